@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""One door for people who have just cloned this: `python3 dev.py WORD`.
+
+Needs Python 3.11 and pip, nothing else: no venv package, no uv, no make, no root. Each word
+makes the environment it needs in `.venv` from a hashed lock file, once, and then does its work.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+RUN_LOCK = ROOT / "requirements.lock"
+DEV_LOCK = ROOT / "requirements-dev.lock"
+
+WORDS = {
+    "run": "start the whole system on loopback and print its address",
+    "test": "format, lint, types, import contracts and every test",
+    "check": "format, lint, types, import contracts",
+    "bench": "measure the store beside the raw drivers",
+    "faults": "the long fault runs",
+    "demo": "a simulated day in about a minute",
+    "setup": "make the environment and stop",
+    "lock": "resolve the dependencies again and rewrite both lock files",
+}
+NOT_YET = {"faults", "demo"}
+
+
+def main(arguments: list[str]) -> int:
+    word, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if word in ("", "-h", "--help", "help"):
+        print(usage())
+        return 0
+    if word not in WORDS:
+        return refuse(f"dev.py knows no word '{word}'.\n\n{usage()}")
+    if word in NOT_YET:
+        return refuse(f"dev.py {word}: not yet. There is nothing behind this word so far; `python3 dev.py test` runs what there is.")
+    if sys.version_info < (3, 11):
+        return refuse(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: run it with a newer one, `python3.11 dev.py {word}`.")
+    os.chdir(ROOT)
+    return {"run": run, "test": test, "check": check, "bench": bench, "setup": setup, "lock": lock}[word](rest)
+
+
+def usage() -> str:
+    return "usage: python3 dev.py WORD\n" + "\n".join(f"  {word:7} {what}" for word, what in WORDS.items())
+
+
+def run(rest: list[str]) -> int:
+    ensure(RUN_LOCK)
+    become("-m", "batuta", "up", *rest)
+    return 1
+
+
+def test(rest: list[str]) -> int:
+    if not rest and check([]) != 0:
+        return 1
+    ensure(DEV_LOCK)
+    return call("-m", "pytest", *rest)
+
+
+def check(rest: list[str]) -> int:
+    ensure(DEV_LOCK)
+    fix = "--fix" in rest
+    steps = {
+        "format": ["-m", "ruff", "format", *([] if fix else ["--check"]), "."],
+        "lint": ["-m", "ruff", "check", *(["--fix"] if fix else []), "."],
+        "types": ["-m", "mypy"],
+        "imports": ["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
+    }
+    failed = [name for name, step in steps.items() if call(*step, quiet=True) != 0]
+    print(f"check: {len(steps) - len(failed)} of {len(steps)} passed" + (f"; failed: {', '.join(failed)}" if failed else ""), flush=True)
+    return 1 if failed else 0
+
+
+def bench(rest: list[str]) -> int:
+    ensure(DEV_LOCK)
+    return call("-m", "bench", *rest)
+
+
+def setup(rest: list[str]) -> int:
+    ensure(DEV_LOCK if "--dev" in rest else RUN_LOCK)
+    print(f"{VENV} is ready")
+    return 0
+
+
+def lock(rest: list[str]) -> int:
+    """Names, versions and hashes only: a lock must never record where a package came from."""
+    ensure(DEV_LOCK)
+    compile_ = ["-m", "uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes"]
+    nameless = ["--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"]
+    wanted = ["pyproject.toml", "--all-extras", "--group", "app"]
+    for path, groups in ((RUN_LOCK, []), (DEV_LOCK, ["--group", "dev"])):
+        if call(*compile_, *nameless, *wanted, *groups, *rest, "-o", str(path)) != 0:
+            return 1
+    return 0
+
+
+def ensure(lock_file: Path) -> None:
+    """Make `.venv` hold what `lock_file` pins. The development lock contains the other one."""
+    wanted = hashlib.sha256(lock_file.read_bytes() + sys.version.encode() + str(ROOT).encode()).hexdigest()
+    stamps = {lock: VENV / f".{lock.stem}.sha256" for lock in (RUN_LOCK, DEV_LOCK)}
+    enough = stamps[lock_file].exists() and stamps[lock_file].read_text() == wanted
+    if enough and PYTHON.exists():
+        return
+    print(f"dev.py: preparing {VENV} from {lock_file.name} (once) ...", file=sys.stderr, flush=True)
+    try:
+        make_environment(lock_file)
+    except OSError as error:
+        sys.exit(f"dev.py: the environment could not be made: {error}. {pip_hint()}")
+    stamps[lock_file].write_text(wanted)
+
+
+def make_environment(lock_file: Path) -> None:
+    if not PYTHON.exists() or not works(PYTHON):
+        # Without pip inside: ensurepip is a package of its own on Debian, and nobody needs it here.
+        venv.EnvBuilder(with_pip=False, clear=True).create(VENV)
+    outside_pip = [sys.executable, "-m", "pip", "--python", str(PYTHON), "install", "--disable-pip-version-check", "--no-input", "-q"]
+    uv = shutil.which("uv")
+    installer = [uv, "pip", "install", "-q", "--python", str(PYTHON)] if uv else outside_pip
+    done = subprocess.run([*installer, "--require-hashes", "-r", str(lock_file)], check=False, capture_output=True)
+    if done.returncode != 0:
+        sys.stderr.write((done.stdout + done.stderr).decode(errors="replace"))
+        raise OSError(f"the installer ended with {done.returncode}")
+    site_packages = next((VENV / "lib").glob("python3*/site-packages"))
+    (site_packages / "batuta-checkout.pth").write_text(f"{ROOT / 'src'}\n{ROOT}\n")
+    script = VENV / "bin" / "batuta"
+    script.write_text(f"#!{PYTHON}\nimport sys\nfrom batuta.cli import main\nsys.exit(main())\n")
+    script.chmod(0o755)
+
+
+def works(python: Path) -> bool:
+    return subprocess.run([str(python), "-c", "import sys; sys.exit(sys.version_info < (3, 11))"], check=False).returncode == 0
+
+
+def pip_hint() -> str:
+    has_pip = subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
+    if not has_pip:
+        return f"{sys.executable} has no pip: install it (Debian: apt install python3-pip) and run this again."
+    return "The lines above say why; most often the package index was not reached or the folder is read-only. Run this again when that is mended."
+
+
+def call(*arguments: str, quiet: bool = False) -> int:
+    """Run the environment's Python. `quiet`: what it said is shown only if it failed."""
+    done = subprocess.run([str(PYTHON), *arguments], check=False, stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None)
+    if quiet and done.returncode != 0:
+        sys.stdout.write(done.stdout.decode(errors="replace"))
+    return done.returncode
+
+
+def become(*arguments: str) -> None:
+    sys.stdout.flush()
+    os.execv(PYTHON, [str(PYTHON), *arguments])
+
+
+def refuse(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""May this start now? Asked before anything is claimed, and again at the instant of the effect."""

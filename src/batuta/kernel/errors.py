@@ -1,0 +1,127 @@
+"""Every error the engine raises.
+
+    BatutaError
+    ├── ConfigError                 the environment or the command line asks for something impossible
+    │   ├── UnknownSetting          a name nobody reads, with the nearest one that somebody does
+    │   ├── InvalidSetting          a value that cannot be
+    │   ├── MissingSetting          production needs it
+    │   ├── MarkerMismatch          this database belongs to another project
+    │   ├── UnknownApp              --app names nothing that can run
+    │   ├── UnknownRole             a role this application does not have
+    │   ├── InvalidName             a job, loop, scope or endpoint that cannot be called that
+    │   ├── AddressTaken            somebody else listens there
+    │   └── QueryBookError          the SQL texts and the code disagree
+    ├── StoreError
+    │   ├── StoreUnavailable        transient: rest and try again
+    │   │   └── StoreTimeout        it took longer than it may
+    │   ├── StoreConflict           a unique key or another constraint said no
+    │   ├── StoreReadOnly           the folder or file cannot be written
+    │   ├── SchemaOutOfDate         run the migrations
+    │   ├── MigrationChanged        an applied migration's text is not what it was
+    │   ├── StatementRefused        the database does not understand the statement: our mistake
+    │   └── TransactionMisuse       opened inside another, or used after its end
+    ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
+    └── DeadlineExceeded            the time somebody gave us is over
+
+A class holds its sentence once, with names in braces for the facts; ``error.facts`` keeps them, so that an operator
+can be told the same in Portuguese (``batuta.texts``). Every sentence ends with the next step.
+"""
+
+from typing import ClassVar
+
+
+class BatutaError(Exception):
+    sentence: ClassVar[str]
+
+    def __init__(self, **facts: object) -> None:
+        self.facts = facts
+        super().__init__(self.sentence.format(**facts))
+
+
+class ConfigError(BatutaError):
+    sentence = "{problem}: {next_step}"
+
+
+class UnknownSetting(ConfigError):
+    sentence = "{name} is not a setting: did you mean {nearest}? Rename it or unset it"
+
+
+class InvalidSetting(ConfigError):
+    sentence = "{name} cannot be that: {why}. Correct it and start again"
+
+
+class MissingSetting(ConfigError):
+    sentence = "{name} is not set and {why}: set it (or {name}_FILE, a file that holds it) and start again"
+
+
+class MarkerMismatch(ConfigError):
+    sentence = (
+        "this database belongs to project '{found}', not '{wanted}': check DATABASE_URL and SUPABASE_PROJECT_REF "
+        "(an unmarked database is marked by `batuta migrate`)"
+    )
+
+
+class UnknownApp(ConfigError):
+    sentence = "no application at '{app}': {why}. Give --app module:object, where object is a Batuta"
+
+
+class UnknownRole(ConfigError):
+    sentence = "there is no role '{role}' here: choose one of {known}"
+
+
+class InvalidName(ConfigError):
+    sentence = "'{name}' cannot be the name of a {kind}: {why}"
+
+
+class AddressTaken(ConfigError):
+    sentence = "{host}:{port} cannot be listened on ({why}): stop the other program, or choose another with PORT=…"
+
+
+class QueryBookError(ConfigError):
+    sentence = "{book}: {why}"
+
+
+class StoreError(BatutaError):
+    sentence = "the database failed: {why}"
+
+
+class StoreUnavailable(StoreError):
+    sentence = "the database at {where} cannot be used now ({why}): check that it runs and is reachable, then try again"
+
+
+class StoreTimeout(StoreUnavailable):
+    sentence = "the database at {where} did not finish in time ({why}): try again, or look for what blocks it"
+
+
+class StoreConflict(StoreError):
+    sentence = "the database refused the change: {why}"
+
+
+class StoreReadOnly(StoreError):
+    sentence = "{where} cannot be written ({why}): give the user who runs this the right to write there, or choose another DATABASE_URL"
+
+
+class SchemaOutOfDate(StoreError):
+    sentence = "the schema is at {found}, this code needs {wanted}: run `batuta migrate`"
+
+
+class MigrationChanged(StoreError):
+    sentence = (
+        "migration {migration} was applied with another text: restore the file it was, and put the change in a new one"
+    )
+
+
+class StatementRefused(StoreError):
+    sentence = "the database refused a statement ({why}): this is a mistake in the program, report it"
+
+
+class TransactionMisuse(StoreError):
+    sentence = "{why}: pass on the transaction you have and use it until its block ends"
+
+
+class LoopGaveUp(BatutaError):
+    sentence = "loop {loop} failed {failures} times in a row, last with {error}: the process ends so that it can be started again"
+
+
+class DeadlineExceeded(BatutaError):
+    sentence = "{what} did not end by {deadline}: give it longer, or less to do"

@@ -1,0 +1,163 @@
+"""Facts, announced once. Log line, metric, dashboard and alert are subscribers; whoever announces knows none of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted:
+    role: str
+    version: str
+    hora_atual: datetime  # in the application's zone, so that an operator can compare it with the wall
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStopping:
+    role: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStarted:
+    role: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnded:
+    role: str
+    pid: int
+    exit_code: int
+    again_in: timedelta | None  # None: it is not started again
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFailed:
+    loop: str
+    error: BaseException
+    failures: int
+    again_in: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRecovered:
+    loop: str
+    failures: int
+    down_for: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class LoopEnded:
+    loop: str
+    drained: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTurned:
+    key: str
+    on: bool
+    by: str
+    reason: str
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationApplied:
+    migration: str
+    took: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAnswered:
+    method: str
+    route: str  # the template, never the path: a path may carry a phone number
+    status: int
+    took: timedelta
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCrashed:
+    method: str
+    route: str
+    error: BaseException
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobAnswered:
+    endpoint: str
+    outcome: str
+    reason: str | None
+    items: int | None
+    took: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class JobCrashed:
+    endpoint: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class SettingWarned:
+    name: str
+    nearest: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberFailed:
+    subscriber: str
+    event: str
+    error: BaseException
+
+
+Event: TypeAlias = (
+    ProcessStarted
+    | ProcessStopping
+    | ChildStarted
+    | ChildEnded
+    | LoopFailed
+    | LoopRecovered
+    | LoopEnded
+    | SwitchTurned
+    | MigrationApplied
+    | RequestAnswered
+    | RequestCrashed
+    | JobAnswered
+    | JobCrashed
+    | SettingWarned
+    | SubscriberFailed
+)
+Subscriber: TypeAlias = Callable[[Event], None]
+
+
+class Events(Protocol):
+    def emit(self, event: Event) -> None:
+        """Return at once and never raise."""
+        ...
+
+
+class Fanout:
+    """Hands each fact to every subscriber, in the order they came. One that fails harms neither the caller nor the others."""
+
+    def __init__(self, *subscribers: Subscriber) -> None:
+        self._subscribers = list(subscribers)
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers.append(subscriber)
+
+    def emit(self, event: Event) -> None:
+        for subscriber in self._subscribers:
+            try:
+                subscriber(event)
+            except Exception as error:  # noqa: BLE001 - a fact was announced; whoever announced it must not pay for a listener
+                self._report(subscriber, event, error)
+
+    def _report(self, failed: Subscriber, event: Event, error: Exception) -> None:
+        if isinstance(event, SubscriberFailed):
+            return  # a listener that fails on the news of a failure is not told again
+        name = getattr(failed, "__qualname__", type(failed).__qualname__)
+        self.emit(SubscriberFailed(name, type(event).__name__, error))

@@ -1,0 +1,36 @@
+"""JSON as we store and send it: compact, UTF-8, no NaN, aware instants and durations as text and seconds."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import TypeAlias
+from uuid import UUID
+
+Json: TypeAlias = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+
+
+def dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+
+
+def loads(text: str | bytes) -> Json:
+    parsed: Json = json.loads(text)
+    return parsed
+
+
+def _plain(value: object) -> Json:
+    match value:
+        case datetime():
+            if value.tzinfo is None:
+                raise TypeError("an instant without a zone cannot be written as JSON")
+            return value.isoformat()
+        case date():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case UUID():
+            return str(value)
+        case set() | frozenset():
+            return sorted(value)
+        case _:
+            raise TypeError(f"{type(value).__name__} cannot be written as JSON")

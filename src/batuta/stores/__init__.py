@@ -1,0 +1,48 @@
+"""Where work is kept. ``connect`` picks the driver by the address; everything above sees only the port in ``sql.database``."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import InvalidSetting
+from batuta.stores.sql.database import Database, Limits
+
+FORMS = "sqlite:///file.db (sqlite:////absolute/file.db) or postgresql://user:password@host:5432/name"
+
+
+def connect(url: str, clock: Clock, limits: Limits | None = None) -> Database:
+    """A database that is not open yet. The driver is imported here, so that SQLite alone needs no other package."""
+    scheme, _, rest = url.partition("://")
+    limits = limits or Limits()
+    if scheme == "sqlite":
+        from batuta.stores.sqlite.driver import SqliteDatabase
+
+        return SqliteDatabase(_file(rest), clock, limits)
+    if scheme in ("postgresql", "postgres"):
+        _check_postgres(url)
+        try:
+            from batuta.stores.postgres.driver import PostgresDatabase
+        except ModuleNotFoundError as missing:
+            why = f"PostgreSQL needs {missing.name}: pip install 'batuta[postgres]'"
+            raise InvalidSetting(name="DATABASE_URL", why=why) from None
+        return PostgresDatabase(url, limits)
+    raise InvalidSetting(name="DATABASE_URL", why=f"'{scheme or url}' is not a database we know; the forms are {FORMS}")
+
+
+def _file(rest: str) -> Path:
+    # After sqlite:// comes an empty host and a path: one slash begins a relative file, two an absolute one.
+    name = rest.removeprefix("/")
+    if not rest.startswith("/") or not name or name == ":memory:":
+        why = f"a database in memory could not be shared by processes; name a file, as in {FORMS}"
+        raise InvalidSetting(name="DATABASE_URL", why=why)
+    return Path(name)
+
+
+def _check_postgres(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.path.strip("/")) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InvalidSetting(name="DATABASE_URL", why=f"a host, a port number or the database's name is missing; the forms are {FORMS}")

@@ -1,0 +1,230 @@
+"""The Database port on PostgreSQL."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, TypeAlias, cast
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable, TransactionMisuse
+from batuta.kernel.json import dumps, loads
+from batuta.stores.postgres.errors import translated
+from batuta.stores.sql.database import AsJson, Dialect, Held, Limits, Query, Reading, Row, Transaction, Values, checked
+
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
+
+# Any number, the same in every process: who holds it migrates.
+MIGRATION_LOCK = 7_211_405_563
+NO_LIMIT = 24 * 3600.0
+
+
+class PostgresDatabase:
+    dialect: Dialect = "postgres"
+
+    def __init__(self, url: str, limits: Limits) -> None:
+        parts = urlsplit(url)
+        self.where = f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
+        self._url = url
+        self._limits = limits
+        self._held = Held()
+        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+
+    async def open(self) -> None:
+        limits = self._limits
+        with translated(self.where):
+            try:
+                self._pool = await asyncpg.create_pool(
+                    self._url,
+                    min_size=1,
+                    max_size=limits.readers + 1,
+                    timeout=limits.connect.total_seconds(),
+                    command_timeout=limits.statement.total_seconds(),
+                    init=_teach_types,
+                    reset=_leave_as_it_is,
+                    server_settings={
+                        "application_name": "batuta",
+                        "timezone": "UTC",
+                        "statement_timeout": _milliseconds(limits.statement.total_seconds()),
+                        "lock_timeout": _milliseconds(limits.lock.total_seconds()),
+                        "idle_in_transaction_session_timeout": _milliseconds(limits.idle_in_transaction.total_seconds()),
+                    },
+                )
+            except ValueError as error:  # asyncpg's word for an address it cannot read
+                raise StoreUnavailable(where=self.where, why=str(error)) from None
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        try:
+            async with asyncio.timeout(self._limits.lock.total_seconds()):
+                await pool.close()
+        except TimeoutError:
+            pool.terminate()
+
+    async def all(self, query: Query, **values: object) -> list[Row]:
+        self._held.check()
+        async with self._connection() as connection:
+            return await PostgresTransaction(connection, self.where).all(query, **values)
+
+    async def one(self, query: Query, **values: object) -> Row | None:
+        return next(iter(await self.all(query, **values)), None)
+
+    async def run(self, query: Query, **values: object) -> int:
+        self._held.check()
+        async with self._connection() as connection:
+            return await PostgresTransaction(connection, self.where).run(query, **values)
+
+    async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
+        async with self.transaction() as transaction:
+            await transaction.run_many(query, rows)
+
+    async def script(self, text: str) -> None:
+        async with self.transaction() as transaction:
+            await transaction.script(text)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        with self._held.by_this_task():
+            async with self._connection() as connection:
+                block = connection.transaction()
+                with translated(self.where):
+                    await block.start()
+                transaction = PostgresTransaction(connection, self.where)
+                try:
+                    yield transaction
+                except BaseException:
+                    await self._roll_back(block)
+                    raise
+                if transaction.broken:
+                    await self._roll_back(block)
+                    raise TransactionMisuse(why="a statement of this transaction failed, so it cannot be committed")
+                with translated(self.where):
+                    await block.commit()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Reading]:
+        with self._held.by_this_task():
+            async with self._connection() as connection:
+                block = connection.transaction(isolation="repeatable_read", readonly=True)
+                with translated(self.where):
+                    await block.start()
+                try:
+                    yield PostgresSnapshot(connection, self.where)
+                finally:
+                    await self._roll_back(block)
+
+    async def lock_migrations(self, transaction: Transaction) -> None:
+        await transaction.script(
+            f"SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK});"
+        )
+
+    @asynccontextmanager
+    async def _connection(self) -> "AsyncIterator[Connection]":
+        if self._pool is None:
+            raise StoreUnavailable(where=self.where, why="it is not open")
+        patience = self._limits.lock.total_seconds()
+        with translated(self.where):
+            try:
+                connection = await self._pool.acquire(timeout=patience)
+            except TimeoutError:
+                raise StoreTimeout(where=self.where, why="no connection was free or could be made") from None
+        try:
+            yield connection
+        finally:
+            with translated(self.where):
+                await self._pool.release(connection)
+
+    async def _roll_back(self, block: "asyncpg.transaction.Transaction") -> None:
+        """A connection that is gone has rolled back by itself: what ended the block is the news, not this."""
+        try:
+            await block.rollback()
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            return
+
+
+class PostgresTransaction:
+    def __init__(self, connection: "Connection", where: str) -> None:
+        self._connection = connection
+        self._where = where
+        self.broken = False
+
+    async def all(self, query: Query, **values: object) -> list[Row]:
+        arguments = _in_order(query, values)
+        with self._statement():
+            return cast("list[Row]", await self._connection.fetch(query.text, *arguments))
+
+    async def one(self, query: Query, **values: object) -> Row | None:
+        return next(iter(await self.all(query, **values)), None)
+
+    async def run(self, query: Query, **values: object) -> int:
+        arguments = _in_order(query, values)
+        with self._statement():
+            return _touched(await self._connection.execute(query.text, *arguments))
+
+    async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
+        arguments = [_in_order(query, values) for values in rows]
+        with self._statement():
+            await self._connection.executemany(query.text, arguments)
+
+    async def script(self, text: str) -> None:
+        with self._statement():
+            await self._connection.execute(text, timeout=NO_LIMIT)
+
+    @contextmanager
+    def _statement(self) -> Iterator[None]:
+        """Its error is translated, and a transaction in which one failed is broken."""
+        if self.broken:
+            raise TransactionMisuse(why="a statement of this transaction failed before")
+        try:
+            with translated(self._where):
+                yield
+        except BaseException:
+            self.broken = True
+            raise
+
+
+class PostgresSnapshot:
+    def __init__(self, connection: "Connection", where: str) -> None:
+        self._inner = PostgresTransaction(connection, where)
+
+    async def all(self, query: Query, **values: object) -> list[Row]:
+        if query.writes:
+            raise StatementRefused(why=f"query {query.name} writes, and a snapshot only reads")
+        return await self._inner.all(query, **values)
+
+    async def one(self, query: Query, **values: object) -> Row | None:
+        return next(iter(await self.all(query, **values)), None)
+
+
+def _in_order(query: Query, values: Values) -> list[object]:
+    given = checked(query, values)
+    return [_plain(given[name]) for name in query.parameters]
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, AsJson) else value
+
+
+def _touched(tag: str) -> int:
+    """The count at the end of a command's tag: ``UPDATE 3``, ``INSERT 0 1``."""
+    last = tag.rpartition(" ")[2]
+    return int(last) if last.isdigit() else 0
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(int(seconds * 1000))
+
+
+async def _teach_types(connection: "Connection") -> None:
+    await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=dumps, decoder=loads)
+    await connection.set_type_codec("uuid", schema="pg_catalog", encoder=str, decoder=str)
+
+
+async def _leave_as_it_is(connection: "Connection") -> None:
+    """Nothing of ours outlives a transaction, so a returned connection needs no statement to clean it."""

@@ -1,0 +1,63 @@
+"""What asyncpg's exceptions mean to us. Values never pass: a server's DETAIL line may hold a phone number."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+
+from batuta.kernel.errors import (
+    BatutaError,
+    StatementRefused,
+    StoreConflict,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreUnavailable,
+    TransactionMisuse,
+)
+
+_TIMEOUT = (
+    TimeoutError,
+    asyncpg.QueryCanceledError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+_UNAVAILABLE = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.TransactionRollbackError,  # a deadlock or a serialisation failure: the same again will do
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InternalClientError,
+)
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
+        raise our_name_for(error, where) from error
+
+
+def our_name_for(error: Exception, where: str) -> BatutaError:
+    why = getattr(error, "message", None) or _first_line(error)
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return StoreConflict(why=f"{error.constraint_name or error.column_name} of {error.table_name}")
+    if isinstance(error, asyncpg.InFailedSQLTransactionError):
+        return TransactionMisuse(why="a statement of this transaction failed before")
+    if isinstance(error, _TIMEOUT):
+        return StoreTimeout(where=where, why=why or "no answer")
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return StoreReadOnly(where=where, why=why)
+    if isinstance(error, asyncpg.DataError):
+        return StatementRefused(why=type(error).__name__)
+    if isinstance(error, _UNAVAILABLE):
+        return StoreUnavailable(where=where, why=why)
+    return StatementRefused(why=why)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,35 @@
+"""The log of what people did, written in the transaction that does it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.stores.sql.database import AsJson, Dialect, Query, Transaction
+from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class AuditBook:
+    note: Query
+
+
+class AuditLog:
+    def __init__(self, dialect: Dialect, ids: Ids) -> None:
+        self._book = load(AuditBook, BOOKS / "audit.sql", dialect)
+        self._ids = ids
+
+    async def note(
+        self, within: Transaction, *, actor: str, action: str, subject: str, before: Json, after: Json, now: datetime
+    ) -> None:
+        await within.run(
+            self._book.note,
+            id=self._ids.new(),
+            now=now,
+            actor=actor,
+            action=action,
+            subject=subject,
+            before=AsJson(before),
+            after=AsJson(after),
+        )

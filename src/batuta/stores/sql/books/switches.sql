@@ -1,0 +1,9 @@
+-- read switch: as somebody turned it last
+SELECT key, value, reason, until, updated_by, updated_at FROM feature_flags WHERE key = :key;
+
+-- write turn: put it where somebody wants it
+INSERT INTO feature_flags (key, value, reason, until, updated_by, updated_at)
+VALUES (:key, :value, :reason, :until, :by, :now)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, reason = excluded.reason, until = excluded.until,
+    updated_by = excluded.updated_by, updated_at = excluded.updated_at;

@@ -1,0 +1,137 @@
+"""The port. What is written once above it runs on both databases.
+
+Rows read alike: TIMESTAMPTZ is an aware UTC datetime, JSONB a Python value, BOOLEAN a bool, UUID text. Instants without a
+zone are refused at the door. Errors are ours (``kernel.errors``); no driver's exception passes.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol, TypeAlias
+
+from batuta.kernel.errors import StatementRefused, TransactionMisuse
+
+Dialect: TypeAlias = Literal["sqlite", "postgres"]
+DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
+Values: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class AsJson:
+    """A value for a JSONB column. SQLite cannot tell from the column that ``True`` is to be JSON, so the caller says it.
+
+    ``AsJson(None)`` is SQL's NULL.
+    """
+
+    value: object
+
+
+class Row(Protocol):
+    """One row by column name; ``dict(row)`` works."""
+
+    def __getitem__(self, column: str, /) -> Any: ...  # a driver hands us what the column holds
+    def keys(self) -> Collection[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A named statement in one dialect. ``writes`` decides who may run it, not a look at its text."""
+
+    name: str
+    text: str
+    parameters: tuple[str, ...]
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Nothing waits for ever. Small on purpose: the work is in batches, not in long statements."""
+
+    connect: timedelta = timedelta(seconds=5)
+    statement: timedelta = timedelta(seconds=30)
+    lock: timedelta = timedelta(seconds=10)  # to get a connection, the writer or a row
+    idle_in_transaction: timedelta = timedelta(seconds=10)
+    readers: int = 4  # connections that read beside the writer, or PostgreSQL's pool
+
+
+class Reading(Protocol):
+    async def all(self, query: Query, **values: object) -> list[Row]: ...
+    async def one(self, query: Query, **values: object) -> Row | None:
+        """The first row, or None."""
+        ...
+
+
+class Transaction(Reading, Protocol):
+    async def run(self, query: Query, **values: object) -> int:
+        """Rows touched."""
+        ...
+
+    async def run_many(self, query: Query, rows: Sequence[Values]) -> None: ...
+
+    async def script(self, text: str) -> None:
+        """Several statements as they stand, without a time limit: for migrations."""
+        ...
+
+
+class Database(Transaction, Protocol):
+    """Used directly, each call is a transaction of its own, and those that wait at the same time share a commit.
+
+    A call returns when what it wrote is synced to disk.
+    """
+
+    @property
+    def where(self) -> str:
+        """The address for people: no password in it."""
+        ...
+
+    @property
+    def dialect(self) -> Dialect: ...
+    async def open(self) -> None: ...
+    async def close(self) -> None: ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """All or nothing. Inside the block only the transaction may be used, and no second one opened."""
+        ...
+
+    def snapshot(self) -> AbstractAsyncContextManager[Reading]:
+        """Several reads of one state, beside the writers."""
+        ...
+
+    async def lock_migrations(self, transaction: Transaction) -> None:
+        """Wait until no other process migrates; held until the transaction ends."""
+        ...
+
+
+class Held:
+    """Knows which task has a transaction open, so that a second one is refused instead of waiting for the first for ever."""
+
+    def __init__(self) -> None:
+        self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
+
+    def check(self) -> None:
+        # A task started inside the block inherits the variable but is somebody else: compare, do not just look.
+        if self._holder.get() is not None and self._holder.get() is asyncio.current_task():
+            raise TransactionMisuse(why="this task has a transaction open already")
+
+    @contextmanager
+    def by_this_task(self) -> Iterator[None]:
+        self.check()
+        token = self._holder.set(asyncio.current_task())
+        try:
+            yield
+        finally:
+            self._holder.reset(token)
+
+
+def checked(query: Query, values: Values) -> Values:
+    """The values as given, if they are the ones the query names and every instant has a zone."""
+    if values.keys() != set(query.parameters):
+        expected, given = ", ".join(query.parameters) or "nothing", ", ".join(values) or "nothing"
+        raise StatementRefused(why=f"query {query.name} takes {expected} and was given {given}")
+    for name, value in values.items():
+        if isinstance(value, datetime) and value.tzinfo is None:
+            raise StatementRefused(why=f"query {query.name}: {name} is an instant without a zone")
+    return values

@@ -1,0 +1,138 @@
+"""Numbered migrations, each applied once, in order, under a lock, with the checksum of what was applied.
+
+A folder holds ``0001_name.sql``, ``0002_…``. One text serves both databases where it can; where it cannot, a part stands
+between ``-- on sqlite`` or ``-- on postgres`` and ``-- on both``. Each set has a namespace (batuta, app), so that the
+engine's numbers and an application's never meet.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import MigrationChanged, QueryBookError, SchemaOutOfDate, StatementRefused
+from batuta.kernel.events import Events, MigrationApplied
+from batuta.stores.sql.database import Database, Dialect, Reading, Transaction
+from batuta.stores.sql.queries import in_dialect, query_of
+
+_FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
+_PART = re.compile(r"^-- on (sqlite|postgres|both)\s*$", re.MULTILINE)
+_LEDGER = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    namespace  TEXT NOT NULL,
+    number     INTEGER NOT NULL,
+    name       TEXT NOT NULL,
+    checksum   TEXT NOT NULL,
+    applied_at TIMESTAMPTZ NOT NULL,
+    PRIMARY KEY (namespace, number)
+);
+"""
+_APPLIED = query_of("applied", "SELECT namespace, number, checksum FROM schema_migrations", writes=False)
+_RECORD = query_of(
+    "record",
+    "INSERT INTO schema_migrations (namespace, number, name, checksum, applied_at)"
+    " VALUES (:namespace, :number, :name, :checksum, :applied_at)",
+    writes=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    namespace: str
+    number: int
+    name: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.number:04d}_{self.name}"
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def in_dialect(self, dialect: Dialect) -> str:
+        opening, *parts = _PART.split(self.text)
+        chosen = [text for on, text in zip(parts[::2], parts[1::2], strict=True) if on in ("both", dialect)]
+        return "".join([opening, *chosen])
+
+
+def read_folder(namespace: str, folder: Path) -> list[Migration]:
+    """The folder's migrations in order. A gap, a double number or a stray name is an error."""
+    found = []
+    for file in sorted(folder.glob("*.sql")):
+        named = _FILE.match(file.name)
+        if named is None:
+            raise QueryBookError(book=str(file), why="a migration is called 0001_what_it_does.sql")
+        found.append(Migration(namespace, int(named[1]), named[2], file.read_text(encoding="utf-8")))
+    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise QueryBookError(book=str(folder), why="migrations are numbered 0001, 0002, … without gap or double")
+    return found
+
+
+class Migrator:
+    def __init__(self, database: Database, migrations: Sequence[Migration], clock: Clock, events: Events) -> None:
+        self._database = database
+        self._migrations = migrations
+        self._clock = clock
+        self._events = events
+
+    async def migrate(self) -> list[Migration]:
+        """Apply what is missing, each in a transaction of its own. Any number of processes may do this at once."""
+        applied = [migration for migration in self._migrations if await self._apply(migration)]
+        return applied
+
+    async def require_current(self) -> None:
+        """Raise SchemaOutOfDate unless everything this code knows is applied. A newer schema than ours is allowed."""
+        missing = missing_of(self._migrations, await self._ledger())
+        if missing:
+            wanted = ", ".join(migration.title for migration in last_of_each(self._migrations))
+            raise SchemaOutOfDate(found=f"{missing[0].title} not applied", wanted=wanted)
+
+    async def _apply(self, migration: Migration) -> bool:
+        started = self._clock.monotonic()
+        async with self._database.transaction() as transaction:
+            await self._database.lock_migrations(transaction)
+            await transaction.script(_LEDGER)
+            if not missing_of([migration], await checksums(transaction)):
+                return False
+            await transaction.script(migration.in_dialect(self._database.dialect))
+            await self._record(transaction, migration, self._clock.now())
+        self._events.emit(MigrationApplied(migration.title, timedelta(seconds=self._clock.monotonic() - started)))
+        return True
+
+    async def _record(self, transaction: Transaction, migration: Migration, now: datetime) -> None:
+        await transaction.run(
+            in_dialect(_RECORD, self._database.dialect),
+            namespace=migration.namespace,
+            number=migration.number,
+            name=migration.name,
+            checksum=migration.checksum,
+            applied_at=now,
+        )
+
+    async def _ledger(self) -> dict[tuple[str, int], str]:
+        try:
+            return await checksums(self._database)
+        except StatementRefused:
+            return {}  # no ledger yet: nothing was ever applied
+
+
+async def checksums(reading: Reading) -> dict[tuple[str, int], str]:
+    rows = await reading.all(_APPLIED)
+    return {(row["namespace"], row["number"]): row["checksum"] for row in rows}
+
+
+def missing_of(migrations: Sequence[Migration], applied: dict[tuple[str, int], str]) -> list[Migration]:
+    for migration in migrations:
+        recorded = applied.get((migration.namespace, migration.number), migration.checksum)
+        if recorded != migration.checksum:
+            raise MigrationChanged(migration=migration.title)
+    return [migration for migration in migrations if (migration.namespace, migration.number) not in applied]
+
+
+def last_of_each(migrations: Sequence[Migration]) -> list[Migration]:
+    return list({migration.namespace: migration for migration in migrations}.values())

@@ -1,0 +1,78 @@
+"""Named queries: the SQL lives in ``.sql`` files, and the code declares the names it uses.
+
+    -- read last_runs: when each job ran last
+    SELECT job_name, max(started_at) AS "last_run [TIMESTAMPTZ]" FROM job_executions GROUP BY job_name;
+
+    -- write claim on sqlite: take the next items
+    UPDATE …
+
+    -- write claim on postgres: take the next items
+    WITH …
+
+A name without ``on`` serves both databases; otherwise it must stand once for each. Parameters are ``:name``. A computed
+column says its type in its name, in SQLite's own way (``AS "last_run [TIMESTAMPTZ]"``); a plain column needs nothing.
+"""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from batuta.kernel.errors import QueryBookError
+from batuta.stores.sql.database import DIALECTS, Dialect, Query
+
+_HEADER = re.compile(r"^-- (read|write) (\w+)(?: on (\w+))?: (.+)$", re.MULTILINE)
+# Text that only looks like a parameter is stepped over: 'quoted', "named", -- remarks and ::casts.
+_TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|::|:(?P<name>[a-z_]\w*)""", re.IGNORECASE)
+_TYPED_NAME = re.compile(r'"(\w+) \[\w+\]"')
+
+
+class Book(Protocol):
+    """A frozen dataclass whose fields are all queries."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+SomeBook = TypeVar("SomeBook", bound=Book)
+
+
+def load(book: type[SomeBook], file: Path, dialect: Dialect) -> SomeBook:
+    """Fill ``book`` from ``file``. A name that is missing, extra or doubled is an error, for every dialect at once."""
+    found = parse(file.read_text(encoding="utf-8"), file.name)
+    declared = {field.name for field in fields(book)}
+    for each in DIALECTS:
+        defined = {name for name, on in found if on in (None, each)}
+        if missing := sorted(declared - defined):
+            raise QueryBookError(book=file.name, why=f"no query for {each} is called {', '.join(missing)}")
+        if extra := sorted(defined - declared):
+            raise QueryBookError(book=file.name, why=f"nobody declares {', '.join(extra)}")
+    chosen = {name: query for (name, on), query in found.items() if on in (None, dialect)}
+    return book(**{name: in_dialect(query, dialect) for name, query in chosen.items()})
+
+
+def parse(text: str, book: str) -> dict[tuple[str, Dialect | None], Query]:
+    headers = list(_HEADER.finditer(text))
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    found: dict[tuple[str, Dialect | None], Query] = {}
+    for header, end in zip(headers, ends, strict=True):
+        kind, name, on, _ = header.groups()
+        if on is not None and on not in DIALECTS:
+            raise QueryBookError(book=book, why=f"{name} is for '{on}', which is none of {', '.join(DIALECTS)}")
+        taken = {key for key in found if key[0] == name}
+        if (name, on) in taken or (taken and (on is None or (name, None) in taken)):
+            raise QueryBookError(book=book, why=f"{name} stands there twice")
+        found[name, on] = query_of(name, text[header.end() : end].strip().rstrip(";"), writes=kind == "write")
+    return found
+
+
+def query_of(name: str, text: str, *, writes: bool) -> Query:
+    names = dict.fromkeys(token["name"] for token in _TOKEN.finditer(text) if token["name"])
+    return Query(name, text, tuple(names), writes)
+
+
+def in_dialect(query: Query, dialect: Dialect) -> Query:
+    if dialect == "sqlite":
+        return query
+    places = {name: f"${place}" for place, name in enumerate(query.parameters, start=1)}
+    numbered = _TOKEN.sub(lambda token: places[token["name"]] if token["name"] else token[0], query.text)
+    return Query(query.name, _TYPED_NAME.sub(r'"\1"', numbered), query.parameters, query.writes)

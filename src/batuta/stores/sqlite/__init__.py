@@ -1,0 +1,1 @@
+"""One file, one writing thread, readers beside it."""

@@ -1,0 +1,139 @@
+"""How a connection is opened: its pragmas, its types, its sense of time, and what its errors mean to us."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import (
+    BatutaError,
+    StatementRefused,
+    StoreConflict,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreUnavailable,
+)
+from batuta.kernel.json import dumps, loads
+from batuta.stores.sql.database import AsJson, Limits, Query, Values, checked
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+# SQLite asks us every so many steps of its machine whether to go on: about a millisecond apart.
+STEPS_BETWEEN_CHECKS = 50_000
+
+_UNAVAILABLE = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_PROTOCOL"}
+_READ_ONLY = {"SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH"}
+_BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
+
+
+def prepare(file: Path, where: str) -> None:
+    """Make the folder, and turn the file to a write-ahead log before anybody else opens it."""
+    with translated(where):
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreReadOnly(where=str(file.parent), why=error.strerror or type(error).__name__) from None
+    register_types()
+
+
+def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        file,
+        timeout=limits.lock.total_seconds(),
+        isolation_level=None,  # we say BEGIN ourselves
+        check_same_thread=False,  # one thread at a time, but not always the same
+        detect_types=sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES,
+        cached_statements=512,
+    )
+    connection.row_factory = sqlite3.Row
+    connection.create_function("now", 0, lambda: micros(clock.now()))
+    pragmas = ["foreign_keys = ON", "temp_store = MEMORY", "journal_mode = WAL"]
+    # FULL: a commit that was acknowledged has reached the disk, also when the power fails the next moment.
+    pragmas += ["synchronous = FULL"] if writes else ["query_only = ON"]
+    for pragma in pragmas:
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+@contextmanager
+def time_limit(connection: sqlite3.Connection, clock: Clock, limit: timedelta | None) -> Iterator[None]:
+    """Interrupt what runs inside the block when the limit is over. None: as long as it takes."""
+    if limit is None:
+        yield
+        return
+    ends = clock.monotonic() + limit.total_seconds()
+    connection.set_progress_handler(lambda: clock.monotonic() > ends, STEPS_BETWEEN_CHECKS)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+def bound(query: Query, values: Values) -> Mapping[str, object]:
+    return {name: plain(value) for name, value in checked(query, values).items()}
+
+
+def plain(value: object) -> object:
+    """A Python value as SQLite keeps it."""
+    match value:
+        case None | str() | int() | float() | bytes():
+            return value
+        case datetime():
+            return micros(value)
+        case timedelta():
+            return value // MICROSECOND
+        case date():
+            return value.isoformat()
+        case AsJson(value=None):
+            return None
+        case AsJson(value=json):
+            return dumps(json)
+        case Decimal() | UUID():
+            return str(value)
+        case list() | tuple():
+            return dumps(value)  # for json_each(:ids), where PostgreSQL has = ANY(:ids)
+        case _:
+            raise StatementRefused(why=f"a {type(value).__name__} cannot be stored")
+
+
+def micros(instant: datetime) -> int:
+    return (instant - EPOCH) // MICROSECOND
+
+
+def register_types() -> None:
+    """SQLite knows no types of its own; the declared ones tell how to read a column back."""
+    sqlite3.register_converter("TIMESTAMPTZ", lambda raw: EPOCH + timedelta(microseconds=int(raw)))
+    sqlite3.register_converter("JSONB", loads)
+    sqlite3.register_converter("BOOLEAN", lambda raw: raw != b"0")
+    sqlite3.register_converter("DATE", lambda raw: date.fromisoformat(raw.decode()))
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise our_name_for(error, where) from error
+
+
+def our_name_for(error: sqlite3.Error, where: str) -> BatutaError:
+    code: str = getattr(error, "sqlite_errorname", "") or ""
+    primary = "_".join(code.split("_")[:2])
+    why = str(error)
+    if isinstance(error, sqlite3.IntegrityError):
+        return StoreConflict(why=why)
+    if primary == "SQLITE_INTERRUPT":
+        return StoreTimeout(where=where, why="the statement took too long")
+    if primary == "SQLITE_BUSY":
+        return StoreTimeout(where=where, why="another process is writing")
+    if primary in _UNAVAILABLE:
+        return StoreUnavailable(where=where, why=why)
+    if primary in _READ_ONLY:
+        return StoreReadOnly(where=where, why=why)
+    if primary in _BROKEN:
+        return StoreUnavailable(where=where, why=f"{why}: restore a backup, or name another file in DATABASE_URL")
+    return StatementRefused(why=why)

@@ -1,0 +1,304 @@
+"""The Database port on one SQLite file."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable, TransactionMisuse
+from batuta.stores.sql.database import Dialect, Held, Limits, Query, Reading, Row, Transaction, Values
+from batuta.stores.sqlite.connection import bound, open_connection, prepare, time_limit, translated
+from batuta.stores.sqlite.writer import Act, Session, Single, Writer
+
+T = TypeVar("T")
+
+
+class SqliteDatabase:
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, file: Path, clock: Clock, limits: Limits) -> None:
+        self.where = str(file)
+        self._file = file
+        self._clock = clock
+        self._limits = limits
+        self._held = Held()
+        self._acts = Acts(clock, limits)
+        self._writer: Writer | None = None
+        self._readers: Readers | None = None
+
+    async def open(self) -> None:
+        await asyncio.to_thread(prepare, self._file, self.where)
+        writing = await asyncio.to_thread(self._connect, writes=True)
+        self._writer = Writer(writing, asyncio.get_running_loop(), self._clock, self.where)
+        self._readers = Readers(lambda: self._connect(writes=False), self._limits, self.where)
+
+    async def close(self) -> None:
+        writer, self._writer = self._writer, None
+        readers, self._readers = self._readers, None
+        if writer is not None:
+            await asyncio.to_thread(writer.stop)
+        if readers is not None:
+            await asyncio.to_thread(readers.stop)
+
+    async def all(self, query: Query, **values: object) -> list[Row]:
+        self._held.check()
+        act = self._acts.all(query, values)
+        rows: list[Row] = await (self._write(act) if query.writes else self._open_readers().read(act))
+        return rows
+
+    async def one(self, query: Query, **values: object) -> Row | None:
+        return next(iter(await self.all(query, **values)), None)
+
+    async def run(self, query: Query, **values: object) -> int:
+        self._held.check()
+        touched: int = await self._write(self._acts.run(query, values))
+        return touched
+
+    async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
+        async with self.transaction() as transaction:
+            await transaction.run_many(query, rows)
+
+    async def script(self, text: str) -> None:
+        async with self.transaction() as transaction:
+            await transaction.script(text)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        with self._held.by_this_task():
+            transaction = SqliteTransaction(self._open_writer(), self._acts, self._limits, self.where)
+            try:
+                yield transaction
+            except BaseException:
+                await transaction.roll_back()
+                raise
+            await transaction.commit()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Reading]:
+        with self._held.by_this_task():
+            async with self._open_readers().connection() as pinned:
+                await pinned.call(lambda connection: connection.execute("BEGIN"))
+                try:
+                    yield SqliteSnapshot(pinned, self._acts)
+                finally:
+                    await asyncio.shield(pinned.call(lambda connection: connection.execute("ROLLBACK")))
+
+    async def lock_migrations(self, transaction: Transaction) -> None:
+        """Nothing to do: a transaction here is the only one that writes, in all processes."""
+
+    async def data_version(self) -> int:
+        """Another number whenever any connection, in any process, has committed to this file."""
+        version: int = await self._open_readers().watch(lambda connection: connection.execute("PRAGMA data_version").fetchone()[0])
+        return version
+
+    def _connect(self, *, writes: bool) -> sqlite3.Connection:
+        with translated(self.where):
+            return open_connection(self._file, self._clock, self._limits, writes=writes)
+
+    async def _write(self, act: Act) -> Any:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._open_writer().submit(Single(act, future))
+        return await future
+
+    def _open_writer(self) -> Writer:
+        if self._writer is None:
+            raise StoreUnavailable(where=self.where, why="it is not open")
+        return self._writer
+
+    def _open_readers(self) -> "Readers":
+        if self._readers is None:
+            raise StoreUnavailable(where=self.where, why="it is not open")
+        return self._readers
+
+
+class Acts:
+    """Queries as acts: values are bound here, on the event loop; rows are read where the connection is."""
+
+    def __init__(self, clock: Clock, limits: Limits) -> None:
+        self._clock = clock
+        self._limit = limits.statement
+
+    def all(self, query: Query, values: Values) -> Act:
+        ready = bound(query, values)
+
+        def act(connection: sqlite3.Connection) -> list[Any]:
+            with time_limit(connection, self._clock, self._limit):
+                return connection.execute(query.text, ready).fetchall()
+
+        return act
+
+    def run(self, query: Query, values: Values) -> Act:
+        ready = bound(query, values)
+
+        def act(connection: sqlite3.Connection) -> int:
+            with time_limit(connection, self._clock, self._limit):
+                return connection.execute(query.text, ready).rowcount
+
+        return act
+
+    def run_many(self, query: Query, rows: Sequence[Values]) -> Act:
+        ready = [bound(query, values) for values in rows]
+
+        def act(connection: sqlite3.Connection) -> None:
+            with time_limit(connection, self._clock, self._limit):
+                connection.executemany(query.text, ready)
+
+        return act
+
+
+class SqliteTransaction:
+    """The writer is asked for when the first statement comes, and belongs to nobody else until the block ends."""
+
+    def __init__(self, writer: Writer, acts: Acts, limits: Limits, where: str) -> None:
+        loop = asyncio.get_running_loop()
+        self._writer = writer
+        self._acts = acts
+        self._session = Session(loop, loop.create_future(), limits.idle_in_transaction, where)
+        self._started = False
+        self._broken = False
+
+    async def all(self, query: Query, **values: object) -> list[Row]:
+        rows: list[Row] = await self._do(self._acts.all(query, values))
+        return rows
+
+    async def one(self, query: Query, **values: object) -> Row | None:
+        return next(iter(await self.all(query, **values)), None)
+
+    async def run(self, query: Query, **values: object) -> int:
+        touched: int = await self._do(self._acts.run(query, values))
+        return touched
+
+    async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
+        await self._do(self._acts.run_many(query, rows))
+
+    async def script(self, text: str) -> None:
+        for statement in statements(text):
+            await self._do(lambda connection, statement=statement: connection.execute(statement))
+
+    async def commit(self) -> None:
+        if self._broken:
+            await self.roll_back()
+            raise TransactionMisuse(why="a statement of this transaction failed, so it cannot be committed")
+        if self._started:
+            self._session.commit()
+            await asyncio.shield(self._session.ended)
+
+    async def roll_back(self) -> None:
+        if self._started:
+            self._session.roll_back()
+            await asyncio.wait([self._session.ended])
+            self._session.ended.exception()  # looked at, so that nobody warns: what ended the block is the news
+
+    async def _do(self, act: Act) -> Any:
+        if self._broken:
+            raise TransactionMisuse(why="a statement of this transaction failed before")
+        if not self._started:
+            self._started = True
+            self._writer.submit(self._session)
+        try:
+            return await self._session.send(act)
+        except BaseException:
+            self._broken = True
+            raise
+
+
+class SqliteSnapshot:
+    def __init__(self, pinned: "Pinned", acts: Acts) -> None:
+        self._pinned = pinned
+        self._acts = acts
+
+    async def all(self, query: Query, **values: object) -> list[Row]:
+        if query.writes:
+            raise StatementRefused(why=f"query {query.name} writes, and a snapshot only reads")
+        rows: list[Row] = await self._pinned.call(self._acts.all(query, values))
+        return rows
+
+    async def one(self, query: Query, **values: object) -> Row | None:
+        return next(iter(await self.all(query, **values)), None)
+
+
+class Pinned:
+    """One reading connection, for as long as somebody needs it."""
+
+    def __init__(self, connection: sqlite3.Connection, threads: ThreadPoolExecutor, where: str) -> None:
+        self.connection = connection
+        self._threads = threads
+        self._where = where
+
+    async def call(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        def translating() -> T:
+            with translated(self._where):
+                return act(self.connection)
+
+        reading = asyncio.get_running_loop().run_in_executor(self._threads, translating)
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            # The thread is still in there: nobody may have this connection before it has come out.
+            self.connection.interrupt()
+            await asyncio.wait([reading])
+            raise
+
+
+class Readers:
+    """A few connections that see the last committed state and never wait for the writer."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], limits: Limits, where: str) -> None:
+        self._connect = connect
+        self._patience = limits.lock
+        self._where = where
+        self._threads = ThreadPoolExecutor(limits.readers + 1, thread_name_prefix="batuta-reader")
+        self._places = asyncio.Semaphore(limits.readers)
+        self._idle: list[Pinned] = []
+        self._watcher: Pinned | None = None  # its own, because data_version is counted per connection
+
+    async def read(self, act: Act) -> Any:
+        async with self.connection() as pinned:
+            return await pinned.call(act)
+
+    async def watch(self, act: Act) -> Any:
+        if self._watcher is None:
+            self._watcher = await self._open()
+        return await self._watcher.call(act)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Pinned]:
+        try:
+            async with asyncio.timeout(self._patience.total_seconds()):
+                await self._places.acquire()
+        except TimeoutError:
+            raise StoreTimeout(where=self._where, why="every reading connection is in use") from None
+        try:
+            pinned = self._idle.pop() if self._idle else await self._open()
+            try:
+                yield pinned
+            finally:
+                self._idle.append(pinned)
+        finally:
+            self._places.release()
+
+    def stop(self) -> None:
+        self._threads.shutdown(wait=True)
+        for pinned in self._idle + ([self._watcher] if self._watcher else []):
+            pinned.connection.close()
+
+    async def _open(self) -> Pinned:
+        connection = await asyncio.get_running_loop().run_in_executor(self._threads, self._connect)
+        return Pinned(connection, self._threads, self._where)
+
+
+def statements(text: str) -> list[str]:
+    """Split a script where SQLite itself sees the end of a statement, so that triggers stay whole."""
+    found, current = [], ""
+    for line in text.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            found.append(current)
+            current = ""
+    if current.strip():
+        found.append(current)
+    return found

@@ -1,0 +1,103 @@
+import itertools
+import warnings
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.ids import Ids
+from batuta.stores import connect
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.engine_schema import engine_migrations
+from batuta.stores.sql.migrations import Migrator
+from batuta.testing import EventRecorder, FakeClock
+from tests.servers import REQUIRED, Postgres, postgres_server
+
+TESTS = Path(__file__).parent
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def events() -> EventRecorder:
+    return EventRecorder()
+
+
+@pytest.fixture
+def ids(clock: FakeClock) -> Ids:
+    return Ids(clock)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    with postgres_server() as server:
+        if server is None:
+            lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
+        yield server
+
+
+@pytest.fixture
+async def postgres_url(postgres: Postgres) -> str:
+    import asyncpg
+
+    name = f"test_{next(_numbers)}"
+    connection = await asyncpg.connect(postgres.url())
+    await connection.execute(f"CREATE DATABASE {name}")
+    await connection.close()
+    return postgres.url(name)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/test.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    opened = connect(database_url, SystemClock())
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def migrated(database: Database, clock: FakeClock, events: EventRecorder) -> Database:
+    await Migrator(database, engine_migrations(), clock, events).migrate()
+    return database
+
+
+def lack(server: str, next_step: str) -> None:
+    if REQUIRED:
+        pytest.fail(f"{server} was not found and BATUTA_REQUIRE_SERVERS=1: {next_step}", pytrace=False)
+    warnings.warn(f"NOT TESTED: no {server} on this machine; {next_step}", stacklevel=2)
+    pytest.skip(f"no {server}: {next_step}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Time per folder, so that a slow corner shows before it hurts."""
+    spent: Counter[str] = Counter()
+    ran: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                folder = Path(report.nodeid.partition("::")[0]).parts[1:2]
+                spent[folder[0] if folder else "."] += report.duration
+                ran[folder[0] if folder else "."] += report.when == "call"
+    terminalreporter.section("time per folder")
+    for folder, seconds in spent.most_common():
+        terminalreporter.write_line(f"{folder:14} {seconds:7.2f} s  {ran[folder]:5d} tests")

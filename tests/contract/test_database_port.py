@@ -1,0 +1,294 @@
+"""What every database must do. Each sentence is run on SQLite and on PostgreSQL."""
+
+import asyncio
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import (
+    StatementRefused,
+    StoreConflict,
+    StoreTimeout,
+    StoreUnavailable,
+    TransactionMisuse,
+)
+from batuta.stores import connect
+from batuta.stores.sql.database import AsJson, Database, Limits, Query
+from batuta.stores.sql.queries import in_dialect, query_of
+
+INSTANT = datetime(2026, 2, 28, 23, 59, 59, 999999, tzinfo=UTC)
+THINGS = """
+CREATE TABLE things (
+    id     UUID PRIMARY KEY,
+    name   TEXT UNIQUE,
+    at     TIMESTAMPTZ,
+    doc    JSONB,
+    is_on  BOOLEAN,
+    day    DATE,
+    amount INTEGER
+);
+"""
+
+
+def query(database: Database, text: str) -> Query:
+    writes = not text.startswith("SELECT")
+    return in_dialect(query_of("test", text, writes=writes), database.dialect)
+
+
+@pytest.fixture
+async def things(database: Database) -> Database:
+    await database.script(THINGS)
+    return database
+
+
+async def put(where: object, database: Database, name: str) -> None:
+    insert = query(database, "INSERT INTO things (id, name) VALUES (:id, :name)")
+    await where.run(insert, id=an_id(name), name=name)  # type: ignore[attr-defined]
+
+
+async def names(database: Database) -> list[str]:
+    rows = await database.all(query(database, "SELECT name FROM things ORDER BY name"))
+    return [row["name"] for row in rows]
+
+
+def an_id(name: str) -> str:
+    return f"00000000-0000-7000-8000-{abs(hash(name)) % 10**12:012d}"
+
+
+async def test_every_type_reads_back_as_it_was_written(things: Database) -> None:
+    insert = query(
+        things,
+        "INSERT INTO things (id, name, at, doc, is_on, day, amount) VALUES (:id, :name, :at, :doc, :is_on, :day, :amount)"
+        " RETURNING id, name, at, doc, is_on, day, amount",
+    )
+    values = {
+        "id": an_id("a"),
+        "name": "plantão noturno 🩺",
+        "at": INSTANT,
+        "doc": AsJson({"n": 1, "texto": "ção", "lista": [1, 2.5, None, True]}),
+        "is_on": False,
+        "day": date(2026, 2, 28),
+        "amount": 2**31 - 1,
+    }
+    returned = await things.one(insert, **values)
+    read = await things.one(query(things, "SELECT id, name, at, doc, is_on, day, amount FROM things"))
+    for row in (returned, read):
+        assert row is not None
+        assert dict(zip(row.keys(), [row[key] for key in row.keys()], strict=True)) == {  # noqa: SIM118
+            **values,
+            "doc": {"n": 1, "texto": "ção", "lista": [1, 2.5, None, True]},
+        }
+        assert type(row["id"]) is str
+        assert row["is_on"] is False
+
+
+@pytest.mark.parametrize("value", [True, False, "x", 12, 1.5, [], {}, {"a": None}])
+async def test_any_json_value_reads_back(things: Database, value: object) -> None:
+    await things.run(query(things, "INSERT INTO things (id, doc) VALUES (:id, :doc)"), id=an_id("j"), doc=AsJson(value))
+    row = await things.one(query(things, "SELECT doc FROM things"))
+    assert row is not None
+    assert row["doc"] == value
+    assert type(row["doc"]) is type(value)
+
+
+async def test_nothing_is_null_for_json_too(things: Database) -> None:
+    await things.run(query(things, "INSERT INTO things (id, doc) VALUES (:id, :doc)"), id=an_id("j"), doc=AsJson(None))
+    row = await things.one(query(things, "SELECT count(*) AS n FROM things WHERE doc IS NULL"))
+    assert row is not None
+    assert row["n"] == 1
+
+
+async def test_an_instant_from_another_zone_is_the_same_instant(things: Database) -> None:
+    sao_paulo = timezone(timedelta(hours=-3))
+    insert = query(things, "INSERT INTO things (id, at) VALUES (:id, :at)")
+    await things.run(insert, id=an_id("z"), at=INSTANT.astimezone(sao_paulo))
+    row = await things.one(query(things, 'SELECT max(at) AS "last [TIMESTAMPTZ]" FROM things'))
+    assert row is not None
+    assert row["last"] == INSTANT
+    assert row["last"].utcoffset() == timedelta(0)
+
+
+async def test_an_instant_without_a_zone_is_refused_at_the_door(things: Database) -> None:
+    insert = query(things, "INSERT INTO things (id, at) VALUES (:id, :at)")
+    with pytest.raises(StatementRefused, match="without a zone"):
+        await things.run(insert, id=an_id("n"), at=datetime(2026, 1, 1))
+
+
+async def test_the_databases_clock_and_an_interval_add_up(things: Database) -> None:
+    later = query(things, 'SELECT now() + CAST(:wait AS INTERVAL) AS "later [TIMESTAMPTZ]", now() AS "at [TIMESTAMPTZ]"')
+    row = await things.one(later, wait=timedelta(minutes=5))
+    assert row is not None
+    assert timedelta(minutes=4, seconds=59) < row["later"] - row["at"] <= timedelta(minutes=5, seconds=1)
+
+
+async def test_a_value_too_many_or_too_few_is_refused_by_name(things: Database) -> None:
+    with pytest.raises(StatementRefused, match="takes id, name and was given name"):
+        await things.run(query(things, "INSERT INTO things (id, name) VALUES (:id, :name)"), name="x")
+
+
+async def test_run_says_how_many_rows_it_touched(things: Database) -> None:
+    for name in "abc":
+        await put(things, things, name)
+    assert await things.run(query(things, "UPDATE things SET amount = 1 WHERE name <> :name"), name="c") == 2
+    assert await things.run(query(things, "DELETE FROM things WHERE name = :name"), name="nobody") == 0
+
+
+async def test_run_many_is_all_or_nothing(things: Database) -> None:
+    insert = query(things, "INSERT INTO things (id, name) VALUES (:id, :name)")
+    await things.run_many(insert, [{"id": an_id(n), "name": n} for n in "abc"])
+    with pytest.raises(StoreConflict):
+        await things.run_many(insert, [{"id": an_id(n), "name": n} for n in "dec"])
+    assert await names(things) == ["a", "b", "c"]
+
+
+async def test_a_transaction_is_seen_by_nobody_until_it_commits(things: Database) -> None:
+    async with things.transaction() as transaction:
+        await put(transaction, things, "a")
+        assert await asyncio.create_task(names(things)) == []
+    assert await names(things) == ["a"]
+
+
+async def test_a_block_left_with_an_error_changes_nothing(things: Database) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with things.transaction() as transaction:
+            await put(transaction, things, "a")
+            raise ZeroDivisionError
+    assert await names(things) == []
+
+
+async def test_a_cancelled_block_changes_nothing_and_frees_the_way(things: Database) -> None:
+    inside = asyncio.Event()
+
+    async def waits_for_ever() -> None:
+        async with things.transaction() as transaction:
+            await put(transaction, things, "a")
+            inside.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(waits_for_ever())
+    await inside.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await put(things, things, "b")
+    assert await names(things) == ["b"]
+
+
+async def test_a_transaction_in_which_a_statement_failed_cannot_be_committed(things: Database) -> None:
+    await put(things, things, "a")
+    with pytest.raises(TransactionMisuse, match="cannot be committed"):
+        async with things.transaction() as transaction:
+            await put(transaction, things, "b")
+            with pytest.raises(StoreConflict):
+                await put(transaction, things, "a")
+            with pytest.raises(TransactionMisuse, match="failed before"):
+                await put(transaction, things, "c")
+    assert await names(things) == ["a"]
+
+
+async def test_a_second_transaction_in_the_same_task_is_refused_instead_of_waiting_for_ever(things: Database) -> None:
+    async with things.transaction() as transaction:
+        await put(transaction, things, "a")
+        with pytest.raises(TransactionMisuse, match="open already"):
+            async with things.transaction():
+                pass
+        with pytest.raises(TransactionMisuse, match="open already"):
+            await put(things, things, "b")
+        with pytest.raises(TransactionMisuse, match="open already"):
+            await names(things)
+    assert await names(things) == ["a"]
+
+
+async def test_another_task_may_write_meanwhile(things: Database) -> None:
+    async with things.transaction() as transaction:
+        other = asyncio.create_task(put(things, things, "b"))
+        await put(transaction, things, "a")
+    await other
+    assert await names(things) == ["a", "b"]
+
+
+async def test_a_transaction_cannot_be_used_after_its_end(things: Database) -> None:
+    async with things.transaction() as transaction:
+        await put(transaction, things, "a")
+    with pytest.raises((TransactionMisuse, StoreUnavailable)):
+        await put(transaction, things, "b")
+    assert await names(things) == ["a"]
+
+
+async def test_a_snapshot_reads_one_state_and_refuses_to_write(things: Database) -> None:
+    count = query(things, "SELECT count(*) AS n FROM things")
+    async with things.snapshot() as snapshot:
+        before = await snapshot.one(count)
+        await asyncio.create_task(put(things, things, "a"))
+        after = await snapshot.one(count)
+        with pytest.raises(StatementRefused, match="only reads"):
+            await snapshot.all(query(things, "DELETE FROM things RETURNING id"))
+    assert before is not None
+    assert after is not None
+    assert (before["n"], after["n"]) == (0, 0)
+    assert await names(things) == ["a"]
+
+
+async def test_a_hundred_writers_at_once_all_land(things: Database) -> None:
+    await asyncio.gather(*(put(things, things, f"n{number:03d}") for number in range(100)))
+    assert len(await names(things)) == 100
+
+
+async def test_among_writers_that_share_a_commit_only_the_one_that_fails_is_told(things: Database) -> None:
+    await put(things, things, "n7")
+    results = await asyncio.gather(*(put(things, things, f"n{n}") for n in range(20)), return_exceptions=True)
+    assert [n for n, result in enumerate(results) if isinstance(result, StoreConflict)] == [7]
+    assert len(await names(things)) == 20
+
+
+async def test_a_conflict_names_the_constraint_and_never_the_value(things: Database) -> None:
+    await put(things, things, "11 98765-4321")
+    with pytest.raises(StoreConflict) as refused:
+        await put(things, things, "11 98765-4321")
+    assert "things" in str(refused.value)
+    assert "98765" not in str(refused.value)
+
+
+async def test_nonsense_is_our_mistake_not_an_outage(things: Database) -> None:
+    with pytest.raises(StatementRefused):
+        await things.all(query(things, "SELECT nonsense FROM nowhere"))
+    with pytest.raises(StatementRefused):
+        await things.run(query(things, "UPDATE things SET amount = :amount"), amount=Decimal)
+
+
+async def test_a_statement_that_takes_too_long_is_ended(database_url: str) -> None:
+    impatient = connect(database_url, SystemClock(), Limits(statement=timedelta(milliseconds=200)))
+    await impatient.open()
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n"
+    try:
+        with pytest.raises(StoreTimeout):
+            await impatient.all(in_dialect(query_of("endless", endless, writes=False), impatient.dialect))
+    finally:
+        await impatient.close()
+
+
+async def test_a_transaction_left_open_is_ended_and_the_others_go_on(database_url: str) -> None:
+    impatient = connect(database_url, SystemClock(), Limits(idle_in_transaction=timedelta(milliseconds=100)))
+    await impatient.open()
+    await impatient.script(THINGS)
+    forgotten = asyncio.Event()
+    try:
+        with pytest.raises((StoreUnavailable, TransactionMisuse)):
+            async with impatient.transaction() as transaction:
+                await put(transaction, impatient, "a")
+                neighbour = asyncio.create_task(put(impatient, impatient, "b"))
+                neighbour.add_done_callback(lambda _: forgotten.set())
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(asyncio.Event().wait(), 0.3)
+                await put(transaction, impatient, "c")
+        await neighbour
+        assert await names(impatient) == ["b"]
+    finally:
+        await impatient.close()
+
+
+async def test_a_database_that_is_not_open_says_so(database_url: str) -> None:
+    closed = connect(database_url, SystemClock())
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await closed.all(in_dialect(query_of("one", "SELECT 1 AS n", writes=False), closed.dialect))
