@@ -40,9 +40,11 @@ def main(arguments: list[str]) -> int:
     if word not in WORDS:
         return refuse(f"dev.py knows no word '{word}'.\n\n{usage()}")
     if word in NOT_YET:
-        return refuse(f"dev.py {word}: not yet. There is nothing behind this word so far; `python3 dev.py test` runs what there is.")
+        return refuse(f"dev.py {word}: not yet. Nothing is behind this word so far; `python3 dev.py test` runs what there is.")
     if sys.version_info < (3, 11):
-        return refuse(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: run it with a newer one, `python3.11 dev.py {word}`.")
+        return refuse(
+            f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: run `python3.11 dev.py {word}`."
+        )
     os.chdir(ROOT)
     return {"run": run, "test": test, "check": check, "bench": bench, "setup": setup, "lock": lock}[word](rest)
 
@@ -74,7 +76,11 @@ def check(rest: list[str]) -> int:
         "imports": ["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
     }
     failed = [name for name, step in steps.items() if call(*step, quiet=True) != 0]
-    print(f"check: {len(steps) - len(failed)} of {len(steps)} passed" + (f"; failed: {', '.join(failed)}" if failed else ""), flush=True)
+    print(
+        f"check: {len(steps) - len(failed)} of {len(steps)} passed"
+        + (f"; failed: {', '.join(failed)}" if failed else ""),
+        flush=True,
+    )
     return 1 if failed else 0
 
 
@@ -120,7 +126,17 @@ def make_environment(lock_file: Path) -> None:
     if not PYTHON.exists() or not works(PYTHON):
         # Without pip inside: ensurepip is a package of its own on Debian, and nobody needs it here.
         venv.EnvBuilder(with_pip=False, clear=True).create(VENV)
-    outside_pip = [sys.executable, "-m", "pip", "--python", str(PYTHON), "install", "--disable-pip-version-check", "--no-input", "-q"]
+    outside_pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(PYTHON),
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+        "-q",
+    ]
     uv = shutil.which("uv")
     installer = [uv, "pip", "install", "-q", "--python", str(PYTHON)] if uv else outside_pip
     done = subprocess.run([*installer, "--require-hashes", "-r", str(lock_file)], check=False, capture_output=True)
@@ -135,19 +151,32 @@ def make_environment(lock_file: Path) -> None:
 
 
 def works(python: Path) -> bool:
-    return subprocess.run([str(python), "-c", "import sys; sys.exit(sys.version_info < (3, 11))"], check=False).returncode == 0
+    return (
+        subprocess.run([str(python), "-c", "import sys; sys.exit(sys.version_info < (3, 11))"], check=False).returncode
+        == 0
+    )
 
 
 def pip_hint() -> str:
-    has_pip = subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
+    has_pip = (
+        subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
+    )
     if not has_pip:
         return f"{sys.executable} has no pip: install it (Debian: apt install python3-pip) and run this again."
-    return "The lines above say why; most often the package index was not reached or the folder is read-only. Run this again when that is mended."
+    return (
+        "The lines above say why; most often the package index was not reached or the folder is read-only. "
+        "Run this again when that is mended."
+    )
 
 
 def call(*arguments: str, quiet: bool = False) -> int:
     """Run the environment's Python. `quiet`: what it said is shown only if it failed."""
-    done = subprocess.run([str(PYTHON), *arguments], check=False, stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None)
+    done = subprocess.run(
+        [str(PYTHON), *arguments],
+        check=False,
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+    )
     if quiet and done.returncode != 0:
         sys.stdout.write(done.stdout.decode(errors="replace"))
     return done.returncode

@@ -1,0 +1,1 @@
+"""Julia: the background operations of a Brazilian medical-staffing team, on Batuta."""

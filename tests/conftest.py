@@ -1,8 +1,9 @@
 import itertools
 import warnings
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -42,9 +43,7 @@ def ids(clock: FakeClock) -> Ids:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     with postgres_server() as server:
-        if server is None:
-            lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
-        yield server
+        yield server or lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
 
 
 @pytest.fixture
@@ -81,7 +80,7 @@ async def migrated(database: Database, clock: FakeClock, events: EventRecorder) 
     return database
 
 
-def lack(server: str, next_step: str) -> None:
+def lack(server: str, next_step: str) -> NoReturn:
     if REQUIRED:
         pytest.fail(f"{server} was not found and BATUTA_REQUIRE_SERVERS=1: {next_step}", pytrace=False)
     warnings.warn(f"NOT TESTED: no {server} on this machine; {next_step}", stacklevel=2)
@@ -90,14 +89,13 @@ def lack(server: str, next_step: str) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Time per folder, so that a slow corner shows before it hurts."""
-    spent: Counter[str] = Counter()
-    ran: Counter[str] = Counter()
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport):
-                folder = Path(report.nodeid.partition("::")[0]).parts[1:2]
-                spent[folder[0] if folder else "."] += report.duration
-                ran[folder[0] if folder else "."] += report.when == "call"
+    spent: defaultdict[str, float] = defaultdict(float)
+    ran: defaultdict[str, int] = defaultdict(int)
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            folder = Path(report.nodeid.partition("::")[0]).parts[1]
+            spent[folder] += report.duration
+            ran[folder] += report.when == "call"
     terminalreporter.section("time per folder")
-    for folder, seconds in spent.most_common():
-        terminalreporter.write_line(f"{folder:14} {seconds:7.2f} s  {ran[folder]:5d} tests")
+    for folder in sorted(spent, key=spent.__getitem__, reverse=True):
+        terminalreporter.write_line(f"{folder:14} {spent[folder]:7.2f} s  {ran[folder]:5d} tests")

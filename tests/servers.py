@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 REQUIRED = os.environ.get("BATUTA_REQUIRE_SERVERS") == "1"
 
@@ -31,9 +32,12 @@ def postgres_binaries() -> Path | None:
 
 
 class Postgres:
-    def __init__(self, base: Path, binaries: Path) -> None:
+    """``durable``: a commit waits for the disk, as in earnest. Tests lose no power, so theirs does not."""
+
+    def __init__(self, base: Path, binaries: Path, *, durable: bool = False) -> None:
         self.port = free_port()
         self._base = base
+        self._durable = durable
         self._binaries = binaries
         self._as_user = _unprivileged(base)
         self._run("initdb", "-D", base / "d", "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
@@ -43,7 +47,8 @@ class Postgres:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        options = f"-F -h 127.0.0.1 -p {self.port} -k {self._base} -c max_connections=200"
+        sync = "" if self._durable else "-F "
+        options = f"{sync}-h 127.0.0.1 -p {self.port} -k {self._base} -c max_connections=200"
         self._run("pg_ctl", "-D", self._base / "d", "-w", "-s", "-l", self._base / "log", "-o", options, "start")
 
     def stop(self) -> None:
@@ -60,14 +65,15 @@ class Postgres:
 
 
 @contextmanager
-def postgres_server() -> Iterator[Postgres | None]:
+def postgres_server(*, durable: bool = False, within: Path | None = None) -> Iterator[Postgres | None]:
+    """None: this machine has no PostgreSQL. ``within``: the folder for its files, if not the usual temporary one."""
     binaries = postgres_binaries()
     if binaries is None:
         yield None
         return
-    base = Path(tempfile.mkdtemp(prefix="batuta-pg-"))
+    base = Path(tempfile.mkdtemp(prefix="batuta-pg-", dir=within))
     try:
-        server = Postgres(base, _readable(binaries, base))
+        server = Postgres(base, _readable(binaries, base), durable=durable)
         try:
             yield server
         finally:
@@ -87,7 +93,7 @@ def _runs(program: Path) -> bool:
     return os.access(program, os.X_OK)
 
 
-def _unprivileged(base: Path) -> dict[str, object]:
+def _unprivileged(base: Path) -> dict[str, Any]:
     """PostgreSQL refuses to run as root: as root, everything about it is done as nobody."""
     if os.geteuid() != 0:
         return {}

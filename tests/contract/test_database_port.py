@@ -117,7 +117,9 @@ async def test_an_instant_without_a_zone_is_refused_at_the_door(things: Database
 
 
 async def test_the_databases_clock_and_an_interval_add_up(things: Database) -> None:
-    later = query(things, 'SELECT now() + CAST(:wait AS INTERVAL) AS "later [TIMESTAMPTZ]", now() AS "at [TIMESTAMPTZ]"')
+    later = query(
+        things, 'SELECT now() + CAST(:wait AS INTERVAL) AS "later [TIMESTAMPTZ]", now() AS "at [TIMESTAMPTZ]"'
+    )
     row = await things.one(later, wait=timedelta(minutes=5))
     assert row is not None
     assert timedelta(minutes=4, seconds=59) < row["later"] - row["at"] <= timedelta(minutes=5, seconds=1)

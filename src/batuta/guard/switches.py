@@ -29,7 +29,9 @@ class Switches(Protocol):
 
     async def read(self, key: str) -> Switch | None: ...
 
-    async def turn(self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None) -> Switch: ...
+    async def turn(
+        self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
+    ) -> Switch: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,18 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
+MANY = 64  # doublings that bring any wait to any cap
+
 
 def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
     """base, 2 base, 4 base, … and never more than cap, however large the attempt."""
     if attempt < 1:
         raise ValueError("attempts count from 1")
-    # Beyond 2**32 the power only costs time: any cap was reached long before.
-    return min(cap, base * (2 ** min(attempt - 1, 32))) if base <= cap else cap
+    doublings = attempt - 1
+    # Compared as numbers first: a timedelta cannot hold what many doublings of it would be.
+    if doublings >= MANY or 2**doublings >= cap / base:
+        return cap
+    return base * 2**doublings
 
 
 def full_jitter(wait: timedelta, chance: float) -> timedelta:

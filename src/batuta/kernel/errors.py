@@ -7,7 +7,6 @@
     │   ├── MissingSetting          production needs it
     │   ├── MarkerMismatch          this database belongs to another project
     │   ├── UnknownApp              --app names nothing that can run
-    │   ├── UnknownRole             a role this application does not have
     │   ├── InvalidName             a job, loop, scope or endpoint that cannot be called that
     │   ├── AddressTaken            somebody else listens there
     │   └── QueryBookError          the SQL texts and the code disagree
@@ -65,10 +64,6 @@ class UnknownApp(ConfigError):
     sentence = "no application at '{app}': {why}. Give --app module:object, where object is a Batuta"
 
 
-class UnknownRole(ConfigError):
-    sentence = "there is no role '{role}' here: choose one of {known}"
-
-
 class InvalidName(ConfigError):
     sentence = "'{name}' cannot be the name of a {kind}: {why}"
 
@@ -98,7 +93,10 @@ class StoreConflict(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    sentence = "{where} cannot be written ({why}): give the user who runs this the right to write there, or choose another DATABASE_URL"
+    sentence = (
+        "{where} cannot be written ({why}): give the user who runs this the right to write there, "
+        "or choose another DATABASE_URL"
+    )
 
 
 class SchemaOutOfDate(StoreError):

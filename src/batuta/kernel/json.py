@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import TypeAlias
 from uuid import UUID
 
-Json: TypeAlias = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 
 
 def dumps(value: object) -> str:

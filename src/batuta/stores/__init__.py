@@ -45,4 +45,6 @@ def _check_postgres(url: str) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise InvalidSetting(name="DATABASE_URL", why=f"a host, a port number or the database's name is missing; the forms are {FORMS}")
+        raise InvalidSetting(
+            name="DATABASE_URL", why=f"a host, a port number or the database's name is missing; the forms are {FORMS}"
+        )

@@ -102,7 +102,8 @@ class Family:
         self.doorbell.ring()
 
     def _bury(self, child: Child, exit_code: int) -> None:
-        assert child.process is not None and child.started_at is not None
+        assert child.process is not None
+        assert child.started_at is not None
         now = self.clock.now()
         child.ends = 1 if now - child.started_at > HEALTHY_AFTER else child.ends + 1
         hopeless = exit_code == EXIT_CONFIG

@@ -15,7 +15,7 @@ A database that is away is not the loop's fault: ``StoreUnavailable`` backs off 
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -23,6 +23,7 @@ from batuta.kernel.backoff import equal_jitter, exponential
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName, LoopGaveUp, StoreUnavailable
 from batuta.kernel.events import Events, LoopEnded, LoopFailed, LoopRecovered
+from batuta.kernel.waiting import ended, first_of
 from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace
 
 AT_ONCE = timedelta(0)
@@ -61,7 +62,7 @@ class Supervisor:
             await asyncio.gather(*keepers)
         finally:
             stop.set()
-            await _ended(waker, *keepers)
+            await ended(waker, *keepers)
             await self._drain(grace)
 
     async def _keep(self, running: Running, stop: asyncio.Event) -> None:
@@ -85,10 +86,8 @@ class Supervisor:
         match pace:
             case Again():
                 return AT_ONCE
-            case Idle(until=None):
-                return policy.every
             case Idle(until=until):
-                return max(AT_ONCE, until - self._clock.now())
+                return policy.every if until is None else max(AT_ONCE, until - self._clock.now())
 
     def _worked(self, running: Running) -> None:
         if running.failures:
@@ -112,7 +111,7 @@ class Supervisor:
         if pause <= AT_ONCE:
             await asyncio.sleep(0)  # let the others have a turn between two ticks
             return
-        await _first_of(running.loop.doorbell.wait(), self._clock.sleep(pause.total_seconds()))
+        await first_of(running.loop.doorbell.wait(), self._clock.sleep(pause.total_seconds()))
 
     async def _ring_all_when(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -121,23 +120,5 @@ class Supervisor:
 
     async def _drain(self, grace: timedelta) -> None:
         for running in reversed(self._running):
-            drained = await _first_of(running.loop.drain(grace), self._clock.sleep(grace.total_seconds())) == 0
+            drained = await first_of(running.loop.drain(grace), self._clock.sleep(grace.total_seconds())) == 0
             self._events.emit(LoopEnded(running.loop.name, drained))
-
-
-async def _first_of(*awaitables: Awaitable[None]) -> int:
-    """Wait for the one that ends first, cancel the others, and say which it was. Its error is raised."""
-    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        await _ended(*tasks)
-    winner = next(index for index, task in enumerate(tasks) if task in done)
-    await tasks[winner]
-    return winner
-
-
-async def _ended(*tasks: asyncio.Future[None]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -51,7 +51,9 @@ class PostgresDatabase:
                         "timezone": "UTC",
                         "statement_timeout": _milliseconds(limits.statement.total_seconds()),
                         "lock_timeout": _milliseconds(limits.lock.total_seconds()),
-                        "idle_in_transaction_session_timeout": _milliseconds(limits.idle_in_transaction.total_seconds()),
+                        "idle_in_transaction_session_timeout": _milliseconds(
+                            limits.idle_in_transaction.total_seconds()
+                        ),
                     },
                 )
             except ValueError as error:  # asyncpg's word for an address it cannot read

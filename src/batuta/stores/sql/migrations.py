@@ -82,8 +82,7 @@ class Migrator:
 
     async def migrate(self) -> list[Migration]:
         """Apply what is missing, each in a transaction of its own. Any number of processes may do this at once."""
-        applied = [migration for migration in self._migrations if await self._apply(migration)]
-        return applied
+        return [migration for migration in self._migrations if await self._apply(migration)]
 
     async def require_current(self) -> None:
         """Raise SchemaOutOfDate unless everything this code knows is applied. A newer schema than ours is allowed."""

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -92,7 +93,9 @@ class SqliteDatabase:
 
     async def data_version(self) -> int:
         """Another number whenever any connection, in any process, has committed to this file."""
-        version: int = await self._open_readers().watch(lambda connection: connection.execute("PRAGMA data_version").fetchone()[0])
+        version: int = await self._open_readers().watch(
+            lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
+        )
         return version
 
     def _connect(self, *, writes: bool) -> sqlite3.Connection:
@@ -177,7 +180,7 @@ class SqliteTransaction:
 
     async def script(self, text: str) -> None:
         for statement in statements(text):
-            await self._do(lambda connection, statement=statement: connection.execute(statement))
+            await self._do(partial(_execute, statement))
 
     async def commit(self) -> None:
         if self._broken:
@@ -289,6 +292,10 @@ class Readers:
     async def _open(self) -> Pinned:
         connection = await asyncio.get_running_loop().run_in_executor(self._threads, self._connect)
         return Pinned(connection, self._threads, self._where)
+
+
+def _execute(statement: str, connection: sqlite3.Connection) -> None:
+    connection.execute(statement)
 
 
 def statements(text: str) -> list[str]:

@@ -205,14 +205,14 @@ class Writer:
                 self._connection.execute("ROLLBACK")
             self._tell_failed(performed, our_name_for(error, self._where))
             return
-        self._on_loop(lambda: [unit.committed() for unit in performed])
+        self._on_loop(_all_committed, performed)
 
     def _tell_failed(self, units: Sequence[Unit], error: BatutaError) -> None:
-        self._on_loop(lambda: [unit.failed(error) for unit in units])
+        self._on_loop(_all_failed, units, error)
 
-    def _on_loop(self, callback: Callable[[], object]) -> None:
+    def _on_loop(self, callback: Callable[..., None], *arguments: object) -> None:
         if not self._loop.is_closed():  # closed: everybody who asked has gone
-            self._loop.call_soon_threadsafe(callback)
+            self._loop.call_soon_threadsafe(callback, *arguments)
 
 
 def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, BatutaError | None]:
@@ -224,6 +224,16 @@ def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, 
         return None, our_name_for(error, where)
     except Exception as error:  # noqa: BLE001 - the thread must outlive any statement, or every writer after it waits for ever
         return None, StatementRefused(why=f"{type(error).__name__} while reading its rows")
+
+
+def _all_committed(units: Sequence[Unit]) -> None:
+    for unit in units:
+        unit.committed()
+
+
+def _all_failed(units: Sequence[Unit], error: BatutaError) -> None:
+    for unit in units:
+        unit.failed(error)
 
 
 def _undo(connection: sqlite3.Connection) -> None:

@@ -1,0 +1,1 @@
+"""The business, one folder per context: model (pure rules), repository (SQL), service (use cases), jobs (handlers)."""

@@ -1,0 +1,1 @@
+"""Evolution API: the WhatsApp gateway."""

@@ -1,0 +1,16 @@
+"""Does the gateway answer at all? Its welcome needs no key."""
+
+import httpx2
+
+from batuta.health.ready import Part, State
+
+
+async def answers(base_url: str | None) -> Part:
+    if base_url is None:
+        return Part(State.UNKNOWN, "EVOLUTION_API_URL")
+    try:
+        async with httpx2.AsyncClient(timeout=2.0) as client:
+            answer = await client.get(f"{base_url.rstrip('/')}/")
+    except httpx2.HTTPError as error:
+        return Part(State.ERROR, f"{base_url}: {type(error).__name__}")
+    return Part(State.OK) if answer.status_code == 200 else Part(State.DEGRADED, f"HTTP {answer.status_code}")

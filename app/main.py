@@ -1,0 +1,52 @@
+"""``app`` for uvicorn and ``work`` for the ``batuta`` command. Both are made when somebody asks for them, not at import."""
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import RedirectResponse
+
+from app.settings import Settings
+from app.wiring import build
+from batuta.config import environment, load
+from batuta.engine import Batuta
+from batuta.kernel.errors import ConfigError
+from batuta.web import create_api
+
+if TYPE_CHECKING:
+    app: FastAPI
+    work: Batuta
+
+home = APIRouter(include_in_schema=False)
+
+
+def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
+    return create_api(work or build(settings), settings, service="julia-api", routers=[home])
+
+
+@home.get("/")
+async def first_page() -> RedirectResponse:
+    return RedirectResponse("/docs")
+
+
+def __getattr__(name: str) -> object:
+    if name == "app":
+        return _app()
+    if name == "work":
+        return _work()
+    raise AttributeError(name)
+
+
+@cache
+def _work() -> Batuta:
+    return build(load(Settings, environment(), Path(".env")))
+
+
+@cache
+def _app() -> FastAPI:
+    try:
+        settings = load(Settings, environment(), Path(".env"))
+    except ConfigError as error:
+        raise SystemExit(f"julia: {error}") from None
+    return create_app(settings)

@@ -1,0 +1,1 @@
+"""The processes of Julia that the operators know by name."""

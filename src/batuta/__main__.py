@@ -1,0 +1,8 @@
+"""``python -m batuta`` is the ``batuta`` command."""
+
+import sys
+
+from batuta.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

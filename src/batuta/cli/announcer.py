@@ -1,0 +1,36 @@
+"""Says once, on the terminal, that the system answers."""
+
+import asyncio
+import urllib.request
+from collections.abc import Callable
+from datetime import timedelta
+
+from batuta.supervise.loop import Doorbell, Idle, Pace
+
+
+class Announcer:
+    """A loop that asks ``/health`` until it answers, and then rests for good."""
+
+    name = "announcer"
+
+    def __init__(self, address: str, announce: Callable[[], None]) -> None:
+        self.doorbell = Doorbell()
+        self._address = address
+        self._announce = announce
+        self._told = False
+
+    async def tick(self) -> Pace:
+        if not self._told and await asyncio.to_thread(self._answers):
+            self._told = True
+            self._announce()
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        """Nothing was started that outlives a tick."""
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self._address}/health", timeout=1) as answer:  # noqa: S310 - our own address
+                return bool(answer.status == 200)
+        except OSError:
+            return False

@@ -1,0 +1,109 @@
+"""``batuta doctor``: looks at everything a start needs, and says the next step for what is wrong."""
+
+import asyncio
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Literal, TypeAlias
+
+import typer
+
+from batuta.cli.desk import FAILED, AsJson, Desk, desk_of
+from batuta.config import EngineSettings, names, near_misses
+from batuta.engine import Batuta
+from batuta.health.ready import State, look
+from batuta.kernel.errors import AddressTaken, BatutaError
+from batuta.texts import Texts
+
+Mark: TypeAlias = Literal["ok", "warning", "wrong"]
+SIGNS: dict[Mark, tuple[str, str]] = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    mark: Mark
+    what: str
+    next_step: str | None = None
+
+
+def add_to(cli: typer.Typer, texts: Texts) -> None:
+    cli.command("doctor", help=texts("cli.doctor.help"))(doctor)
+
+
+def doctor(context: typer.Context, as_json: AsJson = False) -> None:
+    desk = desk_of(context)
+    findings = asyncio.run(examine(desk))
+    healthy = all(finding.mark != "wrong" for finding in findings)
+    document = {"healthy": healthy, "findings": [asdict(finding) for finding in findings]}
+    desk.show(document, as_json, lambda: _tell(desk, findings))
+    if not healthy:
+        raise typer.Exit(FAILED)
+
+
+async def examine(desk: Desk) -> list[Finding]:
+    texts = desk.texts()
+    findings = [Finding("ok", texts("doctor.python", version=platform.python_version()))]
+    try:
+        settings, work = desk.settings(), desk.work()
+    except BatutaError as error:
+        return [*findings, Finding("wrong", texts("doctor.settings_wrong"), texts.error(error))]
+    findings += _settings(desk, settings, work, desk.texts())
+    findings += _address(settings, desk.texts())
+    findings += await _database(work, desk.texts())
+    findings += await _outside(work, desk.texts())
+    return findings
+
+
+def _settings(desk: Desk, settings: EngineSettings, work: Batuta, texts: Texts) -> Iterator[Finding]:
+    yield Finding("ok", texts("doctor.settings", env=settings.app_env))
+    for name, nearest in near_misses(desk.env, names(type(settings))):
+        yield Finding("warning", texts("doctor.near_miss", name=name), texts("doctor.near_miss_step", nearest=nearest))
+    local = work.clock.now().astimezone(work.zone)
+    yield Finding("ok", texts("doctor.time", time=f"{local:%d/%m/%Y %H:%M:%S}", zone=settings.timezone))
+    if settings.api_token is None:
+        yield Finding("ok", texts("doctor.no_token"))
+
+
+def _address(settings: EngineSettings, texts: Texts) -> Iterator[Finding]:
+    from batuta.web.server import listen
+
+    try:
+        listen(settings.host, settings.port).close()
+        yield Finding("ok", texts("doctor.port_free", host=settings.host, port=settings.port))
+    except AddressTaken as error:
+        yield Finding("warning", texts("doctor.port_taken", host=settings.host, port=settings.port), texts.error(error))
+
+
+async def _database(work: Batuta, texts: Texts) -> list[Finding]:
+    where = work.database.where
+    try:
+        await work.database.open()
+    except BatutaError as error:
+        return [Finding("wrong", texts("doctor.database_wrong", where=where), texts.error(error))]
+    reached = Finding("ok", texts("doctor.database", where=where))
+    try:
+        await work.check()
+        return [reached, Finding("ok", texts("doctor.schema"))]
+    except BatutaError as error:
+        return [reached, Finding("wrong", texts("doctor.schema_wrong"), texts.error(error))]
+    finally:
+        await work.close()
+
+
+async def _outside(work: Batuta, texts: Texts) -> list[Finding]:
+    """What the application needs besides its database, as it describes it itself."""
+    probes = {name: probe for name, probe in work.probes.items() if name != "database"}
+    findings = []
+    for name, part in (await look(probes, work.clock)).items():
+        mark: Mark = "ok" if part.state in (State.OK, State.UNKNOWN) else "warning"
+        findings.append(Finding(mark, texts(f"doctor.part_{part.state}", part=name), part.why))
+    return findings
+
+
+def _tell(desk: Desk, findings: list[Finding]) -> None:
+    for finding in findings:
+        sign, colour = SIGNS[finding.mark]
+        desk.out.print(f"[{colour}]{sign}[/]", end=" ")
+        desk.out.print(finding.what, markup=False, highlight=False, soft_wrap=True)
+        if finding.next_step:
+            desk.out.print(f"  → {finding.next_step}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,83 @@
+"""Puts the command tree together, and turns every way of going wrong into one sentence and an exit code."""
+
+import difflib
+import sys
+from typing import Annotated
+
+import typer
+
+from batuta import __version__
+from batuta.cli import doctor, roles, schema, tokens
+from batuta.cli.desk import DONE, FAILED, REFUSED, Desk, make_desk
+from batuta.kernel.errors import BatutaError, ConfigError
+
+INTERRUPTED = 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    desk = make_desk(argv)
+    try:
+        command = typer.main.get_command(tree(desk))
+        code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=desk)
+    except typer.TyperException as mistake:
+        desk.err.print(
+            f"batuta: {usage_sentence(desk, mistake)}", style="red", markup=False, highlight=False, soft_wrap=True
+        )
+        return REFUSED
+    except ConfigError as error:
+        desk.complain(error)
+        return REFUSED
+    except BatutaError as error:
+        desk.complain(error)
+        return FAILED
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    return code if isinstance(code, int) else DONE
+
+
+def tree(desk: Desk) -> typer.Typer:
+    texts = desk.texts()
+    cli = typer.Typer(
+        name="batuta",
+        help=texts("cli.help"),
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    cli.callback()(_options)
+    schema.add_to(cli, texts)
+    doctor.add_to(cli, texts)
+    tokens.add_to(cli, texts)
+    roles.add_to(cli, texts)
+    roles.add_roles_of_app(cli, desk)
+    return cli
+
+
+def usage_sentence(desk: Desk, mistake: typer.TyperException) -> str:
+    """What was wrong and what to type instead."""
+    texts = desk.texts()
+    words = [command.name or "" for command in tree(desk).registered_commands]
+    unknown = str(mistake).partition("No such command '")[2].partition("'")[0]
+    if not unknown:
+        return texts("cli.usage", problem=getattr(mistake, "format_message", lambda: str(mistake))().rstrip("."))
+    nearest = difflib.get_close_matches(unknown, words, n=1)
+    return texts("cli.unknown_word", word=unknown, instead=f"batuta {nearest[0]}" if nearest else "batuta --help")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def _options(
+    app: Annotated[
+        str | None, typer.Option("--app", help="module:object; default: [tool.batuta] app in pyproject.toml")
+    ] = None,
+    lang: Annotated[str | None, typer.Option("--lang", help="pt-BR | en")] = None,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Read before the tree was made (``desk.make_desk``); here so that they are documented and accepted."""
+    if lang not in (None, "pt-BR", "en"):
+        raise typer.BadParameter("pt-BR | en", param_hint="--lang")

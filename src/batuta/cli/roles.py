@@ -1,0 +1,145 @@
+"""The roles: ``batuta api``, ``batuta worker``, what the application adds, and ``batuta up`` for all of them."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from batuta import __version__
+from batuta.cli.announcer import Announcer
+from batuta.cli.desk import REFUSED, Desk, desk_of
+from batuta.config import EngineSettings, names, near_misses
+from batuta.engine import Batuta, Role
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.events import ProcessStarted, ProcessStopping, SettingWarned
+from batuta.logs import LogSubscriber, configure
+from batuta.supervise.loop import LoopPolicy
+from batuta.supervise.processes import ChildSpec, Family, die_with_parent
+from batuta.supervise.signals import stop_on_signals
+from batuta.supervise.supervisor import Supervisor
+from batuta.texts import Texts
+
+Child = Annotated[bool, typer.Option("--child", hidden=True)]
+FAMILY = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=2))
+ANNOUNCING = LoopPolicy(every=timedelta(milliseconds=200), stuck_after=timedelta(minutes=2))
+
+
+def add_to(cli: typer.Typer, texts: Texts) -> None:
+    cli.command("up", help=texts("cli.up.help"))(up)
+    for name in ("api", "worker"):
+        cli.command(name, help=texts(f"cli.{name}.help"))(_command(name))
+
+
+def add_roles_of_app(cli: typer.Typer, desk: Desk) -> None:
+    """The application's own roles become words of the command. If it cannot be loaded, the word that needs it will say why."""
+    try:
+        extension = desk.work().extension
+    except BatutaError:
+        return
+    for role in extension.roles:
+        cli.command(role.name, help=desk.texts()(f"cli.{role.name}.help"))(_command(role.name))
+    for name in extension.later:
+        cli.command(name, help=desk.texts()("cli.later.help"))(_not_yet(name))
+
+
+def up(context: typer.Context) -> None:
+    """Every role as a child of this process."""
+    desk = desk_of(context)
+    settings, work = desk.settings(), desk.work()
+    from batuta.web.server import listen
+
+    listen(settings.host, settings.port).close()
+    raise typer.Exit(asyncio.run(_up(desk, work, settings)))
+
+
+async def _up(desk: Desk, work: Batuta, settings: EngineSettings) -> int:
+    _begin_logging(work, settings, "up")
+    stop = asyncio.Event()
+    grace = timedelta(seconds=settings.batuta_drain_seconds)
+    roles = [role.name for role in roles_of(work, settings).values() if role.in_up]
+    family = Family([_child(desk, work, role) for role in roles], work.clock, work.events, stop)
+    supervisor = Supervisor(work.clock, work.events)
+    supervisor.add(family, FAMILY)
+    address = f"http://{settings.host}:{settings.port}"
+    supervisor.add(
+        Announcer(address, lambda: desk.out.print(desk.texts()("cli.up.ready", address=address))), ANNOUNCING
+    )
+    with stop_on_signals(stop):
+        _announce(work, settings, desk, "up")
+        await supervisor.run(stop, grace + timedelta(seconds=5))
+    return family.exit_code
+
+
+def roles_of(work: Batuta, settings: EngineSettings) -> dict[str, Role]:
+    own = [
+        Role("api", lambda stop: _serve_api(work, settings, stop)),
+        Role("worker", lambda stop: _work(work, settings, stop)),
+    ]
+    return {role.name: role for role in (*work.extension.roles, *own)}
+
+
+async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
+    from batuta.web import create_api
+    from batuta.web.server import listen, serve
+
+    api = work.extension.api() if work.extension.api else create_api(work, settings)
+    listening = listen(settings.host, settings.port)
+    async with work:
+        await serve(api, listening, stop, timedelta(seconds=settings.batuta_drain_seconds))
+
+
+async def _work(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
+    async with work:
+        await work.supervisor().run(stop, timedelta(seconds=settings.batuta_drain_seconds))
+
+
+def _command(name: str) -> Callable[..., None]:
+    def command(context: typer.Context, child: Child = False) -> None:
+        desk = desk_of(context)
+        settings, work = desk.settings(), desk.work()
+        if child:
+            die_with_parent()
+        asyncio.run(_run(desk, work, settings, roles_of(work, settings)[name]))
+
+    return command
+
+
+async def _run(desk: Desk, work: Batuta, settings: EngineSettings, role: Role) -> None:
+    _begin_logging(work, settings, role.name)
+    stop = asyncio.Event()
+    with stop_on_signals(stop):
+        _announce(work, settings, desk, role.name)
+        await role.run(stop)
+    work.events.emit(ProcessStopping(role.name, "asked to" if stop.is_set() else "nothing left to do"))
+
+
+def _not_yet(name: str) -> Callable[..., None]:
+    def command(context: typer.Context) -> None:
+        desk = desk_of(context)
+        known = ", ".join(sorted(roles_of(desk.work(), desk.settings())))
+        desk.err.print(
+            desk.texts()("cli.later.sentence", role=name, known=known), style="red", markup=False, soft_wrap=True
+        )
+        raise typer.Exit(REFUSED)
+
+    return command
+
+
+def _child(desk: Desk, work: Batuta, role: str) -> ChildSpec:
+    app = ["--app", desk.app_name] if desk.app_name else []
+    argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role, "--child"]
+    return ChildSpec(role, argv, {**work.extension.child_env, **desk.env})
+
+
+def _begin_logging(work: Batuta, settings: EngineSettings, service: str) -> None:
+    configure(level=settings.log_level, format=settings.log_format, stream=sys.stdout, service=service)
+    work.events.subscribe(LogSubscriber())
+
+
+def _announce(work: Batuta, settings: EngineSettings, desk: Desk, role: str) -> None:
+    for name, nearest in near_misses(desk.env, names(type(settings))):
+        work.events.emit(SettingWarned(name, nearest))
+    work.events.emit(ProcessStarted(role, __version__, work.clock.now().astimezone(work.zone)))

@@ -1,0 +1,37 @@
+"""``batuta migrate``."""
+
+import asyncio
+
+import typer
+
+from batuta.cli.desk import AsJson, Desk, desk_of
+from batuta.stores.sql.migrations import Migration
+from batuta.texts import Texts
+
+
+def add_to(cli: typer.Typer, texts: Texts) -> None:
+    cli.command("migrate", help=texts("cli.migrate.help"))(migrate)
+
+
+def migrate(context: typer.Context, as_json: AsJson = False) -> None:
+    desk = desk_of(context)
+    applied = [migration.title for migration in asyncio.run(_migrate(desk))]
+    where = desk.work().database.where
+    desk.show({"database": where, "applied": applied}, as_json, lambda: _tell(desk, where, applied))
+
+
+async def _migrate(desk: Desk) -> list[Migration]:
+    work = desk.work()
+    await work.database.open()
+    try:
+        return await work.migrate()
+    finally:
+        await work.close()
+
+
+def _tell(desk: Desk, where: str, applied: list[str]) -> None:
+    texts = desk.texts()
+    for title in applied:
+        desk.out.print(texts("cli.migrate.applied", migration=title), markup=False)
+    if not applied:
+        desk.out.print(texts("cli.migrate.nothing", where=where), markup=False)

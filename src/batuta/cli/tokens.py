@@ -1,0 +1,93 @@
+"""``batuta token create | list | revoke``."""
+
+import asyncio
+import getpass
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.table import Table
+
+from batuta.cli.desk import FAILED, AsJson, Desk, desk_of
+from batuta.guard.tokens import Scope, Token, mint
+from batuta.texts import Texts
+
+T = TypeVar("T")
+
+
+def add_to(cli: typer.Typer, texts: Texts) -> None:
+    group = typer.Typer(help=texts("cli.token.help"), no_args_is_help=True)
+    group.command("create", help=texts("cli.token.create_help"))(create)
+    group.command("list", help=texts("cli.token.list_help"))(show)
+    group.command("revoke", help=texts("cli.token.revoke_help"))(revoke)
+    cli.add_typer(group, name="token")
+
+
+def create(
+    context: typer.Context,
+    scope: Annotated[list[Scope], typer.Option("--scope", help="read | operate | send | pii")],
+    name: Annotated[str, typer.Option("--name", help="…")],
+    as_json: AsJson = False,
+) -> None:
+    desk = desk_of(context)
+    work = desk.work()
+    token, text = mint(name, scope, by=getpass.getuser(), now=work.clock.now(), chance=secrets.token_hex)
+    asyncio.run(_with_database(desk, lambda: work.tokens.keep(token)))
+    document = {"id": token.id, "name": token.name, "scopes": sorted(token.scopes), "token": text}
+    desk.show(document, as_json, lambda: _tell_once(desk, text))
+
+
+def show(context: typer.Context, as_json: AsJson = False) -> None:
+    desk = desk_of(context)
+    tokens = asyncio.run(_with_database(desk, desk.work().tokens.all))
+    desk.show(
+        {"tokens": [_described(token) for token in tokens]}, as_json, lambda: desk.out.print(_table(desk, tokens))
+    )
+
+
+def revoke(context: typer.Context, id: str, as_json: AsJson = False) -> None:
+    desk = desk_of(context)
+    work = desk.work()
+    revoked = asyncio.run(
+        _with_database(desk, lambda: work.tokens.revoke(id, by=getpass.getuser(), now=work.clock.now()))
+    )
+    key = "cli.token.revoked" if revoked else "cli.token.unknown"
+    desk.show({"id": id, "revoked": revoked}, as_json, lambda: desk.out.print(desk.texts()(key, id=id), markup=False))
+    if not revoked:
+        raise typer.Exit(FAILED)
+
+
+async def _with_database(desk: Desk, act: Callable[[], Awaitable[T]]) -> T:
+    async with desk.work():
+        return await act()
+
+
+def _tell_once(desk: Desk, text: str) -> None:
+    desk.err.print(desk.texts()("cli.token.once"), markup=False)
+    desk.out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _described(token: Token) -> dict[str, Any]:
+    revoked = token.revoked_at.isoformat() if token.revoked_at else None
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scopes": sorted(token.scopes),
+        "created_by": token.created_by,
+        "created_at": token.created_at.isoformat(),
+        "revoked_at": revoked,
+    }
+
+
+def _table(desk: Desk, tokens: list[Token]) -> Table:
+    texts, zone = desk.texts(), desk.work().zone
+    columns = ("id", "name", "scopes", "created", "revoked")
+    table = Table(*(texts(f"cli.token.column_{column}") for column in columns), box=None, pad_edge=False)
+    for token in tokens:
+        times = [
+            instant.astimezone(zone).strftime("%d/%m/%Y %H:%M") if instant else ""
+            for instant in (token.created_at, token.revoked_at)
+        ]
+        table.add_row(token.id, token.name, " ".join(sorted(token.scopes)), *times)
+    return table

@@ -1,0 +1,156 @@
+"""The only reader of the environment. Settings are checked at the door, then frozen.
+
+``load(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may stand for ``NAME``: a file that holds the
+value, for secrets. An empty value is an unset one. An unknown ``BATUTA_*`` name is an error that names the nearest known
+one; any other name that looks like a misspelt setting is a warning.
+"""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar
+from zoneinfo import ZoneInfo, available_timezones
+
+from dotenv import dotenv_values
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from batuta.kernel.errors import InvalidSetting, MissingSetting, UnknownSetting
+
+# Read by the tests and by dev.py, never by a running system.
+OF_THE_TOOLS = frozenset({"BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
+NEAR_ENOUGH = 0.86
+SHORTEST_TOKEN = 16
+
+
+def _zone(name: str) -> str:
+    if name not in available_timezones():
+        nearest = difflib.get_close_matches(name, sorted(available_timezones()), n=1, cutoff=0.6)
+        raise ValueError(f"'{name}' is not a time zone" + (f", did you mean {nearest[0]}?" if nearest else ""))
+    return name
+
+
+def _listed(value: object) -> object:
+    """A list in the environment is written with commas."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Zone = Annotated[str, AfterValidator(_zone)]
+Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+class EngineSettings(BaseSettings):
+    """What every application of the engine can be told. Julia's own come on top, in ``app.settings``."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    app_env: Literal["development", "production"] = "development"
+    database_url: SecretStr = SecretStr("sqlite:///data/batuta.db")
+    timezone: Zone = "America/Sao_Paulo"
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    api_token: SecretStr | None = None
+    secret_key: SecretStr | None = None
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["auto", "pretty", "json"] = "auto"
+    run_mode: str | None = None  # read by the image's entry point; here so that it is not taken for a mistake
+    batuta_lang: Literal["pt-BR", "en"] = "pt-BR"
+    batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
+    batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
+
+    @property
+    def in_production(self) -> bool:
+        return self.app_env == "production"
+
+    @model_validator(mode="after")
+    def _production_is_closed(self) -> Self:
+        if not self.in_production:
+            return self
+        if self.api_token is None:
+            raise MissingSetting(name="API_TOKEN", why="APP_ENV is production")
+        if len(self.api_token.get_secret_value()) < SHORTEST_TOKEN:
+            why = f"in production a token has at least {SHORTEST_TOKEN} characters"
+            raise InvalidSetting(name="API_TOKEN", why=why)
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what ``load`` hands over: nothing is read behind its back."""
+        return (init_settings,)
+
+
+SomeSettings = TypeVar("SomeSettings", bound=EngineSettings)
+
+
+def load(kind: type[SomeSettings], env: Mapping[str, str], env_file: Path | None = None) -> SomeSettings:
+    """``env`` wins over ``env_file``; both are checked."""
+    in_file = {name: value for name, value in dotenv_values(env_file).items() if value} if env_file else {}
+    given = {name.upper(): value for name, value in {**in_file, **env}.items() if value}
+    known = names(kind)
+    refuse_unknown(given, known)
+    try:
+        return kind.model_validate(
+            {name.lower(): value for name, value in with_files(given, known).items() if name in known}
+        )
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def names(kind: type[EngineSettings]) -> frozenset[str]:
+    return frozenset(name.upper() for name in kind.model_fields)
+
+
+def refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
+    for name in sorted(given):
+        if name.startswith("BATUTA_") and name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
+            nearest = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0)
+            raise UnknownSetting(name=name, nearest=nearest[0])
+
+
+def near_misses(given: Mapping[str, str], known: frozenset[str]) -> list[tuple[str, str]]:
+    """Names that nobody reads but that look like one somebody does, with that one."""
+    found = []
+    for name in sorted(given):
+        if name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
+            near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=NEAR_ENOUGH)
+            found += [(name, near[0])] if near else []
+    return found
+
+
+def with_files(given: Mapping[str, str], known: frozenset[str]) -> dict[str, str]:
+    """Put the content of every ``NAME_FILE`` under ``NAME``."""
+    values = dict(given)
+    for name in sorted(known):
+        if (file := given.get(f"{name}_FILE")) is None:
+            continue
+        if name in given:
+            raise InvalidSetting(name=name, why=f"{name}_FILE is set as well: keep one of the two")
+        try:
+            values[name] = Path(file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidSetting(name=f"{name}_FILE", why=f"the file cannot be read ({type(error).__name__})") from None
+    return values
+
+
+def invalid(error: ValidationError) -> InvalidSetting:
+    problems = {
+        str(problem["loc"][0]).upper() if problem["loc"] else "settings": problem["msg"] for problem in error.errors()
+    }
+    return InvalidSetting(name=", ".join(problems), why="; ".join(problems.values()))
+
+
+def environment() -> Mapping[str, str]:
+    """The process's own. Everything else takes a mapping."""
+    return dict(os.environ)

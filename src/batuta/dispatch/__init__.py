@@ -1,0 +1,1 @@
+"""Jobs: what is fired, and how a fire is received and answered."""

@@ -1,0 +1,79 @@
+"""The ledger of calls: a repeated key gets the first answer, and one piece of work runs once at a time in all processes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol, TypeAlias
+
+from batuta.kernel.json import Json
+from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+
+KEEP_FOR = timedelta(hours=24)
+PRUNE_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """It is yours: run it and close it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The same key was answered before."""
+
+    response_code: int
+    response: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The same work is running, under this key or another."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReused:
+    """The same key came with other parameters: a mistake of the caller."""
+
+
+Opening: TypeAlias = Opened | Answered | Busy | KeyReused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCall:
+    key: str
+    endpoint: str
+    subject: str  # what must not run twice at a time
+    fingerprint: str  # what makes a repeat a repeat
+    lease_until: datetime  # after this, whoever ran it is taken for dead
+
+
+class JobCalls(Protocol):
+    async def open(self, call: NewCall, *, now: datetime) -> Opening: ...
+    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, now: datetime) -> None: ...
+    async def forget(self, key: str) -> None:
+        """As if it had never been opened: it was cut off, and a repeat may run it."""
+        ...
+
+    async def prune(self, *, before: datetime, limit: int) -> int: ...
+
+
+class Clocked(Protocol):
+    def now(self) -> datetime: ...
+
+
+class JobCallPruner:
+    """A loop: answers are kept for a day."""
+
+    name = "job-call-pruner"
+
+    def __init__(self, calls: JobCalls, clock: Clocked) -> None:
+        self.doorbell = Doorbell()
+        self._calls = calls
+        self._clock = clock
+
+    async def tick(self) -> Pace:
+        pruned = await self._calls.prune(before=self._clock.now() - KEEP_FOR, limit=PRUNE_AT_ONCE)
+        return Again() if pruned == PRUNE_AT_ONCE else Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        """Nothing was started that outlives a tick."""

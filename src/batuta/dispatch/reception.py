@@ -1,0 +1,109 @@
+"""How a call of a job is received: once per key, one at a time per subject, and never past its deadline."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeAlias, assert_never
+
+from batuta.dispatch.answer import Failed, JobAnswer, TimedOut, body, http_status, outcome
+from batuta.dispatch.calls import Answered, Busy, JobCalls, KeyReused, NewCall, Opened
+from batuta.dispatch.endpoints import Endpoint, JobCall
+from batuta.guard.deadline import by
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded
+from batuta.kernel.events import Events, JobAnswered, JobCrashed
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json, dumps
+
+# The lease outlives the deadline by this: enough to write the answer down.
+MARGIN = timedelta(seconds=30)
+LONGEST = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: Mapping[str, Json]
+    replayed: bool = False
+
+
+Received: TypeAlias = Reply | Busy | KeyReused
+
+
+class Reception:
+    def __init__(self, calls: JobCalls, clock: Clock, ids: Ids, events: Events) -> None:
+        self._calls = calls
+        self._clock = clock
+        self._ids = ids
+        self._events = events
+
+    async def receive(
+        self, endpoint: Endpoint, params: Mapping[str, str], *, key: str | None, deadline: datetime | None
+    ) -> Received:
+        """``key`` None: a call of a person, always new. ``deadline`` None: the endpoint's own timeout."""
+        now = self._clock.now()
+        call = JobCall(
+            key=key or self._ids.new(),
+            params=params,
+            started_at=now,
+            deadline=min(deadline or now + endpoint.timeout, now + LONGEST),
+        )
+        if call.deadline <= now:
+            return self._reply(endpoint, TimedOut("the deadline had passed before the call came"), now)
+        opening = await self._calls.open(_new_call(endpoint, call), now=now)
+        match opening:
+            case Opened():
+                return await self._run(endpoint, call)
+            case Answered(response_code=code, response=response):
+                return Reply(code, response, replayed=True)
+            case Busy() | KeyReused():
+                return opening
+            case _:
+                assert_never(opening)
+
+    async def _run(self, endpoint: Endpoint, call: JobCall) -> Reply:
+        try:
+            answer = await self._answer(endpoint, call)
+        except BaseException:
+            # Cut off from outside, most likely a stop: give the work back at once instead of when the lease ends.
+            await self._calls.forget(call.key)
+            raise
+        reply = self._reply(endpoint, answer, call.started_at)
+        await self._calls.close(call.key, reply.status, reply.body, now=self._clock.now())
+        return reply
+
+    async def _answer(self, endpoint: Endpoint, call: JobCall) -> JobAnswer:
+        try:
+            return await by(call.deadline, endpoint.handler(call), self._clock, f"job {endpoint.name}")
+        except DeadlineExceeded as late:
+            return TimedOut(str(late))
+        except Exception as error:  # noqa: BLE001 - whatever a handler meets is the job's failure, told as one
+            self._events.emit(JobCrashed(endpoint.name, error))
+            return Failed(f"{type(error).__name__} in the handler; the log has the traceback")
+
+    def _reply(self, endpoint: Endpoint, answer: JobAnswer, started_at: datetime) -> Reply:
+        said = body(answer)
+        reason = said.get("reason") or said.get("error")
+        items = said["items_processed"]
+        self._events.emit(
+            JobAnswered(
+                endpoint=endpoint.name,
+                outcome=outcome(answer),
+                reason=str(reason) if reason else None,
+                items=items if isinstance(items, int) else None,
+                took=self._clock.now() - started_at,
+            )
+        )
+        return Reply(http_status(answer), said)
+
+
+def _new_call(endpoint: Endpoint, call: JobCall) -> NewCall:
+    asked = dumps([endpoint.name, sorted(call.params.items())])
+    return NewCall(
+        key=call.key,
+        endpoint=endpoint.name,
+        subject=endpoint.subject(call.params),
+        fingerprint=hashlib.sha256(asked.encode()).hexdigest(),
+        lease_until=call.deadline + MARGIN,
+    )

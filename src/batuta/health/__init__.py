@@ -1,0 +1,1 @@
+"""Findings: what is wrong, since when, and the next step."""

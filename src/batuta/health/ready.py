@@ -1,0 +1,59 @@
+"""Is everything this process needs there? Each part answers for itself, within a time limit, and the worst decides."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import TypeAlias
+
+from batuta.guard.deadline import within
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import BatutaError
+
+PATIENCE = timedelta(seconds=2)
+
+
+class State(StrEnum):
+    OK = "ok"
+    UNKNOWN = "unknown"  # not configured: nothing to say, and nothing wrong
+    DEGRADED = "degraded"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """``needed``: without it this process is of no use. ``why`` is for operators."""
+
+    state: State
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    ask: Callable[[], Awaitable[Part]]
+    needed: bool
+
+
+Probes: TypeAlias = Mapping[str, Probe]
+
+
+async def look(probes: Probes, clock: Clock) -> dict[str, Part]:
+    """All at once, so that the slowest decides how long it takes, and never longer than PATIENCE."""
+    parts = await asyncio.gather(*(_ask(name, probe, clock) for name, probe in probes.items()))
+    return dict(zip(probes, parts, strict=True))
+
+
+def verdict(parts: Mapping[str, Part], probes: Probes) -> str:
+    if any(parts[name].state is State.ERROR for name, probe in probes.items() if probe.needed):
+        return "not_ready"
+    if any(part.state in (State.ERROR, State.DEGRADED) for part in parts.values()):
+        return "degraded"
+    return "ready"
+
+
+async def _ask(name: str, probe: Probe, clock: Clock) -> Part:
+    try:
+        return await within(PATIENCE, probe.ask(), clock, f"the probe of {name}")
+    except BatutaError as error:
+        return Part(State.ERROR, str(error))

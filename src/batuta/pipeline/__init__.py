@@ -1,0 +1,1 @@
+"""Ordered stages over one queue table. (Not built yet.)"""

@@ -1,0 +1,1 @@
+"""Durable queues: claim, lease, settle, rescue. (Not built yet.)"""

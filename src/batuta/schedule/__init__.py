@@ -1,0 +1,1 @@
+"""Time as arithmetic: cron, windows, calendars, what is due. No I/O. (Not built yet.)"""

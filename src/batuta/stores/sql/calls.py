@@ -1,0 +1,63 @@
+"""The ledger of job calls in ``job_calls``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from batuta.dispatch.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
+from batuta.kernel.json import Json
+from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class CallBook:
+    bury: Query
+    open: Query
+    call: Query
+    close: Query
+    forget: Query
+    prune: Query
+
+
+class SqlJobCalls:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._book = load(CallBook, BOOKS / "calls.sql", database.dialect)
+
+    async def open(self, call: NewCall, *, now: datetime) -> Opening:
+        async with self._database.transaction() as transaction:
+            await transaction.run(self._book.bury, subject=call.subject, key=call.key, now=now)
+            taken = await transaction.one(
+                self._book.open,
+                key=call.key,
+                endpoint=call.endpoint,
+                subject=call.subject,
+                fingerprint=call.fingerprint,
+                now=now,
+                lease_until=call.lease_until,
+            )
+            if taken is not None:
+                return Opened()
+            known = await transaction.one(self._book.call, key=call.key)
+        return Busy() if known is None else _what_is_known(known, call)
+
+    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, now: datetime) -> None:
+        await self._database.run(
+            self._book.close, key=key, response_code=response_code, response=AsJson(response), now=now
+        )
+
+    async def forget(self, key: str) -> None:
+        await self._database.run(self._book.forget, key=key)
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        return await self._database.run(self._book.prune, before=before, limit=limit)
+
+
+def _what_is_known(known: Row, call: NewCall) -> Opening:
+    if known["fingerprint"] != call.fingerprint:
+        return KeyReused()
+    if known["finished_at"] is None:
+        return Busy()
+    return Answered(known["response_code"], known["response"])

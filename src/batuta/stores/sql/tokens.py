@@ -1,0 +1,77 @@
+"""Bearer tokens in ``api_tokens``. Making and revoking one is noted in the audit log."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from batuta.guard.tokens import Scope, Token
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBook:
+    keep: Query
+    token: Query
+    tokens: Query
+    revoke: Query
+
+
+class SqlTokens:
+    def __init__(self, database: Database, ids: Ids) -> None:
+        self._database = database
+        self._book = load(TokenBook, BOOKS / "tokens.sql", database.dialect)
+        self._audit = AuditLog(database.dialect, ids)
+
+    async def find(self, id: str) -> Token | None:
+        row = await self._database.one(self._book.token, id=id)
+        return None if row is None else _token(row)
+
+    async def all(self) -> list[Token]:
+        return [_token(row) for row in await self._database.all(self._book.tokens)]
+
+    async def keep(self, token: Token) -> None:
+        scopes = sorted(token.scopes)
+        async with self._database.transaction() as transaction:
+            await transaction.run(
+                self._book.keep,
+                id=token.id,
+                name=token.name,
+                secret_hash=token.secret_hash,
+                scopes=AsJson(scopes),
+                by=token.created_by,
+                now=token.created_at,
+            )
+            await self._audit.note(
+                transaction,
+                actor=token.created_by,
+                action="token.create",
+                subject=token.id,
+                before=None,
+                after={"name": token.name, "scopes": scopes},
+                now=token.created_at,
+            )
+
+    async def revoke(self, id: str, *, by: str, now: datetime) -> bool:
+        """False: no such token, or revoked before."""
+        async with self._database.transaction() as transaction:
+            if not await transaction.run(self._book.revoke, id=id, now=now):
+                return False
+            await self._audit.note(
+                transaction, actor=by, action="token.revoke", subject=id, before=None, after=None, now=now
+            )
+        return True
+
+
+def _token(row: Row) -> Token:
+    return Token(
+        id=row["id"],
+        name=row["name"],
+        secret_hash=row["secret_hash"],
+        scopes=frozenset(Scope(scope) for scope in row["scopes"]),
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+        revoked_at=row["revoked_at"],
+    )

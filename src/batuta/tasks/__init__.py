@@ -1,0 +1,1 @@
+"""Typed functions on a queue. (Not built yet.)"""

@@ -1,0 +1,44 @@
+"""What a request can reach: the application's state, its own id, and the route it matched."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+from prometheus_client import CollectorRegistry
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
+
+from batuta.config import EngineSettings
+from batuta.engine import Batuta
+from batuta.texts import Language, Texts
+
+UNMATCHED = "(none)"
+
+
+@dataclass(slots=True)
+class ApiState:
+    work: Batuta
+    settings: EngineSettings
+    texts: Mapping[Language, Texts]
+    registry: CollectorRegistry
+    service: str
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def now(self) -> datetime:
+        return self.work.clock.now().astimezone(self.work.zone)
+
+
+def state_of(connection: HTTPConnection) -> ApiState:
+    return cast("ApiState", connection.app.state.batuta)
+
+
+def request_id_of(scope: Scope) -> str:
+    state: dict[str, Any] = scope.get("state", {})
+    return str(state.get("request_id", ""))
+
+
+def route_of(scope: Scope) -> str:
+    """The template (``/jobs/{endpoint}``), never the path: a path may carry a phone number."""
+    return str(getattr(scope.get("route"), "path", UNMATCHED))

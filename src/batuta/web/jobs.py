@@ -1,0 +1,58 @@
+"""``POST /jobs/<endpoint>``: how the scheduler, and a person with curl, run a job."""
+
+from datetime import datetime
+from typing import Annotated, Any, assert_never
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import JSONResponse
+
+from batuta.dispatch.calls import Busy, KeyReused
+from batuta.dispatch.endpoints import Endpoint
+from batuta.dispatch.reception import Reply
+from batuta.web.context import state_of
+from batuta.web.problems import Problem
+
+router = APIRouter(tags=["jobs"])
+KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
+DeadlineHeader = Annotated[datetime | None, Header(alias="X-Batuta-Deadline")]
+
+
+@router.get("/jobs", operation_id="list_job_endpoints")
+async def endpoints(request: Request) -> dict[str, Any]:
+    """Every endpoint that can be called, with its time limit."""
+    known = state_of(request).work.endpoints
+    return {"endpoints": [_described(endpoint) for endpoint in known]}
+
+
+@router.post("/jobs/{endpoint}", operation_id="run_job")
+async def run(
+    request: Request, endpoint: str, idempotency_key: KeyHeader = None, deadline: DeadlineHeader = None
+) -> JSONResponse:
+    """Run a job now. The query string holds its parameters; the same key is answered with the first result."""
+    work = state_of(request).work
+    found = work.endpoints.find(endpoint)
+    if found is None:
+        raise Problem(
+            404, "unknown_job", endpoint=endpoint[:80], nearest=work.endpoints.nearest(endpoint) or "GET /jobs"
+        )
+    if deadline is not None and deadline.tzinfo is None:
+        raise Problem(400, "deadline_without_zone")
+    params = {name: value for name, value in request.query_params.items() if name != "lang"}
+    received = await work.reception.receive(found, params, key=idempotency_key, deadline=deadline)
+    match received:
+        case Reply(status=status, body=body, replayed=replayed):
+            return JSONResponse(body, status, headers={"Idempotency-Replayed": "true"} if replayed else None)
+        case Busy():
+            raise Problem(409, "already_running", endpoint=endpoint, headers={"Retry-After": "5"})
+        case KeyReused():
+            raise Problem(422, "key_reused")
+        case _:
+            assert_never(received)
+
+
+def _described(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "endpoint": f"/jobs/{endpoint.name}",
+        "timeout_seconds": endpoint.timeout.total_seconds(),
+        "manual": endpoint.manual,
+    }

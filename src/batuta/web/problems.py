@@ -1,0 +1,101 @@
+"""Errors as RFC 9457 ``application/problem+json``, in the caller's language, with the next step and never with his data."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from batuta.kernel.errors import BatutaError, StoreUnavailable
+from batuta.kernel.events import RequestCrashed
+from batuta.texts import Texts, preferred
+from batuta.web.context import ApiState, request_id_of, route_of, state_of
+
+MEDIA_TYPE = "application/problem+json"
+# Problems that Starlette finds by itself; any other status gets the sentence of its class.
+_OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
+
+
+class Problem(Exception):
+    """``slug`` names the problem in its type URI and in the table of texts; ``facts`` fill its sentence."""
+
+    def __init__(self, status: int, slug: str, *, headers: Mapping[str, str] | None = None, **facts: object) -> None:
+        super().__init__(slug)
+        self.status = status
+        self.slug = slug
+        self.facts = facts
+        self.headers = dict(headers or {})
+
+
+def install(api: FastAPI) -> None:
+    api.add_exception_handler(Problem, _problem)
+    api.add_exception_handler(HTTPException, _http)
+    api.add_exception_handler(RequestValidationError, _validation)
+    api.add_exception_handler(StoreUnavailable, _store)
+    api.add_exception_handler(Exception, _crash)
+
+
+def answer(
+    request: Request,
+    status: int,
+    slug: str,
+    *,
+    facts: Mapping[str, object] | None = None,
+    headers: Mapping[str, str] | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> JSONResponse:
+    texts = texts_for(request)
+    content = {
+        "type": f"/problemas/{slug}",
+        "title": texts(f"problem.{slug}.title"),
+        "status": status,
+        "detail": texts(f"problem.{slug}.detail", **(facts or {})),
+        "instance": request.url.path,
+        "request_id": request_id_of(request.scope),
+        **(extra or {}),
+    }
+    return JSONResponse(content, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def texts_for(request: Request) -> Texts:
+    state: ApiState = state_of(request)
+    asked = request.query_params.get("lang") or request.headers.get("accept-language", "")
+    return state.texts[preferred(asked, otherwise=state.settings.batuta_lang)]
+
+
+async def _problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem)
+    return answer(request, error.status, error.slug, headers=error.headers, facts=error.facts)
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    slug = _OF_STATUS.get(error.status_code, "refused" if error.status_code < 500 else "crashed")
+    return answer(request, error.status_code, slug, headers=error.headers, facts={"reason": _phrase(error.status_code)})
+
+
+async def _validation(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    # Where and what, never the value: it may be somebody's phone.
+    errors = [{"where": ".".join(map(str, each["loc"])), "what": each["msg"]} for each in error.errors()]
+    return answer(request, 422, "invalid", extra={"errors": errors}, facts={"count": len(errors)})
+
+
+async def _store(request: Request, error: Exception) -> JSONResponse:
+    return answer(request, 503, "store_unavailable", headers={"Retry-After": "5"})
+
+
+async def _crash(request: Request, error: Exception) -> JSONResponse:
+    state = state_of(request)
+    request_id = request_id_of(request.scope)
+    state.work.events.emit(RequestCrashed(request.method, route_of(request.scope), error, request_id))
+    if isinstance(error, BatutaError):
+        return answer(request, 500, "failed", facts={"error": type(error).__name__})
+    return answer(request, 500, "crashed", facts={"reason": _phrase(500)})
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase

@@ -1,0 +1,346 @@
+"""The API as its callers see it, over HTTP without a network in between."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+
+from app.main import create_app
+from app.settings import Settings
+from app.wiring import build
+from batuta.config import load
+from batuta.dispatch.answer import Failed, JobAnswer, Ok
+from batuta.dispatch.endpoints import JobCall
+from batuta.engine import Batuta
+from batuta.guard.tokens import Scope, mint
+from batuta.kernel.events import RequestAnswered, RequestCrashed
+from batuta.testing import EventRecorder
+from batuta.web.access import OPEN
+
+TOKEN = "test-token-" + "x" * 24
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+class Julia:
+    """The application with a client. ``ask`` comes from this machine; ``client_from`` from elsewhere."""
+
+    def __init__(self, api: FastAPI, work: Batuta) -> None:
+        self.api = api
+        self.work = work
+        self.events = EventRecorder()
+        work.events.subscribe(self.events)
+
+    def client(self, address: str = "127.0.0.1", base: str = "http://127.0.0.1:8000") -> httpx2.AsyncClient:
+        transport = httpx2.ASGITransport(app=self.api, client=(address, 5000), raise_app_exceptions=False)
+        return httpx2.AsyncClient(transport=transport, base_url=base)
+
+    async def ask(self, method: str, path: str, **options: object) -> httpx2.Response:
+        async with self.client() as client:
+            return await client.request(method, path, **options)  # type: ignore[arg-type]
+
+
+async def open_julia(tmp_path: Path, **env: str) -> Julia:
+    settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db", "API_TOKEN": TOKEN, **env})
+    work = build(settings)
+    if settings.in_production:
+        await work.database.open()
+        await work.migrate()
+        await work.close()
+    api = create_app(settings, work)
+
+    async def conta(call: JobCall) -> JobAnswer:
+        return Ok(len(call.params), {"params": dict(call.params)})
+
+    async def quebra(call: JobCall) -> JobAnswer:
+        return Failed("não deu")
+
+    async def explode(call: JobCall) -> JobAnswer:
+        raise KeyError("5511900000001")
+
+    work.endpoints.add("conta", conta, manual=True)
+    work.endpoints.add("quebra", quebra, manual=True)
+    work.endpoints.add("explode", explode, manual=True)
+    await work.open()
+    return Julia(api, work)
+
+
+@pytest.fixture
+async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
+    opened = await open_julia(tmp_path)
+    yield opened
+    await opened.work.close()
+
+
+@pytest.fixture
+async def in_production(tmp_path: Path) -> AsyncIterator[Julia]:
+    opened = await open_julia(tmp_path, APP_ENV="production")
+    yield opened
+    await opened.work.close()
+
+
+def is_problem(answer: httpx2.Response, status: int, slug: str) -> bool:
+    content = answer.json()
+    return (
+        answer.headers["content-type"] == "application/problem+json"
+        and answer.status_code == content["status"] == status
+        and content["type"] == f"/problemas/{slug}"
+        and bool(content["title"] and content["detail"] and content["request_id"])
+    )
+
+
+async def test_health_touches_nothing_and_needs_no_token(in_production: Julia) -> None:
+    await in_production.work.close()  # not even the database
+    answer = await in_production.ask("GET", "/health")
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "healthy"
+    assert answer.json()["service"] == "julia-api"
+    assert answer.json()["timestamp"].endswith("-03:00")
+
+
+async def test_ready_says_what_is_there_and_strict_says_it_in_the_status(julia: Julia) -> None:
+    answer = await julia.ask("GET", "/health/ready")
+    assert answer.json()["status"] == "ready"
+    assert answer.json()["checks"] == {"database": "ok", "evolution": "unknown"}
+    await julia.work.close()
+    assert (await julia.ask("GET", "/health/ready")).json()["status"] == "not_ready"
+    assert (await julia.ask("GET", "/health/ready")).status_code == 200
+    assert (await julia.ask("GET", "/health/ready?strict=1")).status_code == 503
+
+
+async def test_while_draining_it_is_not_ready(julia: Julia) -> None:
+    julia.api.state.batuta.draining.set()
+    answer = await julia.ask("GET", "/health/ready?strict=1")
+    assert (answer.status_code, answer.json()["status"]) == (503, "draining")
+
+
+async def test_every_route_but_the_open_ones_needs_a_token(in_production: Julia) -> None:
+    routes = [(context.path, context.methods or set()) for context in iter_route_contexts(in_production.api.routes)]
+    asked = 0
+    for path, methods in routes:
+        for method in methods:
+            answer = await in_production.ask(method, path.replace("{endpoint}", "conta"))
+            expected = 200 if path in OPEN else 401
+            assert answer.status_code == expected, (method, path)
+            asked += 1
+    assert asked >= 8
+
+
+async def test_in_production_even_this_machine_needs_a_token(in_production: Julia) -> None:
+    refused = await in_production.ask("POST", "/jobs/conta")
+    assert is_problem(refused, 401, "unauthorised")
+    assert refused.headers["www-authenticate"].startswith("Bearer")
+    assert (await in_production.ask("POST", "/jobs/conta", headers=BEARER)).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["Bearer wrong", "Bearer ", "Basic eDp5", f"bearer {TOKEN}x", "Bearer bat_" + "0" * 12 + "_" + "0" * 48])
+async def test_a_wrong_token_opens_nothing(in_production: Julia, header: str) -> None:
+    answer = await in_production.ask("GET", "/metrics", headers={"Authorization": header})
+    assert is_problem(answer, 401, "unauthorised")
+
+
+async def test_a_wrong_token_is_refused_even_where_none_is_needed(julia: Julia) -> None:
+    assert (await julia.ask("GET", "/metrics")).status_code == 200
+    assert (await julia.ask("GET", "/metrics", headers={"Authorization": "Bearer wrong"})).status_code == 401
+
+
+async def test_a_narrow_token_opens_only_what_its_scopes_say(in_production: Julia) -> None:
+    work = in_production.work
+    token, text = mint("painel", [Scope.READ], by="ana", now=work.clock.now(), chance=lambda n: "ab" * n)
+    await work.tokens.keep(token)
+    narrow = {"Authorization": f"Bearer {text}"}
+    assert (await in_production.ask("GET", "/jobs", headers=narrow)).status_code == 200
+    assert is_problem(await in_production.ask("POST", "/jobs/conta", headers=narrow), 403, "forbidden")
+    await work.tokens.revoke(token.id, by="ana", now=work.clock.now())
+    assert (await in_production.ask("GET", "/jobs", headers=narrow)).status_code == 401
+
+
+async def test_in_development_a_program_on_this_machine_needs_no_token(julia: Julia) -> None:
+    for base in ("http://127.0.0.1:8000", "http://localhost:8000", "http://[::1]:8000"):
+        async with julia.client(base=base) as client:
+            assert (await client.post("/jobs/conta")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "headers"),
+    [
+        ("192.0.2.7", {}),
+        ("127.0.0.1", {"Host": "evil.example"}),
+        ("127.0.0.1", {"Host": "127.0.0.1.evil.example"}),
+        ("127.0.0.1", {"Origin": "https://evil.example"}),
+        ("127.0.0.1", {"Origin": "http://127.0.0.1:3000"}),
+        ("127.0.0.1", {"Origin": "null"}),
+        ("127.0.0.1", {"Sec-Fetch-Site": "cross-site"}),
+        ("127.0.0.1", {"Sec-Fetch-Site": "same-site"}),
+        ("127.0.0.1", {"X-Forwarded-For": "203.0.113.9"}),
+        ("127.0.0.1", {"Forwarded": "for=203.0.113.9"}),
+    ],
+)
+async def test_no_other_machine_and_no_web_page_can_use_that(julia: Julia, address: str, headers: dict[str, str]) -> None:
+    async with julia.client(address) as client:
+        assert (await client.post("/jobs/conta", headers=headers)).status_code == 401
+        assert (await client.post("/jobs/conta", headers={**headers, **BEARER})).status_code == 200
+
+
+async def test_every_error_is_a_problem_in_the_callers_language(julia: Julia) -> None:
+    assert is_problem(await julia.ask("GET", "/nowhere"), 404, "not_found")
+    assert is_problem(await julia.ask("DELETE", "/health"), 405, "method_not_allowed")
+    assert is_problem(await julia.ask("GET", "/health/ready?strict=perhaps"), 422, "invalid")
+    portuguese = (await julia.ask("GET", "/nowhere")).json()
+    english = (await julia.ask("GET", "/nowhere", headers={"Accept-Language": "en-GB"})).json()
+    assert (portuguese["title"], english["title"]) == ("Não encontrado", "Not found")
+
+
+async def test_a_validation_problem_says_where_and_what_and_never_the_value(julia: Julia) -> None:
+    answer = await julia.ask("GET", "/health/ready?strict=5511900000001")
+    assert answer.json()["errors"][0]["where"] == "query.strict"
+    assert "5511900000001" not in answer.text
+
+
+async def test_a_crash_is_a_problem_without_a_traceback_and_a_fact_with_one(julia: Julia) -> None:
+    @julia.api.get("/crash")
+    async def crash() -> None:
+        raise ValueError("segredo")
+
+    answer = await julia.ask("GET", "/crash")
+    assert is_problem(answer, 500, "crashed")
+    assert "segredo" not in answer.text
+    assert isinstance(julia.events.of(RequestCrashed)[0].error, ValueError)
+
+
+async def test_a_database_that_is_away_is_a_503_that_says_to_try_again(julia: Julia) -> None:
+    await julia.work.close()
+    answer = await julia.ask("POST", "/jobs/conta")
+    assert is_problem(answer, 503, "store_unavailable")
+    assert answer.headers["retry-after"] == "5"
+
+
+async def test_each_request_has_an_id_and_is_announced_once_by_its_template(julia: Julia) -> None:
+    answer = await julia.ask("POST", "/jobs/conta?telefone=5511900000001", headers={"X-Request-Id": "pedido-0001"})
+    assert answer.headers["x-request-id"] == "pedido-0001"
+    told = julia.events.of(RequestAnswered)
+    assert [(event.method, event.route, event.status, event.request_id) for event in told] == [
+        ("POST", "/jobs/{endpoint}", 200, "pedido-0001")
+    ]
+    forged = await julia.ask("GET", "/health", headers={"X-Request-Id": 'x" onload="'})
+    assert len(forged.headers["x-request-id"]) == 36
+
+
+async def test_a_body_over_the_limit_is_refused_announced_or_not(julia: Julia) -> None:
+    too_much = b"x" * (1024 * 1024 + 1)
+
+    async def unannounced() -> AsyncIterator[bytes]:
+        for _ in range(1025):
+            yield b"x" * 1024
+
+    @julia.api.post("/eat")
+    async def eat(body: dict[str, str]) -> None: ...
+
+    assert is_problem(await julia.ask("POST", "/eat", content=too_much), 413, "too_large")
+    assert is_problem(await julia.ask("POST", "/eat", content=unannounced()), 413, "too_large")
+
+
+async def test_answers_carry_the_headers_that_keep_a_browser_honest(julia: Julia) -> None:
+    for path in ("/health", "/docs", "/nowhere"):
+        headers = (await julia.ask("GET", path)).headers
+        assert headers["content-security-policy"].startswith("default-src 'self'")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "server" not in headers
+
+
+async def test_a_job_answers_with_what_happened(julia: Julia) -> None:
+    answer = await julia.ask("POST", "/jobs/conta?tipo=manha")
+    assert answer.json() == {"params": {"tipo": "manha"}, "status": "ok", "items_processed": 1}
+    failed = await julia.ask("POST", "/jobs/quebra")
+    assert (failed.status_code, failed.json()["status"]) == (500, "error")
+    crashed = await julia.ask("POST", "/jobs/explode")
+    assert crashed.status_code == 500
+    assert "5511900000001" not in crashed.text
+
+
+async def test_an_unknown_job_is_told_the_nearest(julia: Julia) -> None:
+    answer = await julia.ask("POST", "/jobs/comta")
+    assert is_problem(answer, 404, "unknown_job")
+    assert "conta" in answer.json()["detail"]
+
+
+async def test_the_same_key_is_answered_with_the_first_result(julia: Julia) -> None:
+    key = {"Idempotency-Key": "0192-abc"}
+    first = await julia.ask("POST", "/jobs/conta?a=1", headers=key)
+    again = await julia.ask("POST", "/jobs/conta?a=1", headers=key)
+    assert (again.json(), again.headers["idempotency-replayed"]) == (first.json(), "true")
+    assert is_problem(await julia.ask("POST", "/jobs/conta?a=2", headers=key), 422, "key_reused")
+
+
+async def test_a_job_that_is_running_is_a_409(julia: Julia) -> None:
+    started, gate = asyncio.Event(), asyncio.Event()
+
+    async def espera(call: JobCall) -> JobAnswer:
+        started.set()
+        await gate.wait()
+        return Ok()
+
+    julia.work.endpoints.add("espera", espera, manual=True)
+    first = asyncio.create_task(julia.ask("POST", "/jobs/espera"))
+    await started.wait()
+    assert is_problem(await julia.ask("POST", "/jobs/espera"), 409, "already_running")
+    gate.set()
+    assert (await first).status_code == 200
+
+
+async def test_a_deadline_stops_the_work_on_this_side_too(julia: Julia) -> None:
+    past = {"X-Batuta-Deadline": "2026-01-05T12:00:00Z"}
+    assert (await julia.ask("POST", "/jobs/conta", headers=past)).status_code == 504
+    naive = {"X-Batuta-Deadline": "2099-01-05T12:00:00"}
+    assert is_problem(await julia.ask("POST", "/jobs/conta", headers=naive), 400, "deadline_without_zone")
+    garbage = {"X-Batuta-Deadline": "tomorrow"}
+    assert is_problem(await julia.ask("POST", "/jobs/conta", headers=garbage), 422, "invalid")
+
+
+async def test_metrics_count_requests_and_jobs_by_bounded_names(julia: Julia) -> None:
+    await julia.ask("POST", "/jobs/conta")
+    await julia.ask("GET", "/nowhere/5511900000001")
+    text = (await julia.ask("GET", "/metrics")).text
+    assert 'batuta_job_call_duration_seconds_count{endpoint="conta",outcome="ok"} 1.0' in text
+    assert 'route="(none)"' in text
+    assert "5511900000001" not in text
+
+
+async def test_the_reference_page_lists_every_operation_and_loads_nothing_from_elsewhere(julia: Julia) -> None:
+    page = (await julia.ask("GET", "/docs")).text
+    document = (await julia.ask("GET", "/openapi.json")).json()
+    for path in document["paths"]:
+        assert path in page
+    assert "http://" not in page.replace("http://127.0.0.1:8000", "")
+    assert "https://" not in page
+    assert "<script" not in page
+    assert (await julia.ask("GET", "/docs/reference.css")).headers["content-type"].startswith("text/css")
+
+
+async def test_an_operation_has_a_name_that_stays(julia: Julia) -> None:
+    document = (await julia.ask("GET", "/openapi.json")).json()
+    names = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
+    assert names == {"health", "ready", "list_job_endpoints", "run_job", "metrics"}
+
+
+async def test_two_databases_are_never_confused(tmp_path: Path) -> None:
+    from batuta.kernel.errors import MarkerMismatch
+
+    mine = await open_julia(tmp_path, APP_ENV="production", SUPABASE_PROJECT_REF="mine")
+    await mine.work.close()
+    settings = load(
+        Settings,
+        {
+            "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db",
+            "API_TOKEN": TOKEN,
+            "APP_ENV": "production",
+            "SUPABASE_PROJECT_REF": "yours",
+        },
+    )
+    with pytest.raises(MarkerMismatch):
+        await build(settings).open()
+
+

@@ -1,0 +1,129 @@
+"""Migrations on both databases."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import MigrationChanged, QueryBookError, SchemaOutOfDate, StatementRefused, StoreConflict
+from batuta.kernel.events import MigrationApplied
+from batuta.stores import connect
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.engine_schema import engine_migrations
+from batuta.stores.sql.migrations import Migration, Migrator, read_folder
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.testing import EventRecorder, FakeClock
+
+FIRST = Migration("app", 1, "things", "CREATE TABLE things (id INTEGER PRIMARY KEY);")
+SECOND = Migration(
+    "app",
+    2,
+    "names",
+    "ALTER TABLE things ADD COLUMN name TEXT;\n-- on sqlite\nINSERT INTO things VALUES (1, 'sqlite');\n"
+    "-- on postgres\nINSERT INTO things VALUES (1, 'postgres');\n-- on both\nINSERT INTO things VALUES (2, 'both');\n",
+)
+
+
+@pytest.fixture
+def migrator_of(database: Database, clock: FakeClock, events: EventRecorder):  # type: ignore[no-untyped-def]
+    return lambda *migrations: Migrator(database, migrations, clock, events)
+
+
+async def test_each_migration_is_applied_once_and_announced(migrator_of, events: EventRecorder) -> None:  # type: ignore[no-untyped-def]
+    assert await migrator_of(FIRST, SECOND).migrate() == [FIRST, SECOND]
+    assert await migrator_of(FIRST, SECOND).migrate() == []
+    assert [event.migration for event in events.of(MigrationApplied)] == ["app/0001_things", "app/0002_names"]
+
+
+async def test_each_database_gets_its_own_part_and_the_shared_ones(migrator_of, database: Database) -> None:  # type: ignore[no-untyped-def]
+    await migrator_of(FIRST, SECOND).migrate()
+    names = in_dialect(query_of("names", "SELECT name FROM things ORDER BY id", writes=False), database.dialect)
+    assert [row["name"] for row in await database.all(names)] == [database.dialect, "both"]
+
+
+async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(migrator_of) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(SchemaOutOfDate, match="run `batuta migrate`"):
+        await migrator_of(FIRST).require_current()
+    await migrator_of(FIRST).migrate()
+    await migrator_of(FIRST).require_current()
+    with pytest.raises(SchemaOutOfDate, match="app/0002_names not applied"):
+        await migrator_of(FIRST, SECOND).require_current()
+
+
+async def test_a_schema_that_is_ahead_is_accepted_so_that_a_rolling_deploy_works(migrator_of) -> None:  # type: ignore[no-untyped-def]
+    await migrator_of(FIRST, SECOND).migrate()
+    await migrator_of(FIRST).require_current()
+
+
+async def test_a_migration_whose_text_changed_after_it_was_applied_is_refused(migrator_of) -> None:  # type: ignore[no-untyped-def]
+    await migrator_of(FIRST).migrate()
+    changed = replace(FIRST, text=FIRST.text + " ")
+    with pytest.raises(MigrationChanged, match="app/0001_things"):
+        await migrator_of(changed).migrate()
+    with pytest.raises(MigrationChanged):
+        await migrator_of(changed).require_current()
+
+
+async def test_a_migration_that_fails_half_way_leaves_nothing_behind(migrator_of, database: Database) -> None:  # type: ignore[no-untyped-def]
+    broken = Migration("app", 1, "broken", "CREATE TABLE half (id INTEGER);\nINSERT INTO nowhere VALUES (1);")
+    with pytest.raises(StatementRefused):
+        await migrator_of(broken).migrate()
+    with pytest.raises(StatementRefused):
+        await database.all(in_dialect(query_of("half", "SELECT id FROM half", writes=False), database.dialect))
+    assert await migrator_of(FIRST).migrate() == [FIRST]
+
+
+async def test_many_processes_may_migrate_at_once(database_url: str, clock: FakeClock, events: EventRecorder) -> None:
+    databases = [connect(database_url, SystemClock()) for _ in range(4)]
+    for each in databases:
+        await each.open()
+    try:
+        applied = await asyncio.gather(
+            *(Migrator(each, [FIRST, SECOND], clock, events).migrate() for each in databases)
+        )
+    finally:
+        for each in databases:
+            await each.close()
+    assert sorted(migration.number for batch in applied for migration in batch) == [1, 2]
+
+
+async def test_the_engines_schema_is_the_same_on_both_databases(migrated: Database) -> None:
+    insert = (
+        "INSERT INTO job_executions (id, job_name, categoria, scheduled_for, trigger, started_at, status)"
+        " VALUES ('00000000-0000-7000-8000-00000000000{n}', 'heartbeat', 'critico', now(), '{trigger}', now(), 'running')"
+    )
+    fixed = insert.replace("now(), '{trigger}'", ":at, '{trigger}'")
+    at = SystemClock().now()
+
+    async def fire(n: int, trigger: str) -> None:
+        text = fixed.format(n=n, trigger=trigger)
+        await migrated.run(in_dialect(query_of("fire", text, writes=True), migrated.dialect), at=at)
+
+    await fire(1, "schedule")
+    with pytest.raises(StoreConflict):
+        await fire(2, "schedule")  # a fire happens once
+    with pytest.raises(StoreConflict):
+        await fire(3, "catch_up")
+    await fire(4, "manual")  # a person may run it as often as he likes
+    with pytest.raises(StoreConflict):
+        await fire(5, "magic")
+    seen = in_dialect(
+        query_of("seen", "SELECT executed_at, started_at FROM job_executions", writes=False), migrated.dialect
+    )
+    assert all(row["executed_at"] == row["started_at"] for row in await migrated.all(seen))
+
+
+@pytest.mark.parametrize(
+    "names", [["0001_a.sql", "0003_c.sql"], ["0002_b.sql"], ["0001_a.sql", "0001_b.sql"], ["first.sql"]]
+)
+def test_gaps_doubles_and_stray_names_are_refused(tmp_path: Path, names: list[str]) -> None:
+    for name in names:
+        (tmp_path / name).write_text("SELECT 1;")
+    with pytest.raises(QueryBookError):
+        read_folder("app", tmp_path)
+
+
+def test_the_engines_own_migrations_are_in_order() -> None:
+    assert [migration.number for migration in engine_migrations()] == list(range(1, len(engine_migrations()) + 1))

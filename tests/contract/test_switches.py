@@ -1,0 +1,96 @@
+"""Switches on both databases."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from batuta.guard.base import Hold
+from batuta.guard.switches import SwitchGuard
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.events import SwitchTurned
+from batuta.kernel.ids import Ids
+from batuta.stores import connect
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.switches import SqlSwitches
+from batuta.testing import EventRecorder, FakeClock
+
+
+@pytest.fixture
+def switches(migrated: Database, ids: Ids, events: EventRecorder) -> SqlSwitches:
+    return SqlSwitches(migrated, ids, events)
+
+
+async def test_a_switch_reads_back_as_it_was_turned(switches: SqlSwitches, clock: FakeClock) -> None:
+    until = clock.now() + timedelta(hours=5)
+    turned = await switches.turn("pausa", True, by="ana", reason="feriado", now=clock.now(), until=until)
+    assert await switches.read("pausa") == turned
+    assert await switches.read("another") is None
+
+
+async def test_the_last_turn_counts(switches: SqlSwitches, clock: FakeClock) -> None:
+    for on in (True, False, True, False):
+        await switches.turn("pausa", on, by="ana", reason="teste", now=clock.now())
+    switch = await switches.read("pausa")
+    assert switch is not None
+    assert switch.on is False
+
+
+async def test_every_turn_is_noted_with_who_and_what_and_announced_once(
+    switches: SqlSwitches, migrated: Database, clock: FakeClock, events: EventRecorder
+) -> None:
+    await switches.turn("pausa", True, by="ana", reason="feriado", now=clock.now())
+    await switches.turn("pausa", False, by="rui", reason="acabou", now=clock.now())
+    notes = query_of("notes", "SELECT actor, action, subject, before, after FROM audit_log ORDER BY id", writes=False)
+    rows = await migrated.all(in_dialect(notes, migrated.dialect))
+    assert [tuple(row[key] for key in ("actor", "action", "subject", "before", "after")) for row in rows] == [
+        ("ana", "switch.turn", "pausa", None, True),
+        ("rui", "switch.turn", "pausa", True, False),
+    ]
+    assert [(event.on, event.by) for event in events.of(SwitchTurned)] == [(True, "ana"), (False, "rui")]
+
+
+async def test_a_turn_is_seen_by_another_process_at_once(
+    switches: SqlSwitches, database_url: str, clock: FakeClock, ids: Ids, events: EventRecorder
+) -> None:
+    other = connect(database_url, SystemClock())
+    await other.open()
+    try:
+        guard = SwitchGuard(switches=SqlSwitches(other, ids, events), key="pausa")
+        await switches.turn("pausa", True, by="ana", reason="feriado", now=clock.now())
+        assert isinstance(await guard.admit(clock.now()), Hold)
+    finally:
+        await other.close()
+
+
+async def test_a_switch_read_within_a_transaction_is_read_in_that_transaction(
+    switches: SqlSwitches, migrated: Database, clock: FakeClock
+) -> None:
+    await switches.turn("pausa", True, by="ana", reason="feriado", now=clock.now())
+    async with migrated.transaction() as transaction:
+        switch = await switches.read("pausa", within=transaction)
+    assert switch is not None
+    assert switch.on
+
+
+async def test_a_value_that_an_operator_wrote_by_hand_is_understood(switches: SqlSwitches, migrated: Database) -> None:
+    by_hand = (
+        "INSERT INTO feature_flags (key, value, reason, updated_by, updated_at)"
+        " VALUES ('campaigns.enabled', 'false', 'sql', 'dba', now())"
+    )
+    await migrated.script(by_hand)
+    switch = await switches.read("campaigns.enabled")
+    assert switch is not None
+    assert switch.on is False
+
+
+async def test_many_turns_at_once_leave_one_switch_and_a_note_for_each(
+    switches: SqlSwitches, migrated: Database, clock: FakeClock
+) -> None:
+    turns = (switches.turn("pausa", bool(n % 2), by=f"p{n}", reason="x", now=clock.now()) for n in range(20))
+    await asyncio.gather(*turns)
+    count = "SELECT (SELECT count(*) FROM feature_flags) AS flags, (SELECT count(*) FROM audit_log) AS notes"
+    row = await migrated.one(in_dialect(query_of("count", count, writes=False), migrated.dialect))
+    assert row is not None
+    assert (row["flags"], row["notes"]) == (1, 20)

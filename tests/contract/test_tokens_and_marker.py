@@ -1,0 +1,71 @@
+"""Tokens and the database's marker on both databases."""
+
+import secrets
+
+import pytest
+
+from batuta.guard.tokens import Scope, mint, proves, taken_apart
+from batuta.kernel.errors import InvalidName, MarkerMismatch
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.marker import Marker
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.tokens import SqlTokens
+from batuta.testing import FakeClock
+
+
+@pytest.fixture
+def tokens(migrated: Database, ids: Ids) -> SqlTokens:
+    return SqlTokens(migrated, ids)
+
+
+async def test_a_kept_token_is_found_by_its_id_and_proved_by_its_secret(tokens: SqlTokens, clock: FakeClock) -> None:
+    token, text = mint("painel", [Scope.READ], by="ana", now=clock.now(), chance=secrets.token_hex)
+    await tokens.keep(token)
+    parts = taken_apart(text)
+    assert parts is not None
+    found = await tokens.find(parts[0])
+    assert found == token
+    assert proves(found, parts[1])
+    assert not proves(found, parts[1][::-1])
+
+
+async def test_the_secret_is_nowhere_in_the_database(tokens: SqlTokens, migrated: Database, clock: FakeClock) -> None:
+    token, text = mint("painel", [Scope.READ], by="ana", now=clock.now(), chance=secrets.token_hex)
+    await tokens.keep(token)
+    secret = text.rpartition("_")[2]
+    for table in ("api_tokens", "audit_log"):
+        everything = in_dialect(query_of("all", f"SELECT * FROM {table}", writes=False), migrated.dialect)
+        assert secret not in repr([[row[key] for key in row.keys()] for row in await migrated.all(everything)])  # noqa: SIM118
+
+
+async def test_a_revoked_token_proves_nothing_any_more(tokens: SqlTokens, clock: FakeClock) -> None:
+    token, text = mint("painel", [Scope.READ], by="ana", now=clock.now(), chance=secrets.token_hex)
+    await tokens.keep(token)
+    assert await tokens.revoke(token.id, by="ana", now=clock.now())
+    assert not await tokens.revoke(token.id, by="ana", now=clock.now())
+    found = await tokens.find(token.id)
+    assert found is not None
+    assert not proves(found, text.rpartition("_")[2])
+
+
+@pytest.mark.parametrize("text", ["", "bat_", "bat_x_y", "bat_" + "0" * 12 + "_" + "g" * 48, "Bearer x"])
+def test_what_never_was_a_token_of_ours_is_not_looked_up(text: str) -> None:
+    assert taken_apart(text) is None
+
+
+def test_a_token_without_a_name_or_a_scope_is_refused(clock: FakeClock) -> None:
+    for name, scopes in ((" ", [Scope.READ]), ("painel", [])):
+        with pytest.raises(InvalidName):
+            mint(name, scopes, by="ana", now=clock.now(), chance=secrets.token_hex)
+
+
+async def test_a_database_marked_for_another_project_is_refused(migrated: Database, clock: FakeClock) -> None:
+    marker = Marker(migrated)
+    with pytest.raises(MarkerMismatch, match="belongs to project 'none', not 'mine'"):
+        await marker.require("mine")
+    await marker.set_once("mine", now=clock.now())
+    await marker.set_once("yours", now=clock.now())
+    await marker.require("mine")
+    with pytest.raises(MarkerMismatch, match="belongs to project 'mine', not 'yours'"):
+        await marker.require("yours")

@@ -1,0 +1,100 @@
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+
+from batuta.guard.base import Admit, Hold
+from batuta.guard.deadline import by, within
+from batuta.guard.switches import PATIENCE, Switch, SwitchGuard
+from batuta.kernel.errors import DeadlineExceeded, StoreUnavailable
+from batuta.testing import FakeClock
+
+MINUTE = timedelta(minutes=1)
+
+
+class Board:
+    """Switches in a dictionary, for decisions that need no database."""
+
+    def __init__(self, *switches: Switch, away: bool = False) -> None:
+        self._switches = {switch.key: switch for switch in switches}
+        self._away = away
+
+    async def read(self, key: str) -> Switch | None:
+        if self._away:
+            raise StoreUnavailable(where="db", why="down")
+        return self._switches.get(key)
+
+    async def turn(
+        self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
+    ) -> Switch:
+        raise AssertionError("a guard turns nothing")
+
+
+def turned(clock: FakeClock, on: bool, until: datetime | None = None) -> Switch:
+    return Switch(key="pausa", on=on, reason="feriado", until=until, turned_by="ana", turned_at=clock.now())
+
+
+async def test_a_switch_nobody_turned_is_at_rest(clock: FakeClock) -> None:
+    assert await SwitchGuard(switches=Board(), key="pausa").admit(clock.now()) == Admit()
+
+
+async def test_a_switch_that_is_on_holds_and_says_who_turned_it_and_why(clock: FakeClock) -> None:
+    verdict = await SwitchGuard(switches=Board(turned(clock, True)), key="pausa").admit(clock.now())
+    assert verdict == Hold(clock.now() + PATIENCE, "switch pausa is on, turned by ana: feriado")
+
+
+async def test_a_switch_may_hold_when_it_is_off(clock: FakeClock) -> None:
+    guard = SwitchGuard(switches=Board(turned(clock, False)), key="pausa", hold_when=False, at_rest=True)
+    assert isinstance(await guard.admit(clock.now()), Hold)
+    never_turned = SwitchGuard(switches=Board(), key="pausa", hold_when=False, at_rest=False)
+    assert isinstance(await never_turned.admit(clock.now()), Hold)
+
+
+async def test_a_bounded_turn_runs_out_by_itself(clock: FakeClock) -> None:
+    guard = SwitchGuard(switches=Board(turned(clock, True, until=clock.now() + MINUTE)), key="pausa")
+    assert isinstance(await guard.admit(clock.now()), Hold)
+    assert await guard.admit(clock.now() + MINUTE) == Admit()
+
+
+async def test_a_turned_switch_is_felt_within_a_second(clock: FakeClock) -> None:
+    verdict = await SwitchGuard(switches=Board(turned(clock, True)), key="pausa").admit(clock.now())
+    assert isinstance(verdict, Hold)
+    assert verdict.until - clock.now() <= timedelta(seconds=1)
+
+
+async def test_a_switch_that_cannot_be_read_holds(clock: FakeClock) -> None:
+    verdict = await SwitchGuard(switches=Board(away=True), key="pausa").admit(clock.now())
+    assert verdict == Hold(clock.now() + PATIENCE, "cannot read switch pausa")
+
+
+async def test_what_ends_in_time_gives_its_result(clock: FakeClock) -> None:
+    async def answer() -> int:
+        return 42
+
+    assert await within(MINUTE, answer(), clock, "it") == 42
+
+
+async def test_what_does_not_end_in_time_is_stopped_and_named(clock: FakeClock) -> None:
+    stopped = asyncio.Event()
+
+    async def never() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    waiting = asyncio.create_task(by(clock.now() + MINUTE, never(), clock, "the send"))
+    await clock.advance(59)
+    assert not waiting.done()
+    await clock.advance(1)
+    with pytest.raises(DeadlineExceeded, match="the send did not end by 2026-01-05T12:01:00"):
+        await waiting
+    assert stopped.is_set()
+
+
+async def test_an_error_of_the_work_itself_is_not_taken_for_lateness(clock: FakeClock) -> None:
+    async def fails() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        await within(MINUTE, fails(), clock, "it")

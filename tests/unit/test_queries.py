@@ -1,0 +1,63 @@
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from batuta.kernel.errors import QueryBookError
+from batuta.stores.sql.database import Query
+from batuta.stores.sql.queries import in_dialect, load, query_of
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    one: Query
+    two: Query
+
+
+GOOD = """
+-- read one: for both
+SELECT 1 WHERE :a = :b AND :a > 0;
+
+-- write two on sqlite: here so
+UPDATE t SET x = :x;
+
+-- write two on postgres: there so
+UPDATE t SET x = :x::text WHERE y = 'a:b' -- not :this
+RETURNING "n [INTEGER]";
+"""
+
+
+def book(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "book.sql"
+    file.write_text(text)
+    return file
+
+
+def test_each_database_gets_its_own_text(tmp_path: Path) -> None:
+    sqlite, postgres = (load(Book, book(tmp_path, GOOD), dialect) for dialect in ("sqlite", "postgres"))
+    assert sqlite.one == Query("one", "SELECT 1 WHERE :a = :b AND :a > 0", ("a", "b"), writes=False)
+    assert postgres.one.text == "SELECT 1 WHERE $1 = $2 AND $1 > 0"
+    assert sqlite.two.text == "UPDATE t SET x = :x"
+    assert postgres.two.text == "UPDATE t SET x = $1::text WHERE y = 'a:b' -- not :this\nRETURNING \"n\""
+    assert sqlite.two.writes
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("-- read one: x\nSELECT 1;", "no query for sqlite is called two"),
+        (GOOD + "\n-- read three: x\nSELECT 3;", "nobody declares three"),
+        (GOOD.replace("two on postgres", "two on sqlite"), "two stands there twice"),
+        (GOOD + "\n-- read one on sqlite: x\nSELECT 1;", "one stands there twice"),
+        (GOOD.replace("two on postgres", "two on oracle"), "'oracle'"),
+        (GOOD.replace("write two on sqlite", "write tow on sqlite"), "no query for sqlite is called two"),
+    ],
+)
+def test_a_book_and_its_readers_must_agree(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(QueryBookError, match=complaint):
+        load(Book, book(tmp_path, text), "sqlite")
+
+
+def test_a_parameter_used_twice_has_one_number() -> None:
+    query = in_dialect(query_of("q", "SELECT :b, :a, :b", writes=False), "postgres")
+    assert (query.text, query.parameters) == ("SELECT $1, $2, $1", ("b", "a"))

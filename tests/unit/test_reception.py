@@ -1,0 +1,202 @@
+"""How a call of a job is received. The ledger here is a real one in memory; the SQL one passes the contract."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import pytest
+
+from batuta.dispatch.answer import Failed, JobAnswer, Ok, Partial, Skipped, TimedOut, body, http_status
+from batuta.dispatch.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
+from batuta.dispatch.endpoints import Endpoint, JobCall, JobEndpoints
+from batuta.dispatch.reception import Reception, Reply
+from batuta.kernel.errors import InvalidName
+from batuta.kernel.events import JobAnswered, JobCrashed
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+
+
+class MemoryCalls:
+    def __init__(self) -> None:
+        self._running: dict[str, NewCall] = {}
+        self._answers: dict[str, tuple[str, Answered]] = {}
+
+    async def open(self, call: NewCall, *, now: datetime) -> Opening:
+        if call.key in self._answers:
+            fingerprint, answered = self._answers[call.key]
+            return answered if fingerprint == call.fingerprint else KeyReused()
+        if any(running.subject == call.subject for running in self._running.values()):
+            return Busy()
+        self._running[call.key] = call
+        return Opened()
+
+    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, now: datetime) -> None:
+        self._answers[key] = (self._running.pop(key).fingerprint, Answered(response_code, response))
+
+    async def forget(self, key: str) -> None:
+        self._running.pop(key, None)
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        return 0
+
+
+@pytest.fixture
+def reception(clock: FakeClock, ids: Ids, events: EventRecorder) -> Reception:
+    return Reception(MemoryCalls(), clock, ids, events)
+
+
+def endpoint(handler: object, *, apart_by: tuple[str, ...] = (), timeout: float = 300) -> Endpoint:
+    endpoints = JobEndpoints()
+    endpoints.add("processar-grupos", handler, apart_by=apart_by, timeout=timedelta(seconds=timeout))  # type: ignore[arg-type]
+    found = endpoints.find("processar-grupos")
+    assert found is not None
+    return found
+
+
+def answering(answer: JobAnswer) -> Endpoint:
+    async def handler(call: JobCall) -> JobAnswer:
+        return answer
+
+    return endpoint(handler)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "said"),
+    [
+        (Ok(3, {"enviadas": 2}), 200, {"status": "ok", "items_processed": 3, "enviadas": 2}),
+        (Partial("1 of 3", 2), 200, {"status": "partial", "items_processed": 2, "reason": "1 of 3"}),
+        (Skipped("pilot"), 200, {"status": "skipped", "items_processed": 0, "reason": "pilot"}),
+        (Failed("broken"), 500, {"status": "error", "items_processed": None, "error": "broken"}),
+        (TimedOut("late"), 504, {"status": "error", "items_processed": None, "error": "late"}),
+    ],
+)
+async def test_the_status_tells_the_truth(
+    reception: Reception, answer: JobAnswer, status: int, said: dict[str, Json], events: EventRecorder
+) -> None:
+    assert (http_status(answer), body(answer)) == (status, said)
+    assert await reception.receive(answering(answer), {}, key=None, deadline=None) == Reply(status, said)
+    assert len(events.of(JobAnswered)) == 1
+
+
+def test_details_can_never_overwrite_the_truth() -> None:
+    assert body(Ok(1, {"status": "error", "items_processed": 99}))["status"] == "ok"
+    assert body(Ok(1, {"items_processed": 99}))["items_processed"] == 1
+
+
+async def test_a_handler_that_crashes_is_a_failed_job_whose_text_names_no_data(
+    reception: Reception, events: EventRecorder
+) -> None:
+    async def crashes(call: JobCall) -> JobAnswer:
+        raise ValueError("5511900000001 disse: olá")
+
+    reply = await reception.receive(endpoint(crashes), {}, key=None, deadline=None)
+    assert isinstance(reply, Reply)
+    assert reply.status == 500
+    assert reply.body["error"] == "ValueError in the handler; the log has the traceback"
+    assert isinstance(events.of(JobCrashed)[0].error, ValueError)
+
+
+async def test_the_same_key_runs_once_and_is_answered_twice(reception: Reception) -> None:
+    runs = 0
+
+    async def counting(call: JobCall) -> JobAnswer:
+        nonlocal runs
+        runs += 1
+        return Ok(runs)
+
+    job = endpoint(counting)
+    first = await reception.receive(job, {}, key="k", deadline=None)
+    second = await reception.receive(job, {}, key="k", deadline=None)
+    assert isinstance(first, Reply)
+    assert isinstance(second, Reply)
+    assert (runs, first.body, second.replayed) == (1, second.body, True)
+    assert await reception.receive(job, {"tipo": "manha"}, key="k", deadline=None) == KeyReused()
+
+
+async def test_the_same_work_does_not_run_twice_at_a_time_and_different_work_may(reception: Reception) -> None:
+    gate = asyncio.Event()
+
+    async def waits(call: JobCall) -> JobAnswer:
+        await gate.wait()
+        return Ok()
+
+    job = endpoint(waits, apart_by=("tipo",))
+    first = asyncio.create_task(reception.receive(job, {"tipo": "manha"}, key=None, deadline=None))
+    await settle()
+    assert await reception.receive(job, {"tipo": "manha", "x": "1"}, key=None, deadline=None) == Busy()
+    other = asyncio.create_task(reception.receive(job, {"tipo": "tarde"}, key=None, deadline=None))
+    gate.set()
+    assert [type(await task) for task in (first, other)] == [Reply, Reply]
+
+
+async def test_at_its_deadline_the_work_is_stopped_and_the_job_times_out(
+    reception: Reception, clock: FakeClock
+) -> None:
+    stopped = asyncio.Event()
+
+    async def never(call: JobCall) -> JobAnswer:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return Ok()
+
+    deadline = clock.now() + timedelta(seconds=5)
+    running = asyncio.create_task(reception.receive(endpoint(never), {}, key=None, deadline=deadline))
+    await clock.advance(5)
+    reply = await running
+    assert isinstance(reply, Reply)
+    assert reply.status == 504
+    assert stopped.is_set()
+
+
+async def test_without_a_deadline_the_endpoints_own_timeout_counts(reception: Reception, clock: FakeClock) -> None:
+    async def never(call: JobCall) -> JobAnswer:
+        await asyncio.Event().wait()
+        return Ok()
+
+    running = asyncio.create_task(reception.receive(endpoint(never, timeout=60), {}, key=None, deadline=None))
+    await clock.advance(59)
+    assert not running.done()
+    await clock.advance(2)
+    assert isinstance(await running, Reply)
+
+
+async def test_a_call_that_comes_after_its_deadline_is_not_run(reception: Reception, clock: FakeClock) -> None:
+    async def must_not_run(call: JobCall) -> JobAnswer:
+        raise AssertionError
+
+    late = clock.now() - timedelta(seconds=1)
+    reply = await reception.receive(endpoint(must_not_run), {}, key=None, deadline=late)
+    assert isinstance(reply, Reply)
+    assert reply.status == 504
+
+
+async def test_a_call_that_is_cut_off_gives_the_work_back(reception: Reception) -> None:
+    async def waits(call: JobCall) -> JobAnswer:
+        await asyncio.Event().wait()
+        return Ok()
+
+    cut_off = asyncio.create_task(reception.receive(endpoint(waits), {}, key="k", deadline=None))
+    await settle()
+    cut_off.cancel()
+    await asyncio.gather(cut_off, return_exceptions=True)
+    assert await reception.receive(answering(Ok(1)), {}, key="k", deadline=None) == Reply(200, body(Ok(1)))
+
+
+@pytest.mark.parametrize("name", ["", "Processar", "a_b", "a b", "-a", "a--b", "a/b"])
+def test_a_name_that_cannot_stand_in_an_address_is_refused(name: str) -> None:
+    with pytest.raises(InvalidName):
+        JobEndpoints().add(name, None)  # type: ignore[arg-type]
+
+
+def test_two_handlers_of_one_name_and_no_time_at_all_are_refused() -> None:
+    endpoints = JobEndpoints()
+    endpoints.add("heartbeat", None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidName, match="another handler"):
+        endpoints.add("heartbeat", None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidName, match="longer than nothing"):
+        endpoints.add("other", None, timeout=timedelta(0))  # type: ignore[arg-type]
+    assert endpoints.nearest("hartbeat") == "heartbeat"

@@ -1,0 +1,207 @@
+"""Time is moved by hand: nothing here waits."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from batuta.kernel.errors import InvalidName, LoopGaveUp, StoreUnavailable
+from batuta.kernel.events import LoopEnded, LoopFailed, LoopRecovered
+from batuta.supervise.loop import Again, Doorbell, FunctionLoop, Idle, LoopPolicy, Pace
+from batuta.supervise.supervisor import Supervisor
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+
+EVERY_TEN = LoopPolicy(every=timedelta(seconds=10), stuck_after=timedelta(minutes=1))
+GRACE = timedelta(seconds=5)
+Tick = Callable[[], Awaitable[Pace | None]]
+
+
+class Ticker:
+    """A loop whose ticks are scripted: what the script says, then Idle for ever."""
+
+    def __init__(self, *script: Pace | Exception, name: str = "ticker") -> None:
+        self.name = name
+        self.doorbell = Doorbell()
+        self.ticks = 0
+        self.drained = False
+        self._script = list(script)
+
+    async def tick(self) -> Pace:
+        self.ticks += 1
+        step = self._script.pop(0) if self._script else Idle()
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    async def drain(self, grace: timedelta) -> None:
+        self.drained = True
+
+
+@pytest.fixture
+def supervisor(clock: FakeClock, events: EventRecorder) -> Supervisor:
+    return Supervisor(clock, events, chance=lambda: 1.0)
+
+
+@asynccontextmanager
+async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Event]:
+    stop = asyncio.Event()
+    task = asyncio.create_task(supervisor.run(stop, GRACE))
+    await settle()
+    yield stop
+    stop.set()
+    await task
+
+
+async def test_idle_rests_for_its_interval_and_again_does_not_rest(supervisor: Supervisor, clock: FakeClock) -> None:
+    loop = Ticker(Again(), Again(), Idle())
+    supervisor.add(loop, EVERY_TEN)
+    async with running(supervisor):
+        assert loop.ticks == 3
+        await clock.advance(9.9)
+        assert loop.ticks == 3
+        await clock.advance(0.2)
+        assert loop.ticks == 4
+
+
+async def test_idle_until_wakes_at_that_instant(supervisor: Supervisor, clock: FakeClock) -> None:
+    loop = Ticker(Idle(clock.now() + timedelta(seconds=3)))
+    supervisor.add(loop, EVERY_TEN)
+    async with running(supervisor):
+        await clock.advance(2.9)
+        assert loop.ticks == 1
+        await clock.advance(0.2)
+        assert loop.ticks == 2
+
+
+async def test_a_ring_wakes_a_resting_loop_at_once(supervisor: Supervisor) -> None:
+    loop = Ticker()
+    supervisor.add(loop, EVERY_TEN)
+    async with running(supervisor):
+        loop.doorbell.ring()
+        await settle()
+        assert loop.ticks == 2
+
+
+async def test_a_ring_during_a_tick_is_kept(supervisor: Supervisor) -> None:
+    ticks = 0
+
+    async def rings_itself_once() -> None:
+        nonlocal ticks
+        ticks += 1
+        if ticks == 1:
+            loop.doorbell.ring()
+
+    loop = FunctionLoop("self-ringer", rings_itself_once)
+    supervisor.add(loop, EVERY_TEN)
+    async with running(supervisor):
+        assert ticks == 2
+
+
+async def test_a_loop_that_fails_backs_off_longer_each_time_and_says_when_it_works_again(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    loop = Ticker(ValueError(), ValueError(), ValueError(), Idle())
+    supervisor.add(loop, EVERY_TEN)
+    async with running(supervisor):
+        await clock.advance(timedelta(seconds=1 + 2 + 4))
+    waits = [failure.again_in.total_seconds() for failure in events.of(LoopFailed)]
+    assert waits == [1, 2, 4]
+    assert events.of(LoopRecovered) == [LoopRecovered("ticker", 3, timedelta(seconds=7))]
+
+
+async def test_after_too_many_failures_in_a_row_the_others_drain_and_the_process_is_told_to_end(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    broken, neighbour = Ticker(*[ValueError() for _ in range(5)], name="broken"), Ticker(name="neighbour")
+    supervisor.add(broken, EVERY_TEN)
+    supervisor.add(neighbour, EVERY_TEN)
+    task = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
+    await clock.advance(60)
+    with pytest.raises(LoopGaveUp, match="broken failed 5 times"):
+        await task
+    assert neighbour.drained
+    assert {ended.loop for ended in events.of(LoopEnded)} == {"broken", "neighbour"}
+
+
+async def test_a_database_that_is_away_is_waited_for_and_never_given_up(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    away = StoreUnavailable(where="db", why="down")
+    loop = Ticker(*[away] * 20, Idle())
+    supervisor.add(loop, EVERY_TEN)
+    async with running(supervisor):
+        await clock.advance(timedelta(hours=1))
+    assert len(events.of(LoopFailed)) == 20
+    assert len(events.of(LoopRecovered)) == 1
+
+
+async def test_failures_that_are_not_in_a_row_are_forgiven(supervisor: Supervisor, clock: FakeClock) -> None:
+    script: list[Pace | Exception] = [ValueError(), Again()] * 20
+    loop = Ticker(*script)
+    supervisor.add(loop, EVERY_TEN)
+    async with running(supervisor):
+        await clock.advance(60)
+        assert loop.ticks > 40
+
+
+async def test_one_loop_that_never_returns_does_not_hold_the_others(supervisor: Supervisor, clock: FakeClock) -> None:
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    healthy = Ticker()
+    supervisor.add(FunctionLoop("stuck", never), EVERY_TEN)
+    supervisor.add(healthy, EVERY_TEN)
+    task = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
+    await clock.advance(35)
+    assert healthy.ticks == 4
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_stop_wakes_the_resting_and_drains_in_the_reverse_order(
+    supervisor: Supervisor, events: EventRecorder
+) -> None:
+    for name in ("first", "second", "third"):
+        supervisor.add(Ticker(name=name), EVERY_TEN)
+    async with running(supervisor):
+        pass
+    assert [ended.loop for ended in events.of(LoopEnded)] == ["third", "second", "first"]
+    assert all(ended.drained for ended in events.of(LoopEnded))
+
+
+async def test_a_drain_that_does_not_end_is_cut_off_when_its_grace_is_over(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    class Clinging(Ticker):
+        async def drain(self, grace: timedelta) -> None:
+            await asyncio.Event().wait()
+
+    supervisor.add(Clinging(), EVERY_TEN)
+    stop = asyncio.Event()
+    task = asyncio.create_task(supervisor.run(stop, GRACE))
+    await settle()
+    stop.set()
+    await clock.advance(GRACE)
+    await task
+    assert events.of(LoopEnded) == [LoopEnded("ticker", drained=False)]
+
+
+def test_two_loops_of_one_name_are_refused(supervisor: Supervisor) -> None:
+    supervisor.add(Ticker(), EVERY_TEN)
+    with pytest.raises(InvalidName, match="another loop"):
+        supervisor.add(Ticker(), EVERY_TEN)
+
+
+@pytest.mark.parametrize("nothing", ["every", "stuck_after", "backoff"])
+def test_a_policy_without_time_in_it_is_refused(nothing: str) -> None:
+    times = {"every": timedelta(seconds=1), "stuck_after": timedelta(seconds=1), nothing: timedelta(0)}
+    with pytest.raises(ValueError, match="longer than nothing"):
+        LoopPolicy(**times)
+
+
+def test_a_policy_without_a_failure_allowed_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one failure"):
+        LoopPolicy(every=timedelta(1), stuck_after=timedelta(1), max_failures=0)

@@ -1,0 +1,75 @@
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+from batuta.kernel import errors
+from batuta.kernel.errors import BatutaError, SchemaOutOfDate
+from batuta.texts import HERE, LANGUAGES, Texts, preferred, read_table
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = [HERE, ROOT / "app" / "texts"]
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def classes(kind: type[BatutaError]) -> list[type[BatutaError]]:
+    return [kind] + [deeper for child in kind.__subclasses__() for deeper in classes(child)]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_both_languages_say_the_same_things_about_the_same_facts(folder: Path) -> None:
+    portuguese, english = (read_table(folder, language) for language in LANGUAGES)
+    shared = {key for key in portuguese if not key.startswith("error.")}
+    assert shared == set(english)
+    assert {key: placeholders(portuguese[key]) for key in shared} == {key: placeholders(english[key]) for key in shared}
+
+
+def test_every_error_is_told_in_portuguese_with_its_own_facts() -> None:
+    told = {key: text for key, text in read_table(HERE, "pt-BR").items() if key.startswith("error.")}
+    all_errors = {
+        kind.__name__: kind.sentence
+        for kind in classes(BatutaError)
+        if kind is not BatutaError and kind.__module__ == errors.__name__
+    }
+    assert {key.removeprefix("error.") for key in told} == set(all_errors)
+    for name, sentence in all_errors.items():
+        assert placeholders(told[f"error.{name}"]) == placeholders(sentence), name
+
+
+def test_every_key_that_the_code_asks_for_is_in_the_table() -> None:
+    known = set().union(*(read_table(folder, "en") for folder in FOLDERS))
+    asked = set()
+    for file in [*ROOT.glob("src/batuta/**/*.py"), *ROOT.glob("src/batuta/**/*.j2"), *ROOT.glob("app/**/*.py")]:
+        asked |= set(re.findall(r"""texts(?:\(\))?\(\s*["']([\w.]+)["']""", file.read_text()))
+        asked |= {
+            f"problem.{slug}.{part}"
+            for slug in re.findall(r'Problem\(\d+, "(\w+)"', file.read_text())
+            for part in ("title", "detail")
+        }
+    assert len(asked) > 40
+    assert asked - known == set()
+
+
+def test_an_error_is_told_in_the_operators_language() -> None:
+    error = SchemaOutOfDate(found="3", wanted="5")
+    assert Texts("pt-BR").error(error) == "o esquema está em 3, este código precisa de 5: execute `batuta migrate`"
+    assert Texts("en").error(error) == "the schema is at 3, this code needs 5: run `batuta migrate`"
+
+
+@pytest.mark.parametrize(
+    ("asked", "language"),
+    [
+        ("pt-BR,pt;q=0.9,en;q=0.8", "pt-BR"),
+        ("en-GB", "en"),
+        ("fr,en;q=0.5", "en"),
+        ("fr", "pt-BR"),
+        ("", "pt-BR"),
+        (";;,", "pt-BR"),
+    ],
+)
+def test_the_first_language_we_speak_is_chosen(asked: str, language: str) -> None:
+    assert preferred(asked, otherwise="pt-BR") == language
