@@ -1,6 +1,7 @@
 """The Database port on one SQLite file."""
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -301,8 +302,8 @@ def _execute(statement: str, connection: sqlite3.Connection) -> None:
 def statements(text: str) -> list[str]:
     """Split a script where SQLite itself sees the end of a statement, so that triggers stay whole."""
     found, current = [], ""
-    for line in text.splitlines(keepends=True):
-        current += line
+    for piece in re.split(r"(?<=;)", text):
+        current += piece
         if sqlite3.complete_statement(current):
             found.append(current)
             current = ""

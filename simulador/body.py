@@ -1,0 +1,23 @@
+"""Reading what a client posted."""
+
+from collections.abc import Mapping
+
+from starlette.requests import Request
+
+from batuta.kernel.json import Json, dumps, loads
+
+
+class NotAnObject(Exception):
+    """The body is not a JSON object."""
+
+
+async def json_object(request: Request) -> Mapping[str, Json]:
+    try:
+        parsed = loads(await request.body())
+        # What cannot be written out again (NaN, half a surrogate pair) could not be shown in /recebidos either.
+        dumps(parsed).encode()
+    except (ValueError, RecursionError):
+        raise NotAnObject from None
+    if not isinstance(parsed, Mapping):
+        raise NotAnObject
+    return parsed

@@ -1,0 +1,71 @@
+"""The simulator: one small ASGI application that stands in for every service outside.
+
+State lives in memory, on purpose: a restart is a clean world, and no test finds what another left. So it runs as one
+process. ``GET /`` says what stands in for what, ``GET /recebidos`` what each was sent, ``DELETE /recebidos`` forgets it.
+It has no door of its own: whoever starts it binds it to loopback.
+"""
+
+from typing import Protocol
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from batuta.kernel.clock import Clock
+from simulador.deadman import Deadman
+from simulador.evolution import Evolution
+from simulador.recebidos import Recebidos
+from simulador.slack import Slack
+
+
+class StandIn(Protocol):
+    name: str
+    path: str
+    line: str
+    recebidos: Recebidos
+
+    def mount(self) -> Mount: ...
+    def forget(self) -> None: ...
+
+
+def create_app(clock: Clock) -> Starlette:
+    stand_ins: tuple[StandIn, ...] = (Evolution(clock), Slack(clock), Deadman(clock))
+
+    async def index(request: Request) -> Response:
+        return JSONResponse([{"name": each.name, "path": each.path, "line": each.line} for each in stand_ins])
+
+    async def recebidos(request: Request) -> Response:
+        return JSONResponse({each.name: each.recebidos.all() for each in stand_ins})
+
+    async def forget(request: Request) -> Response:
+        for each in stand_ins:
+            each.forget()
+        return Response(status_code=204)
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    routes = [
+        Route("/", index),
+        Route("/health", health),
+        Route("/recebidos", recebidos),
+        Route("/recebidos", forget, methods=["DELETE"]),
+        *(each.mount() for each in stand_ins),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _refusal, 500: _breakdown})
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _problem(error.status_code, error.detail, "GET / lists what there is")
+
+
+async def _breakdown(request: Request, error: Exception) -> Response:
+    return _problem(500, "The simulator broke", "its log says where; this is a mistake in it")
+
+
+def _problem(status: int, title: str, detail: str) -> Response:
+    content = {"status": status, "title": title, "detail": detail}
+    return JSONResponse(content, status, media_type="application/problem+json")

@@ -1,0 +1,26 @@
+"""What a stand-in was sent."""
+
+from collections import deque
+from collections.abc import Mapping
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json
+
+KEPT = 1_000
+
+
+class Recebidos:
+    """The newest ``KEPT`` things received, oldest first, each with the instant it came."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: deque[Mapping[str, Json]] = deque(maxlen=KEPT)
+
+    def record(self, **facts: Json) -> None:
+        self._kept.append({"at": self._clock.now().isoformat(), **facts})
+
+    def all(self) -> list[Mapping[str, Json]]:
+        return list(self._kept)
+
+    def clear(self) -> None:
+        self._kept.clear()

@@ -1,0 +1,296 @@
+"""What can be said of the image and its services without building them."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.servers import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+ENTRYPOINT = ROOT / "scripts" / "entrypoint.sh"
+IMAGE = "batuta"
+RUN_MODES = ("api", "scheduler", "worker", "telegram", "all")
+NOT_THERE_YET = {"scheduler", "telegram", "redis"}
+SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|HASH|CREDENTIALS")
+REQUIRED_VARIABLE = re.compile(r"\$\{\w+:\?.+\}")
+
+
+# The entry point
+
+
+def enter(path: Path, run_mode: str | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Start the entry point where PATH holds nothing but ``path``."""
+    env = {"PATH": str(path)} | ({} if run_mode is None else {"RUN_MODE": run_mode})
+    return subprocess.run([ENTRYPOINT, *arguments], env=env, capture_output=True, text=True, check=False, timeout=30)
+
+
+def put_command(folder: Path, name: str) -> None:
+    """One that says what it was called with, a word a line."""
+    command = folder / name
+    command.write_text(f"""#!/bin/sh\nprintf '%s\\n' {name} "$@"\n""")
+    command.chmod(0o755)
+
+
+def test_the_entry_point_is_a_shell_script_that_parses() -> None:
+    assert ENTRYPOINT.read_text().startswith("#!/bin/sh\n")
+    assert "set -eu" in ENTRYPOINT.read_text().splitlines()
+    assert ENTRYPOINT.stat().st_mode & stat.S_IXUSR
+    assert subprocess.run(["sh", "-n", ENTRYPOINT], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("run_mode", [None, "", "migrate", "API", "api worker", "up"])
+def test_a_run_mode_that_is_missing_or_unknown_is_refused_with_the_list(tmp_path: Path, run_mode: str | None) -> None:
+    put_command(tmp_path, "batuta")
+    done = enter(tmp_path, run_mode)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.endswith(f"one of {', '.join(RUN_MODES)}.\n")
+
+
+@pytest.mark.parametrize("run_mode", RUN_MODES)
+def test_a_run_mode_becomes_the_role_of_that_name(tmp_path: Path, run_mode: str) -> None:
+    put_command(tmp_path, "batuta")
+    done = enter(tmp_path, run_mode)
+    role = "up" if run_mode == "all" else run_mode
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"batuta\n{role}\n", "")
+
+
+def test_what_follows_the_image_on_the_command_line_reaches_the_role(tmp_path: Path) -> None:
+    put_command(tmp_path, "batuta")
+    assert enter(tmp_path, "worker", "--queue", "fila um").stdout == "batuta\nworker\n--queue\nfila um\n"
+
+
+def test_without_a_batuta_command_python_runs_the_module(tmp_path: Path) -> None:
+    put_command(tmp_path, "python")
+    assert enter(tmp_path, "api").stdout == "python\n-m\nbatuta\napi\n"
+
+
+def test_the_role_takes_the_place_of_the_shell(tmp_path: Path) -> None:
+    (tmp_path / "batuta").write_text("#!/bin/sh\necho $$\n")
+    (tmp_path / "batuta").chmod(0o755)
+    env = {"PATH": str(tmp_path), "RUN_MODE": "api"}
+    with subprocess.Popen([ENTRYPOINT], env=env, stdout=subprocess.PIPE, text=True) as started:
+        said, _ = started.communicate(timeout=30)
+    assert int(said) == started.pid
+
+
+# The image
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Every instruction of the Dockerfile with its arguments, continued lines joined."""
+    text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    lines = re.sub(r"\\\n\s*", " ", text).splitlines()
+    return [(word, arguments) for word, _, arguments in (line.partition(" ") for line in lines if line)]
+
+
+def arguments_of(word: str) -> list[str]:
+    return [arguments for instruction, arguments in instructions() if instruction == word]
+
+
+def copied() -> list[str]:
+    """The paths of this repository that go into the image."""
+    return [path for copy in arguments_of("COPY") if "--from=" not in copy for path in copy.split()[:-1]]
+
+
+def test_the_image_ends_as_a_user_who_is_not_root() -> None:
+    last_stage = max(position for position, (word, _) in enumerate(instructions()) if word == "FROM")
+    users = [arguments for word, arguments in instructions()[last_stage:] if word == "USER"]
+    assert users
+    assert users[-1].split(":")[0] not in ("root", "0")
+
+
+def test_the_image_copies_only_what_is_there() -> None:
+    assert copied()
+    assert [path for path in copied() if not (ROOT / path).exists()] == []
+
+
+def test_the_build_sees_what_is_copied_and_nothing_else() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    assert lines[0] == "*"
+    assert {line.removeprefix("!") for line in lines if line.startswith("!")} == set(copied())
+
+
+def test_the_image_installs_the_pinned_packages_by_their_hashes() -> None:
+    installs = [run for run in arguments_of("RUN") if "pip install" in run]
+    assert len(installs) == 1
+    assert "--require-hashes -r requirements.lock" in installs[0]
+
+
+def test_the_image_names_no_place_to_fetch_from_but_its_base() -> None:
+    assert {base.split()[0] for base in arguments_of("FROM")} == {"python:3.11-slim"}
+    addresses = re.findall(r"\w+://[^/'\"\s]+", (ROOT / "Dockerfile").read_text())
+    assert addresses == ["http://127.0.0.1:$PORT"]
+    assert "index-url" not in (ROOT / "Dockerfile").read_text()
+
+
+def test_the_image_holds_no_secret() -> None:
+    settings = arguments_of("ENV") + arguments_of("ARG")
+    assert [setting for setting in settings if SECRET.search(setting)] == []
+
+
+def test_the_image_starts_at_the_entry_point() -> None:
+    assert arguments_of("ENTRYPOINT") == ['["scripts/entrypoint.sh"]']
+    assert "scripts/entrypoint.sh" in copied()
+
+
+def test_the_code_is_found_where_it_is_copied() -> None:
+    [workdir] = arguments_of("WORKDIR")
+    assert f"PYTHONPATH={workdir}/src:{workdir} " in arguments_of("ENV")[0]
+
+
+def check_health(run_mode: str, port: int) -> int:
+    """Run the image's health check here, with a proxy set that would swallow the question."""
+    [healthcheck] = arguments_of("HEALTHCHECK")
+    _, _, command = healthcheck.partition("CMD ")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {"PATH": path, "RUN_MODE": run_mode, "PORT": str(port), "http_proxy": "http://127.0.0.1:9"}
+    return subprocess.run(["sh", "-c", command], env=env, capture_output=True, check=False, timeout=30).returncode
+
+
+@contextmanager
+def answering(status: int) -> Iterator[int]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/health" else 404)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nobody reads it."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+@pytest.mark.parametrize("run_mode", ["api", "all"])
+def test_a_role_that_serves_is_as_healthy_as_it_answers(run_mode: str) -> None:
+    with answering(200) as port:
+        assert check_health(run_mode, port) == 0
+    with answering(503) as port:
+        assert check_health(run_mode, port) != 0
+    assert check_health(run_mode, free_port()) != 0
+
+
+@pytest.mark.parametrize("run_mode", ["scheduler", "worker", "telegram", ""])
+def test_a_role_that_serves_nothing_is_not_unhealthy_for_it(run_mode: str) -> None:
+    assert check_health(run_mode, free_port()) == 0
+
+
+# The services
+
+
+def compose() -> dict[str, Any]:
+    parsed: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    return parsed
+
+
+def services() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = compose()["services"]
+    return found
+
+
+def ours() -> dict[str, dict[str, Any]]:
+    return {name: service for name, service in services().items() if "build" in service}
+
+
+def roles() -> dict[str, dict[str, Any]]:
+    return {name: service for name, service in ours().items() if name != "migrate"}
+
+
+def test_there_is_a_service_for_every_role_and_for_what_they_need() -> None:
+    assert set(roles()) == {"api", "scheduler", "worker", "telegram"}
+    assert set(services()) - set(roles()) == {"migrate", "postgres", "redis"}
+    assert services()["worker"]["deploy"]["replicas"] == 3
+
+
+def test_all_our_services_are_one_image_that_is_built_here() -> None:
+    assert {service["image"] for service in ours().values()} == {IMAGE}
+    assert {(service["build"], service["pull_policy"]) for service in ours().values()} == {(".", "build")}
+
+
+def test_every_role_runs_in_the_mode_of_its_name() -> None:
+    assert all(service["environment"]["RUN_MODE"] == name for name, service in roles().items())
+    assert set(roles()) <= set(RUN_MODES)
+    assert not any("entrypoint" in service or "command" in service for service in roles().values())
+
+
+def test_every_role_waits_for_the_migrations_which_run_once() -> None:
+    migrate = services()["migrate"]
+    assert (migrate["entrypoint"], migrate["restart"]) == (["batuta", "migrate"], "no")
+    assert migrate["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    for service in roles().values():
+        assert service["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+
+
+def test_a_service_waits_only_for_services_that_start_with_it() -> None:
+    for service in services().values():
+        for name in service.get("depends_on", {}):
+            assert name in services()
+            assert set(services()[name].get("profiles", [])) <= set(service.get("profiles", []))
+
+
+def test_what_is_not_there_yet_is_not_started() -> None:
+    assert {name for name, service in services().items() if service.get("profiles")} == NOT_THERE_YET
+    assert all(services()[name]["profiles"] == ["next"] for name in NOT_THERE_YET)
+
+
+def test_databases_are_checked_and_keep_their_data() -> None:
+    assert services()["postgres"]["image"] == "postgres:17"
+    assert services()["redis"]["image"] == "redis:7"
+    for name in ("postgres", "redis"):
+        [volume] = services()[name]["volumes"]
+        assert volume.partition(":")[0] in compose()["volumes"]
+        assert services()[name]["healthcheck"]["test"][0] == "CMD"
+
+
+def test_nothing_is_published_beyond_this_machine() -> None:
+    ports = [port for service in services().values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_no_secret_is_written_down() -> None:
+    for name, service in services().items():
+        for setting, value in service.get("environment", {}).items():
+            if SECRET.search(setting):
+                assert REQUIRED_VARIABLE.fullmatch(value), f"{setting} of {name}"
+            password = re.search(r"://[^/@:]*:(.+)@", str(value))
+            assert password is None or REQUIRED_VARIABLE.fullmatch(password[1]), f"{setting} of {name}"
+
+
+def test_nothing_of_ours_starts_without_the_api_token() -> None:
+    for service in ours().values():
+        assert service["environment"]["API_TOKEN"].startswith("${API_TOKEN:?")
+        assert service["env_file"] == [{"path": ".env", "required": False}]
+
+
+# The rest of the shelf
+
+
+def test_every_process_of_the_procfile_is_a_known_role() -> None:
+    lines = [line for line in (ROOT / "Procfile").read_text().splitlines() if line and not line.startswith("#")]
+    commands = [re.fullmatch(r"\w+: RUN_MODE=(\w+) scripts/entrypoint\.sh", line) for line in lines]
+    assert [command and command[1] for command in commands] == ["api", "worker"]
+
+
+def test_the_licence_is_mit_as_the_package_says() -> None:
+    text = (ROOT / "LICENSE").read_text()
+    assert text.startswith("MIT License\n\nCopyright (c) 2026 the Batuta authors\n")
+    assert 'license = "MIT"' in (ROOT / "pyproject.toml").read_text()

@@ -1,0 +1,128 @@
+"""What only a server can go wrong with."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import pytest
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import InvalidSetting, StoreTimeout, StoreUnavailable
+from batuta.stores import connect
+from batuta.stores.postgres.driver import PostgresDatabase
+from batuta.stores.sql.database import Limits
+from batuta.stores.sql.queries import in_dialect, query_of
+from tests.conftest import lack
+from tests.servers import Postgres, free_port, postgres_server
+
+ONE = in_dialect(query_of("one", "SELECT 1 AS n", writes=False), "postgres")
+CUT_OFF = in_dialect(
+    query_of(
+        "cut",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()",
+        writes=True,
+    ),
+    "postgres",
+)
+
+
+@pytest.fixture
+async def server(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
+    opened = PostgresDatabase(postgres_url, Limits())
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def own_server() -> Iterator[Postgres]:
+    """One that a test may stop."""
+    with postgres_server() as started:
+        yield started or lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
+
+
+async def test_a_server_that_restarts_is_survived(own_server: Postgres) -> None:
+    database = PostgresDatabase(own_server.url(), Limits(lock=timedelta(seconds=3)))
+    await database.open()
+    await database.all(ONE)
+    await asyncio.to_thread(own_server.stop)
+    with pytest.raises(StoreUnavailable):
+        await database.all(ONE)
+    await asyncio.to_thread(own_server.start)
+    assert [row["n"] for row in await database.all(ONE)] == [1]
+    await database.close()
+
+
+async def test_a_connection_that_is_cut_costs_its_transaction_and_nothing_more(
+    server: PostgresDatabase, postgres_url: str
+) -> None:
+    await server.script("CREATE TABLE things (name TEXT)")
+    put = in_dialect(query_of("put", "INSERT INTO things VALUES (:name)", writes=True), "postgres")
+    executioner = connect(postgres_url, SystemClock())
+    await executioner.open()
+    with pytest.raises(StoreUnavailable):
+        async with server.transaction() as transaction:
+            await transaction.run(put, name="a")
+            await asyncio.create_task(executioner.all(CUT_OFF))
+            await transaction.run(put, name="b")
+    await server.run(put, name="c")
+    rows = await server.all(in_dialect(query_of("all", "SELECT name FROM things", writes=False), "postgres"))
+    assert [row["name"] for row in rows] == ["c"]
+    await executioner.close()
+
+
+async def test_when_every_connection_is_taken_the_next_waits_and_is_then_told(postgres_url: str) -> None:
+    small = PostgresDatabase(postgres_url, Limits(readers=1, lock=timedelta(milliseconds=200)))
+    await small.open()
+    inside, leave = asyncio.Event(), asyncio.Event()
+
+    async def sit() -> None:
+        async with small.transaction() as transaction:
+            await transaction.all(ONE)
+            inside.set()
+            await leave.wait()
+
+    sitting = [asyncio.create_task(sit()) for _ in range(2)]
+    await inside.wait()
+    with pytest.raises(StoreTimeout, match="no connection was free"):
+        await small.all(ONE)
+    leave.set()
+    await asyncio.gather(*sitting)
+    await small.all(ONE)
+    await small.close()
+
+
+async def test_a_row_that_another_holds_is_waited_for_only_so_long(postgres_url: str) -> None:
+    impatient = PostgresDatabase(postgres_url, Limits(lock=timedelta(milliseconds=200)))
+    await impatient.open()
+    await impatient.script("CREATE TABLE things (name TEXT); INSERT INTO things VALUES ('a')")
+    change = in_dialect(query_of("change", "UPDATE things SET name = name", writes=True), "postgres")
+    async with impatient.transaction() as transaction:
+        await transaction.run(change)
+        with pytest.raises(StoreTimeout):
+            await asyncio.create_task(impatient.run(change))
+    await impatient.close()
+
+
+@pytest.mark.parametrize("place", ["127.0.0.1:{port}/x", "nobody.invalid/x"])
+async def test_a_server_that_is_not_there_is_one_clear_error_without_the_password(place: str) -> None:
+    url = f"postgresql://user:segredo@{place.format(port=free_port())}"
+    database = connect(url, SystemClock(), Limits(connect=timedelta(seconds=2)))
+    with pytest.raises(StoreUnavailable) as refused:
+        await database.open()
+    assert "segredo" not in str(refused.value)
+    assert "check that it runs and is reachable" in str(refused.value)
+
+
+async def test_a_database_that_does_not_exist_is_named(postgres: Postgres) -> None:
+    database = connect(postgres.url("nowhere"), SystemClock())
+    with pytest.raises(StoreUnavailable, match='database "nowhere" does not exist'):
+        await database.open()
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://", "postgresql://host", "postgresql://host:port/x", "postgresql://host:99999999/x"]
+)
+def test_an_address_that_cannot_be_is_refused_with_the_right_form(url: str) -> None:
+    with pytest.raises(InvalidSetting, match="postgresql://user"):
+        connect(url, SystemClock())

@@ -1,0 +1,169 @@
+"""What only SQLite can go wrong with."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import InvalidSetting, StatementRefused, StoreReadOnly, StoreTimeout, StoreUnavailable
+from batuta.stores import connect
+from batuta.stores.sql.database import Limits
+from batuta.stores.sql.queries import query_of
+from batuta.stores.sqlite.connection import open_connection
+from batuta.stores.sqlite.driver import SqliteDatabase, statements
+
+PUT = query_of("put", "INSERT INTO things (name) VALUES (:name)", writes=True)
+COUNT = query_of("count", "SELECT count(*) AS n FROM things", writes=False)
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+    opened = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits(lock=timedelta(milliseconds=300)))
+    await opened.open()
+    await opened.script("CREATE TABLE things (name TEXT);")
+    yield opened
+    await opened.close()
+
+
+async def count(database: SqliteDatabase) -> int:
+    row = await database.one(COUNT)
+    assert row is not None
+    return int(row["n"])
+
+
+async def pragma(database: SqliteDatabase, name: str) -> object:
+    row = await database.one(query_of(name, f"PRAGMA {name}", writes=True))
+    assert row is not None
+    return row[name]
+
+
+async def test_what_is_accepted_is_synced_to_disk(sqlite: SqliteDatabase) -> None:
+    assert await pragma(sqlite, "journal_mode") == "wal"
+    assert await pragma(sqlite, "synchronous") == 2  # FULL
+    assert await pragma(sqlite, "foreign_keys") == 1
+
+
+async def test_writers_that_wait_together_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = open_connection(*arguments, **options)
+        connection.set_trace_callback(said.append)
+        return connection
+
+    monkeypatch.setattr("batuta.stores.sqlite.driver.open_connection", traced)
+    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits())
+    await database.open()
+    await database.script("CREATE TABLE things (name TEXT);")
+    said.clear()
+    await asyncio.gather(*(database.run(PUT, name=f"n{n}") for n in range(500)))
+    commits = said.count("COMMIT")
+    assert await count(database) == 500
+    assert 1 <= commits <= 50
+    await database.close()
+
+
+async def test_another_process_that_writes_is_noticed(sqlite: SqliteDatabase, tmp_path: Path) -> None:
+    before = await sqlite.data_version()
+    assert await sqlite.data_version() == before
+    file = str(tmp_path / "test.db")
+    insert = f"import sqlite3; sqlite3.connect({file!r}, isolation_level=None).execute('INSERT INTO things VALUES (1)')"
+    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", insert], check=True)
+    assert await sqlite.data_version() != before
+
+
+async def test_another_process_that_holds_the_file_is_waited_for_and_then_named(
+    sqlite: SqliteDatabase, tmp_path: Path
+) -> None:
+    other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreTimeout, match="another process is writing"):
+        await sqlite.run(PUT, name="a")
+    assert await count(sqlite) == 0  # reading goes on meanwhile
+    other.execute("COMMIT")
+    other.close()
+    await sqlite.run(PUT, name="a")
+    assert await count(sqlite) == 1
+
+
+async def test_a_full_disk_fails_everybody_who_shared_the_commit_and_heals_by_itself(sqlite: SqliteDatabase) -> None:
+    await sqlite.all(query_of("limit", "PRAGMA max_page_count = 40", writes=True))
+    results = await asyncio.gather(*(sqlite.run(PUT, name="x" * 2000) for _ in range(200)), return_exceptions=True)
+    refused = [result for result in results if isinstance(result, StoreUnavailable)]
+    assert refused
+    assert len(results) - len(refused) == await count(sqlite)  # whoever was told "done" is there, and nobody else
+    await sqlite.all(query_of("limit", "PRAGMA max_page_count = 100000", writes=True))
+    await sqlite.run(PUT, name="again")
+
+
+async def test_a_row_that_cannot_be_read_back_does_not_stop_the_writer(sqlite: SqliteDatabase) -> None:
+    await sqlite.script("CREATE TABLE odd (doc JSONB); INSERT INTO odd VALUES ('{broken');")
+    with pytest.raises(StatementRefused):
+        await sqlite.all(query_of("touch", "UPDATE odd SET doc = doc RETURNING doc", writes=True))
+    await sqlite.run(PUT, name="a")
+    assert await count(sqlite) == 1
+
+
+async def test_closing_writes_what_waits(tmp_path: Path) -> None:
+    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits())
+    await database.open()
+    await database.script("CREATE TABLE things (name TEXT);")
+    writing = [asyncio.create_task(database.run(PUT, name=f"n{n}")) for n in range(50)]
+    await asyncio.sleep(0)
+    await database.close()
+    await asyncio.gather(*writing)
+    await database.open()
+    assert await count(database) == 50
+    await database.close()
+
+
+async def test_a_reader_that_is_cancelled_leaves_its_connection_usable(sqlite: SqliteDatabase) -> None:
+    endless = query_of(
+        "endless",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n",
+        writes=False,
+    )
+    for _ in range(6):  # more often than there are readers
+        reading = asyncio.create_task(sqlite.all(endless))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+    assert await count(sqlite) == 0
+
+
+async def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    database = connect(f"sqlite:///{tmp_path}/file/test.db", SystemClock())
+    with pytest.raises(StoreReadOnly, match="cannot be written"):
+        await database.open()
+
+
+async def test_a_file_that_is_not_a_database_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "photo.db").write_bytes(b"GIF89a" * 1000)
+    database = connect(f"sqlite:///{tmp_path}/photo.db", SystemClock())
+    with pytest.raises(StoreUnavailable, match="not a database"):
+        await database.open()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "sqlite://", "sqlite:///", "sqlite:///:memory:", "mysql://x/y", "julia.db", "sqlite:x.db"]
+)
+def test_an_address_we_do_not_know_is_refused_with_the_forms_we_do(url: str) -> None:
+    with pytest.raises(InvalidSetting, match="postgresql://user"):
+        connect(url, SystemClock())
+
+
+def test_a_script_is_split_where_sqlite_sees_the_end_of_a_statement() -> None:
+    script = (
+        "CREATE TABLE a (x TEXT DEFAULT ';');\n"
+        "CREATE TRIGGER t AFTER INSERT ON a BEGIN\n  UPDATE a SET x = 1;\n  DELETE FROM a;\nEND;\n-- the end\n"
+    )
+    assert len([part for part in statements(script) if not part.lstrip().startswith("--")]) == 2
