@@ -1,3 +1,9 @@
 """Background work on one SQLite file or a PostgreSQL cluster."""
 
 __version__ = "0.1.0"
+
+from batuta.engine import Batuta
+from batuta.kernel.errors import BatutaError
+from batuta.supervise.loop import Again, Idle
+
+__all__ = ["Again", "Batuta", "BatutaError", "Idle", "__version__"]

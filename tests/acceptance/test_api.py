@@ -122,7 +122,7 @@ async def test_every_route_but_the_open_ones_needs_a_token(in_production: Julia)
     asked = 0
     for path, methods in routes:
         for method in methods:
-            answer = await in_production.ask(method, path.replace("{endpoint}", "conta"))
+            answer = await in_production.ask(method, str(path).replace("{endpoint}", "conta"))
             expected = 200 if path in OPEN else 401
             assert answer.status_code == expected, (method, path)
             asked += 1
@@ -136,7 +136,9 @@ async def test_in_production_even_this_machine_needs_a_token(in_production: Juli
     assert (await in_production.ask("POST", "/jobs/conta", headers=BEARER)).status_code == 200
 
 
-@pytest.mark.parametrize("header", ["Bearer wrong", "Bearer ", "Basic eDp5", f"bearer {TOKEN}x", "Bearer bat_" + "0" * 12 + "_" + "0" * 48])
+@pytest.mark.parametrize(
+    "header", ["Bearer wrong", "Bearer ", "Basic eDp5", f"bearer {TOKEN}x", "Bearer bat_" + "0" * 12 + "_" + "0" * 48]
+)
 async def test_a_wrong_token_opens_nothing(in_production: Julia, header: str) -> None:
     answer = await in_production.ask("GET", "/metrics", headers={"Authorization": header})
     assert is_problem(answer, 401, "unauthorised")
@@ -179,7 +181,9 @@ async def test_in_development_a_program_on_this_machine_needs_no_token(julia: Ju
         ("127.0.0.1", {"Forwarded": "for=203.0.113.9"}),
     ],
 )
-async def test_no_other_machine_and_no_web_page_can_use_that(julia: Julia, address: str, headers: dict[str, str]) -> None:
+async def test_no_other_machine_and_no_web_page_can_use_that(
+    julia: Julia, address: str, headers: dict[str, str]
+) -> None:
     async with julia.client(address) as client:
         assert (await client.post("/jobs/conta", headers=headers)).status_code == 401
         assert (await client.post("/jobs/conta", headers={**headers, **BEARER})).status_code == 200
@@ -342,5 +346,3 @@ async def test_two_databases_are_never_confused(tmp_path: Path) -> None:
     )
     with pytest.raises(MarkerMismatch):
         await build(settings).open()
-
-

@@ -1,8 +1,10 @@
 """Migrations on both databases."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -16,6 +18,7 @@ from batuta.stores.sql.migrations import Migration, Migrator, read_folder
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock
 
+MakeMigrator: TypeAlias = Callable[..., Migrator]
 FIRST = Migration("app", 1, "things", "CREATE TABLE things (id INTEGER PRIMARY KEY);")
 SECOND = Migration(
     "app",
@@ -27,23 +30,25 @@ SECOND = Migration(
 
 
 @pytest.fixture
-def migrator_of(database: Database, clock: FakeClock, events: EventRecorder):  # type: ignore[no-untyped-def]
+def migrator_of(database: Database, clock: FakeClock, events: EventRecorder) -> MakeMigrator:
     return lambda *migrations: Migrator(database, migrations, clock, events)
 
 
-async def test_each_migration_is_applied_once_and_announced(migrator_of, events: EventRecorder) -> None:  # type: ignore[no-untyped-def]
+async def test_each_migration_is_applied_once_and_announced(migrator_of: MakeMigrator, events: EventRecorder) -> None:
     assert await migrator_of(FIRST, SECOND).migrate() == [FIRST, SECOND]
     assert await migrator_of(FIRST, SECOND).migrate() == []
     assert [event.migration for event in events.of(MigrationApplied)] == ["app/0001_things", "app/0002_names"]
 
 
-async def test_each_database_gets_its_own_part_and_the_shared_ones(migrator_of, database: Database) -> None:  # type: ignore[no-untyped-def]
+async def test_each_database_gets_its_own_part_and_the_shared_ones(
+    migrator_of: MakeMigrator, database: Database
+) -> None:
     await migrator_of(FIRST, SECOND).migrate()
     names = in_dialect(query_of("names", "SELECT name FROM things ORDER BY id", writes=False), database.dialect)
     assert [row["name"] for row in await database.all(names)] == [database.dialect, "both"]
 
 
-async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(migrator_of) -> None:  # type: ignore[no-untyped-def]
+async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(migrator_of: MakeMigrator) -> None:
     with pytest.raises(SchemaOutOfDate, match="run `batuta migrate`"):
         await migrator_of(FIRST).require_current()
     await migrator_of(FIRST).migrate()
@@ -52,12 +57,12 @@ async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(migrat
         await migrator_of(FIRST, SECOND).require_current()
 
 
-async def test_a_schema_that_is_ahead_is_accepted_so_that_a_rolling_deploy_works(migrator_of) -> None:  # type: ignore[no-untyped-def]
+async def test_a_schema_that_is_ahead_is_accepted_so_that_a_rolling_deploy_works(migrator_of: MakeMigrator) -> None:
     await migrator_of(FIRST, SECOND).migrate()
     await migrator_of(FIRST).require_current()
 
 
-async def test_a_migration_whose_text_changed_after_it_was_applied_is_refused(migrator_of) -> None:  # type: ignore[no-untyped-def]
+async def test_a_migration_whose_text_changed_after_it_was_applied_is_refused(migrator_of: MakeMigrator) -> None:
     await migrator_of(FIRST).migrate()
     changed = replace(FIRST, text=FIRST.text + " ")
     with pytest.raises(MigrationChanged, match="app/0001_things"):
@@ -66,7 +71,9 @@ async def test_a_migration_whose_text_changed_after_it_was_applied_is_refused(mi
         await migrator_of(changed).require_current()
 
 
-async def test_a_migration_that_fails_half_way_leaves_nothing_behind(migrator_of, database: Database) -> None:  # type: ignore[no-untyped-def]
+async def test_a_migration_that_fails_half_way_leaves_nothing_behind(
+    migrator_of: MakeMigrator, database: Database
+) -> None:
     broken = Migration("app", 1, "broken", "CREATE TABLE half (id INTEGER);\nINSERT INTO nowhere VALUES (1);")
     with pytest.raises(StatementRefused):
         await migrator_of(broken).migrate()

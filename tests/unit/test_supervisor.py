@@ -199,7 +199,7 @@ def test_two_loops_of_one_name_are_refused(supervisor: Supervisor) -> None:
 def test_a_policy_without_time_in_it_is_refused(nothing: str) -> None:
     times = {"every": timedelta(seconds=1), "stuck_after": timedelta(seconds=1), nothing: timedelta(0)}
     with pytest.raises(ValueError, match="longer than nothing"):
-        LoopPolicy(**times)
+        LoopPolicy(**times)  # type: ignore[arg-type]
 
 
 def test_a_policy_without_a_failure_allowed_is_refused() -> None:

@@ -60,7 +60,7 @@ def usage_sentence(desk: Desk, mistake: typer.TyperException) -> str:
     words = [command.name or "" for command in tree(desk).registered_commands]
     unknown = str(mistake).partition("No such command '")[2].partition("'")[0]
     if not unknown:
-        return texts("cli.usage", problem=getattr(mistake, "format_message", lambda: str(mistake))().rstrip("."))
+        return texts("cli.usage", problem=" ".join(mistake.format_message().split()).rstrip("."))
     nearest = difflib.get_close_matches(unknown, words, n=1)
     return texts("cli.unknown_word", word=unknown, instead=f"batuta {nearest[0]}" if nearest else "batuta --help")
 

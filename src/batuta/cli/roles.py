@@ -1,6 +1,7 @@
 """The roles: ``batuta api``, ``batuta worker``, what the application adds, and ``batuta up`` for all of them."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,7 +11,7 @@ import typer
 
 from batuta import __version__
 from batuta.cli.announcer import Announcer
-from batuta.cli.desk import REFUSED, Desk, desk_of
+from batuta.cli.desk import FAILED, REFUSED, Desk, desk_of
 from batuta.config import EngineSettings, names, near_misses
 from batuta.engine import Batuta, Role
 from batuta.kernel.errors import BatutaError
@@ -22,7 +23,7 @@ from batuta.supervise.signals import stop_on_signals
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
 
-Child = Annotated[bool, typer.Option("--child", hidden=True)]
+ChildOf = Annotated[int | None, typer.Option("--child-of", hidden=True, help="the parent's process id")]
 FAMILY = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=2))
 ANNOUNCING = LoopPolicy(every=timedelta(milliseconds=200), stuck_after=timedelta(minutes=2))
 
@@ -97,11 +98,11 @@ async def _work(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> 
 
 
 def _command(name: str) -> Callable[..., None]:
-    def command(context: typer.Context, child: Child = False) -> None:
+    def command(context: typer.Context, child_of: ChildOf = None) -> None:
         desk = desk_of(context)
         settings, work = desk.settings(), desk.work()
-        if child:
-            die_with_parent()
+        if child_of is not None and not die_with_parent(child_of):
+            raise typer.Exit(FAILED)
         asyncio.run(_run(desk, work, settings, roles_of(work, settings)[name]))
 
     return command
@@ -130,8 +131,10 @@ def _not_yet(name: str) -> Callable[..., None]:
 
 def _child(desk: Desk, work: Batuta, role: str) -> ChildSpec:
     app = ["--app", desk.app_name] if desk.app_name else []
-    argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role, "--child"]
-    return ChildSpec(role, argv, {**work.extension.child_env, **desk.env})
+    argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role, "--child-of", str(os.getpid())]
+    # A child writes into a pipe: what the terminal's reader would like has to be told to it.
+    pretty = {"LOG_FORMAT": "pretty"} if sys.stdout.isatty() else {}
+    return ChildSpec(role, argv, {**work.extension.child_env, **pretty, **desk.env})
 
 
 def _begin_logging(work: Batuta, settings: EngineSettings, service: str) -> None:

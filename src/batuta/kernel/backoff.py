@@ -15,9 +15,8 @@ def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
         raise ValueError("attempts count from 1")
     doublings = attempt - 1
     # Compared as numbers first: a timedelta cannot hold what many doublings of it would be.
-    if doublings >= MANY or 2**doublings >= cap / base:
-        return cap
-    return base * 2**doublings
+    factor: int = 2 ** min(doublings, MANY)
+    return cap if factor >= cap / base else base * factor
 
 
 def full_jitter(wait: timedelta, chance: float) -> timedelta:

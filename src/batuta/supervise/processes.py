@@ -125,7 +125,9 @@ class Family:
             await process.wait()
 
 
-def die_with_parent() -> None:
-    """Ask Linux to end this process when its parent dies, however the parent dies. Elsewhere: nothing."""
+def die_with_parent(parent: int) -> bool:
+    """Ask Linux to end this process when its parent does, however it ends. False: the parent is gone already."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # Asked after, not before: a parent that dies in between is noticed by one of the two.
+    return os.getppid() == parent

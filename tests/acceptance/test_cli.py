@@ -1,0 +1,214 @@
+"""The command as people type it."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from batuta.cli import main
+from tests.servers import free_port
+
+ROOT = Path(__file__).parents[2]
+Command: TypeAlias = Callable[..., tuple[int, str, str]]
+PROGRAM = """
+from batuta import Batuta
+work = Batuta("sqlite:///work.db")
+not_work = 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of its own, with a small application in it, and nothing of ours in the environment."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "pyproject.toml").write_text('[tool.batuta]\napp = "program:work"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PORT", str(free_port()))
+    for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN", "BATUTA_LANG"):
+        monkeypatch.delenv(name, raising=False)
+    yield tmp_path
+    for name in ("program", "app.main"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def batuta(capfd: pytest.CaptureFixture[str]) -> Command:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(list(words))
+        said = capfd.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def one_sentence(text: str) -> bool:
+    return text.startswith("batuta: ") and len(text.strip().splitlines()) == 1 and "Traceback" not in text
+
+
+def test_migrate_applies_what_is_missing_and_then_has_nothing_to_do(batuta: Command, folder: Path) -> None:
+    code, out, _ = batuta("migrate")
+    assert (code, out) == (0, "aplicada batuta/0001_engine\n")
+    assert (folder / "work.db").exists()
+    assert batuta("migrate")[1] == "work.db já está em dia\n"
+
+
+def test_every_answer_can_be_had_as_json(batuta: Command) -> None:
+    assert json.loads(batuta("migrate", "--json")[1]) == {"database": "work.db", "applied": ["batuta/0001_engine"]}
+    made = json.loads(batuta("token", "create", "--name", "painel", "--scope", "read", "--json")[1])
+    assert re.fullmatch(r"bat_[0-9a-f]{12}_[0-9a-f]{48}", made["token"])
+    listed = json.loads(batuta("token", "list", "--json")[1])["tokens"]
+    assert [(each["name"], each["scopes"]) for each in listed] == [("painel", ["read"])]
+    assert json.loads(batuta("doctor", "--json")[1])["healthy"] is True
+
+
+def test_a_token_is_shown_once_alone_on_its_line_and_can_be_revoked(batuta: Command) -> None:
+    code, out, err = batuta("token", "create", "--name", "painel", "--scope", "read", "--scope", "operate")
+    assert code == 0
+    assert re.fullmatch(r"bat_[0-9a-f]{12}_[0-9a-f]{48}\n", out)
+    assert "não será mostrado de novo" in err
+    id = out.split("_")[1]
+    table = batuta("token", "list")[1]
+    assert id in table
+    assert out.strip() not in table
+    assert batuta("token", "revoke", id)[0] == 0
+    assert batuta("token", "revoke", id)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["migrat"],
+        ["token", "create", "--scope", "everything", "--name", "x"],
+        ["token", "create", "--name", "x"],
+        ["migrate", "--jsn"],
+        ["--lang", "fr", "migrate"],
+        ["--app", "program", "migrate"],
+        ["--app", "nowhere:work", "migrate"],
+        ["--app", "program:nothing", "migrate"],
+        ["--app", "program:not_work", "migrate"],
+    ],
+)
+def test_a_wrong_word_is_one_sentence_with_the_next_step(batuta: Command, words: list[str]) -> None:
+    code, out, err = batuta(*words)
+    assert code == 2
+    assert one_sentence(err), err
+    assert out == ""
+
+
+def test_a_misspelt_word_is_told_the_nearest(batuta: Command) -> None:
+    assert batuta("migrat")[2] == "batuta: não existe o comando 'migrat': tente `batuta migrate`\n"
+    assert batuta("--lang", "en", "xyz")[2] == "batuta: there is no command 'xyz': try `batuta --help`\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("PORT", "eighty", "PORT não pode ter esse valor"),
+        ("BATUTA_LNG", "en", "você quis dizer BATUTA_LANG"),
+        ("APP_ENV", "production", "API_TOKEN não está definida"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence_that_names_it(
+    batuta: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    value: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv(name, value)
+    code, _, err = batuta("api")
+    assert code == 2
+    assert one_sentence(err)
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("mysql://x/y", "sqlite:///file.db"),
+        ("postgresql://user:segredo@127.0.0.1:1/x", "veja se ele está no ar"),
+        ("sqlite:////proc/nowhere/work.db", "permissão de escrita"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_one_sentence(
+    batuta: Command, monkeypatch: pytest.MonkeyPatch, url: str, said: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    code, _, err = batuta("--app", "app.main:work", "migrate")
+    assert code in (1, 2)
+    assert one_sentence(err), err
+    assert said in err
+    assert "segredo" not in err
+
+
+def test_a_port_that_is_taken_is_one_sentence_and_starts_nothing(
+    batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        monkeypatch.setenv("PORT", str(other.getsockname()[1]))
+        for role in ("up", "api"):
+            code, _, err = batuta(role)
+            assert code == 2
+            assert one_sentence(err)
+            assert "PORT=" in err
+
+
+def test_a_role_that_is_not_there_yet_says_so_plainly(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, err = batuta("--app", "app.main:work", "scheduler")
+    assert code == 2
+    assert "ainda não existe" in err
+    assert "api, simulador, worker" in err
+
+
+def test_doctor_says_what_it_checked_and_the_next_step_for_what_is_wrong(
+    batuta: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code, out, _ = batuta("doctor")
+    assert code == 1
+    assert "✗ o banco de dados não serve como está" in out
+    assert "execute `batuta migrate`" in out
+    batuta("migrate")
+    monkeypatch.setenv("DATABSE_URL", "x")
+    code, out, _ = batuta("doctor")
+    assert code == 0
+    assert "✓ esquema em dia" in out
+    assert "✓ Hora atual" in out
+    assert "você quis dizer DATABASE_URL?" in out
+
+
+def test_without_a_terminal_there_is_no_colour(batuta: Command) -> None:
+    assert "\x1b[" not in "".join(map(str, batuta("doctor"))) + "".join(map(str, batuta("--help")))
+
+
+def test_help_lists_the_applications_own_roles_too(batuta: Command) -> None:
+    out = batuta("--app", "app.main:work", "--help")[1]
+    assert all(word in out for word in ("migrate", "doctor", "token", "up", "api", "worker", "simulador"))
+
+
+def test_the_module_and_the_seeds_uvicorn_line_start_from_a_plain_shell(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    said = subprocess.run(
+        [sys.executable, "-m", "batuta", "--version"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", said.stdout)
+    refused = subprocess.run(
+        [sys.executable, "-m", "uvicorn", "app.main:app"],
+        env={**environment, "APP_ENV": "production"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode != 0
+    assert "Traceback" not in refused.stderr
+    assert "API_TOKEN is not set" in refused.stderr

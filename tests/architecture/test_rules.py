@@ -1,0 +1,221 @@
+"""The rules of the house. A rule is a test here, a contract in pyproject.toml or a lint; anything else is only advice."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import batuta
+from batuta.kernel import errors, events
+
+ROOT = Path(__file__).parents[2]
+ENGINE = ROOT / "src" / "batuta"
+OURS = [ENGINE, ROOT / "app", ROOT / "simulador"]
+
+# Where `except Exception` stands, and why it may.
+BROAD_CATCHES = {
+    "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
+    "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
+    "dispatch/reception.py": {"_answer"},  # whatever a handler meets is the job's failure, told as one
+    "stores/sqlite/writer.py": {"attempt"},  # the writing thread must outlive any statement
+}
+# Where a `while` waits for something: the supervisor's own, and threads that empty an inbox.
+WHILES = {
+    "supervise/supervisor.py": {"_keep"},
+    "stores/sqlite/writer.py": {"perform", "_close", "_work", "_write_group"},
+    "testing/clock.py": {"advance"},
+    "testing/recorder.py": {"wait_for"},
+}
+CLOCK_READS = {"now", "utcnow", "today", "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter"}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {file: ast.parse(file.read_text()) for folder in OURS for file in sorted(folder.rglob("*.py"))}
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def places(found: type[ast.stmt | ast.expr | ast.ExceptHandler], accept: object = None) -> dict[str, set[str]]:
+    """Innermost function names that hold such a node, by file."""
+    result: dict[str, set[str]] = {}
+    for file, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, found) and (accept is None or accept(node)):  # type: ignore[operator]
+                inside = [each for each in functions(tree) if each.lineno <= node.lineno <= (each.end_lineno or 0)]
+                name = max(inside, key=lambda each: each.lineno).name if inside else "(module)"
+                result.setdefault(short(file), set()).add(name)
+    return result
+
+
+def short(file: Path) -> str:
+    return str(file.relative_to(ENGINE if file.is_relative_to(ENGINE) else ROOT))
+
+
+def called(tree: ast.Module) -> Iterator[tuple[str, str, ast.Call]]:
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        ):
+            yield node.func.value.id, node.func.attr, node
+
+
+def test_one_module_reads_the_clock() -> None:
+    readers = {
+        short(file)
+        for file, tree in trees().items()
+        for owner, method, _ in called(tree)
+        if owner in ("datetime", "date", "time") and method in CLOCK_READS
+    }
+    assert readers == {"kernel/clock.py"}
+
+
+def test_nothing_sleeps_behind_the_clocks_back() -> None:
+    sleepers = {
+        short(file)
+        for file, tree in trees().items()
+        for owner, method, node in called(tree)
+        if method == "sleep" and owner in ("asyncio", "time")
+        if not (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0)  # a turn for the others
+    }
+    assert sleepers == {"kernel/clock.py"}
+
+
+def test_a_broad_catch_stands_only_where_it_is_named() -> None:
+    def is_broad(handler: ast.ExceptHandler) -> bool:
+        return handler.type is None or (isinstance(handler.type, ast.Name) and handler.type.id == "Exception")
+
+    assert places(ast.ExceptHandler, is_broad) == BROAD_CATCHES
+
+
+def test_what_catches_everything_raises_it_again() -> None:
+    for file, tree in trees().items():
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.ExceptHandler)
+                and isinstance(node.type, ast.Name)
+                and node.type.id == "BaseException"
+            ):
+                assert isinstance(node.body[-1], ast.Raise), f"{short(file)}:{node.lineno}"
+
+
+def test_no_handler_only_passes() -> None:
+    def is_silent(handler: ast.ExceptHandler) -> bool:
+        return all(isinstance(statement, ast.Pass) for statement in handler.body)
+
+    assert places(ast.ExceptHandler, is_silent) == {}
+
+
+def test_a_while_that_waits_stands_only_where_it_is_named() -> None:
+    waiting = {"get", "get_nowait", "wait", "sleep", "join", "_serve", "_perform"}
+
+    def waits(loop: ast.While) -> bool:
+        inside = list(ast.walk(loop))
+        calls = {node.attr for node in inside if isinstance(node, ast.Attribute)}
+        return bool(calls & waiting) or any(isinstance(node, ast.Await) for node in inside)
+
+    assert places(ast.While, waits) == WHILES
+
+
+def test_one_module_reads_the_environment() -> None:
+    def is_environment(node: ast.Attribute) -> bool:
+        return node.attr in ("environ", "getenv") and isinstance(node.value, ast.Name) and node.value.id == "os"
+
+    assert set(places(ast.Attribute, is_environment)) == {"config.py"}
+
+
+def test_a_function_fits_on_the_screen() -> None:
+    long = {
+        f"{short(file)}:{each.name}": (each.end_lineno or 0) - each.lineno + 1
+        for file, tree in trees().items()
+        for each in functions(tree)
+        if (each.end_lineno or 0) - each.lineno >= 60
+    }
+    assert long == {}
+
+
+def test_a_module_holds_one_thing() -> None:
+    assert {short(file): lines for file in trees() if (lines := file.read_text().count("\n")) > 450} == {}
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(batuta.__all__) == {"Again", "Batuta", "BatutaError", "Idle", "__version__"}
+
+
+def test_the_version_is_written_once_and_told_twice() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == batuta.__version__
+
+
+def test_every_error_is_raised_somewhere_and_stands_in_the_drawn_tree() -> None:
+    source = "\n".join(file.read_text() for file in trees() if file.name != "errors.py" or "kernel" not in file.parts)
+    kinds = {
+        name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.BatutaError)
+    }
+    bases = {"BatutaError", "ConfigError", "StoreError"}
+    assert {name for name in kinds - bases if not re.search(rf"\b{name}\(", source)} == set()
+    assert {name for name in kinds if name not in (errors.__doc__ or "")} == set()
+
+
+def test_every_fact_is_announced_somewhere() -> None:
+    source = "\n".join(file.read_text() for file in trees() if file != ENGINE / "kernel" / "events.py")
+    never = {kind.__name__ for kind in events.Event.__args__ if f"{kind.__name__}(" not in source}
+    assert never <= {"SubscriberFailed"}  # announced by the fan-out itself
+
+
+def test_a_lock_names_no_address_and_pins_every_dependency_with_a_hash() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = [each for listed in project["project"]["optional-dependencies"].values() for each in listed]
+    groups = project["dependency-groups"]
+    wanted = {
+        "requirements.lock": project["project"]["dependencies"] + extras + groups["app"],
+        "requirements-dev.lock": project["project"]["dependencies"] + extras + groups["app"] + groups["dev"],
+    }
+    for name, dependencies in wanted.items():
+        text = (ROOT / name).read_text()
+        assert "://" not in text
+        pinned = {match[1] for match in re.finditer(r"^([a-z0-9-]+)==\S+.*\\\n +--hash=sha256:", text, re.MULTILINE)}
+        assert {re.split(r"[<>=;\[ ]", each)[0].lower() for each in dependencies} <= pinned
+
+
+def test_the_run_lock_is_part_of_the_development_lock() -> None:
+    run, dev = (
+        {line for line in (ROOT / name).read_text().splitlines() if "==" in line and "hash" not in line}
+        for name in ("requirements.lock", "requirements-dev.lock")
+    )
+    assert {line.split("==")[0] for line in run} <= {line.split("==")[0] for line in dev}
+    assert {line.split(" ")[0] for line in run} <= {line.split(" ")[0] for line in dev}
+
+
+def test_makefile_and_dev_know_the_same_words() -> None:
+    import dev
+
+    targets = re.search(r"^([a-z ]+):$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert targets is not None
+    assert set(targets[1].split()) == set(dev.WORDS) - {"lock"}
+
+
+def test_tests_never_sleep_outside_the_faults() -> None:
+    sleepers = []
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        if "faults" in file.parts:
+            continue
+        for owner, method, node in called(ast.parse(file.read_text())):
+            is_turn = bool(node.args) and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
+            if owner in ("asyncio", "time") and method == "sleep" and not is_turn:
+                sleepers.append(f"{file.name}:{node.lineno}")
+    assert sleepers == []
+
+
+def test_no_tracked_file_is_large_or_binary() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    large = {
+        name: size for name in tracked if (ROOT / name).is_file() and (size := (ROOT / name).stat().st_size) > 400_000
+    }
+    assert large == {}

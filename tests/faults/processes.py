@@ -1,0 +1,94 @@
+"""A process tree of ours, started as a user would start it, and looked at from outside."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.servers import free_port
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 20.0
+
+
+def until(what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
+    ends = time.monotonic() + within
+    while time.monotonic() < ends:
+        if found := true():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{what}: not within {within} s")
+
+
+class Tree:
+    def __init__(self, folder: Path, *words: str, **env: str) -> None:
+        self.port = free_port()
+        self.log = folder / "log"
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("BATUTA_")},
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "PORT": str(self.port),
+            "SIMULADOR_PORT": str(free_port()),
+            "DATABASE_URL": f"sqlite:///{folder}/julia.db",
+            "LOG_FORMAT": "json",
+            **env,
+        }
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "batuta", "--app", "app.main:work", *words],
+                cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=2) as answer:
+                found: dict[str, Any] = json.loads(answer.read())
+                return found
+        except (OSError, urllib.error.URLError):
+            return None
+
+    def is_up(self) -> bool:
+        return self.get("/health") is not None
+
+    def children(self) -> dict[str, int]:
+        """Role → process, as Linux knows them."""
+        found = {}
+        for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            if "--child-of" in words:
+                found[words[words.index("--child-of") - 1]] = int(pid)
+        return found
+
+    def facts(self) -> list[dict[str, Any]]:
+        lines = (line.partition("{") for line in self.log.read_text().splitlines())
+        return [json.loads(brace + rest) for _, brace, rest in lines if brace]
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+
+@contextmanager
+def tree(folder: Path, *words: str, **env: str) -> Iterator[Tree]:
+    started = Tree(folder, *words, **env)
+    try:
+        yield started
+    finally:
+        if started.process.poll() is None:
+            started.process.kill()
+            started.process.wait()
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

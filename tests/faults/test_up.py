@@ -1,0 +1,92 @@
+"""`batuta up`, and what becomes of it when somebody kills a part."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.processes import ROOT, is_gone, tree, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def test_up_serves_and_a_stop_drains_everything_in_order(tmp_path: Path) -> None:
+    with tree(tmp_path, "up") as running:
+        until("it answers", running.is_up)
+        until("all are there", lambda: set(running.children()) == {"simulador", "api", "worker"})
+        until("the outside answers", lambda: (running.get("/health/ready") or {})["checks"]["evolution"] == "ok")
+        children = running.children()
+        assert running.end(signal.SIGTERM) == 0
+        assert all(is_gone(pid) for pid in children.values())
+        stopped = [fact["role"] for fact in running.facts() if fact["event"].startswith("process stopping")]
+        assert stopped == ["worker", "api", "simulador"]
+
+
+def test_ctrl_c_in_the_terminal_is_an_orderly_end_too(tmp_path: Path) -> None:
+    with tree(tmp_path, "up") as running:
+        until("it answers", running.is_up)
+        assert running.end(signal.SIGINT) == 0
+
+
+def test_a_child_that_is_killed_comes_back_and_its_siblings_do_not_notice(tmp_path: Path) -> None:
+    with tree(tmp_path, "up") as running:
+        until("it answers", running.is_up)
+        before = until("all are there", lambda: len(running.children()) == 3 and running.children())
+        os.kill(before["api"], signal.SIGKILL)
+        until("it is gone", lambda: not running.is_up())
+        until("it answers again", running.is_up)
+        after = running.children()
+        assert after["api"] != before["api"]
+        assert (after["worker"], after["simulador"]) == (before["worker"], before["simulador"])
+
+
+def test_when_the_parent_is_killed_no_child_outlives_it(tmp_path: Path) -> None:
+    with tree(tmp_path, "up") as running:
+        until("it answers", running.is_up)
+        children = until("all are there", lambda: len(running.children()) == 3 and running.children())
+        running.process.kill()
+        running.process.wait()
+        until("the children are gone", lambda: all(is_gone(pid) for pid in children.values()))
+
+
+def test_a_configuration_that_no_restart_can_heal_ends_the_whole_tree(tmp_path: Path) -> None:
+    marked = {"APP_ENV": "production", "API_TOKEN": "t" * 32}
+    with tree(tmp_path, "migrate", **marked, SUPABASE_PROJECT_REF="mine") as migrating:
+        assert migrating.process.wait(20) == 0
+    with tree(tmp_path, "up", **marked, SUPABASE_PROJECT_REF="yours") as running:
+        assert running.process.wait(20) == 2
+        assert "este banco é do projeto 'mine', não de 'yours'" in running.log.read_text()
+
+
+def test_a_schema_that_is_behind_is_said_in_production_and_mended_in_development(tmp_path: Path) -> None:
+    with tree(tmp_path, "worker", APP_ENV="production", API_TOKEN="t" * 32) as refused:
+        assert refused.process.wait(20) == 1
+        assert "execute `batuta migrate`" in refused.log.read_text()
+        assert "Traceback" not in refused.log.read_text()
+    with tree(tmp_path, "worker") as running:
+        until("it works", lambda: any("migration applied" in fact["event"] for fact in running.facts()))
+        assert running.end() == 0
+
+
+def test_the_second_signal_leaves_at_once(tmp_path: Path) -> None:
+    program = (
+        "import asyncio\nfrom batuta.supervise.signals import stop_on_signals\n"
+        "async def main():\n"
+        "    with stop_on_signals(asyncio.Event()):\n"
+        "        print('ready', flush=True)\n"
+        "        await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    clinging = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment)
+    assert clinging.stdout is not None
+    clinging.stdout.readline()
+    clinging.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        clinging.wait(0.5)
+    clinging.send_signal(signal.SIGTERM)
+    assert clinging.wait(5) == 128 + signal.SIGTERM
+    clinging.stdout.close()
