@@ -73,6 +73,7 @@ def check(rest: list[str]) -> int:
         "format": ["-m", "ruff", "format", *([] if fix else ["--check"]), "."],
         "lint": ["-m", "ruff", "check", *(["--fix"] if fix else []), "."],
         "types": ["-m", "mypy"],
+        "documents": ["-m", "scripts.reference", *([] if fix else ["--check"])],
         "imports": ["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
     }
     failed = [name for name, step in steps.items() if call(*step, quiet=True) != 0]

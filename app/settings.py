@@ -1,4 +1,4 @@
-"""Everything Julia can be told through the environment. ``docs/reference.md`` lists it with these remarks."""
+"""Everything Julia can be told through the environment; ``docs/reference.md`` is made from the remarks below each name."""
 
 from typing import Annotated, Literal
 
@@ -7,59 +7,97 @@ from pydantic import Field, SecretStr
 from batuta.config import EngineSettings, Listed
 
 Positive = Annotated[int, Field(ge=1)]
+Port = Annotated[int, Field(ge=0, le=65535)]
 Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
 
 
 class Settings(EngineSettings):
     database_url: SecretStr = SecretStr("sqlite:///data/julia.db")
+    """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     supabase_project_ref: str | None = None
+    """in production the database must be marked with the same"""
 
-    # The scheduler and its two timetables.
     julia_api_url: Url = "http://127.0.0.1:8000"
+    """where the scheduler finds the api"""
     schedule_profile: Literal["continuo", "janelas"] = "continuo"
+    """the first timetable; what is chosen at run time wins afterwards"""
     pilot_mode: bool = True
+    """true: no autonomous trigger does anything"""
     discovery_automatico_enabled: bool = False
+    """autonomous discovery, with PILOT_MODE off"""
     oferta_automatica_enabled: bool = False
+    """autonomous offers, with PILOT_MODE off"""
     reativacao_automatica_enabled: bool = False
+    """autonomous reactivation, with PILOT_MODE off"""
     feedback_automatico_enabled: bool = False
+    """autonomous feedback, with PILOT_MODE off"""
 
-    # Tasks.
     tasks_backend: Literal["sql", "arq"] = "sql"
+    """where tasks run: our own queue, or ARQ on Redis"""
     redis_url: SecretStr | None = None
+    """redis://host:6379, for TASKS_BACKEND=arq"""
     redis_password: SecretStr | None = None
+    """for REDIS_URL"""
     arq_max_jobs: Positive = 10
+    """tasks at a time in one worker, on either backend"""
     arq_job_timeout: Positive = 300
+    """seconds a task may take"""
     arq_keep_result: Annotated[int, Field(ge=0)] = 3600
+    """seconds a task's result is kept"""
     arq_max_tries: Positive = 3
+    """attempts of a task"""
     address_normalization_enabled: bool = True
+    """appointments: read the address"""
     document_normalization_enabled: bool = True
+    """appointments: read the documents"""
 
-    # The model. Without a key the rules work alone.
     openai_api_key: SecretStr | None = None
+    """without it the rules work alone"""
     openai_base_url: Url | None = None
+    """any server that speaks the same protocol"""
     llm_model: str = "gpt-4o-mini"
+    """the model asked for"""
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0
+    """what the model may cost in a day"""
 
-    # Sending.
     send_allowlist: Listed = ()
+    """outside production: the only numbers that may get a message, with commas; empty: nobody but the simulator"""
     rate_limit_per_hour: Positive = 20
+    """messages an hour, all together"""
     rate_limit_per_day: Positive = 100
+    """messages a day, all together"""
     rate_limit_per_doctor_hour: Positive = 3
+    """messages an hour to one doctor"""
     send_min_gap_seconds: Positive = 45
+    """between two messages to one phone"""
 
-    # The outside.
     evolution_api_url: Url | None = None
+    """the WhatsApp gateway; `batuta up` in development points it at the simulator"""
     evolution_api_key: SecretStr | None = None
+    """the gateway's key"""
     webhook_secret: SecretStr | None = None
+    """what an incoming webhook must prove"""
     chatwoot_url: Url | None = None
+    """the help desk"""
     chatwoot_token: SecretStr | None = None
+    """the help desk's token"""
     slack_webhook_url: SecretStr | None = None
+    """where reports go"""
     alert_webhook_url: SecretStr | None = None
+    """where alerts go"""
     deadman_url: SecretStr | None = None
+    """pinged while the scheduler lives; who watches it raises the alarm when the pings end"""
     briefing_dir: str = "data/briefing"
+    """a folder of Markdown, instead of Google Docs"""
     google_docs_credentials: SecretStr | None = None
+    """a service account, as JSON"""
     google_docs_briefing_id: str | None = None
+    """the briefing's document or folder"""
     google_docs_templates_id: str | None = None
+    """the folder of templates"""
     telegram_api_id: Positive | None = None
+    """of the Telegram application"""
     telegram_api_hash: SecretStr | None = None
-    simulador_port: Annotated[int, Field(ge=0, le=65535)] = 8099
+    """of the Telegram application"""
+    simulador_port: Port = 8099
+    """where the simulator listens, on loopback"""

@@ -3,7 +3,9 @@
 __version__ = "0.1.0"
 
 from batuta.engine import Batuta
+from batuta.guard.base import Admit, Hold
+from batuta.guard.switches import SwitchGuard
 from batuta.kernel.errors import BatutaError
 from batuta.supervise.loop import Again, Idle
 
-__all__ = ["Again", "Batuta", "BatutaError", "Idle", "__version__"]
+__all__ = ["Admit", "Again", "Batuta", "BatutaError", "Hold", "Idle", "SwitchGuard", "__version__"]

@@ -31,6 +31,10 @@ def _zone(name: str) -> str:
     return name
 
 
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
 def _listed(value: object) -> object:
     """A list in the environment is written with commas."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -43,21 +47,38 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 class EngineSettings(BaseSettings):
     """What every application of the engine can be told. Julia's own come on top, in ``app.settings``."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     app_env: Literal["development", "production"] = "development"
+    """production refuses to start without API_TOKEN, and never migrates by itself"""
     database_url: SecretStr = SecretStr("sqlite:///data/batuta.db")
+    """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     timezone: Zone = "America/Sao_Paulo"
+    """the zone of schedules and of times shown to people"""
     host: str = "127.0.0.1"
+    """where the api listens"""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    """where the api listens"""
     api_token: SecretStr | None = None
+    """a bearer token with every scope; `batuta token create` makes narrower ones"""
     secret_key: SecretStr | None = None
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """signs cookies and encrypts stored sessions"""
+    log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = "INFO"
+    """DEBUG, INFO, WARNING or ERROR"""
     log_format: Literal["auto", "pretty", "json"] = "auto"
-    run_mode: str | None = None  # read by the image's entry point; here so that it is not taken for a mistake
+    """auto is pretty on a terminal and JSON elsewhere"""
+    no_color: str | None = None
+    """any value: no colour, as on every well-behaved terminal program"""
+    run_mode: str | None = None
+    """api, scheduler, worker, telegram or all: read by the image's entry point"""
     batuta_lang: Literal["pt-BR", "en"] = "pt-BR"
+    """the language of commands and problems"""
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
+    """how long a stop waits for what is running"""
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
+    """the longest request body, except where a route allows more"""
 
     @property
     def zone(self) -> ZoneInfo:

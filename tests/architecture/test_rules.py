@@ -146,7 +146,16 @@ def test_a_module_holds_one_thing() -> None:
 
 
 def test_the_public_names_are_these() -> None:
-    assert set(batuta.__all__) == {"Again", "Batuta", "BatutaError", "Idle", "__version__"}
+    assert set(batuta.__all__) == {
+        "Admit",
+        "Again",
+        "Batuta",
+        "BatutaError",
+        "Hold",
+        "Idle",
+        "SwitchGuard",
+        "__version__",
+    }
 
 
 def test_the_version_is_written_once_and_told_twice() -> None:

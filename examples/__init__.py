@@ -1,0 +1,1 @@
+"""Small programs that use batuta alone. Each runs under pytest."""

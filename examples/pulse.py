@@ -1,0 +1,21 @@
+from batuta import Batuta, Hold, Idle, SwitchGuard
+
+work = Batuta("sqlite:///pulse.db", timezone="America/Sao_Paulo")
+pause = SwitchGuard(switches=work.switches, key="pulse.pause")
+
+
+@work.loop(every=2, stuck_after=60)
+async def pulse() -> Idle | None:
+    now = work.clock.now()
+    verdict = await pause.admit(now)
+    if isinstance(verdict, Hold):
+        print("held:", verdict.reason)
+        return Idle(verdict.until)
+    print("beat at", now.astimezone(work.zone))
+    return None
+
+
+async def hold(reason: str) -> None:
+    """Any process that opens the same file may call this; the loop feels it within a second."""
+    async with work:
+        await work.switches.turn("pulse.pause", True, by="me", reason=reason, now=work.clock.now())

@@ -1,0 +1,102 @@
+"""Writes docs/reference.md from the code: settings, commands, HTTP, errors, facts. ``python -m scripts.reference [--check]``."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from app.main import create_app
+from app.settings import Settings
+from batuta.cli.desk import Desk
+from batuta.cli.main import tree
+from batuta.config import load
+from batuta.kernel import errors, events
+from batuta.web.reference import operations
+
+FILE = Path(__file__).parents[1] / "docs" / "reference.md"
+HEAD = """# Reference
+
+Written by `python -m scripts.reference` from the code; a test keeps it true. Do not edit it by hand.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    text = document()
+    if "--check" in arguments:
+        return 0 if FILE.read_text(encoding="utf-8") == text else 1
+    FILE.write_text(text, encoding="utf-8")
+    return 0
+
+
+def document() -> str:
+    parts = [HEAD, *_settings(), *_commands(), *_exit_codes(), *_http(), *_errors(), *_events()]
+    return "\n".join(parts) + "\n"
+
+
+def _settings() -> Iterator[str]:
+    yield "## Settings\n"
+    yield "Environment variables, or lines of a `.env` file in the working folder (the environment wins). `NAME_FILE` may stand for"
+    yield "any `NAME`: a file that holds the value. An empty value is an unset one. An unknown `BATUTA_*` name is an error.\n"
+    yield "| name | default | what |\n|---|---|---|"
+    for name, field in Settings.model_fields.items():
+        default = field.default.get_secret_value() if hasattr(field.default, "get_secret_value") else field.default
+        shown = "—" if default in (None, ()) else f"`{default}`"
+        yield f"| `{name.upper()}` | {shown} | {field.description} |"
+
+
+def _commands() -> Iterator[str]:
+    yield "\n## Commands\n"
+    yield "`batuta [--app module:object] [--lang pt-BR|en] WORD`; every word that answers something takes `--json`.\n"
+    yield "| command | does |\n|---|---|"
+    desk = Desk("en", "app.main:work", {}, Console(), Console(stderr=True))
+    for name, help_text in _words(typer.main.get_command(tree(desk)), "batuta"):
+        yield f"| `{name}` | {help_text} |"
+
+
+def _words(command: Any, name: str) -> Iterator[tuple[str, str]]:
+    children = getattr(command, "commands", None)
+    if children is None:
+        yield name, command.help or ""
+        return
+    for child, each in sorted(children.items()):
+        yield from _words(each, f"{name} {child}")
+
+
+def _exit_codes() -> Iterator[str]:
+    yield "\n## Exit codes\n"
+    yield "| code | means |\n|---|---|"
+    yield "| 0 | done |\n| 1 | it ran, and found or met a problem |"
+    yield "| 2 | it did not run: the command line or the configuration is wrong; starting it again changes nothing |"
+    yield "| 130 | interrupted with Ctrl-C |\n| 128 + n | left at once, at the second signal n |"
+
+
+def _http() -> Iterator[str]:
+    yield "\n## HTTP\n"
+    yield "GET needs the scope `read`, everything else `operate`; `/health` and `/health/ready` are open. Errors are"
+    yield "`application/problem+json`. The same for machines at `/openapi.json`, for people at `/docs`.\n"
+    yield "| operation | does |\n|---|---|"
+    for operation in operations(create_app(load(Settings, {})).openapi()):
+        yield f"| `{operation['method']} {operation['path']}` | {' '.join(operation['summary'].split())} |"
+
+
+def _errors() -> Iterator[str]:
+    yield "\n## Errors\n"
+    yield "| class | sentence |\n|---|---|"
+    for kind in vars(errors).values():
+        if isinstance(kind, type) and issubclass(kind, errors.BatutaError) and kind is not errors.BatutaError:
+            yield f"| `{kind.__name__}` | {kind.sentence} |"
+
+
+def _events() -> Iterator[str]:
+    yield "\n## Facts\n"
+    yield "One frozen dataclass each in `batuta.kernel.events`; subscribe with `work.events.subscribe(function)`.\n"
+    yield "| fact | carries |\n|---|---|"
+    for kind in events.Event.__args__:
+        yield f"| `{kind.__name__}` | {', '.join(f'`{name}`' for name in kind.__dataclass_fields__)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

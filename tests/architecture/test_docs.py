@@ -1,0 +1,65 @@
+"""Documents tell the truth, or fail here."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.reference import FILE, document
+
+ROOT = Path(__file__).parents[2]
+# What the five source documents name and people will look for.
+NAMED_BY_THE_SEEDS = [
+    "RUN_MODE", "uvicorn app.main:app", "POST /jobs/*", "job_executions", "/health/jobs", "/health/score", "JOBS", "fila_worker", "PILOT_MODE",
+    "fila_mensagens", "grupo_pipeline_fila", "categoria", "docs/jobs-schedule.md", "EstagioPipeline", "ItemFila", "PipelineGrupos",
+    "GruposWorker", "fila_processamento_grupos", "tool_reprocessar_fila", "LoopWatchdog", "telegram_op", "with_timeout", "GlobalHeartbeat",
+    "worker_heartbeats", "TaskService", "WorkerSettings", "normalize_appointment", "ARQ_MAX_JOBS", "/api/v1/jobs/{job_id}/status",
+]  # fmt: skip
+
+
+def rows() -> list[list[str]]:
+    lines = [line for line in (ROOT / "docs" / "seeds.md").read_text().splitlines() if line.startswith("| S")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    assert FILE.read_text(encoding="utf-8") == document(), "run `python3 dev.py check --fix`"
+
+
+def test_everything_the_source_documents_name_is_mapped() -> None:
+    mapped = " ".join(row[1] for row in rows())
+    assert [name for name in NAMED_BY_THE_SEEDS if name not in mapped] == []
+    assert {row[0] for row in rows()} == {"S0", "S1", "S2", "S3", "S4"}
+
+
+def test_what_is_marked_built_exists_and_what_is_not_points_nowhere() -> None:
+    for _, names, places, state in rows():
+        paths = re.findall(r"`([^`]+)`", places)
+        assert state.startswith(("built", "not yet")), names
+        assert bool(paths) == state.startswith("built"), names
+        assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_readme_shows_the_two_commands_first_and_its_links_lead_somewhere() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for command in ("make run", "make test", "python3 dev.py run", "python3 dev.py test"):
+        assert command in readme
+    assert readme.index("make run") < readme.index("## Promises")
+    links = re.findall(r"\]\(([^)#]+)\)", readme)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs").rglob("*.md")), ids=lambda file: file.name)
+def test_links_between_documents_lead_somewhere(file: Path) -> None:
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", file.read_text()) if "://" not in link]
+    assert [link for link in links if not (file.parent / link).exists()] == []
+
+
+def test_both_manuals_of_operation_name_the_same_commands_and_settings() -> None:
+    def words(name: str) -> set[str]:
+        commands = r"`((?:batuta|make|GET|POST|docker|python3) [^`\n]*|[A-Z][A-Z_]+(?:=[^`\n]*)?)`"
+        return set(re.findall(commands, (ROOT / "docs" / name).read_text()))
+
+    assert len(words("operations.md")) > 15
+    assert words("operations.md") == words("operacao.md")
