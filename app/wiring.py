@@ -10,6 +10,7 @@ from app.integrations.evolution.probe import answers
 from app.settings import Settings
 from batuta.engine import Batuta, Extension, Role
 from batuta.health.ready import Probe
+from batuta.supervise.address import listen
 
 HERE = Path(__file__).parent
 
@@ -47,7 +48,7 @@ def _api(work: Batuta, settings: Settings) -> Any:
 
 async def _simulate(settings: Settings, stop: asyncio.Event) -> None:
     from batuta.kernel.clock import SystemClock
-    from batuta.web.server import listen, serve
+    from batuta.web.server import serve
     from simulador.main import create_app
 
     listening = listen("127.0.0.1", settings.simulador_port)

@@ -212,6 +212,8 @@ async def test_a_crash_is_a_problem_without_a_traceback_and_a_fact_with_one(juli
     answer = await julia.ask("GET", "/crash")
     assert is_problem(answer, 500, "crashed")
     assert "segredo" not in answer.text
+    assert answer.headers["x-request-id"] == answer.json()["request_id"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
     assert isinstance(julia.events.of(RequestCrashed)[0].error, ValueError)
 
 

@@ -10,11 +10,36 @@ from scripts.reference import FILE, document
 ROOT = Path(__file__).parents[2]
 # What the five source documents name and people will look for.
 NAMED_BY_THE_SEEDS = [
-    "RUN_MODE", "uvicorn app.main:app", "POST /jobs/*", "job_executions", "/health/jobs", "/health/score", "JOBS", "fila_worker", "PILOT_MODE",
-    "fila_mensagens", "grupo_pipeline_fila", "categoria", "docs/jobs-schedule.md", "EstagioPipeline", "ItemFila", "PipelineGrupos",
-    "GruposWorker", "fila_processamento_grupos", "tool_reprocessar_fila", "LoopWatchdog", "telegram_op", "with_timeout", "GlobalHeartbeat",
-    "worker_heartbeats", "TaskService", "WorkerSettings", "normalize_appointment", "ARQ_MAX_JOBS", "/api/v1/jobs/{job_id}/status",
-]  # fmt: skip
+    "RUN_MODE",
+    "uvicorn app.main:app",
+    "POST /jobs/*",
+    "job_executions",
+    "/health/jobs",
+    "/health/score",
+    "JOBS",
+    "fila_worker",
+    "PILOT_MODE",
+    "fila_mensagens",
+    "grupo_pipeline_fila",
+    "categoria",
+    "docs/jobs-schedule.md",
+    "EstagioPipeline",
+    "ItemFila",
+    "PipelineGrupos",
+    "GruposWorker",
+    "fila_processamento_grupos",
+    "tool_reprocessar_fila",
+    "LoopWatchdog",
+    "telegram_op",
+    "with_timeout",
+    "GlobalHeartbeat",
+    "worker_heartbeats",
+    "TaskService",
+    "WorkerSettings",
+    "normalize_appointment",
+    "ARQ_MAX_JOBS",
+    "/api/v1/jobs/{job_id}/status",
+]
 
 
 def rows() -> list[list[str]]:

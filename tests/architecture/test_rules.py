@@ -20,6 +20,7 @@ BROAD_CATCHES = {
     "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
     "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
     "dispatch/reception.py": {"_answer"},  # whatever a handler meets is the job's failure, told as one
+    "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once
     "stores/sqlite/writer.py": {"attempt"},  # the writing thread must outlive any statement
 }
 # Where a `while` waits for something: the supervisor's own, and threads that empty an inbox.

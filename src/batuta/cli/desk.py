@@ -24,7 +24,7 @@ DONE = 0
 FAILED = 1  # it ran and found or met a problem
 REFUSED = 2  # it did not run: the command line or the configuration is wrong
 
-AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON document.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON document.")]
 
 
 @dataclass(slots=True)
@@ -88,11 +88,18 @@ def default_app(start: Path) -> str:
     """What ``[tool.batuta] app`` says in the nearest pyproject.toml."""
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
-        if file.is_file():
-            app = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("batuta", {}).get("app")
-            if app:
-                return str(app)
+        if file.is_file() and (app := _app_in(file)):
+            return app
     raise UnknownApp(app="", why="no pyproject.toml here has [tool.batuta] app")
+
+
+def _app_in(file: Path) -> str | None:
+    try:
+        tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise UnknownApp(app="", why=f"{file} is not TOML") from None
+    app = tools.get("batuta", {}).get("app")
+    return None if app is None else str(app)
 
 
 def make_desk(argv: list[str]) -> Desk:

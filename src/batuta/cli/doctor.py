@@ -8,11 +8,12 @@ from typing import Literal, TypeAlias
 
 import typer
 
-from batuta.cli.desk import FAILED, AsJson, Desk, desk_of
+from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of
 from batuta.config import EngineSettings, names, near_misses
 from batuta.engine import Batuta
 from batuta.health.ready import State, look
 from batuta.kernel.errors import AddressTaken, BatutaError
+from batuta.supervise.address import listen
 from batuta.texts import Texts
 
 Mark: TypeAlias = Literal["ok", "warning", "wrong"]
@@ -30,7 +31,7 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
     cli.command("doctor", help=texts("cli.doctor.help"))(doctor)
 
 
-def doctor(context: typer.Context, as_json: AsJson = False) -> None:
+def doctor(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     findings = asyncio.run(examine(desk))
     healthy = all(finding.mark != "wrong" for finding in findings)
@@ -65,8 +66,6 @@ def _settings(desk: Desk, settings: EngineSettings, work: Batuta, texts: Texts) 
 
 
 def _address(settings: EngineSettings, texts: Texts) -> Iterator[Finding]:
-    from batuta.web.server import listen
-
     try:
         listen(settings.host, settings.port).close()
         yield Finding("ok", texts("doctor.port_free", host=settings.host, port=settings.port))

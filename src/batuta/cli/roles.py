@@ -14,9 +14,10 @@ from batuta.cli.announcer import Announcer
 from batuta.cli.desk import FAILED, REFUSED, Desk, desk_of
 from batuta.config import EngineSettings, names, near_misses
 from batuta.engine import Batuta, Role
-from batuta.kernel.errors import BatutaError
+from batuta.kernel.errors import BatutaError, ConfigError
 from batuta.kernel.events import ProcessStarted, ProcessStopping, SettingWarned
 from batuta.logs import LogSubscriber, configure
+from batuta.supervise.address import listen
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.processes import ChildSpec, Family, die_with_parent
 from batuta.supervise.signals import stop_on_signals
@@ -50,8 +51,6 @@ def up(context: typer.Context) -> None:
     """Every role as a child of this process."""
     desk = desk_of(context)
     settings, work = desk.settings(), desk.work()
-    from batuta.web.server import listen
-
     listen(settings.host, settings.port).close()
     raise typer.Exit(asyncio.run(_up(desk, work, settings)))
 
@@ -83,8 +82,12 @@ def roles_of(work: Batuta, settings: EngineSettings) -> dict[str, Role]:
 
 
 async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
-    from batuta.web import create_api
-    from batuta.web.server import listen, serve
+    try:
+        from batuta.web import create_api
+        from batuta.web.server import serve
+    except ModuleNotFoundError as missing:
+        problem, next_step = f"the api needs {missing.name}", "pip install 'batuta[web]'"
+        raise ConfigError(problem=problem, next_step=next_step) from None
 
     api = work.extension.api() if work.extension.api else create_api(work, settings)
     listening = listen(settings.host, settings.port)

@@ -4,7 +4,7 @@ import asyncio
 
 import typer
 
-from batuta.cli.desk import AsJson, Desk, desk_of
+from batuta.cli.desk import Desk, JsonFlag, desk_of
 from batuta.stores.sql.migrations import Migration
 from batuta.texts import Texts
 
@@ -13,7 +13,7 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
     cli.command("migrate", help=texts("cli.migrate.help"))(migrate)
 
 
-def migrate(context: typer.Context, as_json: AsJson = False) -> None:
+def migrate(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     applied = [migration.title for migration in asyncio.run(_migrate(desk))]
     where = desk.work().database.where

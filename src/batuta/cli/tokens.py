@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import FAILED, AsJson, Desk, desk_of
+from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of
 from batuta.guard.tokens import Scope, Token, mint
 from batuta.texts import Texts
 
@@ -28,7 +28,7 @@ def create(
     context: typer.Context,
     scope: Annotated[list[Scope], typer.Option("--scope", help="read | operate | send | pii")],
     name: Annotated[str, typer.Option("--name", help="…")],
-    as_json: AsJson = False,
+    as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
     work = desk.work()
@@ -38,7 +38,7 @@ def create(
     desk.show(document, as_json, lambda: _tell_once(desk, text))
 
 
-def show(context: typer.Context, as_json: AsJson = False) -> None:
+def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     tokens = asyncio.run(_with_database(desk, desk.work().tokens.all))
     desk.show(
@@ -46,7 +46,7 @@ def show(context: typer.Context, as_json: AsJson = False) -> None:
     )
 
 
-def revoke(context: typer.Context, id: str, as_json: AsJson = False) -> None:
+def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     work = desk.work()
     revoked = asyncio.run(

@@ -23,7 +23,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``needed``: without it this process is of no use. ``why`` is for operators."""
+    """``why`` is for operators: it may say where something is, so it is not for everybody."""
 
     state: State
     why: str | None = None
@@ -31,6 +31,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
+    """``needed``: without it this process is of no use."""
+
     ask: Callable[[], Awaitable[Part]]
     needed: bool
 

@@ -26,9 +26,6 @@ class Texts:
     def __call__(self, key: str, **facts: object) -> str:
         return self._table[key].format(**facts)
 
-    def has(self, key: str) -> bool:
-        return key in self._table
-
     def error(self, error: BatutaError) -> str:
         told = self._table.get(f"error.{type(error).__name__}")
         return str(error) if told is None else told.format(**error.facts)

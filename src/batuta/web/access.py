@@ -6,10 +6,9 @@ from that: its Origin or Sec-Fetch-Site gives it away, and so does the Host that
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request
+from fastapi import Request
 
 from batuta.guard.tokens import EVERY_SCOPE, Scope, proves, same, taken_apart
 from batuta.web.context import ApiState, state_of
@@ -32,7 +31,7 @@ DEVELOPER = Caller("local", EVERY_SCOPE)
 
 
 async def authorise(request: Request) -> Caller:
-    """Asked for every route: GET needs ``read``, everything else ``operate``; a route may ask for more with ``needs``."""
+    """Asked for every route: GET needs ``read``, everything else ``operate``."""
     if request.url.path in OPEN:
         return ANYBODY
     caller = await identify(request, state_of(request))
@@ -40,18 +39,6 @@ async def authorise(request: Request) -> Caller:
     require(caller, needed)
     request.state.caller = caller
     return caller
-
-
-CallerOf = Annotated[Caller, Depends(authorise)]
-
-
-def needs(scope: Scope) -> object:
-    """A dependency for a route that asks for more than its method does."""
-
-    async def check(caller: CallerOf) -> None:
-        require(caller, scope)
-
-    return Depends(check)
 
 
 def require(caller: Caller, scope: Scope) -> None:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.events import Events, RequestAnswered
+from batuta.kernel.events import Events, RequestAnswered, RequestCrashed
 from batuta.kernel.ids import Ids
 from batuta.web.context import request_id_of, route_of
 from batuta.web.problems import Problem, answer
@@ -26,7 +26,7 @@ SECURITY_HEADERS = {
 
 
 class Accounted:
-    """Gives the request its id and announces how it was answered."""
+    """Gives the request its id, turns a crash into a problem, and announces how it was answered."""
 
     def __init__(self, app: ASGIApp, clock: Clock, ids: Ids, events: Events) -> None:
         self._app = app
@@ -40,28 +40,36 @@ class Accounted:
             return
         scope.setdefault("state", {})["request_id"] = self._request_id(scope)
         started = self._clock.monotonic()
-        status = 500
+        status: int | None = None
 
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = request_id_of(scope)
-                for name, value in SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
+                _add_headers(MutableHeaders(scope=message), request_id_of(scope))
             await send(message)
 
         try:
             await self._app(scope, receive, sending)
+        except Exception as error:  # noqa: BLE001 - whatever a route meets, its caller is answered and the log told, once
+            self._events.emit(RequestCrashed(scope["method"], route_of(scope), error, request_id_of(scope)))
+            if status is None:
+                await answer(Request(scope), 500, "crashed")(scope, receive, sending)
         finally:
             took = timedelta(seconds=self._clock.monotonic() - started)
-            self._events.emit(RequestAnswered(scope["method"], route_of(scope), status, took, request_id_of(scope)))
+            told = RequestAnswered(scope["method"], route_of(scope), status or 500, took, request_id_of(scope))
+            self._events.emit(told)
 
     def _request_id(self, scope: Scope) -> str:
         """The caller's own, if it is harmless, so that his log and ours can be laid side by side."""
         given = Headers(scope=scope).get("x-request-id", "")
         return given if _USABLE_ID.match(given) else self._ids.new()
+
+
+def _add_headers(headers: MutableHeaders, request_id: str) -> None:
+    headers["X-Request-Id"] = request_id
+    for name, value in SECURITY_HEADERS.items():
+        headers.setdefault(name, value)
 
 
 class BodyLimit:

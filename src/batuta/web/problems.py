@@ -9,10 +9,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from batuta.kernel.errors import BatutaError, StoreUnavailable
-from batuta.kernel.events import RequestCrashed
+from batuta.kernel.errors import StoreUnavailable
 from batuta.texts import Texts, preferred
-from batuta.web.context import ApiState, request_id_of, route_of, state_of
+from batuta.web.context import ApiState, request_id_of, state_of
 
 MEDIA_TYPE = "application/problem+json"
 # Problems that Starlette finds by itself; any other status gets the sentence of its class.
@@ -35,7 +34,6 @@ def install(api: FastAPI) -> None:
     api.add_exception_handler(HTTPException, _http)
     api.add_exception_handler(RequestValidationError, _validation)
     api.add_exception_handler(StoreUnavailable, _store)
-    api.add_exception_handler(Exception, _crash)
 
 
 def answer(
@@ -86,15 +84,6 @@ async def _validation(request: Request, error: Exception) -> JSONResponse:
 
 async def _store(request: Request, error: Exception) -> JSONResponse:
     return answer(request, 503, "store_unavailable", headers={"Retry-After": "5"})
-
-
-async def _crash(request: Request, error: Exception) -> JSONResponse:
-    state = state_of(request)
-    request_id = request_id_of(request.scope)
-    state.work.events.emit(RequestCrashed(request.method, route_of(request.scope), error, request_id))
-    if isinstance(error, BatutaError):
-        return answer(request, 500, "failed", facts={"error": type(error).__name__})
-    return answer(request, 500, "crashed", facts={"reason": _phrase(500)})
 
 
 def _phrase(status: int) -> str:

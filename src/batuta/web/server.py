@@ -9,8 +9,6 @@ from typing import Any
 
 import uvicorn
 
-from batuta.kernel.errors import AddressTaken
-
 
 class Server(uvicorn.Server):
     """Signals belong to the process, not to the server."""
@@ -46,21 +44,3 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
         await serving
     finally:
         stopping.cancel()
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """The socket, bound before anything else is started, so that a taken port is one sentence and not a half-alive tree."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    except OSError as error:
-        raise AddressTaken(host=host, port=port, why=error.strerror or str(error)) from None
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(512)
-    except OSError as error:
-        listening.close()
-        raise AddressTaken(host=host, port=port, why=error.strerror or str(error)) from None
-    listening.setblocking(False)
-    return listening

@@ -1,0 +1,69 @@
+"""The api role over a real socket: it drains, and it gives the port back."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from batuta import Batuta
+from batuta.config import EngineSettings, load
+from batuta.dispatch.answer import JobAnswer, Ok
+from batuta.dispatch.endpoints import JobCall
+from batuta.supervise.address import listen
+from batuta.web import create_api
+from batuta.web.server import serve
+
+
+class Serving:
+    def __init__(self, work: Batuta, grace: float) -> None:
+        self.started, self.gate, self.stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        work.endpoints.add("espera", self._wait, manual=True)
+        listening = listen("127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        api = create_api(work, load(EngineSettings, {}))
+        self.task = asyncio.create_task(serve(api, listening, self.stop, timedelta(seconds=grace)))
+
+    async def _wait(self, call: JobCall) -> JobAnswer:
+        self.started.set()
+        await self.gate.wait()
+        return Ok(1)
+
+
+@pytest.fixture
+async def work(tmp_path: Path) -> AsyncIterator[Batuta]:
+    made = Batuta(f"sqlite:///{tmp_path}/test.db")
+    async with made:
+        yield made
+
+
+async def test_a_stop_lets_the_open_request_finish_and_takes_no_new_one(work: Batuta) -> None:
+    serving = Serving(work, grace=10)
+    async with httpx2.AsyncClient(base_url=serving.url) as client:
+        running = asyncio.create_task(client.post("/jobs/espera"))
+        await serving.started.wait()
+        serving.stop.set()
+        await asyncio.wait([serving.task], timeout=0.3)
+        assert not serving.task.done()
+        with pytest.raises(httpx2.ConnectError):
+            async with httpx2.AsyncClient() as stranger:
+                await stranger.get(f"{serving.url}/health")
+        serving.gate.set()
+        assert (await running).json() == {"status": "ok", "items_processed": 1}
+    await serving.task
+
+
+async def test_a_request_that_does_not_finish_is_cut_off_and_its_work_given_back(work: Batuta) -> None:
+    serving = Serving(work, grace=1)
+    async with httpx2.AsyncClient(base_url=serving.url) as client:
+        running = asyncio.create_task(client.post("/jobs/espera", headers={"Idempotency-Key": "k"}))
+        await serving.started.wait()
+        serving.stop.set()
+        await serving.task
+        await asyncio.gather(running, return_exceptions=True)
+    found = work.endpoints.find("espera")
+    assert found is not None
+    serving.gate.set()
+    await work.reception.receive(found, {}, key="k", deadline=None)  # not Busy: nobody has to wait for the lease
