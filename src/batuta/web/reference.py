@@ -20,7 +20,8 @@ _pages = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=sel
 async def reference(request: Request) -> HTMLResponse:
     page = _pages.get_template("reference.html.j2")
     document = request.app.openapi()
-    html = page.render(document=document, operations=list(operations(document)), texts=texts_for(request))
+    base = str(request.base_url).rstrip("/")
+    html = page.render(document=document, operations=list(operations(document)), texts=texts_for(request), base=base)
     return HTMLResponse(html)
 
 
