@@ -21,12 +21,13 @@ BROAD_CATCHES = {
     "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
     "dispatch/reception.py": {"_answer"},  # whatever a handler meets is the job's failure, told as one
     "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once
-    "stores/sqlite/writer.py": {"attempt"},  # the writing thread must outlive any statement
+    "stores/sqlite/acts.py": {"attempt"},  # the writing thread must outlive any statement
 }
 # Where a `while` waits for something: the supervisor's own, and threads that empty an inbox.
 WHILES = {
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_write_group"},
+    "stores/sqlite/readers.py": {"_work"},
     "testing/clock.py": {"advance"},
     "testing/recorder.py": {"wait_for"},
 }

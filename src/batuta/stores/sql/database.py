@@ -77,7 +77,7 @@ class Transaction(Reading, Protocol):
 
 
 class Database(Transaction, Protocol):
-    """Used directly, each call is a transaction of its own, and those that wait at the same time share a commit.
+    """Used directly, each call is a transaction of its own; on SQLite those that wait at the same time share a commit.
 
     A call returns when what it wrote is synced to disk.
     """

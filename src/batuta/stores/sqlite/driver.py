@@ -3,18 +3,19 @@
 import asyncio
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable, TransactionMisuse
+from batuta.kernel.errors import StatementRefused, StoreUnavailable, TransactionMisuse
 from batuta.stores.sql.database import Dialect, Held, Limits, Query, Reading, Row, Transaction, Values
-from batuta.stores.sqlite.connection import bound, open_connection, prepare, time_limit, translated
-from batuta.stores.sqlite.writer import Act, Session, Single, Writer
+from batuta.stores.sqlite.acts import Act, Acts
+from batuta.stores.sqlite.connection import open_connection, prepare, translated
+from batuta.stores.sqlite.readers import Pinned, Readers
+from batuta.stores.sqlite.writer import Session, Single, Writer
 
 T = TypeVar("T")
 
@@ -36,7 +37,7 @@ class SqliteDatabase:
         await asyncio.to_thread(prepare, self._file, self.where)
         writing = await asyncio.to_thread(self._connect, writes=True)
         self._writer = Writer(writing, asyncio.get_running_loop(), self._clock, self.where)
-        self._readers = Readers(lambda: self._connect(writes=False), self._limits, self.where)
+        self._readers = Readers(lambda: self._connect(writes=False), self._limits, self._clock, self.where)
 
     async def close(self) -> None:
         writer, self._writer = self._writer, None
@@ -61,8 +62,8 @@ class SqliteDatabase:
         return touched
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
-        async with self.transaction() as transaction:
-            await transaction.run_many(query, rows)
+        self._held.check()
+        await self._write(self._acts.run_many(query, rows), needs_savepoint=True)
 
     async def script(self, text: str) -> None:
         async with self.transaction() as transaction:
@@ -82,7 +83,7 @@ class SqliteDatabase:
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reading]:
         with self._held.by_this_task():
-            async with self._open_readers().connection() as pinned:
+            async with self._open_readers().pinned() as pinned:
                 await pinned.call(lambda connection: connection.execute("BEGIN"))
                 try:
                     yield SqliteSnapshot(pinned, self._acts)
@@ -94,18 +95,15 @@ class SqliteDatabase:
 
     async def data_version(self) -> int:
         """Another number whenever any connection, in any process, has committed to this file."""
-        version: int = await self._open_readers().watch(
-            lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
-        )
-        return version
+        return await self._open_readers().data_version()
 
     def _connect(self, *, writes: bool) -> sqlite3.Connection:
         with translated(self.where):
             return open_connection(self._file, self._clock, self._limits, writes=writes)
 
-    async def _write(self, act: Act) -> Any:
+    async def _write(self, act: Act, *, needs_savepoint: bool = False) -> Any:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._open_writer().submit(Single(act, future))
+        self._open_writer().submit(Single(act, future, needs_savepoint=needs_savepoint))
         return await future
 
     def _open_writer(self) -> Writer:
@@ -113,45 +111,10 @@ class SqliteDatabase:
             raise StoreUnavailable(where=self.where, why="it is not open")
         return self._writer
 
-    def _open_readers(self) -> "Readers":
+    def _open_readers(self) -> Readers:
         if self._readers is None:
             raise StoreUnavailable(where=self.where, why="it is not open")
         return self._readers
-
-
-class Acts:
-    """Queries as acts: values are bound here, on the event loop; rows are read where the connection is."""
-
-    def __init__(self, clock: Clock, limits: Limits) -> None:
-        self._clock = clock
-        self._limit = limits.statement
-
-    def all(self, query: Query, values: Values) -> Act:
-        ready = bound(query, values)
-
-        def act(connection: sqlite3.Connection) -> list[Any]:
-            with time_limit(connection, self._clock, self._limit):
-                return connection.execute(query.text, ready).fetchall()
-
-        return act
-
-    def run(self, query: Query, values: Values) -> Act:
-        ready = bound(query, values)
-
-        def act(connection: sqlite3.Connection) -> int:
-            with time_limit(connection, self._clock, self._limit):
-                return connection.execute(query.text, ready).rowcount
-
-        return act
-
-    def run_many(self, query: Query, rows: Sequence[Values]) -> Act:
-        ready = [bound(query, values) for values in rows]
-
-        def act(connection: sqlite3.Connection) -> None:
-            with time_limit(connection, self._clock, self._limit):
-                connection.executemany(query.text, ready)
-
-        return act
 
 
 class SqliteTransaction:
@@ -211,7 +174,7 @@ class SqliteTransaction:
 
 
 class SqliteSnapshot:
-    def __init__(self, pinned: "Pinned", acts: Acts) -> None:
+    def __init__(self, pinned: Pinned, acts: Acts) -> None:
         self._pinned = pinned
         self._acts = acts
 
@@ -223,76 +186,6 @@ class SqliteSnapshot:
 
     async def one(self, query: Query, **values: object) -> Row | None:
         return next(iter(await self.all(query, **values)), None)
-
-
-class Pinned:
-    """One reading connection, for as long as somebody needs it."""
-
-    def __init__(self, connection: sqlite3.Connection, threads: ThreadPoolExecutor, where: str) -> None:
-        self.connection = connection
-        self._threads = threads
-        self._where = where
-
-    async def call(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        def translating() -> T:
-            with translated(self._where):
-                return act(self.connection)
-
-        reading = asyncio.get_running_loop().run_in_executor(self._threads, translating)
-        try:
-            return await asyncio.shield(reading)
-        except asyncio.CancelledError:
-            # The thread is still in there: nobody may have this connection before it has come out.
-            self.connection.interrupt()
-            await asyncio.wait([reading])
-            raise
-
-
-class Readers:
-    """A few connections that see the last committed state and never wait for the writer."""
-
-    def __init__(self, connect: Callable[[], sqlite3.Connection], limits: Limits, where: str) -> None:
-        self._connect = connect
-        self._patience = limits.lock
-        self._where = where
-        self._threads = ThreadPoolExecutor(limits.readers + 1, thread_name_prefix="batuta-reader")
-        self._places = asyncio.Semaphore(limits.readers)
-        self._idle: list[Pinned] = []
-        self._watcher: Pinned | None = None  # its own, because data_version is counted per connection
-
-    async def read(self, act: Act) -> Any:
-        async with self.connection() as pinned:
-            return await pinned.call(act)
-
-    async def watch(self, act: Act) -> Any:
-        if self._watcher is None:
-            self._watcher = await self._open()
-        return await self._watcher.call(act)
-
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Pinned]:
-        try:
-            async with asyncio.timeout(self._patience.total_seconds()):
-                await self._places.acquire()
-        except TimeoutError:
-            raise StoreTimeout(where=self._where, why="every reading connection is in use") from None
-        try:
-            pinned = self._idle.pop() if self._idle else await self._open()
-            try:
-                yield pinned
-            finally:
-                self._idle.append(pinned)
-        finally:
-            self._places.release()
-
-    def stop(self) -> None:
-        self._threads.shutdown(wait=True)
-        for pinned in self._idle + ([self._watcher] if self._watcher else []):
-            pinned.connection.close()
-
-    async def _open(self) -> Pinned:
-        connection = await asyncio.get_running_loop().run_in_executor(self._threads, self._connect)
-        return Pinned(connection, self._threads, self._where)
 
 
 def _execute(statement: str, connection: sqlite3.Connection) -> None:

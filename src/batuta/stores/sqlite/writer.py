@@ -18,13 +18,12 @@ from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError, StatementRefused, StoreTimeout, StoreUnavailable, TransactionMisuse
+from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable, TransactionMisuse
+from batuta.stores.sqlite.acts import Act, attempt, settle
 from batuta.stores.sqlite.connection import our_name_for
-
-Act: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 # A group ends when it holds this many units or has been open this long, so that nobody waits for latecomers.
 GROUP_UNITS = 1000
@@ -43,7 +42,7 @@ class Unit(Protocol):
 
 @dataclass(slots=True)
 class Single:
-    """One statement: SQLite undoes it by itself when it fails."""
+    """One act. SQLite undoes a single statement by itself when it fails; several need a savepoint."""
 
     act: Act
     future: "Future[Any]"
@@ -54,12 +53,10 @@ class Single:
         self.result = self.act(connection)
 
     def committed(self) -> None:
-        if not self.future.done():  # done: its caller was cancelled; what is committed stays committed
-            self.future.set_result(self.result)
+        settle(self.future, self.result, None)
 
     def failed(self, error: BatutaError) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
+        settle(self.future, None, error)
 
 
 @dataclass(slots=True)
@@ -112,7 +109,7 @@ class Session:
         if future is None and error is not None:
             raise error
         if future is not None:
-            self.loop.call_soon_threadsafe(_settle, future, result, error)
+            self.loop.call_soon_threadsafe(settle, future, result, error)
         return True
 
     def _close(self) -> None:
@@ -122,13 +119,13 @@ class Session:
                 _, future = self._acts.get_nowait()
                 if future is not None:
                     ended = TransactionMisuse(why="the transaction has ended")
-                    self.loop.call_soon_threadsafe(_settle, future, None, ended)
+                    self.loop.call_soon_threadsafe(settle, future, None, ended)
 
     def committed(self) -> None:
-        _settle(self.ended, None, None)
+        settle(self.ended, None, None)
 
     def failed(self, error: BatutaError) -> None:
-        _settle(self.ended, None, error)
+        settle(self.ended, None, error)
 
 
 class Writer:
@@ -215,17 +212,6 @@ class Writer:
             self._loop.call_soon_threadsafe(callback, *arguments)
 
 
-def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, BatutaError | None]:
-    try:
-        return act(connection), None
-    except BatutaError as error:
-        return None, error
-    except sqlite3.Error as error:
-        return None, our_name_for(error, where)
-    except Exception as error:  # noqa: BLE001 - the thread must outlive any statement, or every writer after it waits for ever
-        return None, StatementRefused(why=f"{type(error).__name__} while reading its rows")
-
-
 def _all_committed(units: Sequence[Unit]) -> None:
     for unit in units:
         unit.committed()
@@ -238,12 +224,3 @@ def _all_failed(units: Sequence[Unit], error: BatutaError) -> None:
 
 def _undo(connection: sqlite3.Connection) -> None:
     raise TransactionMisuse(why="the block was left with an error")
-
-
-def _settle(future: "Future[Any]", result: object, error: BatutaError | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)

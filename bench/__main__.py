@@ -1,0 +1,110 @@
+"""`python -m bench`: the store's figures beside the bare drivers', from one run on one machine."""
+
+import argparse
+import asyncio
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.report import MEMORY_FILESYSTEMS, filesystem, machine, spread, table
+from bench.store import Contest, Effort, RowsLost, figures_of, postgres_contest, sqlite_contest, syncs_per_second
+from tests.servers import postgres_server
+
+FULL = Effort(repeats=3, seconds=0.5)
+QUICK = Effort(repeats=3, seconds=0.05)
+# Well above what either takes: a run that hangs ends, too.
+LIMIT = 120.0
+NO_POSTGRES = """
+########################################################################################
+#  NOT MEASURED: no PostgreSQL on this machine. What stands above is SQLite alone.     #
+#  Set BATUTA_PG_BIN to the folder that holds initdb, and run this again.              #
+########################################################################################
+"""
+
+
+def main(arguments: list[str]) -> int:
+    options = parsed(arguments)
+    folder: Path = options.folder
+    effort = QUICK if options.quick else FULL
+    if not folder.is_dir() or filesystem(folder) in MEMORY_FILESYSTEMS:
+        return refuse(f"{folder} is no folder on a disk, and only there a sync is real: name one with --folder")
+    started = time.monotonic()
+    try:
+        asyncio.run(bounded(folder, effort))
+    except (TimeoutError, RowsLost) as error:
+        return refuse(
+            str(error) or f"it did not come to an end within {LIMIT:.0f} s: look at what else the machine does"
+        )
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return refuse("stopped before its end; the figures above are whole, the others were not taken")
+    print(f"{effort.repeats} repeats of {effort.seconds} s each; {time.monotonic() - started:.0f} s in all")
+    return 0
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="dev.py bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="under 20 s, for a first look: short and so less steady")
+    # /var/tmp outlives a restart, so it is on a disk; and PostgreSQL's own user may go there, unlike to a home.
+    where = "a folder on the disk to measure (default: %(default)s)"
+    parser.add_argument("--folder", type=Path, default=Path("/var/tmp"), help=where)
+    return parser.parse_args(arguments)
+
+
+async def bounded(folder: Path, effort: Effort) -> None:
+    whole = asyncio.current_task()
+    assert whole is not None
+    # Asked to end, it ends as with Ctrl-C: through the blocks that stop the server and remove the files.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, whole.cancel)
+    async with asyncio.timeout(LIMIT):
+        print("\n".join(machine(folder)), flush=True)
+        # Before, between and after: the disk is shared, and what it allows moves while the run goes on.
+        syncs = [syncs_per_second(folder, effort.seconds)]
+        await measure_sqlite(folder, effort)
+        syncs.append(syncs_per_second(folder, effort.seconds))
+        await measure_postgres(folder, effort)
+        syncs.append(syncs_per_second(folder, effort.seconds))
+        print(f"\nthe disk alone: 4 kB written and synced {spread(syncs)} times per second")
+
+
+async def measure_sqlite(folder: Path, effort: Effort) -> None:
+    title = f"SQLite {sqlite3.sqlite_version}, write-ahead log, synchronous=FULL"
+    with tempfile.TemporaryDirectory(prefix="batuta-bench-", dir=folder) as inside:
+        await show(sqlite_contest(title, Path(inside)), effort)
+
+
+async def measure_postgres(folder: Path, effort: Effort) -> None:
+    with postgres_server(durable=True, within=folder) as server:
+        if server is None:
+            print(NO_POSTGRES)
+            return
+        await show(postgres_contest(await described(server.url()), server.url()), effort)
+
+
+async def described(url: str) -> str:
+    """The server in its own words, so that a figure taken without syncs cannot pass for one with them."""
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    try:
+        names = ("server_version", "fsync", "synchronous_commit")
+        version, fsync, commit = [await connection.fetchval(f"SHOW {name}") for name in names]
+    finally:
+        await connection.close()
+    return f"PostgreSQL {version}, fsync={fsync}, synchronous_commit={commit}, asyncpg {asyncpg.__version__}"
+
+
+async def show(contest: Contest, effort: Effort) -> None:
+    print(f"\n{contest.title}\n", flush=True)
+    print(table(await figures_of(contest, effort)), flush=True)
+
+
+def refuse(sentence: str) -> int:
+    print(f"bench: {sentence}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,192 @@
+"""What is measured: small transactions, alone and together, and reads beside them.
+
+Each repeat takes every contender of a contest through every workload, neighbours in time, so that what disturbs the
+machine disturbs them alike; who goes first changes from repeat to repeat.
+"""
+
+import asyncio
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from batuta.stores.sql.database import Limits
+from bench.contenders import (
+    Contender,
+    ExecutorThread,
+    Opening,
+    SameThread,
+    bare_asyncpg_connection,
+    bare_asyncpg_pool,
+    bare_sqlite,
+    count_until,
+    ours,
+)
+
+OURS = "batuta"
+LOADED = 1_000  # rows that are there before the clock starts, for those who read
+TOGETHER = 50
+READERS = Limits().readers
+WARM_UP = 0.15  # of the measured time: connections are made and statements prepared before the clock starts
+PAGE = 4096
+LOG_PAGES = 1_000  # as many as SQLite lets its log grow to
+A_PAGE = b"x" * PAGE
+
+Rates: TypeAlias = dict[str, float]  # title of the row: how many per second
+Figures: TypeAlias = dict[str, dict[str, list[float]]]  # title of the row: contender: a rate per repeat
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Contenders by name, ours first. Their figures may be compared with each other and with nobody else's."""
+
+    title: str
+    contenders: Mapping[str, Opening]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    repeats: int
+    seconds: float  # per measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """``fresh`` are numbers nobody has used; ``loaded`` goes round those that are there from the beginning."""
+
+    fresh: Iterator[int]
+    loaded: Iterator[int]
+
+
+Workload: TypeAlias = Callable[[Contender, Rows, float], Awaitable[Rates]]
+
+
+class RowsLost(Exception):
+    """A contender said "done" of rows that are not there, so its figures mean nothing."""
+
+
+def sqlite_contest(title: str, folder: Path) -> Contest:
+    file = folder / "bench.db"
+    return Contest(
+        title,
+        {
+            OURS: lambda: ours(f"sqlite:///{without(file)}"),
+            "sqlite3, same thread": lambda: bare_sqlite(without(file), SameThread),
+            "sqlite3, executor thread": lambda: bare_sqlite(without(file), ExecutorThread),
+        },
+    )
+
+
+def without(file: Path) -> Path:
+    """The same name with nothing behind it: a file that has grown already is faster to write to."""
+    for left in file.parent.glob(f"{file.name}*"):
+        left.unlink()
+    return file
+
+
+def postgres_contest(title: str, url: str) -> Contest:
+    return Contest(
+        title,
+        {
+            OURS: lambda: ours(url),
+            "asyncpg, one connection": lambda: bare_asyncpg_connection(url),
+            "asyncpg, pool": lambda: bare_asyncpg_pool(url),
+        },
+    )
+
+
+async def figures_of(contest: Contest, effort: Effort) -> Figures:
+    figures: Figures = {}
+    names = list(contest.contenders)
+    for repeat, workload in itertools.product(range(effort.repeats), WORKLOADS):
+        for name in rotated(names, repeat):
+            rates = await measure(contest.contenders[name], workload, effort.seconds)
+            for title, rate in rates.items():
+                figures.setdefault(title, {each: [] for each in names})[name].append(rate)
+    return figures
+
+
+def rotated(names: Sequence[str], by: int) -> list[str]:
+    start = by % len(names)
+    return [*names[start:], *names[:start]]
+
+
+async def measure(opening: Opening, workload: Workload, seconds: float) -> Rates:
+    async with opening() as contender:
+        await contender.insert_together(range(LOADED))
+        rows = Rows(itertools.count(LOADED), itertools.cycle(range(LOADED)))
+        await workload(contender, rows, seconds * WARM_UP)
+        rates = await workload(contender, rows, seconds)
+        acknowledged, found = next(rows.fresh), await contender.count()
+    if found != acknowledged:
+        raise RowsLost(f"{acknowledged} rows were acknowledged and {found} are there")
+    return rates
+
+
+def singles(title: str, tasks: int) -> Workload:
+    async def workload(contender: Contender, rows: Rows, seconds: float) -> Rates:
+        return {title: await rate(lambda: contender.insert(next(rows.fresh)), tasks, seconds)}
+
+    return workload
+
+
+def interactive(title: str, tasks: int) -> Workload:
+    async def workload(contender: Contender, rows: Rows, seconds: float) -> Rates:
+        def act() -> Awaitable[None]:
+            return contender.read_then_insert(next(rows.loaded), next(rows.fresh))
+
+        return {title: await rate(act, tasks, seconds)}
+
+    return workload
+
+
+async def together(contender: Contender, rows: Rows, seconds: float) -> Rates:
+    def act() -> Awaitable[None]:
+        return contender.insert_together([next(rows.fresh) for _ in range(TOGETHER)])
+
+    return {f"{TOGETHER} rows per transaction: rows": TOGETHER * await rate(act, 1, seconds)}
+
+
+async def reads_beside_a_writer(contender: Contender, rows: Rows, seconds: float) -> Rates:
+    started = time.perf_counter()
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(contender.insert_until(started + seconds, rows.fresh))
+        reads = await rate(lambda: contender.read(next(rows.loaded)), READERS, seconds)
+    writes = writing.result() / (time.perf_counter() - started)
+    return {f"reads, {READERS} tasks, beside a busy writer": reads, "what that writer wrote meanwhile": writes}
+
+
+WORKLOADS: tuple[Workload, ...] = (
+    singles("one INSERT, one after the other", 1),
+    singles("one INSERT, 50 tasks", 50),
+    singles("one INSERT, 200 tasks", 200),
+    together,
+    interactive("SELECT then INSERT, one after the other", 1),
+    interactive("SELECT then INSERT, 50 tasks", 50),
+    reads_beside_a_writer,
+)
+
+
+async def rate(act: Callable[[], Awaitable[object]], tasks: int, seconds: float) -> float:
+    """Acts per second. Every act that was begun is waited for and counted, and so is the time it takes."""
+    started = time.perf_counter()
+    done = await asyncio.gather(*(count_until(started + seconds, act) for _ in range(tasks)))
+    return sum(done) / (time.perf_counter() - started)
+
+
+def syncs_per_second(folder: Path, seconds: float) -> float:
+    """What the disk allows at this moment to whoever syncs once per commit: pages of a log, written over and over."""
+    with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as log:
+        log.write(bytes(LOG_PAGES * PAGE))
+        os.fsync(log.fileno())
+        places = itertools.cycle(range(0, LOG_PAGES * PAGE, PAGE))
+        started, done = time.perf_counter(), 0
+        while time.perf_counter() < started + seconds:
+            os.pwrite(log.fileno(), A_PAGE, next(places))
+            os.fdatasync(log.fileno())
+            done += 1
+        return done / (time.perf_counter() - started)

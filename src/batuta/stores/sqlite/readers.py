@@ -1,0 +1,171 @@
+"""Connections that see the last committed state and never wait for the writer.
+
+A single read goes into one inbox that a few threads empty, each with a connection of its own: one hand-over there, one
+back. A snapshot takes a connection for itself, because its reads must all be of one state.
+"""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from asyncio import AbstractEventLoop, Future
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import BatutaError, StoreTimeout
+from batuta.stores.sql.database import Limits
+from batuta.stores.sqlite.acts import Act, attempt, settle
+from batuta.stores.sqlite.connection import translated
+
+T = TypeVar("T")
+Connect: TypeAlias = Callable[[], sqlite3.Connection]
+
+
+@dataclass(slots=True)
+class Wish:
+    act: Act
+    future: "Future[Any]"
+    asked_at: float
+
+
+class Reader:
+    """One thread and its connection, opened when the first wish comes."""
+
+    def __init__(self, inbox: "queue.SimpleQueue[Wish | None]", connect: Connect, readers: "Readers") -> None:
+        self._inbox = inbox
+        self._connect = connect
+        self._readers = readers
+        self._connection: sqlite3.Connection | None = None
+        self._current: Wish | None = None
+        self._changing = threading.Lock()
+        self.thread = threading.Thread(target=self._work, name="batuta-reader", daemon=True)
+        self.thread.start()
+
+    def interrupt(self, wish: Wish) -> None:
+        """Stop reading for somebody who has gone, and for nobody else."""
+        with self._changing:
+            if self._current is wish and self._connection is not None:
+                self._connection.interrupt()
+
+    def _work(self) -> None:
+        while (wish := self._inbox.get()) is not None:
+            self._become(wish)
+            result, error = self._readers.refusal(wish) or self._read(wish)
+            self._become(None)
+            self._readers.answer(wish, result, error)
+        if self._connection is not None:
+            self._connection.close()
+
+    def _read(self, wish: Wish) -> tuple[Any, BatutaError | None]:
+        if wish.future.cancelled():
+            return None, None
+        try:
+            connection = self._connection or self._connect()
+        except BatutaError as error:
+            return None, error
+        self._connection = connection
+        return attempt(wish.act, connection, self._readers.where)
+
+    def _become(self, wish: Wish | None) -> None:
+        with self._changing:
+            self._current = wish
+
+
+class Pinned:
+    """One reading connection, for as long as somebody needs it."""
+
+    def __init__(self, connection: sqlite3.Connection, threads: ThreadPoolExecutor, where: str) -> None:
+        self.connection = connection
+        self._threads = threads
+        self._where = where
+
+    async def call(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        def translating() -> T:
+            with translated(self._where):
+                return act(self.connection)
+
+        reading = asyncio.get_running_loop().run_in_executor(self._threads, translating)
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            # The thread is still in there: nobody may have this connection before it has come out.
+            self.connection.interrupt()
+            await asyncio.wait([reading])
+            raise
+
+
+class Readers:
+    def __init__(self, connect: Connect, limits: Limits, clock: Clock, where: str) -> None:
+        self.where = where
+        self._connect = connect
+        self._clock = clock
+        self._patience = limits.lock.total_seconds()
+        self._loop: AbstractEventLoop = asyncio.get_running_loop()
+        self._inbox: queue.SimpleQueue[Wish | None] = queue.SimpleQueue()
+        self._readers = [Reader(self._inbox, connect, self) for _ in range(limits.readers)]
+        self._threads = ThreadPoolExecutor(limits.readers + 1, thread_name_prefix="batuta-snapshot")
+        self._places = asyncio.Semaphore(limits.readers)
+        self._idle: list[Pinned] = []
+        self._watcher: Pinned | None = None  # its own, because data_version is counted per connection
+
+    async def read(self, act: Act) -> Any:
+        wish = Wish(act, self._loop.create_future(), self._clock.monotonic())
+        self._inbox.put(wish)
+        try:
+            return await wish.future
+        except asyncio.CancelledError:
+            for reader in self._readers:
+                reader.interrupt(wish)
+            raise
+
+    def refusal(self, wish: Wish) -> tuple[None, BatutaError] | None:
+        """A wish that waited too long is told so, instead of being read for somebody who has given up."""
+        if self._clock.monotonic() - wish.asked_at <= self._patience:
+            return None
+        return None, StoreTimeout(where=self.where, why="every reading connection was in use")
+
+    def answer(self, wish: Wish, result: Any, error: BatutaError | None) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(settle, wish.future, result, error)
+
+    async def data_version(self) -> int:
+        if self._watcher is None:
+            self._watcher = await self._open()
+        version: int = await self._watcher.call(
+            lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
+        )
+        return version
+
+    @asynccontextmanager
+    async def pinned(self) -> AsyncIterator[Pinned]:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._places.acquire()
+        except TimeoutError:
+            raise StoreTimeout(where=self.where, why="every snapshot's connection is in use") from None
+        try:
+            pinned = self._idle.pop() if self._idle else await self._open()
+            try:
+                yield pinned
+            finally:
+                self._idle.append(pinned)
+        finally:
+            self._places.release()
+
+    def stop(self) -> None:
+        """Answer what waits, then end. Blocks: call it off the event loop."""
+        for _ in self._readers:
+            self._inbox.put(None)
+        for reader in self._readers:
+            reader.thread.join()
+        self._threads.shutdown(wait=True)
+        for pinned in self._idle + ([self._watcher] if self._watcher else []):
+            pinned.connection.close()
+
+    async def _open(self) -> Pinned:
+        connection = await self._loop.run_in_executor(self._threads, self._connect)
+        return Pinned(connection, self._threads, self.where)
