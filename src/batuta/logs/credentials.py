@@ -1,0 +1,141 @@
+"""Secrets in text: by their shape (a JWT, a key, a password inside a URL) or by the word in front of them.
+
+Every pattern is linear: what repeats without a bound either cannot fail after it or starts only where its run starts.
+"""
+
+import re
+from collections.abc import Iterator
+
+from batuta.logs.fields import HIDDEN, Kind, hidden, kind_of
+
+TOKEN = "[token]"  # noqa: S105 - what is shown instead of one
+SECRET = "[segredo]"  # noqa: S105
+WITHHELD = "<message withheld>"
+
+
+def without_credentials(text: str) -> str:
+    # Looking for a plain substring costs next to nothing, and most lines have none of these.
+    lowered = text.lower()
+    if "://" in text and "@" in text:
+        text = _IN_URL.sub(r"\1***@", text)
+    if any(sign in lowered for sign in _SIGNS_OF_A_SHAPE):
+        text = _BY_SHAPE.sub(_mark_token, text)
+    if ":" in text:
+        text = _TELEGRAM_BOT.sub(TOKEN, text)
+    if "exception=" in text:
+        text = _EXCEPTION_REPR.sub(rf"\1{WITHHELD})", text)
+    if any(sign in text for sign in "\"'?&"):
+        text = "".join(_without_values(text))
+    if any(word in lowered for word in _SIGNS_OF_A_WORD):
+        text = _WORD_AND_VALUE.sub(_mark_value, text)
+    return _COOKIE.sub(_mark_value, text) if "cookie" in lowered else text
+
+
+_SPACE = r"[^\S\r\n]{0,3}"
+
+# scheme://user:password@host. A password may hold / or @ by mistake; a port is not a password.
+_IN_URL = re.compile(
+    r"(://[^\s/:@\"'<>]{0,128}:)(?!\d{1,5}(?:[/?#,;)\]}\s\"'<>]|$))(?:[^\s/\"'<>]{1,200}|[^\s\"'<>]{1,80})@"
+)
+
+_SIGNS_OF_A_SHAPE = (
+    *("bearer", "hooks.slack", "discord", "api.telegram", "bat_", "eyj", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    *("github_pat_", "glpat-", "xox", "k_live_", "k_test_", "akia", "asia", "aiza"),
+)
+
+_BY_SHAPE = re.compile(
+    r"""
+    (?=[ABabdeghprsx])(?:
+      (?P<before>
+          \b(?i:bearer)\s{1,3}(?=[\w.~+/=-])
+        | hooks\.slack\.com/(?:services|workflows|triggers)/
+        | discord(?:app)?\.com/api/webhooks/
+        | api\.telegram\.org/(?:file/)?bot
+      )(?!\[token\])[^\s"'<>,;)\]}\\]+
+    | (?<![A-Za-z0-9])bat_[A-Za-z0-9-]{1,64}_[\w-]{6,}            # ours
+    | (?<![\w-])eyJ[\w-]{8,}+(?:\.[\w-]*+){1,4}                   # JWT
+    | (?<![A-Za-z0-9])sk-[\w-]{10,}                               # OpenAI
+    | (?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|[spr]k_live_|[spr]k_test_)[\w-]{10,}
+    | (?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])
+    | (?<![\w-])AIza[\w-]{30,}
+    )
+    """,
+    re.VERBOSE,
+)
+
+
+_TELEGRAM_BOT = re.compile(r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])")
+
+
+def _mark_token(match: re.Match[str]) -> str:
+    return (match["before"] or "") + TOKEN
+
+
+# <Task finished exception=ValueError('what somebody wrote')>, as asyncio shows it. Nobody can tell where a repr ends.
+_EXCEPTION_REPR = re.compile(r"(\bexception=[A-Za-z_][\w.]{0,100}\()(?!<message withheld>\)).*")
+
+# The head of 'key': 'value', key='value', key: "value", ('key', b'value'), {\"key\": \"value\"} or ?key=value.
+_HEAD = re.compile(
+    rf"""
+    (?:
+        (?P<mark>\\{{0,4}}["'])(?P<quoted_key>[\w-]{{1,40}})(?P=mark){_SPACE}[:=]
+      | [(\[]b?["'](?P<header>[\w-]{{1,40}})["'],
+      | (?<![\w-])(?P<key>[^\W\d][\w-]{{0,39}}){_SPACE}[:=]
+    ){_SPACE}[bfru]?(?P<quote>\\{{0,4}}["'])
+    | [?&](?P<query_key>[\w-]{{1,40}})=
+    """,
+    re.VERBOSE,
+)
+_BODIES = {
+    '"': re.compile(r'(?:[^"\\\r\n]|\\.)*+'),
+    "'": re.compile(r"(?:[^'\\\r\n]|\\.)*+"),
+    "\\": re.compile(r"[^\"'\\\r\n]*+"),
+    "?": re.compile(r"[^\s&#\"'<>\\]*+"),
+}
+
+
+def _without_values(text: str) -> Iterator[str]:
+    """The text without the values of sensitive keys. A harmless key's value is looked into: it may hold such pairs."""
+    done = 0
+    while head := _HEAD.search(text, done):
+        yield text[done : head.end()]
+        done = head.end()
+        kind = _kind_of_key(head)
+        body = _BODIES[(head["quote"] or "?")[0]].match(text, done) if kind else None
+        if kind and body and body[0] and not body[0].startswith(_MARKED):
+            yield hidden(body[0], kind)
+            done = body.end()
+    yield text[done:]
+
+
+def _kind_of_key(head: re.Match[str]) -> Kind | None:
+    if head["key"] == "name":
+        return None  # in a repr it is a task's or a job's far more often than a person's
+    return kind_of(head["quoted_key"] or head["header"] or head["key"] or head["query_key"])
+
+
+# token: value, password=value, "senha": 1234, Authorization: Basic value
+_WORD_AND_VALUE = re.compile(
+    rf"""
+    (?=[AaPpSsTt])(?i:token | secret(?:[_-]?\w{{1,20}}+)? | senha | session(?:[_-]?id)? | password | passwd | passphrase
+        | api[_-]?key | access[_-]?key | authorization)
+    \\{{0,4}}["']?{_SPACE}(?:=>|[:=]){_SPACE}(?:(?:Bearer|Basic|Digest|Token)\x20{{1,3}})?
+    # A comma ends the value when another field or a space follows.
+    (?P<body>(?:[^\s"'<>,;&(){{}}\]\\]|[,;](?!\s|\w{{1,40}}[:=]|$))++)
+    """,
+    re.VERBOSE,
+)
+_SIGNS_OF_A_WORD = ("token", "secret", "senha", "session", "passw", "passphrase", "key", "authorization")
+_COOKIE = re.compile(rf"(?i:cookie){_SPACE}:{_SPACE}(?P<body>[^\"'\r\n]++)")
+_NOTHING = frozenset({"None", "null", "True", "true", "False", "false"})
+
+
+def _mark_value(match: re.Match[str]) -> str:
+    """The pair with its value replaced, unless there is none or a mark stands there already."""
+    if match["body"] in _NOTHING or match["body"].startswith(_MARKED):
+        return match[0]
+    start, end = match.span("body")
+    return match.string[match.start() : start] + SECRET + match.string[end : match.end()]
+
+
+_MARKED = (HIDDEN[:-1], TOKEN[:-1], SECRET[:-1], "[texto: ")

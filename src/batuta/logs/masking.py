@@ -1,0 +1,42 @@
+"""Takes people's data and secrets out of any text. Pure, linear in the text's length, and the same when done twice."""
+
+import re
+
+from batuta.logs.credentials import without_credentials
+from batuta.logs.fields import SENSITIVE_FIELDS, is_sensitive
+from batuta.logs.numbers import without_numbers
+
+__all__ = ["SENSITIVE_FIELDS", "is_sensitive", "mask"]
+
+EMAIL, WHATSAPP = "[email]", "[whatsapp]"
+
+
+def mask(text: str) -> str:
+    """The text with a mark such as ``[cpf]`` or ``[token]`` in place of each thing that must not be seen."""
+    for _ in range(_MOST_PASSES):
+        masked = _masked_once(text)
+        if masked == text:
+            break
+        # What stuck to something masked stands alone now, and may be recognised only so.
+        text = masked
+    return text
+
+
+_MOST_PASSES = 4
+
+
+def _masked_once(text: str) -> str:
+    text = without_credentials(text)
+    if "@" in text or "%40" in text:
+        text = _JID.sub(WHATSAPP, text)
+        text = _EMAIL.sub(EMAIL, text)
+    return without_numbers(text)
+
+
+_AT = r"(?:@|%40)"
+# 5511…@s.whatsapp.net, 5511…:12@s.whatsapp.net (a device), 5511…-1612345678@g.us (an old group), …@lid (nobody's number).
+_JID = re.compile(
+    rf"(?<![0-9])[0-9]{{5,20}}(?:[-.:_][0-9]{{1,15}}){{0,2}}{_AT}(?:s\.whatsapp\.net|c\.us|g\.us|lid|newsletter|broadcast)\b"
+)
+# The user of postgresql://user@host is not a mailbox.
+_EMAIL = re.compile(rf"(?<![\w.+-])(?<!://)[\w.+-]++{_AT}(?:[\w-]++\.)+[^\W\d_]{{2}}[\w-]*+")

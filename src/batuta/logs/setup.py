@@ -1,0 +1,144 @@
+"""One handler for everything the process logs: ours, the libraries', asyncio's, warnings, uncaught exceptions.
+
+    structlog ──▶ stdlib logging ──▶ root ──▶ LineHandler ──▶ stream
+    any library ─────────┘                       └ LineFormatter: words, fields and traceback, each scrubbed, then rendered
+
+Values are masked one by one and rendered afterwards: a mask put over a finished JSON line could cut through its quotes.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Literal, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from batuta.kernel import json
+from batuta.kernel.errors import InvalidSetting
+from batuta.logs.hooks import log_what_python_prints
+from batuta.logs.records import with_safe_message, worded
+from batuta.logs.scrubbing import scrub_field, scrub_text
+from batuta.logs.tracebacks import describe
+
+
+def configure(*, level: str, format: Literal["pretty", "json", "auto"], stream: TextIO, service: str) -> None:
+    """Let everything be logged to ``stream``. Doing it again replaces what was before."""
+    threshold = _threshold(level)
+    handler = LineHandler(stream)
+    handler.setFormatter(LineFormatter(_renderer(format, stream), service))
+    _make_the_only_handler(handler)
+    logging.getLogger().setLevel(threshold)
+    log_what_python_prints()
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.StackInfoRenderer(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+
+
+class LineFormatter(structlog.stdlib.ProcessorFormatter):
+    def __init__(self, render: Processor, service: str) -> None:
+        super().__init__(processors=[self._lay_out, render], foreign_pre_chain=[structlog.stdlib.ExtraAdder()])
+        self._render = render
+        self._service = service
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(record if _is_from_structlog(record) else with_safe_message(record))
+
+    def apology(self, record: logging.LogRecord, error: BaseException | None) -> str:
+        """A line in place of the one that could not be made. It quotes nothing of it."""
+        line = self._head(record, "a log line could not be written")
+        line.update(of=f"{record.module}:{record.lineno}", because=type(error).__name__)
+        return str(self._render(None, "error", line))
+
+    def _lay_out(self, _: WrappedLogger, __: str, given: EventDict) -> EventDict:
+        record: logging.LogRecord = given.pop("_record")
+        given.pop("_from_structlog")
+        given.pop("color_message", None)  # uvicorn's second wording of the same
+        line = self._head(record, worded(given.pop("event", ""), given.pop("positional_args", ())))
+        stack = given.pop("stack", None) or given.pop("stack_info", None)
+        error = _error_in(given.pop("exc_info", None))
+        line = {**line, **_scrubbed(given), **line}  # in this order, and the names of the head are ours
+        if stack:
+            line["stack"] = scrub_text(str(stack))
+        if error is not None:
+            line["exception"] = scrub_text(describe(error))
+        return line
+
+    def _head(self, record: logging.LogRecord, words: str) -> EventDict:
+        return {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
+            "level": record.levelname.lower(),
+            "event": scrub_text(words),
+            "service": self._service,
+            "logger": scrub_text(record.name),
+        }
+
+
+class LineHandler(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """What logging itself does here is to print the arguments, whoever's they are."""
+        if not isinstance(self.formatter, LineFormatter):
+            return
+        try:
+            self.stream.write(self.formatter.apology(record, sys.exc_info()[1]) + self.terminator)
+            self.flush()
+        except (OSError, ValueError):
+            return  # the stream is closed or broken: there is nowhere left to say so
+
+
+def _threshold(level: str) -> int:
+    levels = logging.getLevelNamesMapping()
+    if level.upper() not in levels:
+        raise InvalidSetting(name="LOG_LEVEL", why=f"'{level}' is not one of {', '.join(levels)}")
+    return levels[level.upper()]
+
+
+def _renderer(format: str, stream: TextIO) -> Processor:
+    is_terminal = stream.isatty()
+    if format == "json" or (format == "auto" and not is_terminal):
+        return _one_json_object
+    return structlog.dev.ConsoleRenderer(
+        colors=is_terminal and not os.environ.get("NO_COLOR"),
+        exception_formatter=structlog.dev.plain_traceback,
+        sort_keys=False,
+    )
+
+
+def _one_json_object(_: WrappedLogger, __: str, line: EventDict) -> str:
+    return json.dumps(line)
+
+
+def _make_the_only_handler(handler: logging.Handler) -> None:
+    """Another handler would write what this one masks."""
+    for known in [logging.getLogger(), *logging.Logger.manager.loggerDict.values()]:
+        if isinstance(known, logging.Logger):
+            known.handlers.clear()
+            known.propagate = True
+    logging.getLogger().addHandler(handler)
+
+
+def _is_from_structlog(record: logging.LogRecord) -> bool:
+    return isinstance(record.msg, dict) and hasattr(record, "_logger")
+
+
+def _error_in(exc_info: object) -> BaseException | None:
+    """structlog and logging hand over the exception, the usual three, or True for the one being handled."""
+    if isinstance(exc_info, tuple):
+        exc_info = exc_info[1]
+    elif exc_info and not isinstance(exc_info, BaseException):
+        exc_info = sys.exc_info()[1]
+    return exc_info if isinstance(exc_info, BaseException) else None
+
+
+def _scrubbed(fields: Mapping[str, object]) -> dict[str, object]:
+    return {scrub_text(str(name)): scrub_field(str(name), value) for name, value in fields.items()}

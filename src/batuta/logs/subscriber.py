@@ -1,0 +1,120 @@
+"""One log line per fact. The table says how loud it is and in which words; the fact's own fields follow."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+
+import structlog
+
+from batuta.kernel.events import (
+    ChildEnded,
+    ChildStarted,
+    Event,
+    JobAnswered,
+    JobCrashed,
+    LoopEnded,
+    LoopFailed,
+    LoopRecovered,
+    MigrationApplied,
+    ProcessStarted,
+    ProcessStopping,
+    RequestAnswered,
+    RequestCrashed,
+    SettingWarned,
+    SubscriberFailed,
+    SwitchTurned,
+)
+from batuta.logs.scrubbing import plain
+from batuta.logs.tracebacks import summary
+
+LOGGER = "batuta"
+FAILED_OUTCOMES = frozenset({"error", "timeout"})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    words: str
+    level: int = logging.INFO
+    trace: BaseException | None = None  # shown with its frames
+
+
+class LogSubscriber:
+    """A subscriber. An error is told as its class and what may be shown of its message; a crash with its frames too."""
+
+    def __call__(self, event: Event) -> None:
+        line = LINES[type(event)](event)
+        told = {"exc_info": line.trace} if line.trace is not None else {}
+        structlog.stdlib.get_logger(LOGGER).log(line.level, line.words, **told, **fields_of(event))
+
+
+def fields_of(event: Event) -> dict[str, object]:
+    return {shown_name(type(event), field.name): _shown(getattr(event, field.name)) for field in fields(event)}
+
+
+def shown_name(kind: type, field: str) -> str:
+    return _RENAMED.get((kind, field), field)
+
+
+# `name` alone is taken for a person's, and `event` is the line's own words.
+_RENAMED = {(SettingWarned, "name"): "setting", (SubscriberFailed, "event"): "failed_on"}
+
+
+def _shown(value: object) -> object:
+    return summary(value) if isinstance(value, BaseException) else plain(value)
+
+
+def _process_started(event: ProcessStarted) -> Line:
+    return Line(f"process started. Hora atual: {event.hora_atual:%d/%m/%Y %H:%M:%S %z}")
+
+
+def _child_ended(event: ChildEnded) -> Line:
+    if event.exit_code == 0 and event.again_in is None:
+        return Line("child ended")
+    return Line("child ended badly" if event.exit_code else "child ended", logging.WARNING)
+
+
+def _loop_failed(event: LoopFailed) -> Line:
+    # The 1st, 2nd, 4th, 8th … failure: an outage is told now and then, not at every attempt.
+    is_told = event.failures & (event.failures - 1) == 0
+    return Line(
+        "loop failed",
+        logging.WARNING if is_told else logging.DEBUG,
+        trace=event.error if event.failures == 1 else None,
+    )
+
+
+def _loop_ended(event: LoopEnded) -> Line:
+    return Line("loop ended") if event.drained else Line("loop ended before its work did", logging.WARNING)
+
+
+def _request_answered(event: RequestAnswered) -> Line:
+    return Line("request answered", logging.ERROR if event.status >= 500 else logging.INFO)
+
+
+def _job_answered(event: JobAnswered) -> Line:
+    if event.outcome in FAILED_OUTCOMES:
+        return Line("job answered: FAIL", logging.ERROR)
+    return Line("job answered")
+
+
+def _setting_warned(event: SettingWarned) -> Line:
+    return Line(f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING)
+
+
+LINES: Mapping[type[Event], Callable[..., Line]] = {
+    ProcessStarted: _process_started,
+    ProcessStopping: lambda event: Line("process stopping"),
+    ChildStarted: lambda event: Line("child started"),
+    ChildEnded: _child_ended,
+    LoopFailed: _loop_failed,
+    LoopRecovered: lambda event: Line("loop recovered"),
+    LoopEnded: _loop_ended,
+    SwitchTurned: lambda event: Line("switch turned on" if event.on else "switch turned off"),
+    MigrationApplied: lambda event: Line("migration applied"),
+    RequestAnswered: _request_answered,
+    RequestCrashed: lambda event: Line("request crashed", logging.ERROR, trace=event.error),
+    JobAnswered: _job_answered,
+    JobCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
+    SettingWarned: _setting_warned,
+    SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
+}

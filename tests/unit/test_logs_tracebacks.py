@@ -1,0 +1,215 @@
+import socket
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from batuta.kernel.errors import InvalidSetting, StoreUnavailable
+from batuta.logs.tracebacks import describe, summary
+
+CANARY = "canario de mensagem"
+PHONE = "(11) 98765-4321"
+
+
+def caught(raising: Callable[[], object]) -> Exception:
+    try:
+        raising()
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def raise_it(error: BaseException) -> None:
+    local = CANARY
+    assert local
+    raise error
+
+
+def test_a_traceback_shows_file_line_function_and_source() -> None:
+    told = describe(caught(lambda: raise_it(StoreUnavailable(where="db:5432", why="refused"))))
+    assert told.startswith("Traceback (most recent call last):\n")
+    assert f'File "{__file__}", line ' in told
+    assert "in raise_it\n    raise error" in told
+    assert told.endswith("cannot be used now (refused): check that it runs and is reachable, then try again")
+
+
+def test_a_traceback_shows_no_variables() -> None:
+    assert CANARY not in describe(caught(lambda: raise_it(ValueError())))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionRefusedError(111, "Connection refused"),
+        TimeoutError("took too long"),
+        AttributeError("'NoneType' object has no attribute 'x'"),
+        NameError("name 'x' is not defined"),
+        ImportError("No module named 'x'"),
+        TypeError("f() takes 1 positional argument but 2 were given"),
+        IndexError("list index out of range"),
+        ZeroDivisionError("division by zero"),
+        InvalidSetting(name="PORT", why="it is not a number"),
+        socket.gaierror(-2, "Name or service not known"),
+    ],
+)
+def test_a_message_that_speaks_of_code_and_machines_is_shown(error: BaseException) -> None:
+    assert str(error) in summary(error)
+
+
+class Model(BaseModel):
+    age: int
+
+
+class ForeignOSError(OSError):
+    """As requests has: an OSError that quotes a URL."""
+
+
+class ForeignTypeError(TypeError):
+    pass
+
+
+def not_a_model() -> ValidationError:
+    error = caught(lambda: Model.model_validate({"age": CANARY}))
+    assert isinstance(error, ValidationError)
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError(CANARY),
+        KeyError(CANARY),
+        LookupError(CANARY),
+        RuntimeError(CANARY),
+        AssertionError(CANARY),
+        Exception(CANARY),
+        StopIteration(CANARY),
+        UnicodeDecodeError("utf-8", CANARY.encode(), 0, 1, CANARY),
+        ForeignOSError(CANARY),
+        ForeignTypeError(CANARY),
+        not_a_model(),
+        sqlite3.IntegrityError(CANARY),
+        SystemExit(CANARY),
+    ],
+)
+def test_any_other_message_is_withheld(error: BaseException) -> None:
+    assert "<message withheld>" in summary(error)
+    assert CANARY not in summary(error)
+    assert type(error).__name__ in summary(error)
+
+
+def test_a_shown_message_is_masked() -> None:
+    assert PHONE not in summary(OSError(f"no such file: {PHONE}"))
+    assert summary(StoreUnavailable(where="x", why=PHONE)).count("[telefone]") == 1
+
+
+def test_nothing_is_said_to_be_withheld_where_there_is_nothing() -> None:
+    assert summary(ValueError()) == "ValueError"
+    assert summary(TimeoutError()) == "TimeoutError"
+
+
+def test_what_the_database_calls_its_error_is_shown() -> None:
+    def twice() -> None:
+        connection = sqlite3.connect(":memory:")
+        try:
+            connection.execute("CREATE TABLE t (x PRIMARY KEY)")
+            connection.executemany("INSERT INTO t VALUES (?)", [(CANARY,), (CANARY,)])
+        finally:
+            connection.close()
+
+    told = summary(caught(twice))
+    assert told == "sqlite3.IntegrityError (SQLITE_CONSTRAINT_PRIMARYKEY): <message withheld>"
+
+
+def chained() -> None:
+    try:
+        raise_it(KeyError(CANARY))
+    except KeyError as first:
+        try:
+            raise ValueError(CANARY) from first
+        except ValueError:
+            raise StoreUnavailable(where="db", why="refused") from None
+
+
+def test_a_chain_is_told_from_its_beginning_with_the_words_of_python() -> None:
+    def causes() -> None:
+        try:
+            raise_it(KeyError(CANARY))
+        except KeyError as first:
+            raise ValueError(CANARY) from first
+
+    def happens_meanwhile() -> None:
+        try:
+            causes()
+        except ValueError:
+            raise_it(RuntimeError(CANARY))
+
+    told = describe(caught(happens_meanwhile))
+    words = [
+        "KeyError: <message withheld>",
+        "The above exception was the direct cause of the following exception:",
+        "ValueError: <message withheld>",
+        "During handling of the above exception, another exception occurred:",
+        "RuntimeError: <message withheld>",
+    ]
+    assert [told.index(word) for word in words] == sorted(told.index(word) for word in words)
+    assert CANARY not in told
+
+
+def test_a_context_that_was_suppressed_is_not_told() -> None:
+    assert "ValueError" not in describe(caught(chained))
+
+
+def test_every_member_of_a_group_is_told_and_none_says_what_it_should_not() -> None:
+    group = ExceptionGroup(CANARY, [ValueError(CANARY), ExceptionGroup("in", [caught(chained), KeyError(CANARY)])])
+    told = describe(group)
+    assert told.startswith("ExceptionGroup: <message withheld> (2 sub-exceptions)")
+    assert "ValueError: <message withheld>" in told
+    assert "StoreUnavailable: the database at db" in told
+    assert "KeyError: <message withheld>" in told
+    assert CANARY not in told
+
+
+def test_a_chain_that_returns_to_itself_ends() -> None:
+    first, second = ValueError(), KeyError()
+    first.__context__, second.__context__ = second, first
+    assert describe(first).count("ValueError") == 1
+
+
+def test_a_very_long_chain_is_cut() -> None:
+    error = ValueError()
+    for _ in range(5000):
+        outer = ValueError()
+        outer.__cause__ = error
+        error = outer
+    assert describe(error).count("ValueError") < 50
+
+
+def test_a_very_deep_stack_is_cut_to_its_innermost_frames() -> None:
+    def fall(depth: int) -> None:
+        if depth == 0:
+            raise_it(OSError("ground"))
+        fall_on(depth - 1)
+
+    def fall_on(depth: int) -> None:  # two functions, since Python itself tells a single one's frames but once
+        fall(depth)
+
+    told = describe(caught(lambda: fall(300)))
+    assert len(told.splitlines()) < 100
+    assert "in raise_it" in told
+
+
+def test_a_note_is_not_shown() -> None:
+    error = OSError("disk full")
+    error.add_note(CANARY)
+    assert CANARY not in describe(error)
+
+
+def test_a_source_line_is_masked() -> None:
+    def with_a_literal() -> None:
+        raise OSError("call (11) 98765-4321")
+
+    told = describe(caught(with_a_literal))
+    assert 'raise OSError("call [telefone]")' in told
+    assert PHONE not in told
