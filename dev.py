@@ -40,7 +40,9 @@ def main(arguments: list[str]) -> int:
     if word not in WORDS:
         return refuse(f"dev.py knows no word '{word}'.\n\n{usage()}")
     if word in NOT_YET:
-        return refuse(f"dev.py {word}: not yet. Nothing is behind this word so far; `python3 dev.py test` runs what there is.")
+        return refuse(
+            f"dev.py {word}: not yet. Nothing is behind this word so far; `python3 dev.py test` runs what there is."
+        )
     if sys.version_info < (3, 11):
         return refuse(
             f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: run `python3.11 dev.py {word}`."

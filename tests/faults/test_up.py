@@ -21,7 +21,7 @@ def test_up_serves_and_a_stop_drains_everything_in_order(tmp_path: Path) -> None
         children = running.children()
         assert running.end(signal.SIGTERM) == 0
         assert all(is_gone(pid) for pid in children.values())
-        stopped = [fact["role"] for fact in running.facts() if fact["event"].startswith("process stopping")]
+        stopped = [fact["role"] for fact in running.facts() if fact["event"] == "process ended"]
         assert stopped == ["worker", "api", "simulador"]
 
 

@@ -89,8 +89,7 @@ def test_a_level_nobody_knows_is_refused() -> None:
         configure(level="loud", format="json", stream=io.StringIO(), service="test")
 
 
-def test_auto_is_pretty_on_a_terminal_and_json_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
+def test_auto_is_pretty_on_a_terminal_and_json_elsewhere() -> None:
     with logging_to(terminal := Terminal(), "auto"):
         logging.getLogger("x").info("hello")
     with logging_to(pipe := io.StringIO(), "auto"):
@@ -100,14 +99,12 @@ def test_auto_is_pretty_on_a_terminal_and_json_elsewhere(monkeypatch: pytest.Mon
     assert json_lines(pipe)[0]["event"] == "hello"
 
 
-def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
+def test_colour_is_for_terminals_that_want_it() -> None:
     with logging_to(terminal := Terminal(), "pretty"):
         logging.getLogger("x").info("hello")
     with logging_to(pipe := io.StringIO(), "pretty"):
         logging.getLogger("x").info("hello")
-    monkeypatch.setenv("NO_COLOR", "1")
-    with logging_to(colourless := Terminal(), "pretty"):
+    with logging_to(colourless := Terminal(), "pretty", colour=False):
         logging.getLogger("x").info("hello")
     assert ESCAPE in terminal.getvalue()
     assert ESCAPE not in pipe.getvalue()

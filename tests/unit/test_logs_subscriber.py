@@ -94,6 +94,11 @@ def test_an_answer_is_an_error_when_it_is_our_fault(stream: io.StringIO, status:
     assert told(stream, RequestAnswered("GET", "/x/{id}", status, SECOND, "r1"))["level"] == level
 
 
+def test_whoever_watches_over_us_is_told_at_debug_alone_unless_something_is_wrong(stream: io.StringIO) -> None:
+    assert told(stream, RequestAnswered("GET", "/health/ready", 200, SECOND, "r1"))["level"] == "debug"
+    assert told(stream, RequestAnswered("GET", "/health/ready", 503, SECOND, "r1"))["level"] == "error"
+
+
 def failure(number: int) -> LoopFailed:
     return LoopFailed("sync", StoreUnavailable(where="db", why="refused"), number, SECOND)
 

@@ -15,7 +15,7 @@ from batuta.cli.desk import FAILED, REFUSED, Desk, desk_of
 from batuta.config import EngineSettings, names, near_misses
 from batuta.engine import Batuta, Role
 from batuta.kernel.errors import BatutaError, ConfigError
-from batuta.kernel.events import ProcessStarted, ProcessStopping, SettingWarned
+from batuta.kernel.events import ProcessEnded, ProcessStarted, SettingWarned
 from batuta.logs import LogSubscriber, configure
 from batuta.supervise.address import listen
 from batuta.supervise.loop import LoopPolicy
@@ -117,7 +117,7 @@ async def _run(desk: Desk, work: Batuta, settings: EngineSettings, role: Role) -
     with stop_on_signals(stop):
         _announce(work, settings, desk, role.name)
         await role.run(stop)
-    work.events.emit(ProcessStopping(role.name, "asked to" if stop.is_set() else "nothing left to do"))
+    work.events.emit(ProcessEnded(role.name, "asked to" if stop.is_set() else "nothing left to do"))
 
 
 def _not_yet(name: str) -> Callable[..., None]:
@@ -141,7 +141,8 @@ def _child(desk: Desk, work: Batuta, role: str) -> ChildSpec:
 
 
 def _begin_logging(work: Batuta, settings: EngineSettings, service: str) -> None:
-    configure(level=settings.log_level, format=settings.log_format, stream=sys.stdout, service=service)
+    colour = settings.no_color is None
+    configure(level=settings.log_level, format=settings.log_format, stream=sys.stdout, service=service, colour=colour)
     work.events.subscribe(LogSubscriber())
 
 

@@ -14,7 +14,7 @@ class ProcessStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessStopping:
+class ProcessEnded:
     role: str
     reason: str
 
@@ -116,7 +116,7 @@ class SubscriberFailed:
 
 Event: TypeAlias = (
     ProcessStarted
-    | ProcessStopping
+    | ProcessEnded
     | ChildStarted
     | ChildEnded
     | LoopFailed

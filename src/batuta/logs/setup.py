@@ -7,7 +7,6 @@ Values are masked one by one and rendered afterwards: a mask put over a finished
 """
 
 import logging
-import os
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,14 +22,21 @@ from batuta.logs.records import with_safe_message, worded
 from batuta.logs.scrubbing import scrub_field, scrub_text
 from batuta.logs.tracebacks import describe
 
+# Libraries that tell at INFO what we announce as a fact of our own, or quote addresses.
+QUIET = ("httpcore2", "httpx2", "uvicorn")
 
-def configure(*, level: str, format: Literal["pretty", "json", "auto"], stream: TextIO, service: str) -> None:
-    """Let everything be logged to ``stream``. Doing it again replaces what was before."""
+
+def configure(
+    *, level: str, format: Literal["pretty", "json", "auto"], stream: TextIO, service: str, colour: bool = True
+) -> None:
+    """Let everything be logged to ``stream``. Doing it again replaces what was before. Colour is for terminals alone."""
     threshold = _threshold(level)
     handler = LineHandler(stream)
-    handler.setFormatter(LineFormatter(_renderer(format, stream), service))
+    handler.setFormatter(LineFormatter(_renderer(format, stream, colour), service))
     _make_the_only_handler(handler)
     logging.getLogger().setLevel(threshold)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
     log_what_python_prints()
     structlog.configure(
         processors=[
@@ -103,12 +109,12 @@ def _threshold(level: str) -> int:
     return levels[level.upper()]
 
 
-def _renderer(format: str, stream: TextIO) -> Processor:
+def _renderer(format: str, stream: TextIO, colour: bool) -> Processor:
     is_terminal = stream.isatty()
     if format == "json" or (format == "auto" and not is_terminal):
         return _one_json_object
     return structlog.dev.ConsoleRenderer(
-        colors=is_terminal and not os.environ.get("NO_COLOR"),
+        colors=is_terminal and colour,
         exception_formatter=structlog.dev.plain_traceback,
         sort_keys=False,
     )

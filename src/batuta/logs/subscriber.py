@@ -16,8 +16,8 @@ from batuta.kernel.events import (
     LoopFailed,
     LoopRecovered,
     MigrationApplied,
+    ProcessEnded,
     ProcessStarted,
-    ProcessStopping,
     RequestAnswered,
     RequestCrashed,
     SettingWarned,
@@ -88,7 +88,10 @@ def _loop_ended(event: LoopEnded) -> Line:
 
 
 def _request_answered(event: RequestAnswered) -> Line:
-    return Line("request answered", logging.ERROR if event.status >= 500 else logging.INFO)
+    if event.status >= 500:
+        return Line("request answered", logging.ERROR)
+    # Whoever watches over us asks every few seconds: that would drown everything else.
+    return Line("request answered", logging.DEBUG if event.route.startswith("/health") else logging.INFO)
 
 
 def _job_answered(event: JobAnswered) -> Line:
@@ -103,7 +106,7 @@ def _setting_warned(event: SettingWarned) -> Line:
 
 LINES: Mapping[type[Event], Callable[..., Line]] = {
     ProcessStarted: _process_started,
-    ProcessStopping: lambda event: Line("process stopping"),
+    ProcessEnded: lambda event: Line("process ended"),
     ChildStarted: lambda event: Line("child started"),
     ChildEnded: _child_ended,
     LoopFailed: _loop_failed,
