@@ -1,6 +1,7 @@
 """Secrets in text: by their shape (a JWT, a key, a password inside a URL) or by the word in front of them.
 
 Every pattern is linear: what repeats without a bound either cannot fail after it or starts only where its run starts.
+No group is possessive (``(…)++``): Debian 12's Python 3.11.2 takes those wrong.
 """
 
 import re
@@ -87,8 +88,8 @@ _HEAD = re.compile(
     re.VERBOSE,
 )
 _BODIES = {
-    '"': re.compile(r'(?:[^"\\\r\n]|\\.)*+'),
-    "'": re.compile(r"(?:[^'\\\r\n]|\\.)*+"),
+    '"': re.compile(r'(?:[^"\\\r\n]|\\.)*'),
+    "'": re.compile(r"(?:[^'\\\r\n]|\\.)*"),
     "\\": re.compile(r"[^\"'\\\r\n]*+"),
     "?": re.compile(r"[^\s&#\"'<>\\]*+"),
 }
@@ -121,7 +122,7 @@ _WORD_AND_VALUE = re.compile(
         | api[_-]?key | access[_-]?key | authorization)
     \\{{0,4}}["']?{_SPACE}(?:=>|[:=]){_SPACE}(?:(?:Bearer|Basic|Digest|Token)\x20{{1,3}})?
     # A comma ends the value when another field or a space follows.
-    (?P<body>(?:[^\s"'<>,;&(){{}}\]\\]|[,;](?!\s|\w{{1,40}}[:=]|$))++)
+    (?P<body>(?:[^\s"'<>,;&(){{}}\]\\]|[,;](?!\s|\w{{1,40}}[:=]|$))+)
     """,
     re.VERBOSE,
 )

@@ -7,7 +7,7 @@ from logging import LogRecord, makeLogRecord
 from batuta.logs.scrubbing import is_structured, scrub, scrub_field
 from batuta.logs.tracebacks import summary
 
-_LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*+'|\"(?:[^\"\\\r\n]|\\.)*+\"")
+_LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*'|\"(?:[^\"\\\r\n]|\\.)*\"")
 
 
 def with_safe_message(record: LogRecord) -> LogRecord:
