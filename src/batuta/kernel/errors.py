@@ -7,6 +7,7 @@
     │   ├── MissingSetting          production needs it
     │   ├── MarkerMismatch          this database belongs to another project
     │   ├── UnknownApp              --app names nothing that can run
+    │   ├── InvalidCron             a schedule that cannot be read, or would never fire
     │   ├── InvalidName             a job, loop, scope or endpoint that cannot be called that
     │   ├── AddressTaken            somebody else listens there
     │   └── QueryBookError          the SQL texts and the code disagree
@@ -62,6 +63,10 @@ class MarkerMismatch(ConfigError):
 
 class UnknownApp(ConfigError):
     sentence = "no application at '{app}': {why}. Give --app module:object, where object is a Batuta"
+
+
+class InvalidCron(ConfigError):
+    sentence = "'{cron}' is not a schedule: {why}. Write five fields, as in '*/5 8-19 * * 1-5'"
 
 
 class InvalidName(ConfigError):

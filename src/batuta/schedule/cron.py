@@ -1,0 +1,201 @@
+"""Five-field cron, in any zone, right on the days the clocks change.
+
+    minute  hour  day-of-month  month  day-of-week        names (JAN, SUN, DOM), lists, ranges, steps; 7 is Sunday too
+
+As Debian's cron has it: where both days are restricted, either one is enough. When the clocks change,
+
+- a job at fixed hours runs once: a time that is skipped runs at the first instant after the gap, a time that comes twice
+  runs at the first of the two;
+- a job whose minute or hour begins with ``*`` follows elapsed time: it neither stops for an hour nor runs twice as often.
+
+The arithmetic is on wall times (naive, in the zone) and turns them into instants at the end; nothing iterates over minutes.
+"""
+
+import calendar
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import product
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from batuta.kernel.errors import InvalidCron
+
+MINUTE: Final = timedelta(minutes=1)
+DAY: Final = timedelta(days=1)
+# No zone has ever moved its clocks by more than a day, so nothing surprising is nearer than this.
+FAR: Final = timedelta(hours=26)
+
+_MONTHS = {"JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6, "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10}
+_MONTHS |= {"NOV": 11, "DEC": 12, "FEV": 2, "ABR": 4, "MAI": 5, "AGO": 8, "SET": 9, "OUT": 10, "DEZ": 12}
+_DAYS = {"SUN": 0, "MON": 1, "TUE": 2, "WED": 3, "THU": 4, "FRI": 5, "SAT": 6}
+_DAYS |= {"DOM": 0, "SEG": 1, "TER": 2, "QUA": 3, "QUI": 4, "SEX": 5, "SAB": 6}
+_MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_PART = re.compile(r"^(\*|[A-Z0-9]+(?:-[A-Z0-9]+)?)(?:/(\d+))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """Made by ``parse``. ``text`` is as it was written; the rest is sorted numbers."""
+
+    text: str
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]  # 0 is Sunday
+    either_day: bool  # both days are restricted: one of them is enough
+    follows_elapsed_time: bool
+
+    def next_after(self, instant: datetime, zone: ZoneInfo) -> datetime:
+        """The first fire later than ``instant``, in UTC."""
+        return self._next_elapsed(instant, zone) if self.follows_elapsed_time else self._next_fixed(instant, zone)
+
+    def _next_fixed(self, instant: datetime, zone: ZoneInfo) -> datetime:
+        wall = _wall(instant, zone)
+        while True:
+            wall = self._next_wall(wall + MINUTE)
+            fire = first_instant(wall, zone)
+            if fire > instant:  # not so in the repeated hour: its walls came by once already
+                return fire
+
+    def _next_elapsed(self, instant: datetime, zone: ZoneInfo) -> datetime:
+        start = instant.astimezone(UTC).replace(second=0, microsecond=0) + MINUTE
+        while True:
+            offset = _offset(start, zone)
+            fire = (self._next_wall(_wall(start, zone)) - offset).replace(tzinfo=UTC)
+            near = min(fire, start + FAR)
+            if _offset(near, zone) != offset:
+                start = _first_change(start, near, zone)
+            elif near == fire:
+                return fire
+            else:
+                # A change on the way only repeats or skips walls in between, and none of those match.
+                start = fire - FAR
+
+    def _next_wall(self, wall: datetime) -> datetime:
+        """The first matching wall time at or after ``wall``."""
+        if self._matches(wall.date()) and (found := self._in_day(wall.time())) is not None:
+            return datetime.combine(wall.date(), found)
+        day = wall.date() + DAY
+        while not self._matches(day):
+            day = _first_of_next_month(day) if day.month not in self.months else day + DAY
+        return datetime.combine(day, time(self.hours[0], self.minutes[0]))
+
+    def _in_day(self, earliest: time) -> time | None:
+        hour = bisect_left(self.hours, earliest.hour)
+        if hour < len(self.hours) and self.hours[hour] == earliest.hour:
+            minute = bisect_left(self.minutes, earliest.minute)
+            if minute < len(self.minutes):
+                return time(earliest.hour, self.minutes[minute])
+            hour += 1
+        return time(self.hours[hour], self.minutes[0]) if hour < len(self.hours) else None
+
+    def _matches(self, day: date) -> bool:
+        if day.month not in self.months:
+            return False
+        by_date, by_weekday = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        return by_date or by_weekday if self.either_day else by_date and by_weekday
+
+
+def parse(text: str) -> Cron:
+    fields = _MACROS.get(text.strip().lower(), text).upper().split()
+    if len(fields) != 5:
+        raise InvalidCron(cron=text, why=f"it has {len(fields)} fields and needs 5 (minute hour day month weekday)")
+    minute, hour, day, month, weekday = fields
+    cron = Cron(
+        text=text,
+        minutes=tuple(sorted(_numbers(text, minute, "minute", 0, 59))),
+        hours=tuple(sorted(_numbers(text, hour, "hour", 0, 23))),
+        days=frozenset(_numbers(text, day, "day of month", 1, 31)),
+        months=frozenset(_numbers(text, month, "month", 1, 12, _MONTHS)),
+        weekdays=frozenset(number % 7 for number in _numbers(text, weekday, "day of week", 0, 7, _DAYS)),
+        either_day=not day.startswith("*") and not weekday.startswith("*"),
+        follows_elapsed_time=minute.startswith("*") or hour.startswith("*"),
+    )
+    if not _ever_fires(cron):
+        raise InvalidCron(cron=text, why="no month of it has such a day, so it would never fire")
+    return cron
+
+
+def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[str, int] | None = None) -> set[int]:
+    found: set[int] = set()
+    for part in field.split(","):
+        matched = _PART.match(part)
+        if matched is None:
+            raise InvalidCron(cron=cron, why=f"'{part}' is not a {name}")
+        span, step = matched[1], int(matched[2] or 1)
+        first, last = _span(cron, span, name, low, high, names or {})
+        if matched[2] is not None and span != "*" and "-" not in span:
+            last = high  # 5/10: from the fifth on
+        if step == 0 or first > last:
+            raise InvalidCron(cron=cron, why=f"'{part}' holds no {name}")
+        found |= set(range(first, last + 1, step))
+    return found
+
+
+def _span(cron: str, span: str, name: str, low: int, high: int, names: dict[str, int]) -> tuple[int, int]:
+    if span == "*":
+        # 7 is a second name for Sunday: a step must not count it twice.
+        return low, min(high, 6) if high == 7 else high
+    first, _, last = span.partition("-")
+    return _number(cron, first, name, low, high, names), _number(cron, last or first, name, low, high, names)
+
+
+def _number(cron: str, word: str, name: str, low: int, high: int, names: dict[str, int]) -> int:
+    number = names.get(word, int(word) if word.isdigit() else -1)
+    if not low <= number <= high:
+        raise InvalidCron(cron=cron, why=f"'{word}' is not a {name} from {low} to {high}")
+    return number
+
+
+def _ever_fires(cron: Cron) -> bool:
+    if cron.either_day:
+        return True
+    # 2024 had a 29th of February: what no month of it has, none ever has.
+    return any(day <= calendar.monthrange(2024, month)[1] for month, day in product(cron.months, cron.days))
+
+
+def _wall(instant: datetime, zone: ZoneInfo) -> datetime:
+    return instant.astimezone(zone).replace(tzinfo=None, fold=0, second=0, microsecond=0)
+
+
+def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
+    offset = instant.astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset
+
+
+def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
+    """The instant of a wall time: the first of two, or the end of the gap it falls into."""
+    instant = wall.replace(tzinfo=zone).astimezone(UTC)
+    if _wall(instant, zone) == wall:
+        return instant
+    # In a gap the zone answers with the offset from before it, so this instant lies behind the gap, and an hour or so
+    # earlier lies before it.
+    return _first_change(instant - DAY, instant, zone)
+
+
+def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
+    """The first whole minute later than ``before`` whose offset is another; ``after`` has another."""
+    offset = _offset(before, zone)
+    while after - before > MINUTE:
+        middle = before + ((after - before) // 2 // MINUTE) * MINUTE
+        if _offset(middle, zone) == offset:
+            before = middle
+        else:
+            after = middle
+    return after
+
+
+def _first_of_next_month(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)

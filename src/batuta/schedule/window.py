@@ -1,0 +1,60 @@
+"""Weekly hours in a zone: when something may happen, and when it may next.
+
+A window opens at a wall time on some days of the week and stays open for a length of elapsed time. Its end is outside.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from batuta.schedule.calendar import is_holiday
+from batuta.schedule.cron import first_instant
+
+DAY = timedelta(days=1)
+# A week of holidays does not exist; a fortnight without an opening is a mistake of the window's.
+LONGEST_WAIT_DAYS = 15
+WEEKDAYS = frozenset({1, 2, 3, 4, 5})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """``days`` as in cron: 0 is Sunday. ``on_holidays``: it also opens on Brazil's national holidays."""
+
+    opens: time
+    lasts: timedelta = timedelta(hours=2)
+    days: frozenset[int] = WEEKDAYS
+    on_holidays: bool = True
+
+    def __post_init__(self) -> None:
+        if not timedelta(0) < self.lasts <= DAY:
+            raise ValueError("a window is open for more than nothing and at most a day")
+        if not self.days or not self.days <= frozenset(range(7)):
+            raise ValueError("a window opens on some days from 0 (Sunday) to 6")
+        if self.opens.tzinfo is not None:
+            raise ValueError("a window opens at a wall time; its zone is given when it is asked")
+
+    def is_open(self, instant: datetime, zone: ZoneInfo) -> bool:
+        return self.next_open(instant, zone) <= instant
+
+    def next_open(self, instant: datetime, zone: ZoneInfo) -> datetime:
+        """``instant`` itself if the window is open then, otherwise when it opens next."""
+        today = instant.astimezone(zone).date()
+        for ahead in range(-1, LONGEST_WAIT_DAYS):
+            opening = self._opening(today + ahead * DAY, zone)
+            if opening is not None and instant < opening + self.lasts:
+                return max(instant, opening)
+        raise ValueError("the window does not open within a fortnight")
+
+    def closes(self, instant: datetime, zone: ZoneInfo) -> datetime | None:
+        """When the window that is open at ``instant`` closes; None if it is not open."""
+        today = instant.astimezone(zone).date()
+        for day in (today - DAY, today):
+            opening = self._opening(day, zone)
+            if opening is not None and opening <= instant < opening + self.lasts:
+                return opening + self.lasts
+        return None
+
+    def _opening(self, day: date, zone: ZoneInfo) -> datetime | None:
+        if day.isoweekday() % 7 not in self.days or (not self.on_holidays and is_holiday(day)):
+            return None
+        return first_instant(datetime.combine(day, self.opens), zone)

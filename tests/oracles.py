@@ -1,0 +1,60 @@
+"""Independent answers to check ours against: slow, plain, and sharing no line with what they judge."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+MINUTE = timedelta(minutes=1)
+
+
+def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
+    """Every fire in [start, end], found by walking the minutes.
+
+    Jobs that begin with * in minute or hour: each real minute whose wall time matches. Others: each matching wall time once,
+    at its first real instant, or at the first minute after the gap that swallowed it.
+    """
+    minute, hour, *_ = text.split()
+    if minute.startswith("*") or hour.startswith("*"):
+        count = int((end - start) / MINUTE) + 1
+        real = (start + step * MINUTE for step in range(count))
+        return [each for each in real if matches(text, each.astimezone(zone).replace(tzinfo=None))]
+    wall = (start.astimezone(zone) - timedelta(days=1)).replace(tzinfo=None)
+    last = (end.astimezone(zone) + timedelta(days=1)).replace(tzinfo=None)
+    found = set()
+    while wall <= last:
+        if matches(text, wall):
+            found.add(happens(wall, zone))
+        wall += MINUTE
+    return sorted(each for each in found if start <= each <= end)
+
+
+def happens(wall: datetime, zone: ZoneInfo) -> datetime:
+    while not exists(wall, zone):
+        wall += MINUTE
+    return wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+
+
+def exists(wall: datetime, zone: ZoneInfo) -> bool:
+    return wall.replace(tzinfo=zone).astimezone(UTC).astimezone(zone).replace(tzinfo=None) == wall
+
+
+def matches(text: str, wall: datetime) -> bool:
+    minute, hour, day, month, weekday = text.split()
+    if wall.minute not in values(minute, 0, 59) or wall.hour not in values(hour, 0, 23):
+        return False
+    if wall.month not in values(month, 1, 12):
+        return False
+    by_date = wall.day in values(day, 1, 31)
+    by_weekday = wall.isoweekday() % 7 in {value % 7 for value in values(weekday, 0, 7)}
+    restricted = not day.startswith("*") and not weekday.startswith("*")
+    return by_date or by_weekday if restricted else by_date and by_weekday
+
+
+def values(field: str, low: int, high: int) -> set[int]:
+    found: set[int] = set()
+    for part in field.split(","):
+        span, _, step = part.partition("/")
+        first, _, last = span.partition("-")
+        begin = low if first == "*" else int(first)
+        end = high if first == "*" or (step and not last) else int(last or first)
+        found |= set(range(begin, end + 1, int(step or 1)))
+    return found

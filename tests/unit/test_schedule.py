@@ -1,0 +1,144 @@
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from batuta.kernel.errors import InvalidCron
+from batuta.schedule.calendar import easter, holidays, is_holiday
+from batuta.schedule.cron import parse
+from batuta.schedule.window import Window
+
+SAO_PAULO = ZoneInfo("America/Sao_Paulo")
+
+
+def local(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=SAO_PAULO)
+
+
+def next_fire(cron: str, after: str) -> str:
+    return parse(cron).next_after(local(after), SAO_PAULO).astimezone(SAO_PAULO).isoformat(timespec="minutes")
+
+
+@pytest.mark.parametrize(
+    ("cron", "after", "fire"),
+    [
+        ("* * * * *", "2026-01-05T12:00", "2026-01-05T12:01-03:00"),
+        ("*/5 8-19 * * *", "2026-01-05T19:55", "2026-01-06T08:00-03:00"),
+        ("0 9,14 * * 1-5", "2026-01-09T14:00", "2026-01-12T09:00-03:00"),
+        ("0 2 * * 7", "2026-01-05T12:00", "2026-01-11T02:00-03:00"),
+        ("0 2 * * 0", "2026-01-05T12:00", "2026-01-11T02:00-03:00"),
+        ("0 4 * * MON", "2026-01-05T04:00", "2026-01-12T04:00-03:00"),
+        ("0 4 * * seg", "2026-01-05T04:00", "2026-01-12T04:00-03:00"),
+        ("0 0 1 FEB-mar *", "2026-01-05T04:00", "2026-02-01T00:00-03:00"),
+        ("0 0 13 * 5", "2026-02-14T00:00", "2026-02-20T00:00-03:00"),  # the 13th OR a Friday
+        ("0 0 29 2 *", "2026-01-05T04:00", "2028-02-29T00:00-03:00"),
+        ("05 07 * * *", "2026-01-05T04:00", "2026-01-05T07:05-03:00"),
+        ("10/20 * * * *", "2026-01-05T04:31", "2026-01-05T04:50-03:00"),
+        ("@daily", "2026-01-05T04:31", "2026-01-06T00:00-03:00"),
+        ("30 0 * * *", "2018-11-03T12:00", "2018-11-04T01:00-02:00"),  # 00:30 does not exist that night
+        ("30 23 * * *", "2018-02-17T23:30", "2018-02-18T23:30-03:00"),  # and on this one it comes twice
+    ],
+)
+def test_the_next_fire_is_when_a_reader_of_the_crontab_expects_it(cron: str, after: str, fire: str) -> None:
+    assert next_fire(cron, after) == fire
+
+
+@pytest.mark.parametrize(
+    ("cron", "complaint"),
+    [
+        ("", "0 fields"),
+        ("* * * *", "4 fields"),
+        ("* * * * * *", "6 fields"),
+        ("60 * * * *", "'60' is not a minute from 0 to 59"),
+        ("* 24 * * *", "'24' is not a hour"),
+        ("* * 0 * *", "'0' is not a day of month"),
+        ("* * * 13 *", "'13' is not a month"),
+        ("* * * * 8", "'8' is not a day of week"),
+        ("* * * * FOO", "'FOO' is not a day of week"),
+        ("*/0 * * * *", "holds no minute"),
+        ("30-10 * * * *", "holds no minute"),
+        ("1,,2 * * * *", "'' is not a minute"),
+        ("a b c d e", "'A' is not a minute"),
+        ("0 0 31 2 *", "would never fire"),
+        ("0 0 31 4,6,9,11 *", "would never fire"),
+        ("-1 * * * *", "'-1' is not a minute"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_refused_with_the_reason(cron: str, complaint: str) -> None:
+    with pytest.raises(InvalidCron, match=complaint):
+        parse(cron)
+
+
+def test_a_day_that_exists_only_as_a_weekday_is_enough_when_either_will_do() -> None:
+    assert next_fire("0 0 31 2 1", "2026-02-01T00:00") == "2026-02-02T00:00-03:00"
+
+
+OFFICE = Window(opens=time(8), lasts=timedelta(hours=12))
+
+
+@pytest.mark.parametrize(
+    ("at", "opens"),
+    [
+        ("2026-01-05T07:59", "2026-01-05T08:00"),
+        ("2026-01-05T08:00", "2026-01-05T08:00"),
+        ("2026-01-05T19:59", "2026-01-05T19:59"),
+        ("2026-01-05T20:00", "2026-01-06T08:00"),  # its end is outside
+        ("2026-01-09T20:00", "2026-01-12T08:00"),  # Friday evening to Monday
+    ],
+)
+def test_office_hours_open_when_they_say(at: str, opens: str) -> None:
+    assert OFFICE.next_open(local(at), SAO_PAULO) == local(opens)
+    assert OFFICE.is_open(local(at), SAO_PAULO) is (at == opens)
+
+
+def test_an_open_window_says_when_it_closes() -> None:
+    assert OFFICE.closes(local("2026-01-05T10:00"), SAO_PAULO) == local("2026-01-05T20:00")
+    assert OFFICE.closes(local("2026-01-05T21:00"), SAO_PAULO) is None
+
+
+def test_a_window_may_stay_open_over_midnight() -> None:
+    night = Window(opens=time(22), lasts=timedelta(hours=4), days=frozenset({5}))
+    assert night.is_open(local("2026-01-10T01:59"), SAO_PAULO)
+    assert not night.is_open(local("2026-01-10T02:00"), SAO_PAULO)
+
+
+def test_a_window_may_stay_shut_on_holidays() -> None:
+    shut = Window(opens=time(10), on_holidays=False)
+    assert shut.next_open(local("2026-09-07T10:30"), SAO_PAULO) == local("2026-09-08T10:00")  # Independence, a Monday
+    assert Window(opens=time(10)).is_open(local("2026-09-07T10:30"), SAO_PAULO)
+
+
+def test_a_window_that_opens_in_the_gap_opens_after_it() -> None:
+    midnight = Window(opens=time(0, 30), days=frozenset({0}))
+    assert midnight.next_open(datetime(2018, 11, 4, 2, tzinfo=UTC), SAO_PAULO) == datetime(2018, 11, 4, 3, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"lasts": timedelta(0)},
+        {"lasts": timedelta(hours=25)},
+        {"days": frozenset()},
+        {"days": frozenset({7})},
+        {"opens": time(8, tzinfo=UTC)},
+    ],
+)
+def test_a_window_that_cannot_be_is_refused(mistake: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="a window"):
+        Window(**{"opens": time(8), **mistake})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("year", "day"), [(2024, "03-31"), (2025, "04-20"), (2026, "04-05"), (2038, "04-25"), (1818, "03-22")]
+)
+def test_easter_is_on_the_sunday_the_church_keeps(year: int, day: str) -> None:
+    assert easter(year) == date.fromisoformat(f"{year}-{day}")
+
+
+def test_the_national_holidays_of_a_year_are_these() -> None:
+    assert sorted(f"{day:%d/%m}" for day in holidays(2026)) == sorted(
+        ["01/01", "03/04", "21/04", "01/05", "07/09", "12/10", "02/11", "15/11", "20/11", "25/12"]
+    )
+    assert not is_holiday(date(2023, 11, 20))
+    assert is_holiday(date(2024, 11, 20))
+    assert not is_holiday(date(2026, 2, 17))  # carnival is optional
