@@ -1,1 +1,1 @@
-"""Time as arithmetic: cron, windows, calendars, what is due. No I/O. (Not built yet.)"""
+"""Time as arithmetic: cron, windows, holidays. No I/O."""
