@@ -193,7 +193,7 @@ def test_nothing_of_a_person_and_no_secret_comes_out(
     with logging_to(stream := io.StringIO(), format):
         ROADS[road]()
     written = stream.getvalue()
-    assert "test" in written, "nothing was logged, so nothing was tested"
+    assert written.strip(), "nothing was logged, so nothing was tested"
     assert "could not be written" not in written
     everywhere = written + "".join(capfd.readouterr())
     assert [canary for canary in GIVEN_AWAY if canary in everywhere] == []

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 import structlog
@@ -234,3 +234,28 @@ def test_nothing_happens_at_import() -> None:
         "assert not structlog.is_configured()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_at_a_terminal_a_line_shows_local_time_and_not_what_the_reader_knows() -> None:
+    with logging_restored():
+        configure(
+            level="INFO",
+            format="pretty",
+            stream=(stream := io.StringIO()),
+            service="api",
+            zone=timezone(timedelta(hours=-3)),
+        )
+        for name in ("batuta", "uvicorn"):
+            at_the_epoch = {
+                "name": name,
+                "msg": "said",
+                "levelno": logging.WARNING,
+                "levelname": "WARNING",
+                "created": 0.0,
+            }
+            logging.getLogger(name).handle(logging.makeLogRecord(at_the_epoch))
+    ours, theirs = stream.getvalue().splitlines()
+    assert ours.startswith("21:00:00 [warning  ] said")
+    assert "api" not in ours
+    assert "batuta" not in ours
+    assert "[uvicorn]" in theirs

@@ -142,7 +142,14 @@ def _child(desk: Desk, work: Batuta, role: str) -> ChildSpec:
 
 def _begin_logging(work: Batuta, settings: EngineSettings, service: str) -> None:
     colour = settings.no_color is None
-    configure(level=settings.log_level, format=settings.log_format, stream=sys.stdout, service=service, colour=colour)
+    configure(
+        level=settings.log_level,
+        format=settings.log_format,
+        stream=sys.stdout,
+        service=service,
+        colour=colour,
+        zone=work.zone,
+    )
     work.events.subscribe(LogSubscriber())
 
 

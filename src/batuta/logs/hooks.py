@@ -9,6 +9,7 @@ from typing import TextIO
 
 from batuta.logs.credentials import WITHHELD
 
+LOGGER = "batuta"  # ours; everybody else has names of their own
 # Their texts come from the interpreter or speak of an API. A UserWarning may quote a value, as pydantic's do.
 _TELLING_WARNINGS = (
     *(DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning),
@@ -54,4 +55,4 @@ def _where_nobody_could_catch(args: "sys.UnraisableHookArgs") -> None:
 
 
 def _logger() -> logging.Logger:
-    return logging.getLogger("batuta")
+    return logging.getLogger(LOGGER)

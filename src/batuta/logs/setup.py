@@ -9,7 +9,7 @@ Values are masked one by one and rendered afterwards: a mask put over a finished
 import logging
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Literal, TextIO
 
 import structlog
@@ -17,7 +17,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from batuta.kernel import json
 from batuta.kernel.errors import InvalidSetting
-from batuta.logs.hooks import log_what_python_prints
+from batuta.logs.hooks import LOGGER, log_what_python_prints
 from batuta.logs.records import with_safe_message, worded
 from batuta.logs.scrubbing import scrub_field, scrub_text
 from batuta.logs.tracebacks import describe
@@ -27,12 +27,21 @@ QUIET = ("httpcore2", "httpx2", "uvicorn")
 
 
 def configure(
-    *, level: str, format: Literal["pretty", "json", "auto"], stream: TextIO, service: str, colour: bool = True
+    *,
+    level: str,
+    format: Literal["pretty", "json", "auto"],
+    stream: TextIO,
+    service: str,
+    colour: bool = True,
+    zone: tzinfo = UTC,
 ) -> None:
-    """Let everything be logged to ``stream``. Doing it again replaces what was before. Colour is for terminals alone."""
+    """Let everything be logged to ``stream``. Doing it again replaces what was before.
+
+    Colour is for terminals alone. ``zone`` is for eyes: pretty lines show its time, JSON is in UTC.
+    """
     threshold = _threshold(level)
     handler = LineHandler(stream)
-    handler.setFormatter(LineFormatter(_renderer(format, stream, colour), service))
+    handler.setFormatter(LineFormatter(_renderer(format, stream, colour, zone), service))
     _make_the_only_handler(handler)
     logging.getLogger().setLevel(threshold)
     for name in QUIET:
@@ -109,15 +118,25 @@ def _threshold(level: str) -> int:
     return levels[level.upper()]
 
 
-def _renderer(format: str, stream: TextIO, colour: bool) -> Processor:
+def _renderer(format: str, stream: TextIO, colour: bool, zone: tzinfo) -> Processor:
     is_terminal = stream.isatty()
     if format == "json" or (format == "auto" and not is_terminal):
         return _one_json_object
-    return structlog.dev.ConsoleRenderer(
+    console = structlog.dev.ConsoleRenderer(
         colors=is_terminal and colour,
         exception_formatter=structlog.dev.plain_traceback,
         sort_keys=False,
     )
+
+    def for_eyes(logger: WrappedLogger, method: str, line: EventDict) -> str:
+        """What a reader at the terminal knows already is left out."""
+        line["timestamp"] = f"{datetime.fromisoformat(line['timestamp']).astimezone(zone):%H:%M:%S}"
+        del line["service"]
+        if line["logger"] == LOGGER:
+            del line["logger"]
+        return str(console(logger, method, line))
+
+    return for_eyes
 
 
 def _one_json_object(_: WrappedLogger, __: str, line: EventDict) -> str:

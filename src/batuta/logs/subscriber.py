@@ -24,10 +24,10 @@ from batuta.kernel.events import (
     SubscriberFailed,
     SwitchTurned,
 )
+from batuta.logs.hooks import LOGGER
 from batuta.logs.scrubbing import plain
 from batuta.logs.tracebacks import summary
 
-LOGGER = "batuta"
 FAILED_OUTCOMES = frozenset({"error", "timeout"})
 
 
