@@ -5,6 +5,7 @@ Needs Python 3.11 and pip, nothing else: no venv package, no uv, no make, no roo
 makes the environment it needs in `.venv` from a hashed lock file, once, and then does its work.
 """
 
+import difflib
 import hashlib
 import os
 import shutil
@@ -21,9 +22,9 @@ DEV_LOCK = ROOT / "requirements-dev.lock"
 
 WORDS = {
     "run": "start the whole system on loopback and print its address",
-    "test": "format, lint, types, import contracts and every test",
-    "check": "format, lint, types, import contracts",
-    "bench": "measure the store beside the raw drivers",
+    "test": "all of check and every test; with a path or -k, those tests alone",
+    "check": "format, lint, types, import contracts; --fix mends what can be mended",
+    "bench": "measure the store beside the raw drivers; --quick for a first look",
     "faults": "the long fault runs",
     "demo": "a simulated day in about a minute",
     "setup": "make the environment and stop",
@@ -38,7 +39,8 @@ def main(arguments: list[str]) -> int:
         print(usage())
         return 0
     if word not in WORDS:
-        return refuse(f"dev.py knows no word '{word}'.\n\n{usage()}")
+        near = difflib.get_close_matches(word, WORDS, n=1)
+        return refuse(f"dev.py knows no word '{word}'{f': did you mean {near[0]}?' if near else '.'}\n\n{usage()}")
     if word in NOT_YET:
         return refuse(
             f"dev.py {word}: not yet. Nothing is behind this word so far; `python3 dev.py test` runs what there is."
@@ -52,7 +54,8 @@ def main(arguments: list[str]) -> int:
 
 
 def usage() -> str:
-    return "usage: python3 dev.py WORD\n" + "\n".join(f"  {word:7} {what}" for word, what in WORDS.items())
+    lines = (f"  {word:7} {what}{' (not yet)' if word in NOT_YET else ''}" for word, what in WORDS.items())
+    return "usage: python3 dev.py WORD\n" + "\n".join(lines)
 
 
 def run(rest: list[str]) -> int:
@@ -196,4 +199,7 @@ def refuse(sentence: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -27,7 +27,8 @@ def build(settings: Settings) -> Batuta:
             later=["scheduler", "telegram"],
             api=lambda: _api(work, settings),
             child_env={} if settings.in_production else simulated(settings),
-            project=settings.supabase_project_ref if settings.in_production else None,
+            marked=settings.in_production,
+            project=settings.supabase_project_ref,
         ),
     )
     work.probes["evolution"] = Probe(lambda: answers(settings.evolution_api_url), needed=False)
@@ -51,5 +52,5 @@ async def _simulate(settings: Settings, stop: asyncio.Event) -> None:
     from batuta.web.server import serve
     from simulador.main import create_app
 
-    listening = listen("127.0.0.1", settings.simulador_port)
+    listening = listen("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
     await serve(create_app(SystemClock()), listening, stop, timedelta(seconds=5))

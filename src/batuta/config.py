@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
-from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -93,7 +93,7 @@ class EngineSettings(BaseSettings):
         if not self.in_production:
             return self
         if self.api_token is None:
-            raise MissingSetting(name="API_TOKEN", why="APP_ENV is production")
+            raise MissingSetting(name="API_TOKEN")
         if len(self.api_token.get_secret_value()) < SHORTEST_TOKEN:
             why = f"in production a token has at least {SHORTEST_TOKEN} characters"
             raise InvalidSetting(name="API_TOKEN", why=why)
@@ -117,8 +117,7 @@ SomeSettings = TypeVar("SomeSettings", bound=EngineSettings)
 
 def load(kind: type[SomeSettings], env: Mapping[str, str], env_file: Path | None = None) -> SomeSettings:
     """``env`` wins over ``env_file``; both are checked."""
-    in_file = {name: value for name, value in dotenv_values(env_file).items() if value} if env_file else {}
-    given = {name.upper(): value for name, value in {**in_file, **env}.items() if value}
+    given = {name.upper(): value for name, value in {**in_file(env_file), **env}.items() if value}
     known = names(kind)
     refuse_unknown(given, known)
     try:
@@ -127,6 +126,20 @@ def load(kind: type[SomeSettings], env: Mapping[str, str], env_file: Path | None
         )
     except ValidationError as error:
         raise invalid(error) from None
+
+
+def in_file(env_file: Path | None) -> dict[str, str]:
+    """What a ``.env`` file says; nothing if there is none. A line that cannot be read is an error, not a warning."""
+    if env_file is None or not env_file.is_file():
+        return {}
+    try:
+        with env_file.open(encoding="utf-8") as lines:
+            bindings = list(parse_stream(lines))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSetting(name=str(env_file), why=f"the file cannot be read ({type(error).__name__})") from None
+    if wrong := [binding.original.line for binding in bindings if binding.error]:
+        raise InvalidSetting(name=str(env_file), why=f"line {wrong[0]} is not NAME=value")
+    return {binding.key: binding.value for binding in bindings if binding.key and binding.value}
 
 
 def names(kind: type[EngineSettings]) -> frozenset[str]:
@@ -161,15 +174,18 @@ def with_files(given: Mapping[str, str], known: frozenset[str]) -> dict[str, str
         try:
             values[name] = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSetting(name=f"{name}_FILE", why=f"the file cannot be read ({type(error).__name__})") from None
+            raise InvalidSetting(name=f"{name}_FILE", why=f"{file} cannot be read ({type(error).__name__})") from None
     return values
 
 
 def invalid(error: ValidationError) -> InvalidSetting:
-    problems = {
-        str(problem["loc"][0]).upper() if problem["loc"] else "settings": problem["msg"] for problem in error.errors()
-    }
-    return InvalidSetting(name=", ".join(problems), why="; ".join(problems.values()))
+    problems = {_named(problem["loc"]): problem["msg"] for problem in error.errors()}
+    said = (words.removeprefix("Value error, ").rstrip("?.") for words in problems.values())
+    return InvalidSetting(name=", ".join(problems), why="; ".join(said))
+
+
+def _named(where: tuple[int | str, ...]) -> str:
+    return str(where[0]).upper() if where else "settings"
 
 
 def environment() -> Mapping[str, str]:

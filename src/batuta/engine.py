@@ -58,7 +58,8 @@ class Extension:
     later: Sequence[str] = ()  # roles that are planned and not there yet: said plainly when asked for
     api: Callable[[], Any] | None = None  # makes the ASGI application; None: the engine's own
     child_env: Mapping[str, str] = field(default_factory=dict)  # what `batuta up` tells its children, unless it is set
-    project: str | None = None  # whose database this must be
+    marked: bool = False  # the database must bear the mark of ``project``, or none if that is None
+    project: str | None = None
 
 
 class Batuta:
@@ -90,10 +91,15 @@ class Batuta:
         self.add_loop(JobCallPruner(SqlJobCalls(self.database), self.clock), PRUNING)
 
     def loop(
-        self, *, every: float, stuck_after: float, name: str | None = None
+        self, *, every: float, stuck_after: float = 60, max_failures: int = 5, name: str | None = None
     ) -> Callable[[LoopFunction], LoopFunction]:
-        """Register an async function as a supervised loop; times are seconds. The function stays what it is."""
-        policy = LoopPolicy(every=timedelta(seconds=every), stuck_after=timedelta(seconds=stuck_after))
+        """Register an async function as a supervised loop; times are seconds. The function stays what it is.
+
+        After ``max_failures`` failed ticks in a row the process ends, so that it is started again from a clean state.
+        """
+        policy = LoopPolicy(
+            every=timedelta(seconds=every), stuck_after=timedelta(seconds=stuck_after), max_failures=max_failures
+        )
 
         def register(function: LoopFunction) -> LoopFunction:
             called = name or str(getattr(function, "__name__", "loop"))
@@ -125,14 +131,15 @@ class Batuta:
     async def check(self) -> None:
         """The open database has the schema this code needs, and is the one this project means."""
         await self.migrator().require_current()
-        if self.extension.project is not None:
+        if self.extension.marked:
             await Marker(self.database).require(self.extension.project)
 
     async def migrate(self) -> list[Migration]:
         applied = await self.migrator().migrate()
-        if self.extension.project is not None:
+        if self.extension.marked:
             marker = Marker(self.database)
-            await marker.set_once(self.extension.project, now=self.clock.now())
+            if self.extension.project is not None:
+                await marker.set_once(self.extension.project, now=self.clock.now())
             await marker.require(self.extension.project)
         return applied
 

@@ -57,11 +57,13 @@ def test_migrate_applies_what_is_missing_and_then_has_nothing_to_do(batuta: Comm
     code, out, _ = batuta("migrate")
     assert (code, out) == (0, "aplicada batuta/0001_engine\n")
     assert (folder / "work.db").exists()
-    assert batuta("migrate")[1] == "work.db já está em dia\n"
+    assert batuta("migrate")[1] == f"{folder / 'work.db'} já está em dia\n"
+    assert (folder / "work.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_every_answer_can_be_had_as_json(batuta: Command) -> None:
-    assert json.loads(batuta("migrate", "--json")[1]) == {"database": "work.db", "applied": ["batuta/0001_engine"]}
+def test_every_answer_can_be_had_as_json(batuta: Command, folder: Path) -> None:
+    migrated = json.loads(batuta("migrate", "--json")[1])
+    assert migrated == {"database": str(folder / "work.db"), "applied": ["batuta/0001_engine"]}
     made = json.loads(batuta("token", "create", "--name", "painel", "--scope", "read", "--json")[1])
     assert re.fullmatch(r"bat_[0-9a-f]{12}_[0-9a-f]{48}", made["token"])
     listed = json.loads(batuta("token", "list", "--json")[1])["tokens"]
@@ -160,7 +162,7 @@ def test_a_port_that_is_taken_is_one_sentence_and_starts_nothing(
             code, _, err = batuta(role)
             assert code == 2
             assert one_sentence(err)
-            assert "PORT=" in err
+            assert "PORT" in err
 
 
 def test_a_role_that_is_not_there_yet_says_so_plainly(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,9 +173,13 @@ def test_a_role_that_is_not_there_yet_says_so_plainly(batuta: Command, monkeypat
 
 
 def test_doctor_says_what_it_checked_and_the_next_step_for_what_is_wrong(
-    batuta: Command,
-    monkeypatch: pytest.MonkeyPatch,
+    batuta: Command, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
+    code, out, _ = batuta("doctor")
+    assert code == 1
+    assert "work.db ainda não existe" in out
+    assert not (folder / "work.db").exists()  # looking makes nothing
+    (folder / "work.db").touch()
     code, out, _ = batuta("doctor")
     assert code == 1
     assert "✗ o banco de dados não serve como está" in out
@@ -212,3 +218,30 @@ def test_the_module_and_the_seeds_uvicorn_line_start_from_a_plain_shell(folder: 
     assert refused.returncode != 0
     assert "Traceback" not in refused.stderr
     assert "API_TOKEN is not set" in refused.stderr
+
+
+def test_a_misspelt_absolute_path_is_an_error_and_not_a_new_database(
+    batuta: Command, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/nowhere/julia.db")
+    code, _, err = batuta("--app", "app.main:work", "migrate")
+    assert code == 2
+    assert one_sentence(err)
+    assert not (folder / "nowhere").exists()
+
+
+def test_a_misspelt_name_and_a_broken_line_in_the_env_file_are_noticed(batuta: Command, folder: Path) -> None:
+    (folder / ".env").write_text("DATABSE_URL=x\n")
+    assert "você quis dizer DATABASE_URL?" in batuta("doctor")[1]
+    (folder / ".env").write_text("PORT=1\nnot a line = at all'\n")
+    code, out, _ = batuta("doctor")
+    assert code == 1
+    assert "line 2 is not NAME=value" in out
+
+
+def test_without_a_word_the_help_is_shown(batuta: Command) -> None:
+    for words in ([], ["token"], ["-h"], ["token", "create", "-h"]):
+        code, out, err = batuta(*words)
+        assert code in (0, 2)
+        assert "batuta" in out
+        assert err == ""

@@ -53,7 +53,7 @@ async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(migrat
         await migrator_of(FIRST).require_current()
     await migrator_of(FIRST).migrate()
     await migrator_of(FIRST).require_current()
-    with pytest.raises(SchemaOutOfDate, match="app/0002_names not applied"):
+    with pytest.raises(SchemaOutOfDate, match="migration app/0002_names is not applied"):
         await migrator_of(FIRST, SECOND).require_current()
 
 

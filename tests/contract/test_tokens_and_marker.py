@@ -62,10 +62,12 @@ def test_a_token_without_a_name_or_a_scope_is_refused(clock: FakeClock) -> None:
 
 async def test_a_database_marked_for_another_project_is_refused(migrated: Database, clock: FakeClock) -> None:
     marker = Marker(migrated)
-    with pytest.raises(MarkerMismatch, match="belongs to project 'none', not 'mine'"):
+    with pytest.raises(MarkerMismatch, match="belongs to project '-', not 'mine'"):
         await marker.require("mine")
     await marker.set_once("mine", now=clock.now())
     await marker.set_once("yours", now=clock.now())
     await marker.require("mine")
     with pytest.raises(MarkerMismatch, match="belongs to project 'mine', not 'yours'"):
         await marker.require("yours")
+    with pytest.raises(MarkerMismatch, match="belongs to project 'mine', not '-'"):
+        await marker.require(None)  # forgetting the setting opens nothing

@@ -22,7 +22,7 @@ def test_up_serves_and_a_stop_drains_everything_in_order(tmp_path: Path) -> None
         assert running.end(signal.SIGTERM) == 0
         assert all(is_gone(pid) for pid in children.values())
         stopped = [fact["role"] for fact in running.facts() if fact["event"] == "process ended"]
-        assert stopped == ["worker", "api", "simulador"]
+        assert stopped == ["worker", "api", "simulador", "up"]
 
 
 def test_ctrl_c_in_the_terminal_is_an_orderly_end_too(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_configuration_that_no_restart_can_heal_ends_the_whole_tree(tmp_path: 
 
 def test_a_schema_that_is_behind_is_said_in_production_and_mended_in_development(tmp_path: Path) -> None:
     with tree(tmp_path, "worker", APP_ENV="production", API_TOKEN="t" * 32) as refused:
-        assert refused.process.wait(20) == 1
+        assert refused.process.wait(20) == 2
         assert "execute `batuta migrate`" in refused.log.read_text()
         assert "Traceback" not in refused.log.read_text()
     with tree(tmp_path, "worker") as running:

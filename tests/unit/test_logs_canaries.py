@@ -145,7 +145,7 @@ ROADS: dict[str, Callable[[], object]] = {
     "a failing subscriber": lambda: emit(SubscriberFailed("x", "y", chain())),
     "a job's reason": lambda: emit(JobAnswered("x", "error", PATTERNED, None, SECOND)),
     "a switch's reason": lambda: emit(SwitchTurned(PATTERNED, True, PATTERNED, PATTERNED, None)),
-    "the reason of a stop": lambda: emit(ProcessEnded("x", PATTERNED)),
+    "the reason of a stop": lambda: emit(ProcessEnded("x", PATTERNED, failed=True)),
     "our words": lambda: structlog.get_logger("ours").info(PATTERNED),
     "our fields": lambda: structlog.get_logger("ours").info(
         "x", conteudo=TEXT, nome=TEXT, cpf=CPF, telefone=PHONE, token=TOKEN, note=PATTERNED, number=int(BARE_PHONE)

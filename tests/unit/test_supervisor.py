@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from batuta.kernel.errors import InvalidName, LoopGaveUp, StoreUnavailable
-from batuta.kernel.events import LoopEnded, LoopFailed, LoopRecovered
+from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopFailed, LoopRecovered
 from batuta.supervise.loop import Again, Doorbell, FunctionLoop, Idle, LoopPolicy, Pace
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
@@ -205,3 +205,76 @@ def test_a_policy_without_time_in_it_is_refused(nothing: str) -> None:
 def test_a_policy_without_a_failure_allowed_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one failure"):
         LoopPolicy(every=timedelta(1), stuck_after=timedelta(1), max_failures=0)
+
+
+async def test_a_stop_waits_for_a_tick_that_is_going_and_cuts_it_off_when_the_grace_is_over(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    supervisor.add(FunctionLoop("stuck", never), EVERY_TEN)
+    supervisor.add(Ticker(name="quiet"), EVERY_TEN)
+    stop = asyncio.Event()
+    task = asyncio.create_task(supervisor.run(stop, GRACE))
+    await settle()
+    stop.set()
+    await clock.advance(GRACE - timedelta(seconds=1))
+    assert not task.done()
+    await clock.advance(1)
+    await task
+    assert {ended.loop: ended.drained for ended in events.of(LoopEnded)} == {"stuck": False, "quiet": True}
+
+
+async def test_when_one_loop_is_abandoned_its_neighbours_finish_what_they_are_at(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    finished = asyncio.Event()
+
+    async def sends() -> None:
+        await clock.sleep(18)
+        finished.set()
+
+    supervisor.add(Ticker(*[ValueError() for _ in range(5)], name="broken"), EVERY_TEN)
+    supervisor.add(FunctionLoop("sender", sends), EVERY_TEN)
+    task = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
+    await clock.advance(1 + 2 + 4 + 8)  # the fifth failure comes here
+    assert events.of(LoopAbandoned)[0].failures == 5
+    assert not finished.is_set()
+    await clock.advance(4)
+    with pytest.raises(LoopGaveUp):
+        await task
+    assert finished.is_set()
+    assert LoopEnded("sender", drained=True) in events.all
+
+
+@pytest.mark.parametrize("garbage", [5, "soon", True])
+async def test_a_loop_that_returns_nonsense_fails_by_name_and_alone(
+    supervisor: Supervisor, events: EventRecorder, garbage: object
+) -> None:
+    async def returns_nonsense() -> object:
+        return garbage
+
+    healthy = Ticker()
+    supervisor.add(FunctionLoop("mine", returns_nonsense), EVERY_TEN)  # type: ignore[arg-type]
+    supervisor.add(healthy, EVERY_TEN)
+    async with running(supervisor):
+        assert healthy.ticks == 1
+    assert f"loop mine returned {type(garbage).__name__}" in str(events.of(LoopFailed)[0].error)
+
+
+def test_an_instant_without_a_zone_and_a_function_that_cannot_be_awaited_are_refused() -> None:
+    with pytest.raises(ValueError, match="with a zone"):
+        Idle(datetime(2026, 1, 5))
+    with pytest.raises(InvalidName, match="async def"):
+        FunctionLoop("mine", lambda: None)  # type: ignore[arg-type, return-value]
+
+
+async def test_a_database_that_is_back_is_not_kept_waiting(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    loop = Ticker(*[StoreUnavailable(where="db", why="down")] * 30, Idle())
+    supervisor.add(loop, EVERY_TEN)
+    async with running(supervisor):
+        await clock.advance(timedelta(minutes=10))
+    assert max(failure.again_in for failure in events.of(LoopFailed)) <= timedelta(seconds=10)

@@ -55,9 +55,9 @@ def test_every_key_that_the_code_asks_for_is_in_the_table() -> None:
 
 
 def test_an_error_is_told_in_the_operators_language() -> None:
-    error = SchemaOutOfDate(found="3", wanted="5")
-    assert Texts("pt-BR").error(error) == "o esquema está em 3, este código precisa de 5: execute `batuta migrate`"
-    assert Texts("en").error(error) == "the schema is at 3, this code needs 5: run `batuta migrate`"
+    error = SchemaOutOfDate(missing="app/0003")
+    assert Texts("pt-BR").error(error).startswith("a migração app/0003 não foi aplicada")
+    assert Texts("en").error(error).startswith("migration app/0003 is not applied")
 
 
 @pytest.mark.parametrize(

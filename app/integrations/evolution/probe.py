@@ -7,7 +7,7 @@ from batuta.health.ready import Part, State
 
 async def answers(base_url: str | None) -> Part:
     if base_url is None:
-        return Part(State.UNKNOWN, "EVOLUTION_API_URL")
+        return Part(State.UNKNOWN)
     try:
         async with httpx2.AsyncClient(timeout=2.0) as client:
             answer = await client.get(f"{base_url.rstrip('/')}/")

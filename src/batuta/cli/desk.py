@@ -55,10 +55,15 @@ class Desk:
         else:
             readable()
 
+    def say(self, text: str) -> None:
+        """As it is: the terminal breaks lines, not we, and nothing in it is markup."""
+        self.out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def say_wrong(self, sentence: str) -> None:
+        self.err.print(f"batuta: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
+
     def complain(self, error: BatutaError) -> None:
-        self.err.print(
-            f"batuta: {self.texts().error(error)}", style="red", markup=False, highlight=False, soft_wrap=True
-        )
+        self.say_wrong(self.texts().error(error))
 
 
 def desk_of(context: typer.Context) -> Desk:

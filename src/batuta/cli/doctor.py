@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 
 import typer
 
-from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of
-from batuta.config import EngineSettings, names, near_misses
+from batuta.cli.announcer import answers
+from batuta.cli.desk import ENV_FILE, FAILED, Desk, JsonFlag, desk_of
+from batuta.config import EngineSettings, in_file, names, near_misses
 from batuta.engine import Batuta
 from batuta.health.ready import State, look
 from batuta.kernel.errors import AddressTaken, BatutaError
@@ -57,7 +58,7 @@ async def examine(desk: Desk) -> list[Finding]:
 
 def _settings(desk: Desk, settings: EngineSettings, work: Batuta, texts: Texts) -> Iterator[Finding]:
     yield Finding("ok", texts("doctor.settings", env=settings.app_env))
-    for name, nearest in near_misses(desk.env, names(type(settings))):
+    for name, nearest in near_misses({**in_file(ENV_FILE), **desk.env}, names(type(settings))):
         yield Finding("warning", texts("doctor.near_miss", name=name), texts("doctor.near_miss_step", nearest=nearest))
     local = work.clock.now().astimezone(work.zone)
     yield Finding("ok", texts("doctor.time", time=f"{local:%d/%m/%Y %H:%M:%S}", zone=settings.timezone))
@@ -66,15 +67,22 @@ def _settings(desk: Desk, settings: EngineSettings, work: Batuta, texts: Texts) 
 
 
 def _address(settings: EngineSettings, texts: Texts) -> Iterator[Finding]:
+    where = {"host": settings.host, "port": settings.port}
     try:
         listen(settings.host, settings.port).close()
-        yield Finding("ok", texts("doctor.port_free", host=settings.host, port=settings.port))
+        yield Finding("ok", texts("doctor.port_free", **where))
     except AddressTaken as error:
-        yield Finding("warning", texts("doctor.port_taken", host=settings.host, port=settings.port), texts.error(error))
+        if answers(f"http://{settings.host}:{settings.port}"):
+            yield Finding("ok", texts("doctor.port_ours", **where))
+        else:
+            yield Finding("warning", texts("doctor.port_taken", **where), texts.error(error))
 
 
 async def _database(work: Batuta, texts: Texts) -> list[Finding]:
     where = work.database.where
+    if not await work.database.exists():
+        step = texts("doctor.database_missing_step")
+        return [Finding("wrong", texts("doctor.database_missing", where=where), step)]
     try:
         await work.database.open()
     except BatutaError as error:
@@ -103,6 +111,6 @@ def _tell(desk: Desk, findings: list[Finding]) -> None:
     for finding in findings:
         sign, colour = SIGNS[finding.mark]
         desk.out.print(f"[{colour}]{sign}[/]", end=" ")
-        desk.out.print(finding.what, markup=False, highlight=False, soft_wrap=True)
+        desk.say(finding.what)
         if finding.next_step:
-            desk.out.print(f"  → {finding.next_step}", markup=False, highlight=False, soft_wrap=True)
+            desk.say(f"  → {finding.next_step}")

@@ -9,7 +9,7 @@ import typer
 from batuta import __version__
 from batuta.cli import doctor, roles, schema, tokens
 from batuta.cli.desk import DONE, FAILED, REFUSED, Desk, make_desk
-from batuta.kernel.errors import BatutaError, ConfigError
+from batuta.kernel.errors import BatutaError, ConfigError, MigrationChanged, SchemaOutOfDate, StoreReadOnly
 
 INTERRUPTED = 130
 
@@ -21,11 +21,12 @@ def main(argv: list[str] | None = None) -> int:
         command = typer.main.get_command(tree(desk))
         code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=desk)
     except typer.TyperException as mistake:
-        desk.err.print(
-            f"batuta: {usage_sentence(desk, mistake)}", style="red", markup=False, highlight=False, soft_wrap=True
-        )
+        if type(mistake).__name__ == "NoArgsIsHelpError":  # its message is the help
+            desk.say(mistake.format_message())
+        else:
+            desk.say_wrong(usage_sentence(desk, mistake))
         return REFUSED
-    except ConfigError as error:
+    except (ConfigError, SchemaOutOfDate, StoreReadOnly, MigrationChanged) as error:
         desk.complain(error)
         return REFUSED
     except BatutaError as error:
@@ -43,6 +44,8 @@ def tree(desk: Desk) -> typer.Typer:
         help=texts("cli.help"),
         no_args_is_help=True,
         add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
     )
     cli.callback()(_options)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Annotated
 
@@ -11,11 +11,11 @@ import typer
 
 from batuta import __version__
 from batuta.cli.announcer import Announcer
-from batuta.cli.desk import FAILED, REFUSED, Desk, desk_of
-from batuta.config import EngineSettings, names, near_misses
+from batuta.cli.desk import ENV_FILE, FAILED, REFUSED, Desk, desk_of
+from batuta.config import EngineSettings, in_file, names, near_misses
 from batuta.engine import Batuta, Role
 from batuta.kernel.errors import BatutaError, ConfigError
-from batuta.kernel.events import ProcessEnded, ProcessStarted, SettingWarned
+from batuta.kernel.events import ProcessEnded, ProcessServing, ProcessStarted, SettingWarned
 from batuta.logs import LogSubscriber, configure
 from batuta.supervise.address import listen
 from batuta.supervise.loop import LoopPolicy
@@ -25,6 +25,7 @@ from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
 
 ChildOf = Annotated[int | None, typer.Option("--child-of", hidden=True, help="the parent's process id")]
+MARGIN = timedelta(seconds=5)  # to notice that a child has ended, or to kill it
 FAMILY = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=2))
 ANNOUNCING = LoopPolicy(every=timedelta(milliseconds=200), stuck_after=timedelta(minutes=2))
 
@@ -56,20 +57,18 @@ def up(context: typer.Context) -> None:
 
 
 async def _up(desk: Desk, work: Batuta, settings: EngineSettings) -> int:
-    _begin_logging(work, settings, "up")
     stop = asyncio.Event()
     grace = timedelta(seconds=settings.batuta_drain_seconds)
     roles = [role.name for role in roles_of(work, settings).values() if role.in_up]
-    family = Family([_child(desk, work, role) for role in roles], work.clock, work.events, stop)
+    is_pretty = settings.log_format == "pretty" or (settings.log_format == "auto" and sys.stdout.isatty())
+    specs = [_child(desk, work, role, is_pretty) for role in roles]
+    family = Family(specs, work.clock, work.events, stop, prefixed=is_pretty)
     supervisor = Supervisor(work.clock, work.events)
     supervisor.add(family, FAMILY)
     address = f"http://{settings.host}:{settings.port}"
-    supervisor.add(
-        Announcer(address, lambda: desk.out.print(desk.texts()("cli.up.ready", address=address))), ANNOUNCING
-    )
-    with stop_on_signals(stop):
-        _announce(work, settings, desk, "up")
-        await supervisor.run(stop, grace + timedelta(seconds=5))
+    supervisor.add(Announcer(address, lambda: work.events.emit(ProcessServing("up", address))), ANNOUNCING)
+    # The children drain one after the other, each for as long as it may.
+    await _told(desk, work, settings, "up", stop, supervisor.run(stop, (grace + MARGIN) * len(roles)))
     return family.exit_code
 
 
@@ -112,32 +111,43 @@ def _command(name: str) -> Callable[..., None]:
 
 
 async def _run(desk: Desk, work: Batuta, settings: EngineSettings, role: Role) -> None:
-    _begin_logging(work, settings, role.name)
     stop = asyncio.Event()
+    await _told(desk, work, settings, role.name, stop, role.run(stop))
+
+
+async def _told(
+    desk: Desk, work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, running: Awaitable[None]
+) -> None:
+    """Run a process and announce its start and its end, whichever way it ends."""
+    _begin_logging(work, settings, role)
     with stop_on_signals(stop):
-        _announce(work, settings, desk, role.name)
-        await role.run(stop)
-    work.events.emit(ProcessEnded(role.name, "asked to" if stop.is_set() else "nothing left to do"))
+        for name, nearest in near_misses({**in_file(ENV_FILE), **desk.env}, names(type(settings))):
+            work.events.emit(SettingWarned(name, nearest))
+        work.events.emit(ProcessStarted(role, __version__, work.clock.now().astimezone(work.zone)))
+        try:
+            await running
+        except BatutaError as error:
+            work.events.emit(ProcessEnded(role, str(error), failed=True))
+            raise
+    work.events.emit(ProcessEnded(role, "asked to" if stop.is_set() else "nothing left to do", failed=False))
 
 
 def _not_yet(name: str) -> Callable[..., None]:
     def command(context: typer.Context) -> None:
         desk = desk_of(context)
         known = ", ".join(sorted(roles_of(desk.work(), desk.settings())))
-        desk.err.print(
-            desk.texts()("cli.later.sentence", role=name, known=known), style="red", markup=False, soft_wrap=True
-        )
+        desk.say_wrong(desk.texts()("cli.later.sentence", role=name, known=known))
         raise typer.Exit(REFUSED)
 
     return command
 
 
-def _child(desk: Desk, work: Batuta, role: str) -> ChildSpec:
+def _child(desk: Desk, work: Batuta, role: str, is_pretty: bool) -> ChildSpec:
     app = ["--app", desk.app_name] if desk.app_name else []
     argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role, "--child-of", str(os.getpid())]
     # A child writes into a pipe: what the terminal's reader would like has to be told to it.
-    pretty = {"LOG_FORMAT": "pretty"} if sys.stdout.isatty() else {}
-    return ChildSpec(role, argv, {**work.extension.child_env, **pretty, **desk.env})
+    form = {"LOG_FORMAT": "pretty" if is_pretty else "json"}
+    return ChildSpec(role, argv, {**work.extension.child_env, **desk.env, **form})
 
 
 def _begin_logging(work: Batuta, settings: EngineSettings, service: str) -> None:
@@ -151,9 +161,3 @@ def _begin_logging(work: Batuta, settings: EngineSettings, service: str) -> None
         zone=work.zone,
     )
     work.events.subscribe(LogSubscriber())
-
-
-def _announce(work: Batuta, settings: EngineSettings, desk: Desk, role: str) -> None:
-    for name, nearest in near_misses(desk.env, names(type(settings))):
-        work.events.emit(SettingWarned(name, nearest))
-    work.events.emit(ProcessStarted(role, __version__, work.clock.now().astimezone(work.zone)))

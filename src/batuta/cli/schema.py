@@ -32,6 +32,6 @@ async def _migrate(desk: Desk) -> list[Migration]:
 def _tell(desk: Desk, where: str, applied: list[str]) -> None:
     texts = desk.texts()
     for title in applied:
-        desk.out.print(texts("cli.migrate.applied", migration=title), markup=False)
+        desk.say(texts("cli.migrate.applied", migration=title))
     if not applied:
-        desk.out.print(texts("cli.migrate.nothing", where=where), markup=False)
+        desk.say(texts("cli.migrate.nothing", where=where))

@@ -27,7 +27,7 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 def create(
     context: typer.Context,
     scope: Annotated[list[Scope], typer.Option("--scope", help="read | operate | send | pii")],
-    name: Annotated[str, typer.Option("--name", help="…")],
+    name: Annotated[str, typer.Option("--name")],
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
@@ -53,7 +53,7 @@ def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
         _with_database(desk, lambda: work.tokens.revoke(id, by=getpass.getuser(), now=work.clock.now()))
     )
     key = "cli.token.revoked" if revoked else "cli.token.unknown"
-    desk.show({"id": id, "revoked": revoked}, as_json, lambda: desk.out.print(desk.texts()(key, id=id), markup=False))
+    desk.show({"id": id, "revoked": revoked}, as_json, lambda: desk.say(desk.texts()(key, id=id)))
     if not revoked:
         raise typer.Exit(FAILED)
 
@@ -65,7 +65,7 @@ async def _with_database(desk: Desk, act: Callable[[], Awaitable[T]]) -> T:
 
 def _tell_once(desk: Desk, text: str) -> None:
     desk.err.print(desk.texts()("cli.token.once"), markup=False)
-    desk.out.print(text, markup=False, highlight=False, soft_wrap=True)
+    desk.say(text)
 
 
 def _described(token: Token) -> dict[str, Any]:

@@ -51,7 +51,9 @@ class InvalidSetting(ConfigError):
 
 
 class MissingSetting(ConfigError):
-    sentence = "{name} is not set and {why}: set it (or {name}_FILE, a file that holds it) and start again"
+    sentence = (
+        "{name} is not set and APP_ENV is production: set it (or {name}_FILE, a file that holds it) and start again"
+    )
 
 
 class MarkerMismatch(ConfigError):
@@ -74,7 +76,7 @@ class InvalidName(ConfigError):
 
 
 class AddressTaken(ConfigError):
-    sentence = "{host}:{port} cannot be listened on ({why}): stop the other program, or choose another with PORT=…"
+    sentence = "{host}:{port} cannot be listened on ({why}): stop the other program, or set another {setting}"
 
 
 class QueryBookError(ConfigError):
@@ -105,7 +107,7 @@ class StoreReadOnly(StoreError):
 
 
 class SchemaOutOfDate(StoreError):
-    sentence = "the schema is at {found}, this code needs {wanted}: run `batuta migrate`"
+    sentence = "migration {missing} is not applied to the database and this code needs it: run `batuta migrate`"
 
 
 class MigrationChanged(StoreError):

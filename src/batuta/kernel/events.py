@@ -14,9 +14,16 @@ class ProcessStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessServing:
+    role: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessEnded:
     role: str
     reason: str
+    failed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,15 @@ class LoopFailed:
     error: BaseException
     failures: int
     again_in: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class LoopAbandoned:
+    """It failed too often in a row; its process ends."""
+
+    loop: str
+    error: BaseException
+    failures: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +132,12 @@ class SubscriberFailed:
 
 Event: TypeAlias = (
     ProcessStarted
+    | ProcessServing
     | ProcessEnded
     | ChildStarted
     | ChildEnded
     | LoopFailed
+    | LoopAbandoned
     | LoopRecovered
     | LoopEnded
     | SwitchTurned

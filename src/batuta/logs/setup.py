@@ -46,6 +46,8 @@ def configure(
     logging.getLogger().setLevel(threshold)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
+    # Its pool tells every attempt to reach a server that is away, with a traceback; the loop that failed says it better.
+    logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
     log_what_python_prints()
     structlog.configure(
         processors=[

@@ -32,7 +32,9 @@ def connect(url: str, clock: Clock, limits: Limits | None = None) -> Database:
 def _file(rest: str) -> Path:
     # After sqlite:// comes an empty host and a path: one slash begins a relative file, two an absolute one.
     name = rest.removeprefix("/")
-    if not rest.startswith("/") or not name or name == ":memory:":
+    if not rest.startswith("/"):
+        raise InvalidSetting(name="DATABASE_URL", why=f"it wants three slashes; the forms are {FORMS}")
+    if not name or name == ":memory:":
         why = f"a database in memory could not be shared by processes; name a file, as in {FORMS}"
         raise InvalidSetting(name="DATABASE_URL", why=why)
     return Path(name)

@@ -1,6 +1,7 @@
 """A loop is a tick: a bounded piece of work that says whether there is more. The supervisor does the rest."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,6 +20,10 @@ class Idle:
     """Nothing to do. Wake me at ``until``, or at my usual interval."""
 
     until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.until is not None and self.until.tzinfo is None:
+            raise ValueError("Idle(until) needs an instant with a zone, as work.clock.now() gives")
 
 
 Pace: TypeAlias = Again | Idle
@@ -75,6 +80,8 @@ class FunctionLoop:
     def __init__(self, name: str, function: Callable[[], Awaitable[Pace | None]]) -> None:
         if not name or name != name.strip():
             raise InvalidName(name=name, kind="loop", why="it must have letters and no space around them")
+        if not inspect.iscoroutinefunction(function):
+            raise InvalidName(name=name, kind="loop", why="its function must be written with async def")
         self.name = name
         self.doorbell = Doorbell()
         self._function = function

@@ -51,6 +51,7 @@ class Family:
     clock: Clock
     events: Events
     stop: asyncio.Event
+    prefixed: bool = True  # each line begins with its role; False where the lines are for machines
     out: TextIO = field(default_factory=lambda: sys.stdout)
     chance: Callable[[], float] = random.random
     name: str = "family"
@@ -72,7 +73,7 @@ class Family:
         """Children end in the reverse order of starting, each asked first and killed when its grace is over."""
         for child in reversed(self._children):
             if child.process is not None and child.process.returncode is None:
-                await self._end(child.process, grace)
+                await self._end(child.spec.role, child.process, grace / len(self._children))
             if child.watching is not None:
                 await child.watching
 
@@ -96,7 +97,8 @@ class Family:
     async def _watch(self, role: str, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
-            self.out.write(f"{role:<9} | {line.decode(errors='replace').rstrip()}\n")
+            prefix = f"{role:<9} | " if self.prefixed else ""
+            self.out.write(f"{prefix}{line.decode(errors='replace').rstrip()}\n")
             self.out.flush()
         await process.wait()
         self.doorbell.ring()
@@ -115,14 +117,14 @@ class Family:
             self.exit_code = exit_code
             self.stop.set()
 
-    async def _end(self, process: asyncio.subprocess.Process, grace: timedelta) -> None:
+    async def _end(self, role: str, process: asyncio.subprocess.Process, grace: timedelta) -> None:
         process.terminate()
         try:
             async with asyncio.timeout(grace.total_seconds()):
                 await process.wait()
         except TimeoutError:
             os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            self.events.emit(ChildEnded(role, process.pid, await process.wait(), None))
 
 
 def die_with_parent(parent: int) -> bool:

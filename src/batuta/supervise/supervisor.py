@@ -8,7 +8,7 @@ A loop under supervision:
         │ ── Idle(until) ─────────────────────────▶ [ rest ]
         │ ── an error ──▶ back off (longer each time) ──┘
         │ ── the max_failures-th error in a row ──▶ every loop drains, LoopGaveUp
-      stop ──▶ [ drain, in the reverse order of adding ] ──▶ end
+      stop ──▶ the ticks that are going may end, for the grace ──▶ cancel ──▶ [ drain, in the reverse order of adding ]
 
 A database that is away is not the loop's fault: ``StoreUnavailable`` backs off and never gives up.
 """
@@ -17,16 +17,21 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from batuta.kernel.backoff import equal_jitter, exponential
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName, LoopGaveUp, StoreUnavailable
-from batuta.kernel.events import Events, LoopEnded, LoopFailed, LoopRecovered
+from batuta.kernel.events import Events, LoopAbandoned, LoopEnded, LoopFailed, LoopRecovered
 from batuta.kernel.waiting import ended, first_of
 from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace
 
+Keepers: TypeAlias = dict[str, "asyncio.Task[None]"]
+
 AT_ONCE = timedelta(0)
+# The longest rest while the database is away: when it is back, nobody should have to wait for us.
+WHILE_AWAY = timedelta(seconds=10)
 
 
 @dataclass(slots=True)
@@ -56,14 +61,30 @@ class Supervisor:
 
     async def run(self, stop: asyncio.Event, grace: timedelta) -> None:
         """Keep every loop going until ``stop``, then drain. Raise LoopGaveUp if one of them cannot go on."""
-        keepers = [asyncio.create_task(self._keep(running, stop), name=running.loop.name) for running in self._running]
+        keepers = {running.loop.name: asyncio.create_task(self._keep(running, stop)) for running in self._running}
         waker = asyncio.create_task(self._ring_all_when(stop))
         try:
-            await asyncio.gather(*keepers)
+            await self._until_stopped(keepers, stop, grace)
         finally:
             stop.set()
-            await ended(waker, *keepers)
-            await self._drain(grace)
+            cut_off = {name for name, keeper in keepers.items() if not keeper.done()}
+            await ended(waker, *keepers.values())
+            await self._drain(grace, cut_off)
+        for keeper in keepers.values():
+            if not keeper.cancelled():
+                keeper.result()  # raises what a loop could not go on with
+
+    async def _until_stopped(self, keepers: Keepers, stop: asyncio.Event, grace: timedelta) -> None:
+        """Wait for the stop, and then for the ticks that are still going, but no longer than ``grace``."""
+        stopped = asyncio.create_task(stop.wait())
+        running = set(keepers.values())
+        while running and not stop.is_set():
+            _, rest = await asyncio.wait({*running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            running = {keeper for keeper in running if keeper in rest}
+        stopped.cancel()
+        if running:
+            finished = asyncio.ensure_future(asyncio.wait(running))
+            await first_of(finished, self._clock.sleep(grace.total_seconds()))
 
     async def _keep(self, running: Running, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -76,18 +97,24 @@ class Supervisor:
 
     async def _tick(self, running: Running, stop: asyncio.Event) -> timedelta:
         try:
-            pace = await running.loop.tick()
+            pause = self._pause(await running.loop.tick(), running)
         except Exception as error:  # noqa: BLE001 - whatever a loop meets, its neighbours go on
             return self._failed(running, error, stop)
         self._worked(running)
-        return self._pause(pace, running.policy)
+        return pause
 
-    def _pause(self, pace: Pace, policy: LoopPolicy) -> timedelta:
+    def _pause(self, pace: Pace, running: Running) -> timedelta:
         match pace:
             case Again():
                 return AT_ONCE
-            case Idle(until=until):
-                return policy.every if until is None else max(AT_ONCE, until - self._clock.now())
+            case Idle(until=None):
+                return running.policy.every
+            case Idle(until=datetime() as until):
+                return max(AT_ONCE, until - self._clock.now())
+            case _:
+                raise TypeError(
+                    f"loop {running.loop.name} returned {type(pace).__name__}: return None, Again() or Idle(until)"
+                )
 
     def _worked(self, running: Running) -> None:
         if running.failures:
@@ -99,10 +126,12 @@ class Supervisor:
         running.failures += 1
         if running.failures == 1:
             running.failing_since = self._clock.monotonic()
-        policy = running.policy
-        wait = equal_jitter(exponential(running.failures, policy.backoff, policy.backoff_cap), self._chance())
+        policy, is_away = running.policy, isinstance(error, StoreUnavailable)
+        cap = min(policy.backoff_cap, WHILE_AWAY) if is_away else policy.backoff_cap
+        wait = equal_jitter(exponential(running.failures, policy.backoff, cap), self._chance())
         self._events.emit(LoopFailed(running.loop.name, error, running.failures, wait))
-        if running.failures >= policy.max_failures and not isinstance(error, StoreUnavailable):
+        if running.failures >= policy.max_failures and not is_away:
+            self._events.emit(LoopAbandoned(running.loop.name, error, running.failures))
             stop.set()
             raise LoopGaveUp(loop=running.loop.name, failures=running.failures, error=type(error).__name__) from error
         return wait
@@ -118,7 +147,7 @@ class Supervisor:
         for running in self._running:
             running.loop.doorbell.ring()
 
-    async def _drain(self, grace: timedelta) -> None:
+    async def _drain(self, grace: timedelta, cut_off: set[str]) -> None:
         for running in reversed(self._running):
-            drained = await first_of(running.loop.drain(grace), self._clock.sleep(grace.total_seconds())) == 0
-            self._events.emit(LoopEnded(running.loop.name, drained))
+            in_time = await first_of(running.loop.drain(grace), self._clock.sleep(grace.total_seconds())) == 0
+            self._events.emit(LoopEnded(running.loop.name, drained=in_time and running.loop.name not in cut_off))

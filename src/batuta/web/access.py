@@ -65,7 +65,7 @@ async def _bearer(given: str, state: ApiState) -> Caller:
         token = await state.work.tokens.find(parts[0])
         if token is not None and proves(token, parts[1]):
             return Caller(f"token:{token.name}", token.scopes)
-    raise Problem(401, "unauthorised", headers={"WWW-Authenticate": 'Bearer realm="batuta", error="invalid_token"'})
+    raise Problem(401, "wrong_token", headers={"WWW-Authenticate": 'Bearer realm="batuta", error="invalid_token"'})
 
 
 def is_local(request: Request) -> bool:

@@ -32,9 +32,10 @@ async def run(
     work = state_of(request).work
     found = work.endpoints.find(endpoint)
     if found is None:
-        raise Problem(
-            404, "unknown_job", endpoint=endpoint[:80], nearest=work.endpoints.nearest(endpoint) or "GET /jobs"
-        )
+        nearest = work.endpoints.nearest(endpoint)
+        if nearest is None:
+            raise Problem(404, "unknown_job_far", endpoint=endpoint[:80])
+        raise Problem(404, "unknown_job", endpoint=endpoint[:80], nearest=nearest)
     if deadline is not None and deadline.tzinfo is None:
         raise Problem(400, "deadline_without_zone")
     params = {name: value for name, value in request.query_params.items() if name != "lang"}

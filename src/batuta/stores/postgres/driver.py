@@ -121,6 +121,10 @@ class PostgresDatabase:
                 finally:
                     await self._roll_back(block)
 
+    async def exists(self) -> bool:
+        """Opening tells: a server does not make a database for whoever misspells its name."""
+        return True
+
     async def lock_migrations(self, transaction: Transaction) -> None:
         await transaction.script(
             f"SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK});"

@@ -25,8 +25,9 @@ class Marker:
     async def set_once(self, project: str, *, now: datetime) -> None:
         await self._database.run(self._book.settle, name=PROJECT, setting=AsJson(project), now=now)
 
-    async def require(self, project: str) -> None:
+    async def require(self, project: str | None) -> None:
+        """None: it must bear no mark. Forgetting the setting must not open somebody's marked database."""
         row = await self._database.one(self._book.setting, name=PROJECT)
         found = None if row is None else row["setting"]
         if found != project:
-            raise MarkerMismatch(found=found or "none", wanted=project)
+            raise MarkerMismatch(found=found or "-", wanted=project or "-")

@@ -86,10 +86,8 @@ class Migrator:
 
     async def require_current(self) -> None:
         """Raise SchemaOutOfDate unless everything this code knows is applied. A newer schema than ours is allowed."""
-        missing = missing_of(self._migrations, await self._ledger())
-        if missing:
-            wanted = ", ".join(migration.title for migration in last_of_each(self._migrations))
-            raise SchemaOutOfDate(found=f"{missing[0].title} not applied", wanted=wanted)
+        if missing := missing_of(self._migrations, await self._ledger()):
+            raise SchemaOutOfDate(missing=missing[0].title)
 
     async def _apply(self, migration: Migration) -> bool:
         started = self._clock.monotonic()
@@ -131,7 +129,3 @@ def missing_of(migrations: Sequence[Migration], applied: dict[tuple[str, int], s
         if recorded != migration.checksum:
             raise MigrationChanged(migration=migration.title)
     return [migration for migration in migrations if (migration.namespace, migration.number) not in applied]
-
-
-def last_of_each(migrations: Sequence[Migration]) -> list[Migration]:
-    return list({migration.namespace: migration for migration in migrations}.values())

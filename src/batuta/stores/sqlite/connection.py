@@ -30,14 +30,18 @@ _READ_ONLY = {"SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH"
 _BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 
 
-def prepare(file: Path, where: str) -> None:
-    """Make the folder, and turn the file to a write-ahead log before anybody else opens it."""
-    with translated(where):
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreReadOnly(where=str(file.parent), why=error.strerror or type(error).__name__) from None
+def prepare(file: Path) -> None:
+    """Make the file, readable by its owner alone, and below the working folder its folders too.
+
+    A folder elsewhere must be there: a misspelt absolute path should be an error and not a new, empty database.
+    """
     register_types()
+    try:
+        if not file.is_absolute():
+            file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600, exist_ok=True)
+    except OSError as error:
+        raise StoreReadOnly(where=str(file.absolute()), why=error.strerror or type(error).__name__) from None
 
 
 def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -> sqlite3.Connection:

@@ -24,7 +24,7 @@ class SqliteDatabase:
     dialect: Dialect = "sqlite"
 
     def __init__(self, file: Path, clock: Clock, limits: Limits) -> None:
-        self.where = str(file)
+        self.where = str(file.absolute())
         self._file = file
         self._clock = clock
         self._limits = limits
@@ -34,7 +34,7 @@ class SqliteDatabase:
         self._readers: Readers | None = None
 
     async def open(self) -> None:
-        await asyncio.to_thread(prepare, self._file, self.where)
+        await asyncio.to_thread(prepare, self._file)
         writing = await asyncio.to_thread(self._connect, writes=True)
         self._writer = Writer(writing, asyncio.get_running_loop(), self._clock, self.where)
         self._readers = Readers(lambda: self._connect(writes=False), self._limits, self._clock, self.where)
@@ -92,6 +92,9 @@ class SqliteDatabase:
 
     async def lock_migrations(self, transaction: Transaction) -> None:
         """Nothing to do: a transaction here is the only one that writes, in all processes."""
+
+    async def exists(self) -> bool:
+        return await asyncio.to_thread(self._file.exists)
 
     async def data_version(self) -> int:
         """Another number whenever any connection, in any process, has committed to this file."""
