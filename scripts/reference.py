@@ -19,7 +19,7 @@ from batuta.web.reference import operations
 FILE = Path(__file__).parents[1] / "docs" / "reference.md"
 HEAD = """# Reference
 
-Written by `python -m scripts.reference` from the code; a test keeps it true. Do not edit it by hand.
+Written from the code by `python3 dev.py check --fix`; a test keeps it true. Do not edit it by hand.
 """
 
 
@@ -49,7 +49,7 @@ def _settings() -> Iterator[str]:
 
 def _commands() -> Iterator[str]:
     yield "\n## Commands\n"
-    yield "`batuta [--app module:object] [--lang pt-BR|en] WORD`; every word that answers something takes `--json`.\n"
+    yield "`batuta [--app module:object] [--lang pt-BR|en] WORD`; every word that answers and ends takes `--json`.\n"
     yield "| command | does |\n|---|---|"
     desk = Desk("en", "app.main:work", {}, Console(), Console(stderr=True))
     for name, help_text in _words(typer.main.get_command(tree(desk)), "batuta"):
@@ -69,7 +69,7 @@ def _exit_codes() -> Iterator[str]:
     yield "\n## Exit codes\n"
     yield "| code | means |\n|---|---|"
     yield "| 0 | done |\n| 1 | it ran, and found or met a problem |"
-    yield "| 2 | it did not run: the command line or the configuration is wrong; starting it again changes nothing |"
+    yield "| 2 | it did not run: the command line, the configuration or the schema is wrong; starting it again changes nothing |"
     yield "| 130 | interrupted with Ctrl-C |\n| 128 + n | left at once, at the second signal n |"
 
 
