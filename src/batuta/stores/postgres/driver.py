@@ -1,8 +1,8 @@
 """The Database port on PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -16,7 +16,8 @@ from batuta.stores.sql.database import AsJson, Dialect, Held, Limits, Query, Rea
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
 
-    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
+    Pooled: TypeAlias = PoolConnectionProxy[asyncpg.Record]
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | Pooled
 
 # Any number, the same in every process: who holds it migrates.
 MIGRATION_LOCK = 7_211_405_563
@@ -93,33 +94,24 @@ class PostgresDatabase:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         with self._held.by_this_task():
-            async with self._connection() as connection:
-                block = connection.transaction()
-                with translated(self.where):
-                    await block.start()
+            committed = False
+            async with self._connection(is_done=lambda: committed) as connection:
                 transaction = PostgresTransaction(connection, self.where)
-                try:
-                    yield transaction
-                except BaseException:
-                    await self._roll_back(block)
-                    raise
+                await transaction.begin("BEGIN")
+                yield transaction
                 if transaction.broken:
-                    await self._roll_back(block)
                     raise TransactionMisuse(why="a statement of this transaction failed, so it cannot be committed")
                 with translated(self.where):
-                    await block.commit()
+                    await connection.execute("COMMIT")
+                committed = True
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reading]:
         with self._held.by_this_task():
-            async with self._connection() as connection:
-                block = connection.transaction(isolation="repeatable_read", readonly=True)
-                with translated(self.where):
-                    await block.start()
-                try:
-                    yield PostgresSnapshot(connection, self.where)
-                finally:
-                    await self._roll_back(block)
+            async with self._connection(is_done=lambda: False) as connection:
+                snapshot = PostgresSnapshot(connection, self.where)
+                await snapshot.begin()
+                yield snapshot
 
     async def exists(self) -> bool:
         """Opening tells: a server does not make a database for whoever misspells its name."""
@@ -131,7 +123,8 @@ class PostgresDatabase:
         )
 
     @asynccontextmanager
-    async def _connection(self) -> "AsyncIterator[Connection]":
+    async def _connection(self, is_done: Callable[[], bool] = lambda: True) -> "AsyncIterator[Pooled]":
+        """``is_done`` says at the end whether everything is committed; what is not is undone before the next has it."""
         if self._pool is None:
             raise StoreUnavailable(where=self.where, why="it is not open")
         patience = self._limits.lock.total_seconds()
@@ -143,15 +136,15 @@ class PostgresDatabase:
         try:
             yield connection
         finally:
-            with translated(self.where):
-                await self._pool.release(connection)
+            await asyncio.shield(self._give_back(self._pool, connection, undo=not is_done()))
 
-    async def _roll_back(self, block: "asyncpg.transaction.Transaction") -> None:
-        """A connection that is gone has rolled back by itself: what ended the block is the news, not this."""
-        try:
-            await block.rollback()
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-            return
+    async def _give_back(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled", *, undo: bool) -> None:
+        if undo:
+            # Not asked whether there is anything to undo: a BEGIN that was cancelled may still be on its way.
+            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):  # gone: it rolled back by itself
+                await connection.execute("ROLLBACK")
+        with translated(self.where):
+            await pool.release(connection)
 
 
 class PostgresTransaction:
@@ -159,6 +152,10 @@ class PostgresTransaction:
         self._connection = connection
         self._where = where
         self.broken = False
+
+    async def begin(self, statement: str) -> None:
+        with self._statement():
+            await self._connection.execute(statement)
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         arguments = _in_order(query, values)
@@ -198,6 +195,9 @@ class PostgresTransaction:
 class PostgresSnapshot:
     def __init__(self, connection: "Connection", where: str) -> None:
         self._inner = PostgresTransaction(connection, where)
+
+    async def begin(self) -> None:
+        await self._inner.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         if query.writes:

@@ -84,11 +84,11 @@ class SqliteDatabase:
     async def snapshot(self) -> AsyncIterator[Reading]:
         with self._held.by_this_task():
             async with self._open_readers().pinned() as pinned:
-                await pinned.call(lambda connection: connection.execute("BEGIN"))
+                await pinned.call(_begin_reading)
                 try:
                     yield SqliteSnapshot(pinned, self._acts)
                 finally:
-                    await asyncio.shield(pinned.call(lambda connection: connection.execute("ROLLBACK")))
+                    await pinned.call(_end_reading)
 
     async def lock_migrations(self, transaction: Transaction) -> None:
         """Nothing to do: a transaction here is the only one that writes, in all processes."""
@@ -128,6 +128,7 @@ class SqliteTransaction:
         self._writer = writer
         self._acts = acts
         self._session = Session(loop, loop.create_future(), limits.idle_in_transaction, where)
+        self._session.ended.add_done_callback(_look_at)
         self._started = False
         self._broken = False
 
@@ -161,7 +162,6 @@ class SqliteTransaction:
         if self._started:
             self._session.roll_back()
             await asyncio.wait([self._session.ended])
-            self._session.ended.exception()  # looked at, so that nobody warns: what ended the block is the news
 
     async def _do(self, act: Act) -> Any:
         if self._broken:
@@ -189,6 +189,22 @@ class SqliteSnapshot:
 
     async def one(self, query: Query, **values: object) -> Row | None:
         return next(iter(await self.all(query, **values)), None)
+
+
+def _look_at(ended: "asyncio.Future[None]") -> None:
+    """So that nobody warns of an error that nobody awaited: what ended the block is the news."""
+    if not ended.cancelled():
+        ended.exception()
+
+
+def _begin_reading(connection: sqlite3.Connection) -> None:
+    _end_reading(connection)  # whoever had it before may have been cut off in the middle
+    connection.execute("BEGIN")
+
+
+def _end_reading(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def _execute(statement: str, connection: sqlite3.Connection) -> None:

@@ -95,6 +95,7 @@ class Pinned:
             # The thread is still in there: nobody may have this connection before it has come out.
             self.connection.interrupt()
             await asyncio.wait([reading])
+            reading.exception()  # looked at, so that nobody warns: its reader has gone
             raise
 
 
