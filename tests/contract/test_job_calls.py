@@ -26,7 +26,7 @@ def call(clock: FakeClock, key: str = "k1", subject: str = "heartbeat", fingerpr
 
 async def test_a_repeated_key_gets_the_first_answer(calls: SqlJobCalls, clock: FakeClock) -> None:
     assert await calls.open(call(clock), now=clock.now()) == Opened()
-    await calls.close("k1", 200, {"status": "ok", "items_processed": 3}, now=clock.now())
+    await calls.close("k1", 200, {"status": "ok", "items_processed": 3}, opened_at=clock.now(), now=clock.now())
     assert await calls.open(call(clock), now=clock.now()) == Answered(200, {"status": "ok", "items_processed": 3})
 
 
@@ -55,19 +55,19 @@ async def test_a_call_whose_process_died_is_out_of_the_way_when_its_lease_ends(
 
 async def test_a_key_used_for_something_else_is_a_mistake(calls: SqlJobCalls, clock: FakeClock) -> None:
     await calls.open(call(clock), now=clock.now())
-    await calls.close("k1", 200, {}, now=clock.now())
+    await calls.close("k1", 200, {}, opened_at=clock.now(), now=clock.now())
     assert await calls.open(call(clock, fingerprint="other"), now=clock.now()) == KeyReused()
 
 
 async def test_a_call_that_was_cut_off_can_be_repeated_at_once(calls: SqlJobCalls, clock: FakeClock) -> None:
     await calls.open(call(clock), now=clock.now())
-    await calls.forget("k1")
+    await calls.forget("k1", opened_at=clock.now())
     assert await calls.open(call(clock), now=clock.now()) == Opened()
 
 
 async def test_answers_are_forgotten_after_a_day(calls: SqlJobCalls, clock: FakeClock) -> None:
     await calls.open(call(clock), now=clock.now())
-    await calls.close("k1", 200, {}, now=clock.now())
+    await calls.close("k1", 200, {}, opened_at=clock.now(), now=clock.now())
     pruner = JobCallPruner(calls, clock)
     await clock.advance(timedelta(hours=23))
     assert await pruner.tick() == Idle()
@@ -75,3 +75,15 @@ async def test_answers_are_forgotten_after_a_day(calls: SqlJobCalls, clock: Fake
     await clock.advance(timedelta(hours=2))
     await pruner.tick()
     assert await calls.open(call(clock), now=clock.now()) == Opened()
+
+
+async def test_whoever_lost_a_call_writes_nothing(calls: SqlJobCalls, clock: FakeClock) -> None:
+    frozen = clock.now()
+    await calls.open(call(clock), now=frozen)
+    later = frozen + LEASE + timedelta(seconds=1)
+    await calls.open(replace(call(clock), lease_until=later + LEASE), now=later)
+    await calls.close("k1", 200, {"by": "the frozen one"}, opened_at=frozen, now=later)
+    await calls.forget("k1", opened_at=frozen)
+    assert await calls.open(call(clock, key="k2"), now=later) == Busy()
+    await calls.close("k1", 200, {"by": "the other"}, opened_at=later, now=later)
+    assert await calls.open(call(clock), now=later) == Answered(200, {"by": "the other"})

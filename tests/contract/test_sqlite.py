@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.errors import InvalidSetting, StatementRefused, StoreReadOnly, StoreTimeout, StoreUnavailable
+from batuta.kernel.errors import (
+    InvalidSetting,
+    StatementRefused,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreUnavailable,
+    TransactionMisuse,
+)
 from batuta.stores import connect
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import query_of
@@ -167,3 +174,52 @@ def test_a_script_is_split_where_sqlite_sees_the_end_of_a_statement() -> None:
         "CREATE TRIGGER t AFTER INSERT ON a BEGIN\n  UPDATE a SET x = 1;\n  DELETE FROM a;\nEND;\n-- the end\n"
     )
     assert len([part for part in statements(script) if not part.lstrip().startswith("--")]) == 2
+
+
+async def test_after_a_statement_failed_nothing_of_its_transaction_is_written_on_its_own(
+    sqlite: SqliteDatabase,
+) -> None:
+    await sqlite.all(query_of("limit", "PRAGMA max_page_count = 20", writes=True))
+    with pytest.raises(TransactionMisuse):
+        async with sqlite.transaction() as transaction:
+            big, small = transaction.run(PUT, name="x" * 400_000), transaction.run(PUT, name="small")
+            results = await asyncio.gather(big, small, return_exceptions=True)
+            assert [type(result) for result in results] == [StoreUnavailable, TransactionMisuse]
+    assert await count(sqlite) == 0
+
+
+async def test_a_transaction_of_a_closed_database_is_told_so_instead_of_waiting(sqlite: SqliteDatabase) -> None:
+    with pytest.raises(StoreUnavailable, match="closed"):
+        async with sqlite.transaction() as transaction:
+            await asyncio.create_task(sqlite.close())
+            await transaction.run(PUT, name="a")
+
+
+async def test_a_script_that_would_end_its_own_transaction_is_refused_and_the_writer_lives(
+    sqlite: SqliteDatabase,
+) -> None:
+    with pytest.raises(StatementRefused, match="one transaction already"):
+        await sqlite.script("CREATE TABLE a (x TEXT); COMMIT; BEGIN; CREATE TABLE b (x TEXT);")
+    await sqlite.run(PUT, name="a")
+    assert await count(sqlite) == 1
+
+
+async def test_a_writer_that_is_busy_too_long_is_told_and_a_waiter_that_leaves_does_not_wait(
+    sqlite: SqliteDatabase, tmp_path: Path
+) -> None:
+    other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writing = [asyncio.create_task(sqlite.run(PUT, name=f"n{n}")) for n in range(10)]
+    done, _ = await asyncio.wait(writing, timeout=2)
+    assert len(done) == 10  # not one after the other, each for the whole limit
+    assert all(isinstance(task.exception(), StoreTimeout) for task in writing)
+    other.execute("COMMIT")
+    other.close()
+
+
+async def test_a_snapshot_of_a_closed_database_is_told_so(sqlite: SqliteDatabase) -> None:
+    with pytest.raises(StoreUnavailable, match="closed"):
+        async with sqlite.snapshot() as snapshot:
+            await snapshot.one(COUNT)
+            await asyncio.create_task(sqlite.close())
+            await snapshot.one(COUNT)

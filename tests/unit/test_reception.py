@@ -32,10 +32,12 @@ class MemoryCalls:
         self._running[call.key] = call
         return Opened()
 
-    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, now: datetime) -> None:
+    async def close(
+        self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime, now: datetime
+    ) -> None:
         self._answers[key] = (self._running.pop(key).fingerprint, Answered(response_code, response))
 
-    async def forget(self, key: str) -> None:
+    async def forget(self, key: str, *, opened_at: datetime) -> None:
         self._running.pop(key, None)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
@@ -200,3 +202,16 @@ def test_two_handlers_of_one_name_and_no_time_at_all_are_refused() -> None:
     with pytest.raises(InvalidName, match="longer than nothing"):
         endpoints.add("other", None, timeout=timedelta(0))  # type: ignore[arg-type]
     assert endpoints.nearest("hartbeat") == "heartbeat"
+
+
+@pytest.mark.parametrize("nonsense", [None, "ok", Ok(1, {"x": float("nan")}), Ok(1, {"x": object()})])  # type: ignore[dict-item]
+async def test_an_answer_that_is_none_or_cannot_be_written_is_a_failure_and_frees_the_way(
+    reception: Reception, nonsense: object
+) -> None:
+    async def answers_nonsense(call: JobCall) -> object:
+        return nonsense
+
+    for _ in range(2):
+        reply = await reception.receive(endpoint(answers_nonsense), {}, key=None, deadline=None)
+        assert isinstance(reply, Reply)
+        assert reply.status == 500

@@ -49,8 +49,13 @@ class NewCall:
 
 class JobCalls(Protocol):
     async def open(self, call: NewCall, *, now: datetime) -> Opening: ...
-    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, now: datetime) -> None: ...
-    async def forget(self, key: str) -> None:
+    async def close(
+        self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime, now: datetime
+    ) -> None:
+        """``opened_at`` is the fence: if somebody else has opened the key since, nothing is written."""
+        ...
+
+    async def forget(self, key: str, *, opened_at: datetime) -> None:
         """As if it had never been opened: it was cut off, and a repeat may run it."""
         ...
 

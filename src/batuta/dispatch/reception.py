@@ -67,15 +67,17 @@ class Reception:
             answer = await self._answer(endpoint, call)
         except BaseException:
             # Cut off from outside, most likely a stop: give the work back at once instead of when the lease ends.
-            await self._calls.forget(call.key)
+            await self._calls.forget(call.key, opened_at=call.started_at)
             raise
         reply = self._reply(endpoint, answer, call.started_at)
-        await self._calls.close(call.key, reply.status, reply.body, now=self._clock.now())
+        await self._calls.close(call.key, reply.status, reply.body, opened_at=call.started_at, now=self._clock.now())
         return reply
 
     async def _answer(self, endpoint: Endpoint, call: JobCall) -> JobAnswer:
         try:
-            return await by(call.deadline, endpoint.handler(call), self._clock, f"job {endpoint.name}")
+            answer = await by(call.deadline, endpoint.handler(call), self._clock, f"job {endpoint.name}")
+            dumps(body(answer))  # what is no answer, or cannot be written down, is found here and not later
+            return answer
         except DeadlineExceeded as late:
             return TimedOut(str(late))
         except Exception as error:  # noqa: BLE001 - whatever a handler meets is the job's failure, told as one

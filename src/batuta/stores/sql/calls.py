@@ -43,13 +43,20 @@ class SqlJobCalls:
             known = await transaction.one(self._book.call, key=call.key)
         return Busy() if known is None else _what_is_known(known, call)
 
-    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, now: datetime) -> None:
+    async def close(
+        self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime, now: datetime
+    ) -> None:
         await self._database.run(
-            self._book.close, key=key, response_code=response_code, response=AsJson(response), now=now
+            self._book.close,
+            key=key,
+            response_code=response_code,
+            response=AsJson(response),
+            opened_at=opened_at,
+            now=now,
         )
 
-    async def forget(self, key: str) -> None:
-        await self._database.run(self._book.forget, key=key)
+    async def forget(self, key: str, *, opened_at: datetime) -> None:
+        await self._database.run(self._book.forget, key=key, opened_at=opened_at)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
         return await self._database.run(self._book.prune, before=before, limit=limit)

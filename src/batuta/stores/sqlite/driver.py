@@ -20,6 +20,9 @@ from batuta.stores.sqlite.writer import Session, Single, Writer
 T = TypeVar("T")
 
 
+_CONTROL = re.compile(r"\s*(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
+
+
 class SqliteDatabase:
     dialect: Dialect = "sqlite"
 
@@ -36,7 +39,7 @@ class SqliteDatabase:
     async def open(self) -> None:
         await asyncio.to_thread(prepare, self._file)
         writing = await asyncio.to_thread(self._connect, writes=True)
-        self._writer = Writer(writing, asyncio.get_running_loop(), self._clock, self.where)
+        self._writer = Writer(writing, asyncio.get_running_loop(), self._clock, self.where, self._limits.lock)
         self._readers = Readers(lambda: self._connect(writes=False), self._limits, self._clock, self.where)
 
     async def close(self) -> None:
@@ -148,6 +151,10 @@ class SqliteTransaction:
 
     async def script(self, text: str) -> None:
         for statement in statements(text):
+            if _CONTROL.match(statement):
+                raise StatementRefused(
+                    why="a script is one transaction already: BEGIN, COMMIT and the like are not for it"
+                )
             await self._do(partial(_execute, statement))
 
     async def commit(self) -> None:
@@ -159,8 +166,7 @@ class SqliteTransaction:
             await asyncio.shield(self._session.ended)
 
     async def roll_back(self) -> None:
-        if self._started:
-            self._session.roll_back()
+        if self._started and self._session.roll_back():
             await asyncio.wait([self._session.ended])
 
     async def _do(self, act: Act) -> Any:

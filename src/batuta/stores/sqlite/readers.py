@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError, StoreTimeout
+from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable
 from batuta.stores.sql.database import Limits
 from batuta.stores.sqlite.acts import Act, attempt, settle
 from batuta.stores.sqlite.connection import translated
@@ -88,7 +88,10 @@ class Pinned:
             with translated(self._where):
                 return act(self.connection)
 
-        reading = asyncio.get_running_loop().run_in_executor(self._threads, translating)
+        try:
+            reading = asyncio.get_running_loop().run_in_executor(self._threads, translating)
+        except RuntimeError:  # an executor's word for having been shut down
+            raise StoreUnavailable(where=self._where, why="it was closed") from None
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
@@ -111,6 +114,7 @@ class Readers:
         self._threads = ThreadPoolExecutor(limits.readers + 1, thread_name_prefix="batuta-snapshot")
         self._places = asyncio.Semaphore(limits.readers)
         self._idle: list[Pinned] = []
+        self._stopped = False
         self._watcher: Pinned | None = None  # its own, because data_version is counted per connection
 
     async def read(self, act: Act) -> Any:
@@ -153,12 +157,16 @@ class Readers:
             try:
                 yield pinned
             finally:
-                self._idle.append(pinned)
+                if self._stopped:
+                    pinned.connection.close()
+                else:
+                    self._idle.append(pinned)
         finally:
             self._places.release()
 
     def stop(self) -> None:
         """Answer what waits, then end. Blocks: call it off the event loop."""
+        self._stopped = True
         for _ in self._readers:
             self._inbox.put(None)
         for reader in self._readers:

@@ -69,6 +69,8 @@ class Session:
     where: str
     needs_savepoint: bool = True
     _acts: "queue.SimpleQueue[tuple[Act | None, Future[Any] | None]]" = field(default_factory=queue.SimpleQueue)
+    _begun: bool = False
+    _broken: bool = False
     _closed: bool = False
     _closing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -80,8 +82,14 @@ class Session:
     def commit(self) -> None:
         self._post(None, None)
 
-    def roll_back(self) -> None:
+    def roll_back(self) -> bool:
+        """False: the writer never came to it, so there is nothing to wait for."""
+        with self._closing:
+            if not self._begun:
+                self._closed = True
+                return False
         self._post(_undo, None)
+        return True
 
     def _post(self, act: Act | None, future: "Future[Any] | None") -> None:
         with self._closing:
@@ -91,6 +99,10 @@ class Session:
                 raise TransactionMisuse(why="the transaction has ended")
 
     def perform(self, connection: sqlite3.Connection) -> None:
+        with self._closing:
+            if self._closed:
+                raise TransactionMisuse(why="the block was left before the writer came to it")
+            self._begun = True
         try:
             while self._serve(connection):
                 pass
@@ -105,7 +117,9 @@ class Session:
             raise StoreTimeout(where=self.where, why="a transaction was left open") from None
         if act is None:
             return False
-        result, error = attempt(act, connection, self.where)
+        # Some failures make SQLite give up the transaction: what came after would be written, and stay, on its own.
+        result, error = (None, _FAILED_BEFORE) if self._broken and future else attempt(act, connection, self.where)
+        self._broken = self._broken or error is not None
         if future is None and error is not None:
             raise error
         if future is not None:
@@ -129,35 +143,59 @@ class Session:
 
 
 class Writer:
-    def __init__(self, connection: sqlite3.Connection, loop: AbstractEventLoop, clock: Clock, where: str) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, loop: AbstractEventLoop, clock: Clock, where: str, patience: timedelta
+    ) -> None:
         self._connection = connection
         self._loop = loop
         self._clock = clock
         self._where = where
-        self._inbox: queue.SimpleQueue[Unit | None] = queue.SimpleQueue()
+        self._patience = patience.total_seconds()
+        self._stopped = False
+        self._stopping = threading.Lock()
+        self._inbox: queue.SimpleQueue[tuple[float, Unit] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="batuta-writer", daemon=True)
         self._thread.start()
 
     def submit(self, unit: Unit) -> None:
-        self._inbox.put(unit)
+        with self._stopping:
+            if self._stopped:
+                raise StoreUnavailable(where=self._where, why="it was closed")
+            self._inbox.put((self._clock.monotonic(), unit))
 
     def stop(self) -> None:
         """Write what waits, then end. Blocks: call it off the event loop."""
-        self._inbox.put(None)
+        with self._stopping:
+            self._stopped = True
+            self._inbox.put(None)
         self._thread.join()
         self._connection.close()
 
     def _work(self) -> None:
-        while (unit := self._inbox.get()) is not None:
-            self._write_group(unit)
+        while (waiting := self._inbox.get()) is not None:
+            if (unit := self._still_wanted(waiting)) is not None:
+                self._write_group(unit)
+
+    def _still_wanted(self, waiting: tuple[float, Unit]) -> Unit | None:
+        """Who waited longer than he may is told so instead of being written late."""
+        asked_at, unit = waiting
+        if self._clock.monotonic() - asked_at <= self._patience:
+            return unit
+        self._tell_failed([unit], StoreTimeout(where=self._where, why="the writer was busy"))
+        return None
 
     def _write_group(self, first: Unit) -> None:
+        performed: list[Unit] = []
         try:
             self._connection.execute("BEGIN IMMEDIATE")
+            self._perform_what_waits(first, performed)
         except sqlite3.Error as error:
-            self._tell_failed([first], our_name_for(error, self._where))
-            return
-        performed: list[Unit] = []
+            # BEGIN, a savepoint or COMMIT itself: whatever is open is given up, and this thread goes on.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._tell_failed(performed or [first], our_name_for(error, self._where))
+
+    def _perform_what_waits(self, first: Unit, performed: list[Unit]) -> None:
         ends = self._clock.monotonic() + GROUP_TIME.total_seconds()
         unit: Unit | None = first
         while unit is not None:
@@ -175,33 +213,28 @@ class Writer:
         if performed >= GROUP_UNITS or self._clock.monotonic() > ends:
             return None
         try:
-            unit = self._inbox.get_nowait()
+            waiting = self._inbox.get_nowait()
         except queue.Empty:
             return None
-        if unit is None:
+        if waiting is None:
             self._inbox.put(None)  # the stop is for the thread: finish this group first
-        return unit
+            return None
+        return self._still_wanted(waiting)
 
     def _perform(self, unit: Unit) -> bool:
         if unit.needs_savepoint:
             self._connection.execute("SAVEPOINT unit")
         _, error = attempt(unit.perform, self._connection, self._where)
+        if error is not None:
+            self._tell_failed([unit], error)
         if unit.needs_savepoint and self._connection.in_transaction:
             if error is not None:
                 self._connection.execute("ROLLBACK TO unit")
             self._connection.execute("RELEASE unit")
-        if error is not None:
-            self._tell_failed([unit], error)
         return error is None
 
     def _commit(self, performed: Sequence[Unit]) -> None:
-        try:
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            self._tell_failed(performed, our_name_for(error, self._where))
-            return
+        self._connection.execute("COMMIT")
         self._on_loop(_all_committed, performed)
 
     def _tell_failed(self, units: Sequence[Unit], error: BatutaError) -> None:
@@ -220,6 +253,9 @@ def _all_committed(units: Sequence[Unit]) -> None:
 def _all_failed(units: Sequence[Unit], error: BatutaError) -> None:
     for unit in units:
         unit.failed(error)
+
+
+_FAILED_BEFORE = TransactionMisuse(why="a statement of this transaction failed before")
 
 
 def _undo(connection: sqlite3.Connection) -> None:

@@ -10,12 +10,12 @@ RETURNING key;
 -- read call: what is known under a key
 SELECT fingerprint, finished_at, response_code, response FROM job_calls WHERE key = :key;
 
--- write close: the answer, kept for whoever asks again
+-- write close: the answer, kept for whoever asks again; whoever lost the call meanwhile writes nothing
 UPDATE job_calls SET finished_at = :now, response_code = :response_code, response = :response
-WHERE key = :key AND finished_at IS NULL;
+WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
 -- write forget: as if it had never been opened
-DELETE FROM job_calls WHERE key = :key AND finished_at IS NULL;
+DELETE FROM job_calls WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
 -- write prune: old answers, a bounded number of them
 DELETE FROM job_calls
