@@ -25,7 +25,7 @@ BROAD_CATCHES = {
 }
 # Where a `while` waits for something: the supervisor's own, and threads that empty an inbox.
 WHILES = {
-    "supervise/supervisor.py": {"_keep", "_until_stopped"},
+    "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_what_waits"},
     "stores/sqlite/readers.py": {"_work"},
     "testing/clock.py": {"advance"},

@@ -278,3 +278,54 @@ async def test_a_database_that_is_back_is_not_kept_waiting(
     async with running(supervisor):
         await clock.advance(timedelta(minutes=10))
     assert max(failure.again_in for failure in events.of(LoopFailed)) <= timedelta(seconds=10)
+
+
+async def test_a_loop_that_awaits_something_cancelled_fails_and_goes_on(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    ticks = 0
+
+    async def awaits_a_cancelled_task() -> None:
+        nonlocal ticks
+        ticks += 1
+        if ticks == 1:
+            inner = asyncio.create_task(asyncio.Event().wait())
+            inner.cancel()
+            await inner
+
+    supervisor.add(FunctionLoop("mine", awaits_a_cancelled_task), EVERY_TEN)
+    async with running(supervisor):
+        await clock.advance(2)
+        assert ticks == 2
+    assert isinstance(events.of(LoopFailed)[0].error, asyncio.CancelledError)
+
+
+async def test_a_loop_that_ends_for_good_stops_the_process_instead_of_dying_quietly(supervisor: Supervisor) -> None:
+    class TheEnd(BaseException):
+        pass
+
+    async def ends() -> None:
+        raise TheEnd
+
+    neighbour = Ticker(name="neighbour")
+    supervisor.add(FunctionLoop("mine", ends), EVERY_TEN)
+    supervisor.add(neighbour, EVERY_TEN)
+    with pytest.raises(TheEnd):
+        await asyncio.wait_for(supervisor.run(asyncio.Event(), GRACE), 5)
+    assert neighbour.drained
+
+
+async def test_a_drain_that_fails_does_not_keep_the_others_from_draining(
+    supervisor: Supervisor, events: EventRecorder
+) -> None:
+    class Failing(Ticker):
+        async def drain(self, grace: timedelta) -> None:
+            raise ValueError
+
+    first = Ticker(name="first")
+    supervisor.add(first, EVERY_TEN)
+    supervisor.add(Failing(name="failing"), EVERY_TEN)
+    async with running(supervisor):
+        pass
+    assert first.drained
+    assert {ended.loop: ended.drained for ended in events.of(LoopEnded)} == {"failing": False, "first": True}

@@ -77,14 +77,13 @@ class Supervisor:
     async def _until_stopped(self, keepers: Keepers, stop: asyncio.Event, grace: timedelta) -> None:
         """Wait for the stop, and then for the ticks that are still going, but no longer than ``grace``."""
         stopped = asyncio.create_task(stop.wait())
-        running = set(keepers.values())
-        while running and not stop.is_set():
-            _, rest = await asyncio.wait({*running, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            running = {keeper for keeper in running if keeper in rest}
-        stopped.cancel()
-        if running:
-            finished = asyncio.ensure_future(asyncio.wait(running))
-            await first_of(finished, self._clock.sleep(grace.total_seconds()))
+        # A keeper that ends before the stop could not go on: that is a stop too.
+        await asyncio.wait({*keepers.values(), stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stop.set()
+        still_going = [keeper for keeper in keepers.values() if not keeper.done()]
+        if still_going:
+            await first_of(_all_done(still_going), self._clock.sleep(grace.total_seconds()))
+        await ended(stopped)
 
     async def _keep(self, running: Running, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -98,6 +97,10 @@ class Supervisor:
     async def _tick(self, running: Running, stop: asyncio.Event) -> timedelta:
         try:
             pause = self._pause(await running.loop.tick(), running)
+        except asyncio.CancelledError as error:
+            if _is_being_cancelled():
+                raise
+            return self._failed(running, error, stop)  # something it awaited was cancelled, not we
         except Exception as error:  # noqa: BLE001 - whatever a loop meets, its neighbours go on
             return self._failed(running, error, stop)
         self._worked(running)
@@ -122,7 +125,7 @@ class Supervisor:
             self._events.emit(LoopRecovered(running.loop.name, running.failures, down_for))
         running.failures = 0
 
-    def _failed(self, running: Running, error: Exception, stop: asyncio.Event) -> timedelta:
+    def _failed(self, running: Running, error: BaseException, stop: asyncio.Event) -> timedelta:
         running.failures += 1
         if running.failures == 1:
             running.failing_since = self._clock.monotonic()
@@ -149,5 +152,18 @@ class Supervisor:
 
     async def _drain(self, grace: timedelta, cut_off: set[str]) -> None:
         for running in reversed(self._running):
-            in_time = await first_of(running.loop.drain(grace), self._clock.sleep(grace.total_seconds())) == 0
-            self._events.emit(LoopEnded(running.loop.name, drained=in_time and running.loop.name not in cut_off))
+            waiting = first_of(running.loop.drain(grace), self._clock.sleep(grace.total_seconds()))
+            # What one loop meets while draining must not keep the others from it.
+            (ending,) = await asyncio.gather(waiting, return_exceptions=True)
+            if isinstance(ending, Exception):
+                self._events.emit(LoopFailed(running.loop.name, ending, running.failures + 1, AT_ONCE))
+            self._events.emit(LoopEnded(running.loop.name, drained=ending == 0 and running.loop.name not in cut_off))
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _all_done(tasks: list["asyncio.Task[None]"]) -> None:
+    await asyncio.wait(tasks)
