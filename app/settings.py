@@ -17,8 +17,8 @@ class Settings(EngineSettings):
     supabase_project_ref: str | None = None
     """in production the database must be marked with the same"""
 
-    julia_api_url: Url = "http://127.0.0.1:8000"
-    """where the scheduler finds the api"""
+    julia_api_url: Url | None = None
+    """where the scheduler finds the api; unset: on this machine, at PORT"""
     schedule_profile: Literal["continuo", "janelas"] = "continuo"
     """the first timetable; what is chosen at run time wins afterwards"""
     pilot_mode: bool = True
@@ -31,6 +31,10 @@ class Settings(EngineSettings):
     """autonomous reactivation, with PILOT_MODE off"""
     feedback_automatico_enabled: bool = False
     """autonomous feedback, with PILOT_MODE off"""
+
+    @property
+    def api_url(self) -> str:
+        return (self.julia_api_url or f"http://127.0.0.1:{self.port}").rstrip("/")
 
     tasks_backend: Literal["sql", "arq"] = "sql"
     """where tasks run: our own queue, or ARQ on Redis"""

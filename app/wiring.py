@@ -6,13 +6,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from app.api.routes.jobs import add_endpoints, pilot_rules
 from app.integrations.evolution.probe import answers
 from app.settings import Settings
+from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.engine import Batuta, Extension, Role
+from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.supervise.address import listen
 
 HERE = Path(__file__).parent
+CAMPAIGNS = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
 
 
 def build(settings: Settings) -> Batuta:
@@ -24,15 +28,56 @@ def build(settings: Settings) -> Batuta:
         extension=Extension(
             texts=[HERE / "texts"],
             roles=[] if settings.in_production else [Role("simulador", lambda stop: _simulate(settings, stop))],
-            later=["scheduler", "telegram"],
+            later=["telegram"],
+            profiles=PROFILES,
+            first_profile=settings.schedule_profile,
+            windows=WINDOWS,
+            switches=switches(settings),
             api=lambda: _api(work, settings),
             child_env={} if settings.in_production else simulated(settings),
             marked=settings.in_production,
             project=settings.supabase_project_ref,
         ),
     )
+    add_endpoints(work, settings)
+    add_jobs(work, settings)
     work.probes["evolution"] = Probe(lambda: answers(settings.evolution_api_url), needed=False)
     return work
+
+
+def switches(settings: Settings) -> Mapping[str, SwitchRule]:
+    """What people can turn, by the word they use."""
+    flags = {entry.flag for entry in CATALOGUE if entry.flag is not None}
+    pilot = {rule.key: rule for flag in sorted(flags) for rule in pilot_rules(settings, flag)}
+    return {"campanhas": CAMPAIGNS, **pilot}
+
+
+def add_jobs(work: Batuta, settings: Settings) -> None:
+    token = None if settings.api_token is None else settings.api_token.get_secret_value()
+    for entry in CATALOGUE:
+        endpoint = work.endpoints.find(entry.path.removeprefix("/jobs/").partition("?")[0])
+        for profile in PROFILES:
+            if (schedule := entry.schedule(profile)) is not None:
+                work.add_job(
+                    entry.name,
+                    schedule,
+                    work.http_target(f"{settings.api_url}{entry.path}", token, entry.name),
+                    entry.categoria,
+                    profiles=[profile],
+                    critical=entry.critical,
+                    autonomous=entry.flag is not None,
+                    holds=_holds(entry, settings),
+                    window=entry.window,
+                    replaces=entry.replaces,
+                    catch_up=entry.catch_up,
+                    finished=endpoint is not None and endpoint.finished,
+                )
+
+
+def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
+    if entry.flag is not None:
+        return pilot_rules(settings, entry.flag)
+    return (CAMPAIGNS,) if entry.categoria == "campanha" else ()
 
 
 def simulated(settings: Settings) -> Mapping[str, str]:

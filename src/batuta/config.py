@@ -77,6 +77,8 @@ class EngineSettings(BaseSettings):
     """the language of commands and problems"""
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """how long a stop waits for what is running"""
+    batuta_keep_executions_days: Annotated[int, Field(ge=1)] = 30
+    """how long executions are kept; the newest of each job and ending stays for ever"""
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
     """the longest request body, except where a route allows more"""
 

@@ -2,6 +2,9 @@
 
 work = Batuta("sqlite:///work.db")
 
+@work.job("*/5 8-19 * * 1-5", category="report")
+async def resumo(run): ...
+
 @work.loop(every=2, stuck_after=60)
 async def outbound(): ...
 
@@ -14,28 +17,42 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from batuta.config import EngineSettings
+from batuta.dispatch.book import ONLY_PROFILE, JobBook
 from batuta.dispatch.calls import JobCallPruner
-from batuta.dispatch.endpoints import JobEndpoints
+from batuta.dispatch.endpoints import DEFAULT_TIMEOUT, JobEndpoints
+from batuta.dispatch.job import Target, make_job
 from batuta.dispatch.reception import Reception
+from batuta.dispatch.scheduler import LEASE, Scheduler
+from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Part, Probe, State
 from batuta.kernel.clock import Clock, SystemClock
+from batuta.kernel.errors import ConfigError, InvalidJob, InvalidSetting
 from batuta.kernel.events import Fanout
 from batuta.kernel.ids import Ids
+from batuta.schedule.window import Window
 from batuta.stores import connect
 from batuta.stores.sql.calls import SqlJobCalls
+from batuta.stores.sql.controls import SqlControls
 from batuta.stores.sql.engine_schema import engine_migrations
+from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.marker import Marker
 from batuta.stores.sql.migrations import Migration, Migrator
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import FunctionLoop, Loop, LoopPolicy, Pace
 from batuta.supervise.supervisor import Supervisor
+from batuta.targets.call import CallTarget, JobFunction
+
+if TYPE_CHECKING:
+    from batuta.targets.http import HttpCaller
 
 LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]]
+DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2))
 
 
@@ -55,6 +72,10 @@ class Extension:
     migrations: Sequence[Migration] = ()
     texts: Sequence[Path] = ()
     roles: Sequence[Role] = ()
+    profiles: Sequence[str] = (ONLY_PROFILE,)  # the timetables there are
+    first_profile: str | None = None  # counts until somebody chooses at run time
+    windows: Mapping[str, Window] = field(default_factory=dict)  # as declared; people may move them at run time
+    switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # what people can turn, by the word they use
     later: Sequence[str] = ()  # roles that are planned and not there yet: said plainly when asked for
     api: Callable[[], Any] | None = None  # makes the ASGI application; None: the engine's own
     child_env: Mapping[str, str] = field(default_factory=dict)  # what `batuta up` tells its children, unless it is set
@@ -72,23 +93,109 @@ class Batuta:
         extension: Extension | None = None,
         clock: Clock | None = None,
         migrate: bool = True,
+        lease: timedelta = LEASE,
     ) -> None:
-        """``migrate``: opening brings the schema up to date; False: opening refuses an old one."""
+        """``migrate``: opening brings the schema up to date; False: opening refuses an old one.
+
+        ``clock``: decides all times; None: the machine's, and PostgreSQL's own where there is one. ``lease``: how long a
+        process may be silent before its runs are taken over.
+        """
         self.settings = settings
         self.extension = extension or Extension()
-        self.zone = ZoneInfo(timezone)
+        self.zone = known_zone(timezone)
         self._migrates = migrate
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock)
         self.events = Fanout()
-        self.database = connect(database_url, self.clock)
+        self.database = connect(database_url, SystemClock())
         self.switches = SqlSwitches(self.database, self.ids, self.events)
+        self.controls = SqlControls(self.database, self.ids, self.events)
+        self.executions = SqlExecutionLog(
+            self.database, self.switches, self.controls, self.ids, self.clock, own_time=clock is not None
+        )
+        self.book = JobBook(self.extension.profiles, self.extension.first_profile, self.extension.windows)
+        self._lease = lease
+        self._http: HttpCaller | None = None
         self.tokens = SqlTokens(self.database, self.ids)
         self.endpoints = JobEndpoints()
         self.reception = Reception(SqlJobCalls(self.database), self.clock, self.ids, self.events)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self._loops: list[tuple[Loop, LoopPolicy]] = []
         self.add_loop(JobCallPruner(SqlJobCalls(self.database), self.clock), PRUNING)
+
+    def job(
+        self,
+        schedule: str,
+        *,
+        category: str = "default",
+        name: str | None = None,
+        timeout: float = DEFAULT_SECONDS,
+        **options: Any,
+    ) -> Callable[[JobFunction], JobFunction]:
+        """Register a function to be run on a schedule, in this process. It gets the run, if it takes an argument.
+
+        ``options`` are those of a job: sla, max_age (timedelta), critical, catch_up, overlap, holds, window.
+        """
+
+        def register(function: JobFunction) -> JobFunction:
+            called = name or str(getattr(function, "__name__", "job"))
+            self.add_job(called, schedule, CallTarget(function, self.clock), category, timeout, **options)
+            return function
+
+        return register
+
+    def http_job(
+        self,
+        name: str,
+        schedule: str,
+        url: str,
+        *,
+        category: str = "default",
+        timeout: float = DEFAULT_SECONDS,
+        token: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Register an address to be POSTed to on a schedule. ``token``: sent as a bearer token."""
+        self.add_job(name, schedule, self.http_target(url, token, name), category, timeout, **options)
+
+    def http_target(self, url: str, token: str | None = None, job: str = "") -> Target:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise InvalidJob(job=job, why=f"'{url}' is no address: it begins with http:// or https://")
+        if self._http is None:
+            try:
+                from batuta.targets.http import HttpCaller
+            except ModuleNotFoundError as missing:
+                problem = f"an http job needs {missing.name}"
+                raise ConfigError(problem=problem, next_step="pip install 'batuta[http]'") from None
+            self._http = HttpCaller(self.clock)
+        from batuta.targets.http import HttpTarget
+
+        return HttpTarget(url, self._http, token)
+
+    def add_job(
+        self,
+        name: str,
+        schedule: str,
+        target: Target,
+        category: str,
+        timeout: float = DEFAULT_SECONDS,
+        *,
+        profiles: Sequence[str] | None = None,
+        **options: Any,
+    ) -> None:
+        job = make_job(
+            name,
+            schedule,
+            target,
+            zone=self.zone,
+            categoria=category,
+            timeout=timedelta(seconds=timeout),
+            **options,
+        )
+        self.book.add(job, profiles)
+
+    def scheduler(self) -> Scheduler:
+        return Scheduler(self.book, self.executions, self.clock, self.ids, self.events, lease=self._lease)
 
     def loop(
         self, *, every: float, stuck_after: float = 60, max_failures: int = 5, name: str | None = None
@@ -148,6 +255,8 @@ class Batuta:
         return Migrator(self.database, migrations, self.clock, self.events)
 
     async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
         await self.database.close()
 
     async def __aenter__(self) -> Self:
@@ -162,3 +271,11 @@ class Batuta:
     async def _database_answers(self) -> Part:
         await self.migrator().require_current()
         return Part(State.OK)
+
+
+def known_zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):  # how zoneinfo says no depends on what was asked
+        why = f"'{name}' is not a time zone; write one as in America/Sao_Paulo"
+        raise InvalidSetting(name="timezone", why=why) from None

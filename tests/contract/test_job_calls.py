@@ -34,7 +34,7 @@ async def test_while_it_runs_neither_its_key_nor_its_subject_can_be_opened(
     calls: SqlJobCalls, clock: FakeClock
 ) -> None:
     await calls.open(call(clock), now=clock.now())
-    assert await calls.open(call(clock), now=clock.now()) == Busy()
+    assert await calls.open(call(clock), now=clock.now()) == Busy(same_key=True)
     assert await calls.open(call(clock, key="k2"), now=clock.now()) == Busy()
     assert await calls.open(call(clock, key="k3", subject="other"), now=clock.now()) == Opened()
 

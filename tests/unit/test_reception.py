@@ -21,6 +21,7 @@ from batuta.testing.clock import settle
 class MemoryCalls:
     def __init__(self) -> None:
         self._running: dict[str, NewCall] = {}
+        self.renewed = 0
         self._answers: dict[str, tuple[str, Answered]] = {}
 
     async def open(self, call: NewCall, *, now: datetime) -> Opening:
@@ -36,6 +37,9 @@ class MemoryCalls:
         self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime, now: datetime
     ) -> None:
         self._answers[key] = (self._running.pop(key).fingerprint, Answered(response_code, response))
+
+    async def renew(self, key: str, *, opened_at: datetime, lease_until: datetime) -> None:
+        self.renewed += 1
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
         self._running.pop(key, None)

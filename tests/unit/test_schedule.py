@@ -6,6 +6,8 @@ import pytest
 from batuta.kernel.errors import InvalidCron
 from batuta.schedule.calendar import easter, holidays, is_holiday
 from batuta.schedule.cron import parse
+from batuta.schedule.due import CatchUp, due
+from batuta.schedule.period import default_sla, period
 from batuta.schedule.window import Window
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
@@ -142,3 +144,42 @@ def test_the_national_holidays_of_a_year_are_these() -> None:
     assert not is_holiday(date(2023, 11, 20))
     assert is_holiday(date(2024, 11, 20))
     assert not is_holiday(date(2026, 2, 17))  # carnival is optional
+
+
+def test_two_centuries_of_missed_minutes_are_one_gap_and_cost_nothing() -> None:
+    since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2226, 1, 1, tzinfo=UTC)
+    owed = due(
+        parse("* * * * *"), ZoneInfo("UTC"), since=since, until=until, policy=CatchUp.LATEST, max_age=timedelta(days=1)
+    )
+    assert owed.run == (until,)
+    assert owed.missed == ()
+    assert owed.gap is not None
+    assert owed.gap.count == (until - since) // timedelta(minutes=1) - 1
+    assert owed.gap.last == until - timedelta(minutes=1)
+
+
+def test_the_first_look_at_a_new_job_owes_nothing() -> None:
+    now = local("2026-01-05T12:00")
+    owed = due(parse("0 12 * * *"), SAO_PAULO, since=now, until=now, policy=CatchUp.ALL, max_age=timedelta(days=1))
+    assert owed.run == ()
+    assert owed.missed == ()
+
+
+@pytest.mark.parametrize(
+    ("cron", "every", "sla"),
+    [
+        ("* * * * *", timedelta(minutes=1), timedelta(minutes=3)),
+        ("*/5 8-19 * * *", timedelta(minutes=5), timedelta(minutes=15)),
+        ("*/10 * * * *", timedelta(minutes=10), timedelta(minutes=30)),
+        ("*/15 * * * *", timedelta(minutes=15), timedelta(minutes=45)),
+        ("*/30 * * * *", timedelta(minutes=30), timedelta(minutes=90)),
+        ("0 * * * *", timedelta(hours=1), timedelta(hours=2)),
+        ("0 10 * * *", timedelta(days=1), timedelta(hours=25)),
+        ("0 10 * * 1-5", timedelta(days=1), timedelta(hours=25)),
+        ("0 9,14 * * 1-5", timedelta(hours=5), timedelta(hours=15)),
+        ("0 9 * * 1", timedelta(days=7), timedelta(days=8)),
+    ],
+)
+def test_the_sla_follows_from_the_period(cron: str, every: timedelta, sla: timedelta) -> None:
+    assert period(parse(cron), SAO_PAULO) == every
+    assert default_sla(every) == sla

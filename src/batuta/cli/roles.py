@@ -32,7 +32,7 @@ ANNOUNCING = LoopPolicy(every=timedelta(milliseconds=200), stuck_after=timedelta
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
     cli.command("up", help=texts("cli.up.help"))(up)
-    for name in ("api", "worker"):
+    for name in ("api", "scheduler", "worker"):
         cli.command(name, help=texts(f"cli.{name}.help"))(_command(name))
 
 
@@ -75,6 +75,7 @@ async def _up(desk: Desk, work: Batuta, settings: EngineSettings) -> int:
 def roles_of(work: Batuta, settings: EngineSettings) -> dict[str, Role]:
     own = [
         Role("api", lambda stop: _serve_api(work, settings, stop)),
+        Role("scheduler", lambda stop: _schedule(work, settings, stop), in_up=len(work.book) > 0),
         Role("worker", lambda stop: _work(work, settings, stop)),
     ]
     return {role.name: role for role in (*work.extension.roles, *own)}
@@ -97,6 +98,14 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
 async def _work(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
     async with work:
         await work.supervisor().run(stop, timedelta(seconds=settings.batuta_drain_seconds))
+
+
+async def _schedule(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
+    supervisor = Supervisor(work.clock, work.events)
+    for loop, policy in work.scheduler().loops():
+        supervisor.add(loop, policy)
+    async with work:
+        await supervisor.run(stop, timedelta(seconds=settings.batuta_drain_seconds))
 
 
 def _command(name: str) -> Callable[..., None]:

@@ -27,7 +27,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The same work is running, under this key or another."""
+    """The same work is running: under this very key, or under another."""
+
+    same_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class NewCall:
     endpoint: str
     subject: str  # what must not run twice at a time
     fingerprint: str  # what makes a repeat a repeat
-    lease_until: datetime  # after this, whoever ran it is taken for dead
+    lease_until: datetime  # without a renewal before this, whoever ran it is taken for dead
 
 
 class JobCalls(Protocol):
@@ -54,6 +56,8 @@ class JobCalls(Protocol):
     ) -> None:
         """``opened_at`` is the fence: if somebody else has opened the key since, nothing is written."""
         ...
+
+    async def renew(self, key: str, *, opened_at: datetime, lease_until: datetime) -> None: ...
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
         """As if it had never been opened: it was cut off, and a repeat may run it."""

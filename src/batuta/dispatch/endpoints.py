@@ -29,13 +29,17 @@ Handler: TypeAlias = Callable[[JobCall], Awaitable[JobAnswer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """``apart_by``: parameters that make two calls different work, so that they may run side by side."""
+    """``apart_by``: parameters that make two calls different work, so that they may run side by side.
+
+    ``finished``: False where the handler says honestly that its work is not there yet.
+    """
 
     name: str
     handler: Handler
     timeout: timedelta
     manual: bool
     apart_by: tuple[str, ...]
+    finished: bool = True
 
     def subject(self, params: Mapping[str, str]) -> str:
         parts = [f"{name}={params[name]}" for name in self.apart_by if name in params]
@@ -54,6 +58,7 @@ class JobEndpoints:
         timeout: timedelta = DEFAULT_TIMEOUT,
         manual: bool = False,
         apart_by: tuple[str, ...] = (),
+        finished: bool = True,
     ) -> None:
         """``manual``: on purpose in nobody's schedule."""
         if not _FORM.match(name):
@@ -62,7 +67,9 @@ class JobEndpoints:
             raise InvalidName(name=name, kind="job endpoint", why="another handler has it already")
         if timeout <= timedelta(0):
             raise InvalidName(name=name, kind="job endpoint", why="its timeout must be longer than nothing")
-        self._endpoints[name] = Endpoint(name=name, handler=handler, timeout=timeout, manual=manual, apart_by=apart_by)
+        self._endpoints[name] = Endpoint(
+            name=name, handler=handler, timeout=timeout, manual=manual, apart_by=apart_by, finished=finished
+        )
 
     def find(self, name: str) -> Endpoint | None:
         return self._endpoints.get(name)

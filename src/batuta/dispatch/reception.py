@@ -1,7 +1,9 @@
 """How a call of a job is received: once per key, one at a time per subject, and never past its deadline."""
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
@@ -11,13 +13,14 @@ from batuta.dispatch.calls import Answered, Busy, JobCalls, KeyReused, NewCall, 
 from batuta.dispatch.endpoints import Endpoint, JobCall
 from batuta.guard.deadline import by
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded
+from batuta.kernel.errors import DeadlineExceeded, StoreUnavailable
 from batuta.kernel.events import Events, JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
+from batuta.kernel.waiting import ended, insist
 
-# The lease outlives the deadline by this: enough to write the answer down.
-MARGIN = timedelta(seconds=30)
+# A call whose process shows no sign of life for this long may be run again by another.
+LEASE = timedelta(seconds=15)
 LONGEST = timedelta(hours=1)
 
 
@@ -63,15 +66,29 @@ class Reception:
                 assert_never(opening)
 
     async def _run(self, endpoint: Endpoint, call: JobCall) -> Reply:
+        alive = asyncio.create_task(self._stay_alive(call))
         try:
             answer = await self._answer(endpoint, call)
+            reply = self._reply(endpoint, answer, call.started_at)
+            await insist(lambda: self._close(call, reply), self._clock)
         except BaseException:
             # Cut off from outside, most likely a stop: give the work back at once instead of when the lease ends.
             await self._calls.forget(call.key, opened_at=call.started_at)
             raise
-        reply = self._reply(endpoint, answer, call.started_at)
-        await self._calls.close(call.key, reply.status, reply.body, opened_at=call.started_at, now=self._clock.now())
+        finally:
+            await ended(alive)
         return reply
+
+    async def _close(self, call: JobCall, reply: Reply) -> None:
+        now = self._clock.now()
+        await self._calls.close(call.key, reply.status, reply.body, opened_at=call.started_at, now=now)
+
+    async def _stay_alive(self, call: JobCall) -> None:
+        while True:
+            await self._clock.sleep(LEASE.total_seconds() / 3)
+            with suppress(StoreUnavailable):  # the next renewal may work; if none does, nobody else can take it either
+                until = self._clock.now() + LEASE
+                await self._calls.renew(call.key, opened_at=call.started_at, lease_until=until)
 
     async def _answer(self, endpoint: Endpoint, call: JobCall) -> JobAnswer:
         try:
@@ -107,5 +124,5 @@ def _new_call(endpoint: Endpoint, call: JobCall) -> NewCall:
         endpoint=endpoint.name,
         subject=endpoint.subject(call.params),
         fingerprint=hashlib.sha256(asked.encode()).hexdigest(),
-        lease_until=call.deadline + MARGIN,
+        lease_until=call.started_at + LEASE,
     )

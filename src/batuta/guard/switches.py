@@ -17,7 +17,7 @@ PATIENCE = timedelta(seconds=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
     key: str
-    on: bool
+    on: bool | None  # None: what stands there is neither on nor off, so nobody knows
     reason: str
     until: datetime | None  # a bounded turn: at this instant it is as if nobody had touched it
     turned_by: str
@@ -35,13 +35,19 @@ class Switches(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchGuard:
+class SwitchRule:
     """Holds while switch ``key`` is in the position ``hold_when``. ``at_rest`` is its position until somebody turns it."""
 
-    switches: Switches
     key: str
     hold_when: bool = True
     at_rest: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchGuard(SwitchRule):
+    """A rule that reads its switch each time it is asked."""
+
+    switches: Switches
 
     async def admit(self, now: datetime) -> Verdict:
         try:
@@ -54,20 +60,17 @@ class SwitchGuard:
         """A switch learns nothing: people turn it."""
 
 
-def verdict(guard: SwitchGuard, switch: Switch | None, now: datetime) -> Verdict:
-    if position(switch, guard.at_rest, now) is not guard.hold_when:
-        return Admit()
-    if switch is None:
-        return Hold(now + PATIENCE, f"switch {guard.key} is {_word(guard.at_rest)}")
-    reason = f"switch {guard.key} is {_word(switch.on)}, turned by {switch.turned_by}: {switch.reason}"
-    return Hold(min(switch.until or now + PATIENCE, now + PATIENCE), reason)
-
-
-def position(switch: Switch | None, at_rest: bool, now: datetime) -> bool:
-    """Where the switch stands at ``now``: as turned, or at rest when nobody turned it or the turn has run out."""
+def verdict(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
     if switch is None or (switch.until is not None and now >= switch.until):
-        return at_rest
-    return switch.on
+        if rule.at_rest is not rule.hold_when:
+            return Admit()
+        return Hold(now + PATIENCE, f"switch {rule.key} is {_word(rule.at_rest)}")
+    if switch.on is None:
+        return Hold(now + PATIENCE, f"switch {rule.key} cannot be read: turn it again")
+    if switch.on is not rule.hold_when:
+        return Admit()
+    reason = f"switch {rule.key} is {_word(switch.on)}, turned by {switch.turned_by}: {switch.reason}"
+    return Hold(min(switch.until or now + PATIENCE, now + PATIENCE), reason)
 
 
 def _word(on: bool) -> str:

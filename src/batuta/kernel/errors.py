@@ -9,6 +9,9 @@
     │   ├── UnknownApp              --app names nothing that can run
     │   ├── InvalidCron             a schedule that cannot be read, or would never fire
     │   ├── InvalidName             a job, loop, scope or endpoint that cannot be called that
+    │   ├── InvalidJob              a job that cannot be scheduled as it is declared
+    │   ├── InvalidWindow           hours that cannot be kept
+    │   ├── UnknownWord             no job, category, profile, window or switch is called that
     │   ├── AddressTaken            somebody else listens there
     │   └── QueryBookError          the SQL texts and the code disagree
     ├── StoreError
@@ -20,6 +23,7 @@
     │   ├── MigrationChanged        an applied migration's text is not what it was
     │   ├── StatementRefused        the database does not understand the statement: our mistake
     │   └── TransactionMisuse       opened inside another, or used after its end
+    ├── JobRefused                  a run that a person asked for may not start now
     ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
     └── DeadlineExceeded            the time somebody gave us is over
 
@@ -75,6 +79,18 @@ class InvalidName(ConfigError):
     sentence = "'{name}' cannot be the name of a {kind}: {why}"
 
 
+class InvalidJob(ConfigError):
+    sentence = "job '{job}' cannot be scheduled: {why}. Correct it where it is declared and start again"
+
+
+class InvalidWindow(ConfigError):
+    sentence = "window '{window}' cannot be kept: {why}. Write it as in `batuta windows set manha 10:00 --minutes 120 --days 1-5`"
+
+
+class UnknownWord(ConfigError):
+    sentence = "there is no {kind} '{word}': did you mean {nearest}?"
+
+
 class AddressTaken(ConfigError):
     sentence = "{host}:{port} cannot be listened on ({why}): stop the other program, or set another {setting}"
 
@@ -122,6 +138,10 @@ class StatementRefused(StoreError):
 
 class TransactionMisuse(StoreError):
     sentence = "{why}: pass on the transaction you have and use it until its block ends"
+
+
+class JobRefused(BatutaError):
+    sentence = "{job} was not started ({why}): {next_step}"
 
 
 class LoopGaveUp(BatutaError):

@@ -118,6 +118,97 @@ class JobCrashed:
 
 
 @dataclass(frozen=True, slots=True)
+class JobsRegistered:
+    """The timetable that counts from now on. ``changed``: jobs that are new or have another schedule."""
+
+    profile: str
+    jobs: int
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionStarted:
+    job: str
+    categoria: str
+    execution: str
+    trigger: str
+    scheduled_for: datetime | None
+    attempt: int
+    late: timedelta  # between the fire's instant and its delivery
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionEnded:
+    job: str
+    categoria: str
+    execution: str
+    status: str
+    error: str | None
+    reason: str | None
+    items: int | None
+    took: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionCrashed:
+    """Its target failed in a way nobody foresaw."""
+
+    job: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionLost:
+    """Somebody took it over; what we had to say about it was not written."""
+
+    job: str
+    execution: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionTakenOver:
+    """Its process fell silent. ``again``: it is delivered once more, with the same key."""
+
+    job: str
+    execution: str
+    attempt: int
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FireExplained:
+    """A fire that did not become a run, and why."""
+
+    job: str
+    categoria: str
+    scheduled_for: datetime | None
+    status: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFailed:
+    """The schedule of one job cannot be computed; the others go on."""
+
+    job: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class ClockStepped:
+    """The wall clock went back. ``by`` is how far."""
+
+    by: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSet:
+    control: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class SettingWarned:
     name: str
     nearest: str
@@ -146,6 +237,16 @@ Event: TypeAlias = (
     | RequestCrashed
     | JobAnswered
     | JobCrashed
+    | JobsRegistered
+    | ExecutionStarted
+    | ExecutionEnded
+    | ExecutionCrashed
+    | ExecutionLost
+    | ExecutionTakenOver
+    | FireExplained
+    | ScheduleFailed
+    | ClockStepped
+    | ControlSet
     | SettingWarned
     | SubscriberFailed
 )

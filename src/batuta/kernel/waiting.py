@@ -1,8 +1,17 @@
 """Waiting for whichever comes first, and leaving nothing behind."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from batuta.kernel.backoff import exponential
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreUnavailable
+
+T = TypeVar("T")
+FIRST_REST = timedelta(milliseconds=250)
+LONGEST_REST = timedelta(seconds=5)
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> int:
@@ -22,3 +31,14 @@ async def ended(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
+    """Write what happened, and if the database is away, again until it is back: a result must not be lost to an outage."""
+    failures = 0
+    while True:
+        try:
+            return await write()
+        except StoreUnavailable:
+            failures += 1
+        await clock.sleep(exponential(failures, FIRST_REST, LONGEST_REST).total_seconds())

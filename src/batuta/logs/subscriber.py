@@ -9,9 +9,18 @@ import structlog
 from batuta.kernel.events import (
     ChildEnded,
     ChildStarted,
+    ClockStepped,
+    ControlSet,
     Event,
+    ExecutionCrashed,
+    ExecutionEnded,
+    ExecutionLost,
+    ExecutionStarted,
+    ExecutionTakenOver,
+    FireExplained,
     JobAnswered,
     JobCrashed,
+    JobsRegistered,
     LoopAbandoned,
     LoopEnded,
     LoopFailed,
@@ -22,6 +31,7 @@ from batuta.kernel.events import (
     ProcessStarted,
     RequestAnswered,
     RequestCrashed,
+    ScheduleFailed,
     SettingWarned,
     SubscriberFailed,
     SwitchTurned,
@@ -92,14 +102,25 @@ def _loop_ended(event: LoopEnded) -> Line:
 def _request_answered(event: RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
-    # Whoever watches over us asks every few seconds: that would drown everything else.
-    return Line("request answered", logging.DEBUG if event.route.startswith("/health") else logging.INFO)
+    # Whoever watches over us asks every few seconds, and a job's call is told as a job: both would drown everything else.
+    is_told_elsewhere = event.route.startswith(("/health", "/jobs/"))
+    return Line("request answered", logging.DEBUG if is_told_elsewhere else logging.INFO)
 
 
 def _job_answered(event: JobAnswered) -> Line:
     if event.outcome in FAILED_OUTCOMES:
         return Line("job answered: FAIL", logging.ERROR)
     return Line("job answered")
+
+
+def _execution_ended(event: ExecutionEnded) -> Line:
+    if event.status in FAILED_OUTCOMES or event.status == "abandoned":
+        return Line(f"job {event.status}: FAIL", logging.ERROR)
+    return Line(f"job ended: {event.status}")
+
+
+def _fire_explained(event: FireExplained) -> Line:
+    return Line(f"fire {event.status}", logging.WARNING if event.status == "missed" else logging.INFO)
 
 
 def _setting_warned(event: SettingWarned) -> Line:
@@ -122,6 +143,16 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     RequestCrashed: lambda event: Line("request crashed", logging.ERROR, trace=event.error),
     JobAnswered: _job_answered,
     JobCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
+    JobsRegistered: lambda event: Line("timetable in force"),
+    ExecutionStarted: lambda event: Line("Executando job"),
+    ExecutionEnded: _execution_ended,
+    ExecutionCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
+    ExecutionLost: lambda event: Line("run was taken over by another process", logging.WARNING),
+    ExecutionTakenOver: lambda event: Line("run taken over: its process fell silent", logging.WARNING),
+    FireExplained: _fire_explained,
+    ScheduleFailed: lambda event: Line("schedule cannot be computed: FAIL", logging.ERROR, trace=event.error),
+    ClockStepped: lambda event: Line("the clock went back", logging.WARNING),
+    ControlSet: lambda event: Line("control set"),
     SettingWarned: _setting_warned,
     SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
 }

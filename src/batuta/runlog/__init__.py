@@ -1,1 +1,1 @@
-"""The record of every execution, and who closes the ones whose process died. (Not built yet.)"""
+"""What ran, when, why not, and how it ended: one row per fire."""

@@ -84,10 +84,10 @@ class Cron:
 
     def _next_wall(self, wall: datetime) -> datetime:
         """The first matching wall time at or after ``wall``."""
-        if self._matches(wall.date()) and (found := self._in_day(wall.time())) is not None:
+        if self.matches(wall.date()) and (found := self._in_day(wall.time())) is not None:
             return datetime.combine(wall.date(), found)
         day = wall.date() + DAY
-        while not self._matches(day):
+        while not self.matches(day):
             day = _first_of_next_month(day) if day.month not in self.months else day + DAY
         return datetime.combine(day, time(self.hours[0], self.minutes[0]))
 
@@ -100,7 +100,8 @@ class Cron:
             hour += 1
         return time(self.hours[hour], self.minutes[0]) if hour < len(self.hours) else None
 
-    def _matches(self, day: date) -> bool:
+    def matches(self, day: date) -> bool:
+        """It fires on this day of the calendar."""
         if day.month not in self.months:
             return False
         by_date, by_weekday = day.day in self.days, day.isoweekday() % 7 in self.weekdays

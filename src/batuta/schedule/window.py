@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from batuta.kernel.errors import InvalidCron, InvalidWindow
 from batuta.schedule.calendar import is_holiday
-from batuta.schedule.cron import first_instant
+from batuta.schedule.cron import first_instant, parse
 
 DAY = timedelta(days=1)
 # A week of holidays does not exist; a fortnight without an opening is a mistake of the window's.
@@ -54,7 +55,32 @@ class Window:
                 return opening + self.lasts
         return None
 
+    @property
+    def cron(self) -> str:
+        """The schedule that fires when it opens."""
+        return f"{self.opens.minute} {self.opens.hour} * * {written_days(self.days)}"
+
     def _opening(self, day: date, zone: ZoneInfo) -> datetime | None:
         if day.isoweekday() % 7 not in self.days or (not self.on_holidays and is_holiday(day)):
             return None
         return first_instant(datetime.combine(day, self.opens), zone)
+
+
+def written_days(days: frozenset[int]) -> str:
+    """As in a cron: 1-5, or 0,2,6."""
+    ordered = sorted(days)
+    if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return f"{ordered[0]}-{ordered[-1]}"
+    return ",".join(map(str, ordered))
+
+
+def read_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:
+    """A window as people write it: 10:00, 120, 1-5."""
+    try:
+        hour, minute = (int(part) for part in opens.split(":"))
+        weekdays = parse(f"{minute} {hour} * * {days}").weekdays
+        return Window(
+            opens=time(hour, minute), lasts=timedelta(minutes=minutes), days=weekdays, on_holidays=on_holidays
+        )
+    except (ValueError, InvalidCron) as error:
+        raise InvalidWindow(window=name, why=str(error)) from None

@@ -1,1 +1,1 @@
-"""How a fire is delivered: over HTTP, or as a call in this process. (Not built yet.)"""
+"""How a fire is delivered: to a function in this process, or to an address."""

@@ -43,6 +43,8 @@ async def run(
     match received:
         case Reply(status=status, body=body, replayed=replayed):
             return JSONResponse(body, status, headers={"Idempotency-Replayed": "true"} if replayed else None)
+        case Busy(same_key=True):
+            raise Problem(409, "still_running", endpoint=endpoint, headers={"Retry-After": "1"})
         case Busy():
             raise Problem(409, "already_running", endpoint=endpoint, headers={"Retry-After": "5"})
         case KeyReused():

@@ -17,6 +17,7 @@ class CallBook:
     open: Query
     call: Query
     close: Query
+    renew: Query
     forget: Query
     prune: Query
 
@@ -55,6 +56,9 @@ class SqlJobCalls:
             now=now,
         )
 
+    async def renew(self, key: str, *, opened_at: datetime, lease_until: datetime) -> None:
+        await self._database.run(self._book.renew, key=key, opened_at=opened_at, lease_until=lease_until)
+
     async def forget(self, key: str, *, opened_at: datetime) -> None:
         await self._database.run(self._book.forget, key=key, opened_at=opened_at)
 
@@ -66,5 +70,5 @@ def _what_is_known(known: Row, call: NewCall) -> Opening:
     if known["fingerprint"] != call.fingerprint:
         return KeyReused()
     if known["finished_at"] is None:
-        return Busy()
+        return Busy(same_key=True)
     return Answered(known["response_code"], known["response"])

@@ -15,6 +15,7 @@ from batuta.stores.sql.queries import load
 @dataclass(frozen=True, slots=True)
 class SwitchBook:
     switch: Query
+    all: Query
     turn: Query
 
 
@@ -29,6 +30,11 @@ class SqlSwitches:
         """``within`` a claiming transaction, the answer holds until that transaction ends."""
         row = await (within or self._database).one(self._book.switch, key=key)
         return None if row is None else _switch(row)
+
+    async def all(self, within: Reading | None = None) -> dict[str, Switch]:
+        """Every switch that somebody ever turned."""
+        rows = await (within or self._database).all(self._book.all)
+        return {row["key"]: _switch(row) for row in rows}
 
     async def turn(
         self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
@@ -54,7 +60,7 @@ class SqlSwitches:
 def _switch(row: Row) -> Switch:
     return Switch(
         key=row["key"],
-        on=row["value"] is True,
+        on=row["value"] if isinstance(row["value"], bool) else None,
         reason=row["reason"],
         until=row["until"],
         turned_by=row["updated_by"],

@@ -14,6 +14,9 @@ SELECT fingerprint, finished_at, response_code, response FROM job_calls WHERE ke
 UPDATE job_calls SET finished_at = :now, response_code = :response_code, response = :response
 WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
+-- write renew: whoever runs it is alive
+UPDATE job_calls SET lease_until = :lease_until WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
+
 -- write forget: as if it had never been opened
 DELETE FROM job_calls WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 

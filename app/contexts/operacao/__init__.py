@@ -1,0 +1,1 @@
+"""Upkeep: signs of life, and history that does not grow for ever."""

@@ -1,0 +1,87 @@
+"""Every job that is declared, in every profile. Which of them are scheduled now follows from the controls."""
+
+import difflib
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+
+from batuta.dispatch.job import Job
+from batuta.kernel.errors import InvalidJob, UnknownWord
+from batuta.runlog.log import Controls
+from batuta.schedule.window import Window
+
+ONLY_PROFILE = "default"
+
+
+class JobBook:
+    """``profiles``: the names of the timetables; ``first`` counts until somebody chooses at run time."""
+
+    def __init__(
+        self,
+        profiles: Collection[str] = (ONLY_PROFILE,),
+        first: str | None = None,
+        windows: Mapping[str, Window] = MappingProxyType({}),
+    ) -> None:
+        self.profiles = tuple(profiles)
+        self.windows = dict(windows)
+        self._jobs: dict[str, dict[str, Job]] = {profile: {} for profile in self.profiles}
+        self.first = self.known_profile(first or self.profiles[0])
+
+    def add(self, job: Job, profiles: Collection[str] | None = None) -> None:
+        """``profiles`` None: in every one."""
+        if job.window is not None and job.window not in self.windows:
+            raise InvalidJob(job=job.name, why=f"no window is called '{job.window}'")
+        for profile in self.profiles if profiles is None else profiles:
+            jobs = self._jobs[self.known_profile(profile)]
+            if job.name in jobs:
+                raise InvalidJob(job=job.name, why="another job has this name")
+            jobs[job.name] = job
+
+    def timetable(self, controls: Controls) -> Mapping[str, Job]:
+        """The jobs that are scheduled under these controls, by name."""
+        profile = self.profile(controls)
+        windows = self.windows_now(controls)
+        return {
+            name: job if job.window is None else job.at(windows[job.window])
+            for name, job in self._jobs[profile].items()
+        }
+
+    def profile(self, controls: Controls) -> str:
+        # A profile that was chosen once and is gone from the code must not silence everything.
+        return controls.profile if controls.profile in self._jobs else self.first
+
+    def windows_now(self, controls: Controls) -> Mapping[str, Window]:
+        return {**self.windows, **{name: each for name, each in controls.windows.items() if name in self.windows}}
+
+    def known_profile(self, word: str) -> str:
+        return _known(word, self.profiles, "profile")
+
+    def known_window(self, word: str) -> str:
+        return _known(word, tuple(self.windows), "window")
+
+    def find(self, name: str, controls: Controls) -> Job:
+        """As it is scheduled now, or as another profile has it: a person may run it anyhow."""
+        names = {job.name for job in self}
+        now = self.timetable(controls)
+        return now[name] if name in now else self._anywhere(_known(name, tuple(sorted(names)), "job"))
+
+    def _anywhere(self, name: str) -> Job:
+        return next(job for job in self if job.name == name)
+
+    @property
+    def categorias(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(job.categoria for job in self))
+
+    def __iter__(self) -> Iterator[Job]:
+        """Every job of every profile."""
+        for jobs in self._jobs.values():
+            yield from jobs.values()
+
+    def __len__(self) -> int:
+        return sum(len(jobs) for jobs in self._jobs.values())
+
+
+def _known(word: str, known: Collection[str], kind: str) -> str:
+    if word in known:
+        return word
+    nearest = difflib.get_close_matches(word, known, n=1, cutoff=0)
+    raise UnknownWord(kind=kind, word=word, nearest=nearest[0] if nearest else "-")

@@ -1,0 +1,180 @@
+"""The scheduler's heart: at every due instant it decides, under a lock, what becomes of the fire, and starts it.
+
+It wakes at least every second, so that a changed clock, profile or window is noticed, and it never waits for what it started.
+Any number of dispatchers may run on one database: whoever comes second finds the fires accounted for.
+"""
+
+import heapq
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from batuta.dispatch.book import JobBook
+from batuta.dispatch.job import Job
+from batuta.dispatch.plan import hold, plan
+from batuta.dispatch.runner import Gate, Runner
+from batuta.kernel.clock import Clock
+from batuta.kernel.events import ClockStepped, Events, FireExplained, JobsRegistered, ScheduleFailed
+from batuta.runlog.execution import Registration, Tenure
+from batuta.runlog.log import Controls, Decisions, ExecutionLog, Ledger, Opened
+from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+
+T = TypeVar("T")
+
+LONGEST_REST = timedelta(seconds=1)
+# A job whose schedule cannot be computed, or that waits for its turn, is looked at again after this.
+LOOK_AGAIN = timedelta(seconds=1)
+# Clocks of two machines differ by less than this from one moment to the next.
+STEP = timedelta(seconds=2)
+POISONED_FOR = timedelta(minutes=1)
+
+
+class Dispatcher:
+    name = "dispatcher"
+
+    def __init__(
+        self, book: JobBook, log: ExecutionLog, runner: Runner, clock: Clock, events: Events, tenure: Tenure
+    ) -> None:
+        self.doorbell = Doorbell()
+        self._book = book
+        self._log = log
+        self._runner = runner
+        self._clock = clock
+        self._events = events
+        self._tenure = tenure
+        self._controls: Controls | None = None
+        self._timetable: Mapping[str, Job] = {}
+        self._agenda = Agenda()
+        self._ahead = timedelta(0)  # how far the time that decides is ahead of this machine's
+        self._last: datetime | None = None
+
+    def job(self, name: str) -> Job | None:
+        return self._timetable.get(name)
+
+    async def tick(self) -> Pace:
+        await self._follow_controls()
+        now = self._now()
+        self._notice_steps(now)
+        due = self._agenda.take(now)
+        if due and not await self._fire(due, now):
+            return Again()  # the controls changed under our hands: first follow them
+        return Idle(min(self._agenda.next(), now + LONGEST_REST) - self._ahead)
+
+    async def drain(self, grace: timedelta) -> None:
+        """What was started belongs to the runner."""
+
+    async def _follow_controls(self) -> None:
+        controls = await self._log.controls()
+        if controls == self._controls:
+            return
+        timetable = self._book.timetable(controls)
+        changed = await self._log.register([registration(job) for job in timetable.values()])
+        self._controls, self._timetable = controls, timetable
+        # Whatever it owes is in the database: each is looked at once, now.
+        self._agenda = Agenda(dict.fromkeys(timetable, self._now()))
+        self._events.emit(JobsRegistered(self._book.profile(controls), len(timetable), tuple(sorted(changed))))
+
+    def _notice_steps(self, now: datetime) -> None:
+        if self._last is not None and now < self._last - STEP:
+            self._events.emit(ClockStepped(self._last - now))
+            self._agenda = Agenda(dict.fromkeys(self._timetable, now))
+        self._last = now
+
+    async def _fire(self, due: Collection[str], now: datetime) -> bool:
+        """Open what is owed and start it. False: the controls are not the ones we know, and nothing was decided."""
+        waiting: set[str] = set()
+        is_current = True
+
+        def decide(ledger: Ledger) -> Decisions:
+            nonlocal is_current
+            is_current = ledger.controls == self._controls
+            return self._decide(due, ledger, waiting) if is_current else Decisions()
+
+        try:
+            opened = await self._log.open_due(due, self._tenure, decide)
+        except BaseException:
+            self._agenda.put(dict.fromkeys(due, now))
+            raise
+        if not is_current:
+            self._agenda.put(dict.fromkeys(due, now))
+            return False
+        self._ahead = opened.ahead
+        self._agenda.put({name: self._next(name, opened.now, name in waiting) for name in due})
+        self._start(opened)
+        return True
+
+    def _decide(self, due: Collection[str], ledger: Ledger, waiting: set[str]) -> Decisions:
+        windows = self._book.windows_now(ledger.controls)
+        decided = []
+        for name in due:
+            if name not in ledger.accounted:
+                continue  # another version of this code has taken it out of the timetable
+            one = self._guarded(name, lambda job: plan(job, ledger, windows))
+            if one is not None:
+                decided.append(one)
+                if one.waits:
+                    waiting.add(name)
+        openings = [opening for one in decided for opening in one.openings]
+        return Decisions(openings, {name: until for one in decided for name, until in one.accounted.items()})
+
+    def _start(self, opened: Opened) -> None:
+        for opening in opened.explained:
+            self._events.emit(
+                FireExplained(
+                    opening.job, opening.categoria, opening.scheduled_for, opening.status.value, opening.reason
+                )
+            )
+        for execution in opened.started:
+            self._runner.start(execution, self._timetable[execution.job])
+
+    def _next(self, name: str, now: datetime, waits: bool) -> datetime:
+        if waits:
+            return now + LOOK_AGAIN
+        return self._guarded(name, lambda job: job.cron.next_after(now, job.zone)) or now + POISONED_FOR
+
+    def _guarded(self, name: str, compute: Callable[[Job], T]) -> T | None:
+        """One poisoned schedule never stops the others."""
+        try:
+            return compute(self._timetable[name])
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one schedule, the others must fire
+            self._events.emit(ScheduleFailed(name, error))
+            return None
+
+    def _now(self) -> datetime:
+        return self._clock.now() + self._ahead
+
+
+class Agenda:
+    """When each job is to be looked at next."""
+
+    def __init__(self, entries: Mapping[str, datetime] | None = None) -> None:
+        self._heap: list[tuple[datetime, str]] = []
+        self.put(entries or {})
+
+    def put(self, entries: Mapping[str, datetime]) -> None:
+        for name, at in entries.items():
+            heapq.heappush(self._heap, (at, name))
+
+    def take(self, now: datetime) -> list[str]:
+        """Those that are due, each of them gone from here until it is put back."""
+        due = []
+        while self._heap and self._heap[0][0] <= now:
+            due.append(heapq.heappop(self._heap)[1])
+        return due
+
+    def next(self) -> datetime:
+        return self._heap[0][0] if self._heap else datetime.max.replace(tzinfo=UTC)
+
+
+def gate(book: JobBook, log: ExecutionLog) -> Gate:
+    """Asked at the instant of the effect: why this job may not run, or None."""
+
+    async def why_not(job: Job) -> str | None:
+        ledger = await log.look()
+        return hold(job, ledger.switches, book.windows_now(ledger.controls), ledger.now)
+
+    return why_not
+
+
+def registration(job: Job) -> Registration:
+    return Registration(job=job.name, categoria=job.categoria, schedule=job.cron.text, zone=job.zone.key)

@@ -1,0 +1,154 @@
+"""A job: what is fired, when, and what is forgiven."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol, TypeVar
+from zoneinfo import ZoneInfo
+
+from batuta.dispatch.endpoints import DEFAULT_TIMEOUT
+from batuta.guard.switches import SwitchRule
+from batuta.kernel.errors import InvalidCron, InvalidJob
+from batuta.runlog.execution import Ending, Execution
+from batuta.schedule.cron import Cron, parse
+from batuta.schedule.due import CatchUp
+from batuta.schedule.period import default_sla, period
+from batuta.schedule.window import Window
+
+LONGEST_CATCH_UP = timedelta(hours=24)
+LONGEST_GRACE = timedelta(minutes=10)
+Choice = TypeVar("Choice", bound=StrEnum)
+_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+
+
+class Overlap(StrEnum):
+    """The previous run is still going when the next fire comes."""
+
+    SKIP = "skip"  # the fire is a skipped row
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One execution, as its target sees it. ``execution.id`` is the key that makes a repeat harmless."""
+
+    execution: Execution
+    deadline: datetime  # when a function of ours must be done
+    timeout: timedelta  # how long the work may take once it was delivered
+    grace: timedelta  # how long a connection that is refused may be tried again
+    params: Mapping[str, str] = field(default_factory=dict)  # what a person added
+
+
+class Target(Protocol):
+    """How a fire is delivered. ``repeatable``: the same key delivered twice has one effect, so another may take over."""
+
+    @property
+    def repeatable(self) -> bool: ...
+    @property
+    def address(self) -> str:
+        """Where to, for people."""
+        ...
+
+    async def deliver(self, run: Run) -> Ending:
+        """Return by the deadline, whatever happens. Never raise for what the other side did."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    name: str
+    target: Target
+    cron: Cron
+    zone: ZoneInfo
+    categoria: str = "default"
+    sla: timedelta  # how long after an expected fire a good run must have started
+    max_age: timedelta  # an older fire is not worth catching up
+    timeout: timedelta = DEFAULT_TIMEOUT
+    critical: bool = False
+    autonomous: bool = False  # acts on its own initiative: does nothing in pilot mode
+    catch_up: CatchUp = CatchUp.LATEST
+    overlap: Overlap = Overlap.SKIP
+    holds: tuple[SwitchRule, ...] = ()
+    window: str | None = None  # fires when it opens, and not outside it
+    replaces: str | None = None  # the job of another profile whose work this one does
+    finished: bool = True  # False: its handler says honestly that it is not there yet
+
+    @property
+    def every(self) -> timedelta:
+        return period(self.cron, self.zone)
+
+    @property
+    def grace(self) -> timedelta:
+        """How long a refused connection is tried again: a daily job must not lose its day to a restart of the API."""
+        return min(self.every * 4 // 5, LONGEST_GRACE)
+
+    def at(self, window: Window) -> "Job":
+        """The same job, fired when ``window`` opens."""
+        return replace(self, cron=parse(window.cron))
+
+
+def make_job(
+    name: str,
+    schedule: str,
+    target: Target,
+    *,
+    zone: ZoneInfo,
+    categoria: str = "default",
+    sla: timedelta | None = None,
+    max_age: timedelta | None = None,
+    timeout: timedelta = DEFAULT_TIMEOUT,
+    critical: bool = False,
+    autonomous: bool = False,
+    catch_up: CatchUp | str = CatchUp.LATEST,
+    overlap: Overlap | str = Overlap.SKIP,
+    holds: tuple[SwitchRule, ...] = (),
+    window: str | None = None,
+    replaces: str | None = None,
+    finished: bool = True,
+) -> Job:
+    """A job with what follows from its schedule filled in. Every mistake names the job."""
+    if not _NAME.match(name):
+        raise InvalidJob(job=name, why="a name is written in small letters, digits and underscores")
+    cron = _parsed(name, schedule)
+    every = period(cron, zone)
+    job = Job(
+        name=name,
+        target=target,
+        cron=cron,
+        zone=zone,
+        categoria=categoria,
+        sla=default_sla(every) if sla is None else sla,
+        max_age=min(every, LONGEST_CATCH_UP) if max_age is None else max_age,
+        timeout=timeout,
+        critical=critical,
+        autonomous=autonomous,
+        catch_up=_one_of(CatchUp, catch_up, name, "catch_up"),
+        overlap=_one_of(Overlap, overlap, name, "overlap"),
+        holds=holds,
+        window=window,
+        replaces=replaces,
+        finished=finished,
+    )
+    for what in ("timeout", "sla", "max_age"):
+        if getattr(job, what) <= timedelta(0):
+            raise InvalidJob(job=name, why=f"its {what} must be longer than nothing")
+    if not _NAME.match(categoria):
+        raise InvalidJob(job=name, why=f"'{categoria}' is no category: small letters, digits and underscores")
+    return job
+
+
+def _parsed(name: str, schedule: str) -> Cron:
+    try:
+        return parse(schedule)
+    except InvalidCron as error:
+        raise InvalidJob(job=name, why=str(error)) from None
+
+
+def _one_of(kind: type[Choice], word: str, job: str, what: str) -> Choice:
+    try:
+        return kind(word)
+    except ValueError:
+        known = " | ".join(kind)
+        raise InvalidJob(job=job, why=f"its {what} is '{word}' and can be {known}") from None

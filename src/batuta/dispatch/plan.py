@@ -1,0 +1,125 @@
+"""What becomes of a job's fires: decided here, from what the database knows, without touching anything."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from batuta.dispatch.job import Job, Overlap
+from batuta.guard.base import Hold
+from batuta.guard.switches import Switch, SwitchRule, verdict
+from batuta.kernel.errors import JobRefused
+from batuta.kernel.json import Json
+from batuta.runlog.execution import HELD, OVERLAP, Opening, Status, Trigger
+from batuta.runlog.log import Decisions, Ledger
+from batuta.schedule.due import AT_ONCE, ON_TIME, CatchUp, Owed, due
+from batuta.schedule.window import Window
+
+PAUSE_ALL = "pause.all"
+# A watermark further ahead than clocks differ: the clock was put back.
+SKEW = timedelta(minutes=1)
+
+
+def pause_of_job(name: str) -> str:
+    return f"pause.job.{name}"
+
+
+def pause_of_categoria(name: str) -> str:
+    return f"pause.category.{name}"
+
+
+def rules_of(job: Job) -> tuple[SwitchRule, ...]:
+    """Everything that may hold it, the widest first."""
+    pauses = (PAUSE_ALL, pause_of_categoria(job.categoria), pause_of_job(job.name))
+    return (*(SwitchRule(key=key) for key in pauses), *job.holds)
+
+
+def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window], now: datetime) -> str | None:
+    """Why it may not run at ``now``; None: it may."""
+    for rule in rules_of(job):
+        if isinstance(held := verdict(rule, switches.get(rule.key), now), Hold):
+            return f"{HELD}{held.reason}"
+    if job.window is not None and not windows[job.window].is_open(now, job.zone):
+        return f"{HELD}window {job.window} is closed"
+    return None
+
+
+def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
+    """The rows its owed fires become, and how far it is accounted for then."""
+    now = ledger.now
+    since = ledger.accounted[job.name]
+    if since > now + SKEW:
+        # Fires of that time have their rows already, and the unique key keeps those from running again.
+        since = now - ON_TIME
+    owed = due(job.cron, job.zone, since=since, until=now, policy=job.catch_up, max_age=job.max_age)
+    openings = list(_missed(job, owed))
+    accounted = max((fire for fire in (*owed.missed, *_ends(owed))), default=since)
+    held = hold(job, ledger.switches, windows, now)
+    is_running = job.name in ledger.running
+    waits = len(owed.run) == AT_ONCE
+    for fire in owed.run:
+        is_late = now - fire > ON_TIME
+        if held is None and is_running and job.overlap is Overlap.SKIP:
+            if is_late and job.catch_up is CatchUp.ALL:
+                waits = True  # for its turn: what is left is owed still
+                break
+            openings.append(_row(job, fire, is_late, Status.SKIPPED, f"{OVERLAP}the run before it is still going"))
+        elif held is not None:
+            openings.append(_row(job, fire, is_late, Status.SKIPPED, held))
+        else:
+            openings.append(_row(job, fire, is_late, Status.RUNNING, None))
+            is_running = True
+        accounted = fire
+    moved = {job.name: accounted} if accounted != ledger.accounted[job.name] else {}
+    return Decisions(openings, moved, waits)
+
+
+def _ends(owed: Owed) -> tuple[datetime, ...]:
+    return () if owed.gap is None else (owed.gap.last,)
+
+
+def _missed(job: Job, owed: Owed) -> Iterator[Opening]:
+    for fire in owed.missed:
+        yield _row(job, fire, True, Status.MISSED, _why_missed(job))
+    if (gap := owed.gap) is not None:
+        row = _row(job, gap.last, True, Status.MISSED, f"{_why_missed(job)}; {gap.count} fires")
+        span: dict[str, Json] = {"from": gap.first.isoformat(), "to": gap.last.isoformat(), "count": gap.count}
+        yield replace(row, covers=span)
+
+
+def _why_missed(job: Job) -> str:
+    match job.catch_up:
+        case CatchUp.SKIP:
+            return "nobody was there to fire it, and catch_up is 'skip'"
+        case CatchUp.LATEST:
+            return "nobody was there to fire it; only the latest is caught up, and not when it is too old"
+        case CatchUp.ALL:
+            return "nobody was there to fire it, and it is too old to be caught up"
+
+
+def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | None) -> Opening:
+    return Opening(
+        job=job.name,
+        categoria=job.categoria,
+        scheduled_for=fire,
+        trigger=Trigger.CATCH_UP if is_late else Trigger.SCHEDULE,
+        status=status,
+        reason=reason,
+    )
+
+
+def plan_manual(job: Job, ledger: Ledger, windows: Mapping[str, Window], *, even_if_held: bool) -> Decisions:
+    """One run that a person asked for; or JobRefused."""
+    if job.overlap is Overlap.SKIP and job.name in ledger.running:
+        raise JobRefused(job=job.name, why="it is running already", next_step="wait until it ends and ask again")
+    held = hold(job, ledger.switches, windows, ledger.now)
+    if held is not None and not even_if_held:
+        raise JobRefused(job=job.name, why=held, next_step="lift what holds it, or say --even-if-held if you are sure")
+    opening = Opening(
+        job=job.name,
+        categoria=job.categoria,
+        scheduled_for=None,
+        trigger=Trigger.MANUAL,
+        status=Status.RUNNING,
+        reason=None if held is None else f"run by hand although {held}",
+    )
+    return Decisions([opening])

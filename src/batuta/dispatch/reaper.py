@@ -1,0 +1,67 @@
+"""Looks after the runs whose process fell silent: delivered again where that is harmless, closed as abandoned where not."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from batuta.dispatch.job import Job
+from batuta.dispatch.runner import Runner
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.events import Events, ExecutionTakenOver
+from batuta.runlog.execution import Ending, Execution, Status, Tenure
+from batuta.runlog.log import ExecutionLog
+from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+
+AT_ONCE = 100
+MOST_ATTEMPTS = 3
+
+
+class Reaper:
+    name = "reaper"
+
+    def __init__(
+        self,
+        log: ExecutionLog,
+        runner: Runner,
+        job_of: Callable[[str], Job | None],
+        clock: Clock,
+        events: Events,
+        tenure: Tenure,
+    ) -> None:
+        """``job_of`` gives a job by its name, or None if this code does not know it."""
+        self.doorbell = Doorbell()
+        self._log = log
+        self._runner = runner
+        self._job_of = job_of
+        self._clock = clock
+        self._events = events
+        self._tenure = tenure
+        self._patient_until = 0.0
+
+    async def tick(self) -> Pace:
+        if self._clock.monotonic() < self._patient_until:
+            return Idle()
+        try:
+            taken = await self._log.take_over(self._tenure, AT_ONCE)
+        except StoreUnavailable:
+            # While the database was away nobody could show a sign of life: let the living do so first.
+            self._patient_until = self._clock.monotonic() + 2 * self._tenure.lease.total_seconds()
+            raise
+        for execution in taken:
+            await self._look_after(execution)
+        return Again() if len(taken) == AT_ONCE else Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        """What was started belongs to the runner."""
+
+    async def _look_after(self, execution: Execution) -> None:
+        job = self._job_of(execution.job)
+        again = job is not None and job.target.repeatable and execution.attempt <= MOST_ATTEMPTS
+        self._events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again))
+        if job is not None and again:
+            self._runner.start(execution, job)
+            return
+        reason = (
+            "its process ended before it did" if execution.attempt <= MOST_ATTEMPTS else "its process ended each time"
+        )
+        await self._log.close(execution, Ending(status=Status.ABANDONED, reason=reason))

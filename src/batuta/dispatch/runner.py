@@ -1,0 +1,133 @@
+"""Takes runs through their lane to their target, and writes down how they ended.
+
+As a loop it keeps the leases of what it runs. When it stops, what does not end in time is handed back: whoever takes it over
+delivers it again with the same key.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+
+from batuta.dispatch.job import Job, Run
+from batuta.dispatch.lanes import Lanes
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
+from batuta.kernel.waiting import ended, first_of, insist
+from batuta.runlog.execution import HELD, Ending, Execution, Status, Tenure
+from batuta.runlog.log import ExecutionLog
+from batuta.supervise.loop import Doorbell, Idle, Pace
+
+# Whoever waited longer than this for a place asks again whether it may go: a pause must not let the waiting ones through.
+STALE = timedelta(milliseconds=500)
+# What is kept of the grace to hand back what did not end.
+TO_HAND_BACK = 0.1
+
+Gate = Callable[[Job], Awaitable[str | None]]
+
+
+class Runner:
+    name = "runs"
+
+    def __init__(
+        self, log: ExecutionLog, lanes: Lanes, clock: Clock, events: Events, tenure: Tenure, gate: Gate
+    ) -> None:
+        """``gate`` says why a job may not run at this instant, or None."""
+        self.doorbell = Doorbell()
+        self._log = log
+        self._lanes = lanes
+        self._clock = clock
+        self._events = events
+        self._tenure = tenure
+        self._gate = gate
+        self._runs: dict[asyncio.Task[None], Execution] = {}
+
+    def start(
+        self, execution: Execution, job: Job, params: Mapping[str, str] = MappingProxyType({})
+    ) -> "asyncio.Task[None]":
+        """At once, without waiting for anything."""
+        task = asyncio.create_task(self._run(execution, job, params))
+        self._runs[task] = execution
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        execution = self._runs.pop(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._events.emit(ExecutionCrashed(execution.job, error))
+
+    async def tick(self) -> Pace:
+        if self._runs:
+            await self._log.renew(list(self._runs.values()), self._tenure)
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        await first_of(self.finish(), self._clock.sleep(grace.total_seconds() * (1 - TO_HAND_BACK)))
+        left = dict(self._runs)
+        await ended(*left)
+        if left:
+            await self._log.hand_back(list(left.values()))
+
+    async def finish(self) -> None:
+        """Wait for everything that runs, keeping its leases."""
+        while self._runs:
+            await first_of(asyncio.wait(list(self._runs)), self._clock.sleep(self._tenure.lease.total_seconds() / 3))
+            if self._runs:
+                await insist(lambda: self._log.renew(list(self._runs.values()), self._tenure), self._clock)
+
+    async def _run(self, execution: Execution, job: Job, params: Mapping[str, str]) -> None:
+        asked = self._clock.monotonic()
+        async with self._lanes.of(job.categoria):
+            waited = timedelta(seconds=self._clock.monotonic() - asked)
+            held = await self._why_not(job) if waited >= STALE else None
+            ending = (
+                await self._deliver(execution, job, params)
+                if held is None
+                else Ending(status=Status.SKIPPED, reason=held)
+            )
+        await self._close(execution, ending)
+
+    async def _why_not(self, job: Job) -> str | None:
+        try:
+            return await self._gate(job)
+        except StoreUnavailable:
+            return f"{HELD}the switches cannot be read"
+
+    async def _deliver(self, execution: Execution, job: Job, params: Mapping[str, str]) -> Ending:
+        now = self._clock.now()
+        late = timedelta(0) if execution.scheduled_for is None else now - execution.scheduled_for
+        self._events.emit(
+            ExecutionStarted(
+                execution.job,
+                execution.categoria,
+                execution.id,
+                execution.trigger.value,
+                execution.scheduled_for,
+                execution.attempt,
+                late,
+            )
+        )
+        run = Run(execution=execution, deadline=now + job.timeout, timeout=job.timeout, grace=job.grace, params=params)
+        try:
+            return await job.target.deliver(run)
+        except Exception as error:  # noqa: BLE001 - whatever a job meets is its own failure, told as one
+            self._events.emit(ExecutionCrashed(job.name, error))
+            return Ending(status=Status.ERROR, error=f"{type(error).__name__} in the job; the log has the traceback")
+
+    async def _close(self, execution: Execution, ending: Ending) -> None:
+        if not await insist(lambda: self._log.close(execution, ending), self._clock):
+            self._events.emit(ExecutionLost(execution.job, execution.id, ending.status.value))
+            return
+        self._events.emit(
+            ExecutionEnded(
+                execution.job,
+                execution.categoria,
+                execution.id,
+                ending.status.value,
+                ending.error,
+                ending.reason,
+                ending.items,
+                self._clock.now() - execution.started_at,
+            )
+        )

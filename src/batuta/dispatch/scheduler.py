@@ -1,0 +1,66 @@
+"""The scheduler of one process, put together: dispatcher, runs, reaper; and a single run by hand."""
+
+import os
+import socket
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+
+from batuta.dispatch.book import JobBook
+from batuta.dispatch.dispatcher import Dispatcher, gate, registration
+from batuta.dispatch.job import Job
+from batuta.dispatch.lanes import Lanes
+from batuta.dispatch.plan import plan_manual
+from batuta.dispatch.reaper import Reaper
+from batuta.dispatch.runner import Runner
+from batuta.kernel.clock import Clock
+from batuta.kernel.events import Events
+from batuta.kernel.ids import Ids
+from batuta.runlog.execution import Execution, Tenure
+from batuta.runlog.log import Decisions, ExecutionLog, Ledger
+from batuta.supervise.loop import Loop, LoopPolicy
+
+# Without a sign of life for this long, a run is taken over. Short: a fire must not wait for a dead process.
+LEASE = timedelta(seconds=6)
+
+
+class Scheduler:
+    def __init__(
+        self,
+        book: JobBook,
+        log: ExecutionLog,
+        clock: Clock,
+        ids: Ids,
+        events: Events,
+        *,
+        lanes: Lanes | None = None,
+        lease: timedelta = LEASE,
+    ) -> None:
+        self._book = book
+        self._log = log
+        # Never the same twice, so that a process restarted under the same name does not own its predecessor's runs.
+        self.tenure = Tenure(owner=f"{socket.gethostname()}:{os.getpid()}:{ids.new()}", lease=lease)
+        self.runner = Runner(log, lanes or Lanes(), clock, events, self.tenure, gate(book, log))
+        self.dispatcher = Dispatcher(book, log, self.runner, clock, events, self.tenure)
+        self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.tenure)
+
+    def loops(self) -> list[tuple[Loop, LoopPolicy]]:
+        beat = self.tenure.lease / 3
+        often = LoopPolicy(every=beat, stuck_after=timedelta(minutes=1), backoff=beat, max_failures=20)
+        # Drained in reverse order: the dispatcher falls silent first, the runs end last.
+        return [(self.runner, often), (self.reaper, often), (self.dispatcher, often)]
+
+    async def run_by_hand(
+        self, job: Job, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
+    ) -> Execution:
+        """Start it now, under the same log and the same overlap rule, and wait for its end."""
+
+        def decide(ledger: Ledger) -> Decisions:
+            windows = self._book.windows_now(ledger.controls)
+            return plan_manual(job, ledger, windows, even_if_held=even_if_held)
+
+        opened = await self._log.open_manual(registration(job), self.tenure, decide)
+        (execution,) = opened.started
+        self.runner.start(execution, job, params)
+        await self.runner.finish()
+        return execution

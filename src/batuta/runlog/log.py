@@ -1,0 +1,87 @@
+"""The execution log as the scheduler needs it. What is decided inside ``open_due`` is decided under a lock on the jobs."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from batuta.guard.switches import Switch
+from batuta.runlog.execution import Ending, Execution, Opening, Registration, Tenure
+from batuta.schedule.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """What people set at run time. None: nobody has, the declared value counts."""
+
+    profile: str | None = None
+    windows: Mapping[str, Window] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What the database knows at ``now``, about the jobs that were asked for."""
+
+    now: datetime
+    controls: Controls
+    accounted: Mapping[str, datetime]  # every fire up to here is decided; a job that is not registered is not in it
+    running: frozenset[str]
+    switches: Mapping[str, Switch]
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """``waits``: more is owed, and has to wait for its turn."""
+
+    openings: Sequence[Opening] = ()
+    accounted: Mapping[str, datetime] = field(default_factory=dict)
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """``started`` are ours to run; ``explained`` is what was written instead of a run."""
+
+    now: datetime
+    ahead: timedelta = timedelta(0)  # of this machine's clock, by the one that decides
+    started: Sequence[Execution]
+    explained: Sequence[Opening]
+
+
+class ExecutionLog(Protocol):
+    async def register(self, jobs: Collection[Registration]) -> frozenset[str]:
+        """Write down what is scheduled now. A job that is new or whose schedule changed owes nothing from before this
+        moment; those are returned. Jobs that are not named fall silent.
+        """
+        ...
+
+    async def controls(self) -> Controls: ...
+
+    async def open_due(self, jobs: Collection[str], tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
+        """Ask and take in one transaction: no other scheduler decides about these jobs meanwhile.
+
+        A fire that somebody has is left out in silence: the unique key (job, instant) has the last word.
+        """
+        ...
+
+    async def look(self) -> Ledger:
+        """How things stand now: the switches and the controls, of no job in particular."""
+        ...
+
+    async def open_manual(self, job: Registration, tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
+        """Like ``open_due``, for a job that perhaps no scheduler has seen."""
+        ...
+
+    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> None: ...
+
+    async def close(self, execution: Execution, ending: Ending) -> bool:
+        """False: somebody took it over, and nothing was written."""
+        ...
+
+    async def hand_back(self, executions: Collection[Execution]) -> None:
+        """End their lease now, so that another scheduler need not wait for it."""
+        ...
+
+    async def take_over(self, tenure: Tenure, limit: int) -> Sequence[Execution]:
+        """Runs whose lease is over become ours, each with its next attempt."""
+        ...

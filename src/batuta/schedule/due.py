@@ -1,0 +1,126 @@
+"""Which fires are owed between two instants, and which of them are past helping.
+
+    since │      │      │      │ until          policy latest: the last one runs, the others are missed
+          missed missed  missed run             policy all:    every one not older than max_age runs, oldest first
+                                                policy skip:   only one that is on time runs
+
+What is missed is said fire by fire, or, where there are many, as one gap that is counted and not walked through.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from enum import StrEnum
+from functools import cache
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+from batuta.schedule.cron import DAY, MINUTE, Cron
+
+MOMENT = timedelta(microseconds=1)
+# A fire found this soon is on time; what is found later was missed and is caught up, or not.
+ON_TIME = timedelta(seconds=10)
+# More missed fires than this are told as one gap.
+TOLD_ONE_BY_ONE = 100
+# Fires that one look may hand out; what is left is owed still.
+AT_ONCE = 100
+
+
+class CatchUp(StrEnum):
+    """What happens to the fires missed while nobody was there."""
+
+    SKIP = "skip"
+    LATEST = "latest"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Fires from ``first`` to ``last``. Counted on the wall: an hour that came twice or not at all is not corrected for."""
+
+    first: datetime
+    last: datetime
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    run: tuple[datetime, ...]  # oldest first
+    missed: tuple[datetime, ...]
+    gap: Gap | None = None  # instead of ``missed``, where they are many
+
+
+def due(cron: Cron, zone: ZoneInfo, *, since: datetime, until: datetime, policy: CatchUp, max_age: timedelta) -> Owed:
+    """What is owed of the fires in (since, until]. ``max_age``: an older fire is not worth catching up."""
+    run = _worth_running(cron, zone, since, until, policy, max_age)
+    end = run[0] - MOMENT if run else until
+    missed = tuple(islice(fires(cron, zone, since, end), TOLD_ONE_BY_ONE + 1))
+    if len(missed) <= TOLD_ONE_BY_ONE:
+        return Owed(run, missed)
+    last = last_fire(cron, zone, end)
+    return Owed(run, (), Gap(missed[0], last, count(cron, zone, since, last)))
+
+
+def _worth_running(
+    cron: Cron, zone: ZoneInfo, since: datetime, until: datetime, policy: CatchUp, max_age: timedelta
+) -> tuple[datetime, ...]:
+    oldest = until - (ON_TIME if policy is CatchUp.SKIP else max(max_age, ON_TIME))
+    earlier = max(since, oldest - MOMENT)
+    if policy is CatchUp.LATEST:
+        last = cron.next_after(earlier, zone)
+        return (last_fire(cron, zone, until),) if last <= until else ()
+    return tuple(islice(fires(cron, zone, earlier, until), AT_ONCE))
+
+
+def fires(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[datetime]:
+    """Every fire in (since, until]."""
+    fire = cron.next_after(since, zone)
+    while fire <= until:
+        yield fire
+        fire = cron.next_after(fire, zone)
+
+
+def last_fire(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
+    """The last fire not later than ``until``, found by halving."""
+    back = MINUTE
+    while (found := cron.next_after(until - back, zone)) > until:
+        back *= 2
+    later = until
+    while later - found > MINUTE:
+        middle = found + (later - found) / 2
+        fire = cron.next_after(middle, zone)
+        if fire <= until:
+            found = fire
+        else:
+            later = middle
+    return found
+
+
+def count(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> int:
+    """How many wall times of (since, until] match."""
+    start, end = (instant.astimezone(zone).replace(tzinfo=None) for instant in (since, until))
+    return _up_to(cron, end, start.year) - _up_to(cron, start, start.year)
+
+
+def _up_to(cron: Cron, wall: datetime, first_year: int) -> int:
+    """Matching wall times from the beginning of ``first_year`` to ``wall``, which counts."""
+    whole_years = sum(_days_in_year(cron, *_kind(year)) for year in range(first_year, wall.year))
+    day = wall.date()
+    new_year = day.replace(month=1, day=1)
+    whole_days = sum(cron.matches(new_year + n * DAY) for n in range((day - new_year).days))
+    today = sum(time(hour, minute) <= wall.time() for hour in cron.hours for minute in cron.minutes)
+    per_day = len(cron.hours) * len(cron.minutes)
+    return (whole_years + whole_days) * per_day + (today if cron.matches(day) else 0)
+
+
+def _kind(year: int) -> tuple[int, int]:
+    """Years alike in their length and first weekday have the same days: there are fourteen kinds."""
+    first, following = date(year, 1, 1), date(year + 1, 1, 1)
+    return (following - first).days, first.isoweekday()
+
+
+@cache
+def _days_in_year(cron: Cron, length: int, first_weekday: int) -> int:
+    like = next(year for year in range(2000, 2028) if _kind(year) == (length, first_weekday))
+    first = date(like, 1, 1)
+    return sum(cron.matches(first + n * DAY) for n in range(length))

@@ -1,0 +1,121 @@
+-- read clock on sqlite: nobody asks: a file has no clock of its own
+SELECT NULL AS now;
+
+-- read clock on postgres: the time that decides
+SELECT clock_timestamp() AS now;
+
+-- read schedules: what is written down
+SELECT job_name, schedule, timezone, active FROM job_schedules;
+
+-- write register: a job that is new, or comes back, or changed, owes nothing from before
+INSERT INTO job_schedules (job_name, categoria, schedule, timezone, active, expected_since, accounted_until)
+VALUES (:job, :categoria, :schedule, :zone, TRUE, :now, :now)
+ON CONFLICT (job_name) DO UPDATE
+SET categoria = excluded.categoria, schedule = excluded.schedule, timezone = excluded.timezone, active = TRUE,
+    expected_since = excluded.expected_since, accounted_until = excluded.accounted_until;
+
+-- write silence: a job that is in no timetable any more
+UPDATE job_schedules SET active = FALSE WHERE job_name = :job;
+
+-- write known: a row to hold, for a job that no scheduler has seen yet
+INSERT INTO job_schedules (job_name, categoria, schedule, timezone, active, expected_since, accounted_until)
+VALUES (:job, :categoria, :schedule, :zone, FALSE, :now, :now)
+ON CONFLICT DO NOTHING;
+
+-- write hold on sqlite: these jobs are ours to decide about; a transaction that writes is the only one anyway
+SELECT job_name, active, accounted_until FROM job_schedules WHERE job_name IN (SELECT value FROM json_each(:jobs));
+
+-- write hold on postgres: these jobs are ours to decide about until the transaction ends
+SELECT job_name, active, accounted_until FROM job_schedules
+WHERE job_name IN (SELECT jsonb_array_elements_text(:jobs)) ORDER BY job_name FOR UPDATE;
+
+-- read running on sqlite: which of them are going
+SELECT DISTINCT job_name FROM job_executions INDEXED BY job_executions_running
+WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT value FROM json_each(:jobs));
+
+-- read running on postgres: which of them are going
+SELECT DISTINCT job_name FROM job_executions
+WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT jsonb_array_elements_text(:jobs));
+
+-- write open on sqlite: one row per decision; a fire that has its row already is left out
+INSERT INTO job_executions
+    (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
+     duration_ms)
+SELECT value ->> 'id', value ->> 'job', value ->> 'categoria', value ->> 'scheduled_for', value ->> 'trigger',
+       CASE value ->> 'status' WHEN 'running' THEN :owner END,
+       CASE value ->> 'status' WHEN 'running' THEN :lease_until END,
+       :now,
+       CASE value ->> 'status' WHEN 'running' THEN NULL ELSE :now END,
+       value ->> 'status', value ->> 'reason', nullif(value -> 'covers', 'null'),
+       CASE value ->> 'status' WHEN 'running' THEN NULL ELSE 0 END
+FROM json_each(:rows)
+WHERE TRUE
+ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- write open on postgres: one row per decision; a fire that has its row already is left out
+INSERT INTO job_executions
+    (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
+     duration_ms)
+SELECT id, job, categoria, TIMESTAMPTZ 'epoch' + scheduled_for * INTERVAL '1 microsecond', trigger,
+       CASE status WHEN 'running' THEN :owner::text END,
+       CASE status WHEN 'running' THEN :lease_until::timestamptz END,
+       :now,
+       CASE status WHEN 'running' THEN NULL ELSE :now::timestamptz END,
+       status, reason, covers,
+       CASE status WHEN 'running' THEN NULL ELSE 0 END
+FROM jsonb_to_recordset(:rows) AS row
+    (id uuid, job text, categoria text, scheduled_for bigint, trigger text, status text, reason text, covers jsonb)
+ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- write account on sqlite: how far their fires are decided
+UPDATE job_schedules SET accounted_until = (SELECT value FROM json_each(:accounted) WHERE key = job_name)
+WHERE job_name IN (SELECT key FROM json_each(:accounted));
+
+-- write account on postgres: how far their fires are decided
+UPDATE job_schedules AS schedule
+SET accounted_until = TIMESTAMPTZ 'epoch' + decided.value::bigint * INTERVAL '1 microsecond'
+FROM jsonb_each_text(:accounted) AS decided
+WHERE schedule.job_name = decided.key;
+
+-- write renew on sqlite: whoever runs them is alive
+UPDATE job_executions SET lease_until = :lease_until
+WHERE status = 'running' AND owner = :owner AND id IN (SELECT value FROM json_each(:ids));
+
+-- write renew on postgres: whoever runs them is alive
+UPDATE job_executions SET lease_until = :lease_until
+WHERE status = 'running' AND owner = :owner AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
+
+-- write close: how it ended; whoever lost it meanwhile writes nothing
+UPDATE job_executions
+SET status = :status, finished_at = :now, duration_ms = :duration_ms, response_code = :response_code, error = :error,
+    reason = :reason, items_processed = :items, result = :result, lease_until = NULL
+WHERE id = :id AND attempt = :attempt AND status = 'running';
+
+-- write hand_back on sqlite: others may take them at once
+UPDATE job_executions SET lease_until = :now WHERE status = 'running' AND id IN (SELECT value FROM json_each(:ids));
+
+-- write hand_back on postgres: others may take them at once
+UPDATE job_executions SET lease_until = :now
+WHERE status = 'running' AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
+
+-- write take_over on sqlite: runs whose process is silent
+UPDATE job_executions SET attempt = attempt + 1, owner = :owner, lease_until = :lease_until
+WHERE status = 'running' AND lease_until <= :now
+  AND id IN (SELECT id FROM job_executions WHERE status = 'running' AND lease_until <= :now ORDER BY lease_until LIMIT :limit)
+RETURNING id, job_name, categoria, scheduled_for, trigger, attempt, started_at;
+
+-- write take_over on postgres: runs whose process is silent
+UPDATE job_executions SET attempt = attempt + 1, owner = :owner, lease_until = :lease_until
+WHERE id IN (SELECT id FROM job_executions WHERE status = 'running' AND lease_until <= :now
+             ORDER BY lease_until LIMIT :limit FOR UPDATE SKIP LOCKED)
+RETURNING id, job_name, categoria, scheduled_for, trigger, attempt, started_at;
+
+-- write prune: old rows, a bounded number of them; the newest of each job and ending stays
+DELETE FROM job_executions WHERE id IN (
+    SELECT old.id FROM job_executions AS old
+    WHERE old.started_at < :before AND old.status <> 'running' AND EXISTS (
+        SELECT 1 FROM job_executions AS newer
+        WHERE newer.job_name = old.job_name AND newer.status = old.status AND newer.started_at > old.started_at)
+    ORDER BY old.started_at LIMIT :limit);

@@ -1,0 +1,231 @@
+"""The execution log in ``job_executions`` and ``job_schedules``."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.runlog.execution import LONGEST_ERROR, Ending, Execution, Opening, Registration, Status, Tenure, Trigger
+from batuta.runlog.log import Controls, Decisions, Ledger, Opened
+from batuta.stores.sql.controls import SqlControls
+from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
+from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.queries import load
+from batuta.stores.sql.switches import SqlSwitches
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionBook:
+    clock: Query
+    schedules: Query
+    register: Query
+    silence: Query
+    known: Query
+    hold: Query
+    running: Query
+    open: Query
+    account: Query
+    renew: Query
+    close: Query
+    hand_back: Query
+    take_over: Query
+    prune: Query
+
+
+class SqlExecutionLog:
+    """``own_time``: the clock decides. Otherwise PostgreSQL's does, as it should where several machines share it."""
+
+    def __init__(
+        self,
+        database: Database,
+        switches: SqlSwitches,
+        controls: SqlControls,
+        ids: Ids,
+        clock: Clock,
+        *,
+        own_time: bool = False,
+    ) -> None:
+        self._database = database
+        self._switches = switches
+        self._controls = controls
+        self._ids = ids
+        self._clock = clock
+        self._own_time = own_time or database.dialect == "sqlite"
+        self._ahead = timedelta(0)
+        self._book = load(ExecutionBook, BOOKS / "executions.sql", database.dialect)
+
+    async def register(self, jobs: Collection[Registration]) -> frozenset[str]:
+        async with self._database.transaction() as transaction:
+            now = await self._now(transaction)
+            known = {row["job_name"]: row for row in await transaction.all(self._book.schedules)}
+            changed = [job for job in jobs if _is_news(job, known.get(job.job))]
+            await transaction.run_many(self._book.register, [_values(job, now) for job in changed])
+            gone = {name for name, row in known.items() if row["active"]} - {job.job for job in jobs}
+            await transaction.run_many(self._book.silence, [{"job": name} for name in sorted(gone)])
+        return frozenset(job.job for job in changed)
+
+    async def controls(self) -> Controls:
+        return await self._controls.read()
+
+    async def open_due(self, jobs: Collection[str], tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
+        async with self._database.transaction() as transaction:
+            ledger = await self._ledger(transaction, jobs)
+            decisions = decide(ledger)
+            opened = await self._open(transaction, decisions.openings, tenure, ledger.now)
+            if decisions.accounted:
+                accounted = {job: _microseconds(until) for job, until in decisions.accounted.items()}
+                await transaction.run(self._book.account, accounted=AsJson(accounted))
+        return opened
+
+    async def open_manual(self, job: Registration, tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
+        """Like ``open_due``, for a job that perhaps no scheduler has seen."""
+        now = await self._now(self._database)
+        await self._database.run(self._book.known, **_values(job, now))
+        return await self.open_due([job.job], tenure, decide)
+
+    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> None:
+        until = await self._now(self._database) + tenure.lease
+        ids = AsJson([execution.id for execution in executions])
+        await self._database.run(self._book.renew, ids=ids, owner=tenure.owner, lease_until=until)
+
+    async def close(self, execution: Execution, ending: Ending) -> bool:
+        now = await self._now(self._database)
+        touched = await self._database.run(
+            self._book.close,
+            id=execution.id,
+            attempt=execution.attempt,
+            status=ending.status.value,
+            now=now,
+            duration_ms=max(0, (now - execution.started_at) // timedelta(milliseconds=1)),
+            response_code=ending.response_code,
+            error=None if ending.error is None else ending.error[:LONGEST_ERROR],
+            reason=ending.reason,
+            items=ending.items,
+            result=AsJson(ending.result),
+        )
+        return touched == 1
+
+    async def hand_back(self, executions: Collection[Execution]) -> None:
+        ids = AsJson([execution.id for execution in executions])
+        await self._database.run(self._book.hand_back, ids=ids, now=await self._now(self._database))
+
+    async def take_over(self, tenure: Tenure, limit: int) -> Sequence[Execution]:
+        now = await self._now(self._database)
+        rows = await self._database.all(
+            self._book.take_over, owner=tenure.owner, now=now, lease_until=now + tenure.lease, limit=limit
+        )
+        return [_execution(row) for row in rows]
+
+    async def look(self) -> Ledger:
+        """How things stand, without taking anything."""
+        async with self._database.snapshot() as snapshot:
+            return Ledger(
+                now=await self._now(snapshot),
+                controls=await self._controls.read(snapshot),
+                accounted={},
+                running=frozenset(),
+                switches=await self._switches.all(snapshot),
+            )
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        return await self._database.run(self._book.prune, before=before, limit=limit)
+
+    async def _ledger(self, transaction: Transaction, jobs: Collection[str]) -> Ledger:
+        names = AsJson(sorted(jobs))
+        held = await transaction.all(self._book.hold, jobs=names)
+        running = await transaction.all(self._book.running, jobs=names)
+        return Ledger(
+            # Asked after the rows are held: whoever waited for them must not decide with an old time.
+            now=await self._now(transaction),
+            controls=await self._controls.read(transaction),
+            accounted={row["job_name"]: row["accounted_until"] for row in held if row["active"]},
+            running=frozenset(row["job_name"] for row in running),
+            switches=await self._switches.all(transaction),
+        )
+
+    async def _open(
+        self, transaction: Transaction, openings: Sequence[Opening], tenure: Tenure, now: datetime
+    ) -> Opened:
+        rows = {self._ids.new(): opening for opening in openings}
+        if not rows:
+            return Opened(now=now, ahead=self._ahead, started=(), explained=())
+        written = await transaction.all(
+            self._book.open,
+            rows=AsJson([_described(id, opening) for id, opening in rows.items()]),
+            owner=tenure.owner,
+            lease_until=now + tenure.lease,
+            now=now,
+        )
+        taken = {row["id"] for row in written}
+        won = {id: opening for id, opening in rows.items() if id in taken}
+        return Opened(
+            now=now,
+            ahead=self._ahead,
+            started=[_started(id, each, now) for id, each in won.items() if each.status is Status.RUNNING],
+            explained=[each for each in won.values() if each.status is not Status.RUNNING],
+        )
+
+    async def _now(self, within: Reading) -> datetime:
+        if self._own_time:
+            return self._clock.now()
+        row = await within.one(self._book.clock)
+        assert row is not None
+        now: datetime = row["now"]
+        self._ahead = now - self._clock.now()
+        return now
+
+
+def _is_news(job: Registration, known: Row | None) -> bool:
+    if known is None or not known["active"]:
+        return True
+    return (known["schedule"], known["timezone"]) != (job.schedule, job.zone)
+
+
+def _values(job: Registration, now: datetime) -> dict[str, object]:
+    return {"job": job.job, "categoria": job.categoria, "schedule": job.schedule, "zone": job.zone, "now": now}
+
+
+def _described(id: str, opening: Opening) -> dict[str, Json]:
+    return {
+        "id": id,
+        "job": opening.job,
+        "categoria": opening.categoria,
+        "scheduled_for": None if opening.scheduled_for is None else _microseconds(opening.scheduled_for),
+        "trigger": opening.trigger.value,
+        "status": opening.status.value,
+        "reason": opening.reason,
+        "covers": None if opening.covers is None else dict(opening.covers),
+    }
+
+
+def _microseconds(instant: datetime) -> int:
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def _started(id: str, opening: Opening, now: datetime) -> Execution:
+    return Execution(
+        id=id,
+        job=opening.job,
+        categoria=opening.categoria,
+        scheduled_for=opening.scheduled_for,
+        trigger=opening.trigger,
+        attempt=1,
+        started_at=now,
+    )
+
+
+def _execution(row: Row) -> Execution:
+    return Execution(
+        id=row["id"],
+        job=row["job_name"],
+        categoria=row["categoria"],
+        scheduled_for=row["scheduled_for"],
+        trigger=Trigger(row["trigger"]),
+        attempt=row["attempt"],
+        started_at=row["started_at"],
+    )

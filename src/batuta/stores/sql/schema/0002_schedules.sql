@@ -1,0 +1,15 @@
+-- How each job is scheduled, and how far its fires are decided. Whoever decides about a job holds its row.
+CREATE TABLE job_schedules (
+    job_name        TEXT PRIMARY KEY,
+    categoria       TEXT NOT NULL,
+    schedule        TEXT NOT NULL,
+    timezone        TEXT NOT NULL,
+    active          BOOLEAN NOT NULL,
+    -- Runs are expected from here on: when it was first seen, or its schedule last changed.
+    expected_since  TIMESTAMPTZ NOT NULL,
+    -- Every fire up to here is a row in job_executions.
+    accounted_until TIMESTAMPTZ NOT NULL
+);
+
+-- What health asks: the last run of a job that ended in a certain way.
+CREATE INDEX job_executions_by_ending ON job_executions (job_name, status, started_at DESC);

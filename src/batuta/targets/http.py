@@ -1,0 +1,184 @@
+"""A fire as a POST. Every way it can end has its own words; none of them takes longer than the deadline.
+
+The execution's id goes along as ``Idempotency-Key``, so that a delivery which is repeated after a crash has one effect, and the
+deadline as ``X-Batuta-Deadline``, so that the other side stops working when nobody waits any more.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import httpx2
+
+from batuta.dispatch.job import Run
+from batuta.guard.deadline import by
+from batuta.kernel.backoff import exponential
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded
+from batuta.kernel.json import Json
+from batuta.runlog.execution import OVERLAP, PARTIAL, Ending, Status
+
+LARGEST_ANSWER = 1024 * 1024
+KEPT_OF_RESULT = 20_000
+STILL_RUNNING = "/problemas/still_running"
+# What provably never left: it may be tried again without any doubt.
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+FIRST_REST, LONGEST_REST = timedelta(milliseconds=250), timedelta(seconds=5)
+CONNECT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: Mapping[str, Any]  # empty: it was no JSON object
+    too_long: bool = False
+    lost: str | None = None  # what ended the connection before the answer was whole
+
+
+class HttpCaller:
+    """One client for all targets of a process: no redirects, no proxies from the environment, a cap on the answer."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._client: httpx2.AsyncClient | None = None
+
+    async def post(self, url: str, headers: Mapping[str, str]) -> Answer:
+        async with self._open().stream("POST", url, headers=dict(headers)) as response:
+            body = bytearray()
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > LARGEST_ANSWER:
+                    return Answer(response.status_code, {}, too_long=True)
+            return Answer(response.status_code, _object(bytes(body)))
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def _open(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32)
+            # No time limit of its own per read: a dripping answer would outlive it. The deadline around the call counts.
+            timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
+            self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, limits=limits, timeout=timeout)
+        return self._client
+
+
+class HttpTarget:
+    repeatable = True
+
+    def __init__(self, url: str, caller: HttpCaller, token: str | None = None) -> None:
+        self._url = url
+        self._caller = caller
+        self._token = token
+
+    @property
+    def address(self) -> str:
+        parts = urlsplit(self._url)
+        return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+    async def deliver(self, run: Run) -> Ending:
+        """Try again while nothing was sent, and while the other side still works on this very run."""
+        clock = self._caller.clock
+        connect_by, deadline, tries = clock.now() + run.grace, clock.now() + run.timeout, 0
+        while True:
+            tries += 1
+            rest = exponential(tries, FIRST_REST, LONGEST_REST)
+            try:
+                answer = await by(deadline, self._call(run, deadline), clock, run.execution.job)
+            except DeadlineExceeded:
+                return _timed_out()
+            except NEVER_SENT as error:
+                if clock.now() + rest >= connect_by:
+                    return _refused(error, tries)
+                # The limit is for the work: time spent waiting for a connection does not count against it.
+                deadline = clock.now() + rest + run.timeout
+            else:
+                if answer.body.get("type") != STILL_RUNNING:
+                    return ending_of(answer)
+            await clock.sleep(rest.total_seconds())
+
+    async def _call(self, run: Run, deadline: datetime) -> Answer:
+        headers = {"Idempotency-Key": run.execution.id, "X-Batuta-Deadline": deadline.isoformat()}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            return await self._caller.post(_with(self._url, run.params), headers)
+        except NEVER_SENT:
+            raise
+        except httpx2.HTTPError as error:
+            return Answer(0, {}, lost=type(error).__name__)
+
+
+def ending_of(answer: Answer) -> Ending:
+    body, code = answer.body, answer.status
+    if answer.lost is not None:
+        return Ending(status=Status.ERROR, error=f"the connection was lost before the answer came ({answer.lost})")
+    if answer.too_long:
+        return Ending(status=Status.ERROR, response_code=code, error="the answer is longer than 1 MB")
+    if code == 409:
+        return Ending(
+            status=Status.SKIPPED, response_code=code, reason=f"{OVERLAP}the endpoint is busy with an earlier call"
+        )
+    if code == 504:
+        return _timed_out(code)
+    if code == 429:
+        return Ending(status=Status.ERROR, response_code=code, error=_told("429 Too Many Requests", body))
+    if not 200 <= code < 300:
+        return Ending(status=Status.ERROR, response_code=code, error=_told(f"HTTP {code}", body))
+    return _said(code, body)
+
+
+def _said(code: int, body: Mapping[str, Any]) -> Ending:
+    items = body.get("items_processed")
+    items = items if isinstance(items, int) and not isinstance(items, bool) else None
+    reason = str(body.get("reason") or "no reason was given")
+    match body.get("status", "ok"):
+        case "ok":
+            return Ending(status=Status.SUCCESS, response_code=code, items=items, result=_kept(body))
+        case "partial":
+            reason = f"{PARTIAL}{reason}"
+            return Ending(status=Status.SUCCESS, response_code=code, items=items, reason=reason, result=_kept(body))
+        case "skipped":
+            return Ending(status=Status.SKIPPED, response_code=code, reason=reason)
+        case _:
+            # Whatever it calls itself, it does not say that it worked.
+            return Ending(status=Status.ERROR, response_code=code, error=_told("the endpoint says error", body))
+
+
+def _timed_out(code: int | None = None) -> Ending:
+    return Ending(status=Status.TIMEOUT, response_code=code, error="it did not answer by its deadline")
+
+
+def _refused(error: Exception, tries: int) -> Ending:
+    return Ending(
+        status=Status.ERROR,
+        error=f"connection refused, {tries} tries ({type(error).__name__}): check that the API runs",
+    )
+
+
+def _told(what: str, body: Mapping[str, Any]) -> str:
+    said = body.get("error") or body.get("detail") or body.get("title")
+    return f"{what}: {said}" if said else what
+
+
+def _kept(body: Mapping[str, Any]) -> Mapping[str, Json] | None:
+    """What it said besides the agreed fields, if it is not too much to keep."""
+    rest = {name: value for name, value in body.items() if name not in ("status", "items_processed", "reason")}
+    return rest if rest and len(json.dumps(rest)) <= KEPT_OF_RESULT else None
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _with(url: str, params: Mapping[str, str]) -> str:
+    return f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(params)}" if params else url

@@ -1,0 +1,287 @@
+"""Judges a real run of a scheduler: nothing missed, doubled, early, out of hours or untruly logged.
+
+After the checker Jepsen wrote for Chronos. A target is a window and a run is a point, so serving the window that closes
+first is a maximum matching and no solver is needed. It reads no clock and shares no code with what it judges.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+from typing import TypeAlias
+
+from batuta.testing.case import NEVER_RAN, Case, Run, Service, Spans, by_job
+from batuta.testing.evidence import Logged, Receipt, Rules, Target
+
+Finding: TypeAlias = tuple[datetime, str]  # when, and what
+SHOWN = 20
+_RAN = ("success", "error", "timeout")
+
+
+class Check(StrEnum):
+    COMPLETE = "C1 complete"
+    EXACT = "C2 exact"
+    NO_GHOST = "C3 no ghost"
+    NOT_EARLY = "C4 not early"
+    NO_OVERLAP = "C5 no overlap"
+    IN_HOURS = "C6 in hours"
+    PAUSED = "C7 paused"
+    TRUTHFUL = "C8 truthful log"
+    TERMINAL = "C9 terminal"
+    RECOVERED = "C10 recovery"
+    FENCED = "C11 fenced"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    check: Check
+    job: str
+    at: datetime  # the nominal instant where there is one, else when it happened
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.job} {self.at.isoformat()}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """``targets`` is the sum of the four figures below it."""
+
+    targets: int
+    served: int
+    explained: int  # did not run, did not have to, and the log says why
+    missed: int
+    unexplained: int  # did not have to run, and nobody says why
+    unknown: tuple[str, ...]  # keys that ran to their end and whose row cannot know it
+    recovered_after: timedelta | None  # None: not asked, or never
+    violations: tuple[Violation, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+    @property
+    def doubled(self) -> int:
+        return len(self.of(Check.EXACT))
+
+    @property
+    def early(self) -> int:
+        return len(self.of(Check.NOT_EARLY))
+
+    def of(self, check: Check) -> list[Violation]:
+        return [each for each in self.violations if each.check is check]
+
+    def summary(self) -> str:
+        """One line of figures, then how often each check failed."""
+        names = ("targets", "served", "explained", "missed", "doubled", "early", "unexplained")
+        figures = ", ".join(f"{name} {getattr(self, name)}" for name in names)
+        failed = Counter(each.check for each in self.violations)
+        return "; ".join([figures, *(f"{check} {failed[check]}" for check in Check if failed[check])])
+
+    def __str__(self) -> str:
+        more = len(self.violations) - SHOWN
+        lines = [self.summary(), *map(str, self.violations[:SHOWN])]
+        return "\n".join([*lines, f"and {more} more"] if more > 0 else lines)
+
+
+def judge(targets: Iterable[Target], receipts: Iterable[Receipt], log: Iterable[Logged], rules: Rules) -> Verdict:
+    """A run by hand is one whose row says so: it serves no target and names none, and keeps every other rule."""
+    listed = list(log)
+    rows = {row.id: row for row in listed}
+    found: list[Violation] = []
+    service: list[Service] = []
+    unknown: list[str] = []
+    for job, evidence in by_job(targets, receipts, listed).items():
+        case = Case(job, evidence, rows, rules)
+        found += _violations(case)
+        service += case.service
+        unknown += _unknown(case)
+    found += _not_recovered(service, rules)
+    order = list(Check)
+    missing = [target.must_run for target, start, explained in service if start is None and not explained]
+    return Verdict(
+        targets=len(service),
+        served=sum(each.start is not None for each in service),
+        explained=sum(each.explained for each in service),
+        missed=sum(missing),
+        unexplained=len(missing) - sum(missing),
+        unknown=tuple(unknown),
+        recovered_after=_recovery(service, rules),
+        violations=tuple(sorted(found, key=lambda each: (order.index(each.check), each.at, each.job))),
+    )
+
+
+def _violations(case: Case) -> Iterator[Violation]:
+    for run in case.runs:
+        for check, wrong_with in _OF_A_RUN:
+            if what := wrong_with(case, run):
+                yield Violation(check, case.job, run.fire or run.receipt.start, f"{run.receipt.key} {what}")
+    for check, wrong_in in _OF_A_JOB:
+        for at, what in wrong_in(case):
+            yield Violation(check, case.job, at, what)
+
+
+def _unknown(case: Case) -> Iterator[str]:
+    for run in case.runs:
+        if run.receipt.end is not None and run.row is not None and run.row.status in case.rules.unknown:
+            yield run.receipt.key
+
+
+def _not_complete(case: Case) -> Iterator[Finding]:
+    for target, start, explained in case.service:
+        if start is None and not explained:
+            owed = "did not run" if target.must_run else "neither ran nor says why"
+            yield target.at, f"{owed}; {_hint(case, target)}"
+        elif late := case.lateness(target):
+            # Another fire's run stood in for it: the count is right, and this one was late all the same.
+            yield target.at, f"ran {late} after its window"
+
+
+def _hint(case: Case, target: Target) -> str:
+    """What the evidence has about a target nobody served."""
+    if late := case.lateness(target):
+        return f"its run started {late} after its window"
+    if runs := case.runs_of_fire.get(target.at):
+        starts = [run.receipt.start for run in runs if run.receipt.end is not None]
+        if not starts:
+            return "its run never ended"
+        return "its run was early" if starts[-1] < target.at else "its run had to serve another fire"
+    if case.missed_together.holding(target.at):
+        return "the log has it among the missed"
+    rows = case.rows_of_fire.get(target.at)
+    return f"the log says {rows[0].status}: {rows[0].reason or 'no reason'}" if rows else "the log has no row"
+
+
+def _doubled(case: Case) -> Iterator[Finding]:
+    for key, runs in case.runs_of_key.items():
+        if len(runs) > 1:
+            for run in [run for run in runs if run.receipt.end is not None][1:]:
+                yield run.fire or run.receipt.start, f"{key} ran to its end again at {run.receipt.start.isoformat()}"
+    for fire, runs in case.runs_of_fire.items():
+        if len(runs) > 1:
+            first, *others = dict.fromkeys(run.receipt.key for run in runs)
+            for key in others:
+                yield fire, f"ran as {first} and as {key}"
+
+
+def _ghost(case: Case, run: Run) -> str | None:
+    return None if run.by_hand or run.fire in case.targets else "names no target"
+
+
+def _early(case: Case, run: Run) -> str | None:
+    if run.fire is None or run.receipt.start >= run.fire:
+        return None
+    return f"started {run.fire - run.receipt.start} early"
+
+
+def _overlapping(case: Case) -> Iterator[Finding]:
+    """A run without an end is taken for an instant: nobody knows when it stopped."""
+    if case.job not in case.rules.no_overlap:
+        return
+    free, last = datetime.min.replace(tzinfo=UTC), ""
+    for run in case.runs:
+        start, end, key = run.receipt.start, run.receipt.end or run.receipt.start, run.receipt.key
+        if start < free:
+            yield run.fire or start, f"{key} started while {last} ran"
+        if end > free:
+            free, last = end, key
+
+
+def _out_of_hours(case: Case, run: Run) -> str | None:
+    return _within(case.closed, run, "closed")
+
+
+def _in_a_pause(case: Case, run: Run) -> str | None:
+    return _within(case.paused, run, "paused")
+
+
+def _within(spans: Spans, run: Run, why: str) -> str | None:
+    start = run.receipt.start
+    if (span := spans.holding(start)) is None:
+        return None
+    return f"started at {start.isoformat()}, {why} from {span.start.isoformat()} to {span.end.isoformat()}"
+
+
+def _untrue(case: Case, run: Run) -> str | None:
+    receipt, row, _, fire = run
+    if row is None:
+        return "ran and has no row"
+    if row.job != receipt.job:
+        return f"ran, and its row is of {row.job}"
+    if receipt.scheduled_for is not None and receipt.scheduled_for != row.scheduled_for:
+        return f"ran, and its row is of {row.scheduled_for.isoformat() if row.scheduled_for else 'no instant'}"
+    if fire and case.missed_together.holding(fire):
+        return "ran, and is logged among the missed"
+    if receipt.end is None:
+        return f"ran, and is logged as {row.status}" if row.status in NEVER_RAN else None
+    if row.status != receipt.answered and row.status not in case.rules.unknown:
+        return f"answered {receipt.answered}, and is logged as {row.status}"
+    return None
+
+
+def _invented(case: Case) -> Iterator[Finding]:
+    ended = {run.receipt.key for run in case.runs if run.receipt.end is not None}
+    for row in case.log:
+        if row.status == "success" and row.id not in ended:
+            yield row.scheduled_for or row.started_at, f"{row.id} is logged as success, and no run of it ended"
+    for fire, rows in case.rows_of_fire.items():
+        if len(rows) > 1:
+            yield fire, f"{len(rows)} rows for one fire"
+
+
+def _open(case: Case) -> Iterator[Finding]:
+    limit = case.rules.read_at - case.rules.lease - case.rules.grace
+    for row in case.log:
+        is_open = row.status == "running" or (row.status in _RAN and row.finished_at is None)
+        if is_open and row.started_at < limit:
+            since = row.started_at.isoformat()
+            yield row.scheduled_for or row.started_at, f"{row.id} is {row.status} without an end since {since}"
+
+
+def _unfenced(case: Case) -> Iterator[Finding]:
+    for key, runs in case.runs_of_key.items():
+        for earlier, later in pairwise(runs):
+            if later.receipt.attempt <= earlier.receipt.attempt:
+                attempts = f"attempt {later.receipt.attempt} after attempt {earlier.receipt.attempt}"
+                yield later.fire or later.receipt.start, f"{key}: {attempts}"
+
+
+def _recovery(service: Sequence[Service], rules: Rules) -> timedelta | None:
+    """From the end of the last fault to the first target that was served in time, without the help of ``until``."""
+    if (healed := rules.healed_at) is None:
+        return None
+    in_time = (target.at for target, start, _ in service if start and start <= target.at + rules.epsilon)
+    first = min((at for at in in_time if at >= healed), default=None)
+    return first and first - healed
+
+
+def _not_recovered(service: Sequence[Service], rules: Rules) -> Iterator[Violation]:
+    healed = rules.healed_at
+    owed = [each.target for each in service if healed and each.target.must_run and each.target.at >= healed]
+    if healed is None or not owed:
+        return
+    first = min(owed, key=lambda target: target.at)
+    took = _recovery(service, rules)
+    # Where nothing was due within the objective, the first target after it must be in time.
+    if took is None or took > max(rules.rto, first.at - healed):
+        what = f"healed at {healed.isoformat()}, in time again {'never' if took is None else f'after {took}'}"
+        yield Violation(Check.RECOVERED, first.job, first.at, what)
+
+
+_OF_A_RUN: tuple[tuple[Check, Callable[[Case, Run], str | None]], ...] = (
+    (Check.NO_GHOST, _ghost),
+    (Check.NOT_EARLY, _early),
+    (Check.IN_HOURS, _out_of_hours),
+    (Check.PAUSED, _in_a_pause),
+    (Check.TRUTHFUL, _untrue),
+)
+_OF_A_JOB: tuple[tuple[Check, Callable[[Case], Iterator[Finding]]], ...] = (
+    (Check.COMPLETE, _not_complete),
+    (Check.EXACT, _doubled),
+    (Check.NO_OVERLAP, _overlapping),
+    (Check.TRUTHFUL, _invented),
+    (Check.TERMINAL, _open),
+    (Check.FENCED, _unfenced),
+)

@@ -1,0 +1,90 @@
+"""A scheduler on a real database and a fake clock, driven tick by tick."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from batuta.dispatch.book import JobBook
+from batuta.dispatch.job import Job, Run, make_job
+from batuta.dispatch.scheduler import Scheduler
+from batuta.kernel.ids import Ids
+from batuta.runlog.execution import Ending, Status
+from batuta.stores.sql.controls import SqlControls
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.executions import SqlExecutionLog
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.switches import SqlSwitches
+from batuta.testing import EventRecorder, FakeClock
+
+UTC_ZONE = ZoneInfo("UTC")
+LEASE = timedelta(seconds=30)
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass
+class Endpoint:
+    """A target that does what the test says, and remembers every delivery."""
+
+    repeatable: bool = True
+    address: str = "/jobs/test"
+    answer: Ending = field(default_factory=lambda: Ending(status=Status.SUCCESS))
+    gate: asyncio.Event | None = None  # set: deliveries end; None: they end at once
+    runs: list[Run] = field(default_factory=list)
+
+    async def deliver(self, run: Run) -> Ending:
+        self.runs.append(run)
+        if self.gate is not None:
+            await self.gate.wait()
+        return self.answer
+
+
+class House:
+    """One database, any number of schedulers."""
+
+    def __init__(self, database: Database, clock: FakeClock, events: EventRecorder) -> None:
+        self.database = database
+        self.clock = clock
+        self.events = events
+        self.ids = Ids(clock)
+        self.switches = SqlSwitches(database, self.ids, events)
+        self.controls = SqlControls(database, self.ids, events)
+        self.log = SqlExecutionLog(database, self.switches, self.controls, self.ids, clock, own_time=True)
+
+    def scheduler(self, *jobs: Job, book: JobBook | None = None) -> Scheduler:
+        if book is None:
+            book = JobBook()
+            for job in jobs:
+                book.add(job)
+        return Scheduler(book, self.log, self.clock, self.ids, self.events, lease=LEASE)
+
+    async def rows(self, columns: str = "*", where: str = "TRUE") -> list[dict[str, Any]]:
+        text = f"SELECT {columns} FROM job_executions WHERE {where} ORDER BY coalesce(scheduled_for, started_at), id"
+        query = in_dialect(query_of("rows", text, writes=False), self.database.dialect)
+        return [dict(row) for row in await self.database.all(query)]
+
+    async def statuses(self) -> list[str]:
+        return [row["status"] for row in await self.rows("status, scheduled_for, started_at, id")]
+
+    async def pause(self, key: str, on: bool = True) -> None:
+        await self.switches.turn(key, on, by="test", reason="by hand", now=self.clock.now())
+
+
+def job(name: str = "pulse", schedule: str = "* * * * *", target: Any = None, **options: Any) -> Job:
+    return make_job(name, schedule, target or Endpoint(), zone=options.pop("zone", UTC_ZONE), **options)
+
+
+async def finish(scheduler: Scheduler) -> None:
+    await scheduler.runner.finish()
+
+
+async def tick_at(scheduler: Scheduler, clock: FakeClock, instant: datetime) -> None:
+    """Put the clock there, let the dispatcher look, and let what it started end."""
+    clock.step(instant - clock.now())
+    await scheduler.dispatcher.tick()
+    await finish(scheduler)
+
+
+Decide = Callable[[Mapping[str, Any]], Any]

@@ -1,0 +1,468 @@
+"""What the scheduler promises, on both databases."""
+
+import asyncio
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from batuta.dispatch.book import JobBook
+from batuta.guard.switches import SwitchRule
+from batuta.kernel.errors import JobRefused
+from batuta.kernel.events import ExecutionLost, ExecutionTakenOver, JobsRegistered, ScheduleFailed
+from batuta.runlog.execution import Ending, Status, Tenure
+from batuta.schedule.due import CatchUp
+from batuta.schedule.window import Window
+from batuta.stores.sql.database import Database
+from batuta.testing import EventRecorder, FakeClock
+from tests.contract.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at
+
+SAO_PAULO = ZoneInfo("America/Sao_Paulo")
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # the fake clock's start: Monday, 09:00 in São Paulo
+HALF = timedelta(seconds=30)
+
+
+@pytest.fixture
+def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
+    return House(migrated, clock, events)
+
+
+async def test_a_fire_runs_once_and_is_written_down(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(answer=Ending(status=Status.SUCCESS, items=3, response_code=200))
+    scheduler = house.scheduler(job(target=endpoint, categoria="critico"))
+    await tick_at(scheduler, clock, T0 + HALF)
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    (row,) = await house.rows()
+    assert (row["status"], row["scheduled_for"], row["trigger"]) == ("success", T0 + MINUTE, "schedule")
+    assert (row["items_processed"], row["response_code"], row["categoria"]) == (3, 200, "critico")
+    assert row["started_at"] == row["executed_at"]
+    assert row["lease_until"] is None
+    assert [run.execution.id for run in endpoint.runs] == [row["id"]]
+
+
+async def test_the_first_start_of_a_job_owes_nothing(house: House, clock: FakeClock) -> None:
+    scheduler = house.scheduler(job(schedule="0 12 * * *"))
+    await tick_at(scheduler, clock, T0)
+    assert await house.rows() == []
+
+
+async def test_of_three_schedulers_one_fires(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint()
+    schedulers = [house.scheduler(job(target=endpoint)) for _ in range(3)]
+    for each in schedulers:
+        await tick_at(each, clock, T0 + HALF)
+    clock.step(HALF)
+    await asyncio.gather(*(each.dispatcher.tick() for each in schedulers))
+    for each in schedulers:
+        await finish(each)
+    assert await house.statuses() == ["success"]
+    assert len(endpoint.runs) == 1
+
+
+async def test_a_restart_in_the_same_minute_fires_nothing_again(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint()
+    await tick_at(house.scheduler(job(target=endpoint)), clock, T0)
+    await tick_at(house.scheduler(job(target=endpoint)), clock, T0 + MINUTE)
+    await tick_at(house.scheduler(job(target=endpoint)), clock, T0 + MINUTE + HALF)
+    assert len(endpoint.runs) == 1
+
+
+async def test_what_is_due_while_nobody_runs_is_caught_up_once_by_default(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint()
+    await tick_at(house.scheduler(job(schedule="*/10 * * * *", target=endpoint)), clock, T0 + HALF)
+    await tick_at(house.scheduler(job(schedule="*/10 * * * *", target=endpoint)), clock, T0 + 33 * MINUTE)
+    rows = await house.rows("status, trigger, reason, scheduled_for, started_at, id")
+    assert [(row["status"], row["trigger"]) for row in rows] == [
+        ("missed", "catch_up"),
+        ("missed", "catch_up"),
+        ("success", "catch_up"),
+    ]
+    assert "latest" in rows[0]["reason"]
+
+
+async def test_what_is_older_than_its_max_age_is_missed_altogether(house: House, clock: FakeClock) -> None:
+    def late() -> object:
+        return job(schedule="0 * * * *", max_age=timedelta(minutes=20))
+
+    await tick_at(house.scheduler(late()), clock, T0 + HALF)  # type: ignore[arg-type]
+    await tick_at(house.scheduler(late()), clock, T0 + 90 * MINUTE)  # type: ignore[arg-type]
+    assert await house.statuses() == ["missed"]
+
+
+async def test_catch_up_all_runs_one_after_the_other(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    replay = job(target=endpoint, catch_up=CatchUp.ALL, max_age=timedelta(hours=1))
+    await tick_at(house.scheduler(replay), clock, T0 + HALF)
+    scheduler = house.scheduler(replay)
+    clock.step(3 * MINUTE)
+    await scheduler.dispatcher.tick()
+    await asyncio.sleep(0)
+    assert await house.statuses() == ["running"]
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    for _ in range(4):
+        await finish(scheduler)
+        clock.step(timedelta(seconds=1))
+        await scheduler.dispatcher.tick()
+    await finish(scheduler)
+    assert await house.statuses() == ["success"] * 3
+    assert [run.execution.scheduled_for for run in endpoint.runs] == [T0 + n * MINUTE for n in (1, 2, 3)]
+
+
+async def test_catch_up_skip_explains_every_fire_and_runs_none(house: House, clock: FakeClock) -> None:
+    skipping = job(catch_up="skip")
+    await tick_at(house.scheduler(skipping), clock, T0 + HALF)
+    await tick_at(house.scheduler(skipping), clock, T0 + 3 * MINUTE + HALF)
+    assert await house.statuses() == ["missed"] * 3
+
+
+async def test_a_long_gap_is_one_row_with_from_to_and_count(house: House, clock: FakeClock) -> None:
+    await tick_at(house.scheduler(job()), clock, T0 + HALF)
+    await tick_at(house.scheduler(job()), clock, T0 + timedelta(days=3650))
+    missed, ran = await house.rows("status, result, reason, scheduled_for, started_at, id")
+    fires = timedelta(days=3650) // MINUTE
+    assert missed["result"] == {
+        "from": (T0 + MINUTE).isoformat(),
+        "to": (T0 + timedelta(days=3650) - MINUTE).isoformat(),
+        "count": fires - 1,
+    }
+    assert (missed["status"], ran["status"]) == ("missed", "success")
+
+
+async def test_after_the_clock_went_ten_years_ahead_and_back_it_fires_on_time(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint()
+    scheduler = house.scheduler(job(target=endpoint))
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    await tick_at(scheduler, clock, T0 + timedelta(days=3650) + HALF)
+    await tick_at(scheduler, clock, T0 + MINUTE + HALF)
+    await tick_at(scheduler, clock, T0 + 2 * MINUTE)
+    await tick_at(scheduler, clock, T0 + 3 * MINUTE)
+    ran = {run.execution.scheduled_for for run in endpoint.runs}
+    assert {T0 + 2 * MINUTE, T0 + 3 * MINUTE} <= ran
+    assert len(ran) == len(endpoint.runs)
+
+
+@pytest.mark.parametrize("back", [timedelta(seconds=5), timedelta(hours=1)])
+async def test_a_clock_put_back_runs_nothing_twice(house: House, clock: FakeClock, back: timedelta) -> None:
+    endpoint = Endpoint()
+    scheduler = house.scheduler(job(target=endpoint))
+    for n in range(90):
+        await tick_at(scheduler, clock, T0 + n * MINUTE)
+    before = len(endpoint.runs)
+    end = T0 + 89 * MINUTE
+    at = end - back
+    while at <= end:
+        await tick_at(scheduler, clock, at)
+        at += timedelta(seconds=5)
+    assert len(endpoint.runs) == before
+    await tick_at(scheduler, clock, end + MINUTE)
+    assert len(endpoint.runs) == before + 1
+
+
+async def test_an_overlapping_fire_is_a_skipped_row_with_its_reason(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    scheduler = house.scheduler(job(target=endpoint))
+    await tick_at(scheduler, clock, T0)
+    for n in (1, 2):
+        clock.step(T0 + n * MINUTE - clock.now())
+        await scheduler.dispatcher.tick()
+        await asyncio.sleep(0)
+    rows = await house.rows("status, reason, scheduled_for, started_at, id")
+    assert [row["status"] for row in rows] == ["running", "skipped"]
+    assert rows[1]["reason"].startswith("overlap: ")
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(scheduler)
+
+
+async def test_where_overlap_is_allowed_both_run(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    scheduler = house.scheduler(job(target=endpoint, overlap="allow"))
+    await tick_at(scheduler, clock, T0)
+    for n in (1, 2):
+        clock.step(T0 + n * MINUTE - clock.now())
+        await scheduler.dispatcher.tick()
+    assert await house.statuses() == ["running", "running"]
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(scheduler)
+
+
+async def test_a_new_schedule_never_fires_by_itself(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint()
+    await tick_at(house.scheduler(job(schedule="0 13 * * *", target=endpoint)), clock, T0)
+    edited = house.scheduler(job(schedule="30 11 * * *", target=endpoint))
+    await tick_at(edited, clock, T0 + 2 * MINUTE)
+    await tick_at(edited, clock, T0 + 61 * MINUTE)
+    assert endpoint.runs == []
+
+
+def two_profiles(endpoint: Endpoint) -> JobBook:
+    book = JobBook(["continuo", "janelas"], windows={"manha": Window(opens=time(10))})
+    book.add(job("grupos", "* * * * *", endpoint), ["continuo"])
+    book.add(job("grupos", "*/15 * * * *", endpoint), ["janelas"])
+    book.add(job("campanhas_manha", "0 10 * * 1-5", endpoint, zone=SAO_PAULO, window="manha"), ["janelas"])
+    return book
+
+
+async def test_another_profile_counts_from_the_next_look_on_and_fires_nothing_by_itself(
+    house: House, clock: FakeClock, events: EventRecorder
+) -> None:
+    endpoint = Endpoint()
+    scheduler = house.scheduler(book=two_profiles(endpoint))
+    await tick_at(scheduler, clock, T0)
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    await house.controls.use_profile("janelas", by="test", now=clock.now())
+    for n in range(2, 15):
+        await tick_at(scheduler, clock, T0 + n * MINUTE)
+    assert len(endpoint.runs) == 1
+    await tick_at(scheduler, clock, T0 + 15 * MINUTE)
+    assert len(endpoint.runs) == 2
+    assert [event.profile for event in events.of(JobsRegistered)] == ["continuo", "janelas"]
+    await house.controls.use_profile("continuo", by="test", now=clock.now())
+    await tick_at(scheduler, clock, T0 + 15 * MINUTE + HALF)
+    assert len(endpoint.runs) == 2
+    await tick_at(scheduler, clock, T0 + 16 * MINUTE)
+    assert len(endpoint.runs) == 3
+
+
+async def test_a_moved_window_moves_its_job(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint()
+    scheduler = house.scheduler(book=two_profiles(endpoint))
+    await house.controls.use_profile("janelas", by="test", now=clock.now())
+    await tick_at(scheduler, clock, T0)  # 09:00 in São Paulo
+    await house.controls.set_window("manha", Window(opens=time(9, 20)), by="test", now=clock.now())
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    await tick_at(scheduler, clock, T0 + 20 * MINUTE)
+    assert [run.execution.job for run in endpoint.runs if run.execution.job != "grupos"] == ["campanhas_manha"]
+    await tick_at(scheduler, clock, T0 + 60 * MINUTE)
+    assert [run.execution.job for run in endpoint.runs if run.execution.job != "grupos"] == ["campanhas_manha"]
+
+
+async def test_a_catch_up_outside_the_window_is_held(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint()
+    await house.controls.use_profile("janelas", by="test", now=clock.now())
+    await tick_at(house.scheduler(book=two_profiles(endpoint)), clock, T0)
+    await tick_at(house.scheduler(book=two_profiles(endpoint)), clock, T0 + 4 * 60 * MINUTE)  # 13:00
+    (row,) = await house.rows(where="job_name = 'campanhas_manha'")
+    assert (row["status"], row["reason"]) == ("skipped", "held: window manha is closed")
+
+
+@pytest.mark.parametrize("key", ["pause.all", "pause.category.campanha", "pause.job.pulse", "campaigns.enabled"])
+async def test_a_held_fire_is_a_skipped_row_that_names_who_holds_it(house: House, clock: FakeClock, key: str) -> None:
+    endpoint = Endpoint()
+    rule = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
+    scheduler = house.scheduler(job(target=endpoint, categoria="campanha", holds=(rule,)))
+    await tick_at(scheduler, clock, T0)
+    await house.pause(key, on=key != "campaigns.enabled")
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    (row,) = await house.rows()
+    assert row["status"] == "skipped"
+    assert row["reason"].startswith(f"held: switch {key} is ")
+    assert "turned by test: by hand" in row["reason"]
+    await house.pause(key, on=key == "campaigns.enabled")
+    await tick_at(scheduler, clock, T0 + 2 * MINUTE)
+    assert len(endpoint.runs) == 1
+
+
+async def test_a_pause_also_holds_what_waits_for_a_place(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    scheduler = house.scheduler(*(job(f"batch_{n}", target=endpoint, categoria="grupos") for n in range(10)))
+    await tick_at(scheduler, clock, T0)
+    clock.step(MINUTE)
+    await scheduler.dispatcher.tick()
+    await asyncio.sleep(0)
+    assert len(endpoint.runs) == 4  # the places of a lane
+    await house.pause("pause.category.grupos")
+    await clock.advance(timedelta(seconds=1))
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(scheduler)
+    assert len(endpoint.runs) == 4
+    assert sorted(await house.statuses()) == ["skipped"] * 6 + ["success"] * 4
+
+
+async def test_a_flood_of_batch_takes_no_place_of_the_live_work(house: House, clock: FakeClock) -> None:
+    slow, live = Endpoint(gate=asyncio.Event()), Endpoint()
+    flood = [job(f"batch_{n}", target=slow, categoria="grupos") for n in range(50)]
+    scheduler = house.scheduler(*flood, job("mensagens", target=live, categoria="critico"))
+    await tick_at(scheduler, clock, T0)
+    clock.step(MINUTE)
+    await scheduler.dispatcher.tick()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(live.runs) == 1
+    assert slow.gate is not None
+    slow.gate.set()
+    await finish(scheduler)
+
+
+async def test_a_run_whose_process_died_is_delivered_again_with_the_same_key(
+    house: House, clock: FakeClock, events: EventRecorder
+) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    dead, alive = house.scheduler(job(target=endpoint)), house.scheduler(job(target=endpoint))
+    await tick_at(dead, clock, T0)
+    await tick_at(alive, clock, T0)
+    clock.step(MINUTE)
+    await dead.dispatcher.tick()
+    await asyncio.sleep(0)
+    clock.step(LEASE)
+    await alive.reaper.tick()
+    await asyncio.sleep(0)
+    assert len(endpoint.runs) == 2
+    assert endpoint.runs[0].execution.id == endpoint.runs[1].execution.id
+    assert endpoint.runs[1].execution.attempt == 2
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(dead)
+    await finish(alive)
+    # The dead one was not dead: what it had to say came too late and was not written.
+    assert [event.job for event in events.of(ExecutionLost)] == ["pulse"]
+    (row,) = await house.rows()
+    assert (row["status"], row["attempt"]) == ("success", 2)
+
+
+async def test_a_run_in_a_dead_process_that_cannot_be_repeated_is_abandoned(
+    house: House, clock: FakeClock, events: EventRecorder
+) -> None:
+    endpoint = Endpoint(gate=asyncio.Event(), repeatable=False)
+    dead, alive = house.scheduler(job(target=endpoint)), house.scheduler(job(target=endpoint))
+    await tick_at(dead, clock, T0)
+    await tick_at(alive, clock, T0)
+    clock.step(MINUTE)
+    await dead.dispatcher.tick()
+    await asyncio.sleep(0)
+    clock.step(LEASE)
+    await alive.reaper.tick()
+    (row,) = await house.rows()
+    assert (row["status"], row["reason"]) == ("abandoned", "its process ended before it did")
+    assert [event.again for event in events.of(ExecutionTakenOver)] == [False]
+    # Its next fire is not taken for an overlap.
+    await alive.dispatcher.tick()
+    await asyncio.sleep(0)
+    assert await house.statuses() == ["abandoned"]
+    clock.step(MINUTE - LEASE)
+    await alive.dispatcher.tick()
+    assert await house.statuses() == ["abandoned", "running"]
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(dead)
+    await finish(alive)
+
+
+async def test_a_lease_that_is_kept_is_not_taken(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    first, second = house.scheduler(job(target=endpoint)), house.scheduler(job(target=endpoint))
+    await tick_at(first, clock, T0)
+    clock.step(MINUTE)
+    await first.dispatcher.tick()
+    await asyncio.sleep(0)
+    for _ in range(6):
+        clock.step(LEASE / 3)
+        await first.runner.tick()
+        await second.reaper.tick()
+    assert len(endpoint.runs) == 1
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(first)
+
+
+async def test_a_stop_hands_back_what_did_not_end(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    first, second = house.scheduler(job(target=endpoint)), house.scheduler(job(target=endpoint))
+    await tick_at(first, clock, T0)
+    await tick_at(second, clock, T0)
+    clock.step(MINUTE)
+    await first.dispatcher.tick()
+    await asyncio.sleep(0)
+    draining = asyncio.create_task(first.runner.drain(timedelta(seconds=10)))
+    await clock.advance(timedelta(seconds=9))
+    await draining
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await second.reaper.tick()
+    await finish(second)
+    assert await house.statuses() == ["success"]
+
+
+async def test_a_run_by_hand_is_in_the_same_log_and_refuses_to_overlap(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    pulse = job(target=endpoint)
+    scheduler, by_hand = house.scheduler(pulse), house.scheduler(pulse)
+    await tick_at(scheduler, clock, T0)
+    clock.step(MINUTE)
+    await scheduler.dispatcher.tick()
+    with pytest.raises(JobRefused, match="running already"):
+        await by_hand.run_by_hand(pulse)
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(scheduler)
+    await by_hand.run_by_hand(pulse, {"tipo": "manha"})
+    manual = await house.rows(where="trigger = 'manual'")
+    assert [(row["status"], row["scheduled_for"]) for row in manual] == [("success", None)]
+    assert endpoint.runs[-1].params == {"tipo": "manha"}
+
+
+async def test_a_run_by_hand_of_a_held_job_wants_to_be_asked_twice(house: House, clock: FakeClock) -> None:
+    pulse = job()
+    await house.pause("pause.job.pulse")
+    with pytest.raises(JobRefused, match="held: switch pause.job.pulse"):
+        await house.scheduler(pulse).run_by_hand(pulse)
+    await house.scheduler(pulse).run_by_hand(pulse, even_if_held=True)
+    (row,) = await house.rows()
+    assert row["status"] == "success"
+
+
+async def test_one_poisoned_schedule_never_stops_the_others(
+    house: House, clock: FakeClock, events: EventRecorder
+) -> None:
+    class Poisoned(ZoneInfo):
+        def utcoffset(self, instant: datetime | None, /) -> timedelta:
+            raise ArithmeticError("no such offset")
+
+    endpoint = Endpoint()
+    good = [job("good", target=endpoint)]
+    bad = job("bad")
+    object.__setattr__(bad, "zone", Poisoned.no_cache("America/Sao_Paulo"))
+    scheduler = house.scheduler(bad, *good)
+    await tick_at(scheduler, clock, T0)
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    assert [run.execution.job for run in endpoint.runs] == ["good"]
+    assert {event.job for event in events.of(ScheduleFailed)} == {"bad"}
+
+
+async def test_ten_thousand_fires_of_one_instant_are_opened_in_one_transaction(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint()
+    scheduler = house.scheduler(*(job(f"job_{n}", target=endpoint) for n in range(2_000)))
+    await tick_at(scheduler, clock, T0)
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    assert await house.statuses() == ["success"] * 2_000
+
+
+async def test_old_rows_are_pruned_and_the_newest_of_each_ending_stays(house: House, clock: FakeClock) -> None:
+    scheduler = house.scheduler(job())
+    for n in range(6):
+        await tick_at(scheduler, clock, T0 + n * MINUTE)
+    assert await house.log.prune(before=T0 + timedelta(days=1), limit=2) == 2
+    assert await house.log.prune(before=T0 + timedelta(days=1), limit=100) == 2
+    assert await house.log.prune(before=T0 + timedelta(days=1), limit=100) == 0
+    assert await house.statuses() == ["success"]
+
+
+async def test_whoever_lost_a_run_writes_nothing(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    scheduler = house.scheduler(job(target=endpoint))
+    await tick_at(scheduler, clock, T0)
+    clock.step(MINUTE)
+    await scheduler.dispatcher.tick()
+    await asyncio.sleep(0)
+    clock.step(LEASE)
+    (taken,) = await house.log.take_over(Tenure(owner="another", lease=LEASE), 10)
+    assert await house.log.take_over(Tenure(owner="third", lease=LEASE), 10) == []
+    assert not await house.log.close(endpoint.runs[0].execution, Ending(status=Status.ERROR))
+    assert await house.log.close(taken, Ending(status=Status.SUCCESS))
+    assert not await house.log.close(taken, Ending(status=Status.ERROR))
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(scheduler)
