@@ -50,7 +50,25 @@ class Entry:
         return self.continuo if profile == "continuo" or self.janelas == SAME else self.janelas
 
 
-CAMPANHAS, FOLLOWUPS = "processar-campanhas-agendadas", "processar-followups"
+def campanha(window: str, janelas: str) -> Entry:
+    """The campaigns of one window, instead of all day."""
+    whole = "processar_campanhas_agendadas"
+    return Entry(
+        f"processar_campanhas_{window}", "campanha", None, janelas, whole.replace("_", "-"), critical=True, window=window,
+        replaces=whole,
+    )  # fmt: skip
+
+
+def followup(part: str, janelas: str) -> Entry:
+    whole = "processar_followups"
+    return Entry(f"{whole}_{part}", "followup", None, janelas, whole.replace("_", "-"), replaces=whole)
+
+
+def gatilho(name: str, continuo: str, flag: str) -> Entry:
+    """Acts on its own initiative; a late one would come at an hour nobody meant."""
+    endpoint = f"executar-{name.replace('_', '-')}"
+    return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP)
+
 
 # fmt: off
 CATALOGUE: Final = (
@@ -59,13 +77,13 @@ CATALOGUE: Final = (
     Entry("processar_mensagens_agendadas", "critico", "* * * * *", critical=True),
     # Campaigns: all day, or in windows
     Entry("processar_campanhas_agendadas", "campanha", "* * * * *", None, critical=True),
-    Entry("processar_campanhas_manha", "campanha", None, "0 10 * * 1-5", CAMPANHAS, critical=True, window="manha", replaces="processar_campanhas_agendadas"),
-    Entry("processar_campanhas_tarde", "campanha", None, "0 14 * * 1-5", CAMPANHAS, critical=True, window="tarde", replaces="processar_campanhas_agendadas"),
-    Entry("processar_campanhas_fim", "campanha", None, "0 17 * * 1-5", CAMPANHAS, critical=True, window="fim", replaces="processar_campanhas_agendadas"),
+    campanha("manha", "0 10 * * 1-5"),
+    campanha("tarde", "0 14 * * 1-5"),
+    campanha("fim", "0 17 * * 1-5"),
     # Follow-ups and pauses
     Entry("processar_followups", "followup", "0 10 * * *", None),
-    Entry("processar_followups_manha", "followup", None, "0 10 * * 1-5", FOLLOWUPS, replaces="processar_followups"),
-    Entry("processar_followups_tarde", "followup", None, "0 16 * * 1-5", FOLLOWUPS, replaces="processar_followups"),
+    followup("manha", "0 10 * * 1-5"),
+    followup("tarde", "0 16 * * 1-5"),
     Entry("processar_pausas_expiradas", "followup", "0 6 * * *"),
     # Groups
     Entry("processar_grupos", "grupos", "* * * * *", "*/15 * * * *", critical=True),
@@ -84,10 +102,10 @@ CATALOGUE: Final = (
     Entry("processar_retomadas", "retomada", "0 8 * * 1-5"),
     Entry("processar_confirmacao_plantao", "confirmacao", "0 * * * *"),
     # On its own initiative
-    Entry("oferta_autonoma", "gatilho", "0 * * * *", endpoint="executar-oferta-autonoma", flag="oferta_automatica_enabled", catch_up=CatchUp.SKIP),
-    Entry("discovery_autonomo", "gatilho", "0 9,14 * * 1-5", endpoint="executar-discovery-autonomo", flag="discovery_automatico_enabled", catch_up=CatchUp.SKIP),
-    Entry("reativacao_autonoma", "gatilho", "0 10 * * 1", endpoint="executar-reativacao-autonoma", flag="reativacao_automatica_enabled", catch_up=CatchUp.SKIP),
-    Entry("feedback_autonomo", "gatilho", "0 11 * * *", endpoint="executar-feedback-autonomo", flag="feedback_automatico_enabled", catch_up=CatchUp.SKIP),
+    gatilho("oferta_autonoma", "0 * * * *", "oferta_automatica_enabled"),
+    gatilho("discovery_autonomo", "0 9,14 * * 1-5", "discovery_automatico_enabled"),
+    gatilho("reativacao_autonoma", "0 10 * * 1", "reativacao_automatica_enabled"),
+    gatilho("feedback_autonomo", "0 11 * * *", "feedback_automatico_enabled"),
     # Sync
     Entry("sincronizar_briefing", "sync", "0 * * * *"),
     Entry("sincronizar_templates", "sync", "0 6 * * *", endpoint="sync-templates"),

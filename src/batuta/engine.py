@@ -30,6 +30,7 @@ from batuta.dispatch.reception import Reception
 from batuta.dispatch.scheduler import LEASE, Scheduler
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Part, Probe, State
+from batuta.health.watch import JobWatch
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.errors import ConfigError, InvalidJob, InvalidSetting
 from batuta.kernel.events import Fanout
@@ -42,6 +43,7 @@ from batuta.stores.sql.engine_schema import engine_migrations
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.marker import Marker
 from batuta.stores.sql.migrations import Migration, Migrator
+from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import FunctionLoop, Loop, LoopPolicy, Pace
@@ -114,6 +116,9 @@ class Batuta:
             self.database, self.switches, self.controls, self.ids, self.clock, own_time=clock is not None
         )
         self.book = JobBook(self.extension.profiles, self.extension.first_profile, self.extension.windows)
+        self.reports = SqlReports(self.database)
+        self.opened_at = self.clock.now()
+        self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
         self._http: HttpCaller | None = None
         self.tokens = SqlTokens(self.database, self.ids)
@@ -227,6 +232,7 @@ class Batuta:
     async def open(self) -> None:
         """Open the database and check that it is ours and up to date."""
         await self.database.open()
+        self.opened_at = self.clock.now()
         try:
             if self._migrates:
                 await self.migrate()

@@ -407,7 +407,7 @@ async def test_a_run_by_hand_is_in_the_same_log_and_refuses_to_overlap(house: Ho
 async def test_a_run_by_hand_of_a_held_job_wants_to_be_asked_twice(house: House, clock: FakeClock) -> None:
     pulse = job()
     await house.pause("pause.job.pulse")
-    with pytest.raises(JobRefused, match="held: switch pause.job.pulse"):
+    with pytest.raises(JobRefused, match=r"held: switch pause\.job\.pulse"):
         await house.scheduler(pulse).run_by_hand(pulse)
     await house.scheduler(pulse).run_by_hand(pulse, even_if_held=True)
     (row,) = await house.rows()

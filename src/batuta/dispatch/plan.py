@@ -33,11 +33,17 @@ def rules_of(job: Job) -> tuple[SwitchRule, ...]:
     return (*(SwitchRule(key=key) for key in pauses), *job.holds)
 
 
-def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window], now: datetime) -> str | None:
-    """Why it may not run at ``now``; None: it may."""
+def held_by_switch(job: Job, switches: Mapping[str, Switch], now: datetime) -> str | None:
     for rule in rules_of(job):
         if isinstance(held := verdict(rule, switches.get(rule.key), now), Hold):
             return f"{HELD}{held.reason}"
+    return None
+
+
+def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window], now: datetime) -> str | None:
+    """Why it may not run at ``now``; None: it may."""
+    if (held := held_by_switch(job, switches, now)) is not None:
+        return held
     if job.window is not None and not windows[job.window].is_open(now, job.zone):
         return f"{HELD}window {job.window} is closed"
     return None

@@ -78,7 +78,7 @@ class SqlExecutionLog:
             decisions = decide(ledger)
             opened = await self._open(transaction, decisions.openings, tenure, ledger.now)
             if decisions.accounted:
-                accounted = {job: _microseconds(until) for job, until in decisions.accounted.items()}
+                accounted = {job: microseconds(until) for job, until in decisions.accounted.items()}
                 await transaction.run(self._book.account, accounted=AsJson(accounted))
         return opened
 
@@ -195,7 +195,7 @@ def _described(id: str, opening: Opening) -> dict[str, Json]:
         "id": id,
         "job": opening.job,
         "categoria": opening.categoria,
-        "scheduled_for": None if opening.scheduled_for is None else _microseconds(opening.scheduled_for),
+        "scheduled_for": None if opening.scheduled_for is None else microseconds(opening.scheduled_for),
         "trigger": opening.trigger.value,
         "status": opening.status.value,
         "reason": opening.reason,
@@ -203,7 +203,7 @@ def _described(id: str, opening: Opening) -> dict[str, Json]:
     }
 
 
-def _microseconds(instant: datetime) -> int:
+def microseconds(instant: datetime) -> int:
     return (instant - _EPOCH) // _MICROSECOND
 
 

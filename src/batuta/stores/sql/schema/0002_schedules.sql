@@ -13,3 +13,6 @@ CREATE TABLE job_schedules (
 
 -- What health asks: the last run of a job that ended in a certain way.
 CREATE INDEX job_executions_by_ending ON job_executions (job_name, status, started_at DESC);
+
+-- What people list: the newest rows that ended in one way.
+CREATE INDEX job_executions_in_status ON job_executions (status, started_at DESC);

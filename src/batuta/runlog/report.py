@@ -1,0 +1,87 @@
+"""What the execution log can tell, as values."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from batuta.kernel.json import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A row of the log."""
+
+    id: str
+    job: str
+    categoria: str
+    scheduled_for: datetime | None
+    trigger: str
+    attempt: int
+    owner: str | None
+    started_at: datetime
+    finished_at: datetime | None
+    status: str
+    duration_ms: int | None
+    response_code: int | None
+    error: str | None
+    items: int | None
+    reason: str | None
+    result: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastRun:
+    id: str
+    started_at: datetime
+    status: str
+    duration_ms: int | None
+    error: str | None
+    reason: str | None
+    items: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Of the last 24 hours. ``by_status`` counts rows; durations are of the runs that really ran."""
+
+    by_status: Mapping[str, int] = field(default_factory=dict)
+    mean_ms: int | None = None
+    p95_ms: int | None = None
+    items: int = 0
+
+    def of(self, *statuses: str) -> int:
+        return sum(self.by_status.get(status, 0) for status in statuses)
+
+    @property
+    def rows(self) -> int:
+        return sum(self.by_status.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of one job."""
+
+    expected_since: datetime | None = None  # None: no scheduler has ever seen it
+    last: LastRun | None = None
+    last_error: str | None = None
+    running: int = 0
+    counts: Counts = field(default_factory=Counts)
+
+
+class Reports(Protocol):
+    async def facts(self, *, since: datetime) -> Mapping[str, Facts]:
+        """Of every job that was ever scheduled; counts from ``since`` on."""
+        ...
+
+    async def answered(self, expected: Mapping[str, datetime]) -> Collection[str]:
+        """The jobs that did what was expected of them, each at or after its own instant."""
+        ...
+
+    async def recent(
+        self, *, job: str | None = None, status: str | None = None, before: datetime, limit: int
+    ) -> Sequence[Recorded]:
+        """Newest first."""
+        ...
+
+    async def execution(self, id: str) -> Recorded | None: ...

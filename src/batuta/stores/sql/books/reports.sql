@@ -1,0 +1,81 @@
+-- read schedules: since when runs of each job are expected
+SELECT job_name, expected_since, accounted_until, active FROM job_schedules;
+
+-- read last_runs: the newest row of each job
+SELECT run.job_name, run.id, run.started_at, run.finished_at, run.status, run.trigger, run.duration_ms, run.response_code,
+       run.error, run.reason, run.items_processed
+FROM job_schedules AS schedule
+JOIN job_executions AS run ON run.id = (
+    SELECT id FROM job_executions WHERE job_name = schedule.job_name ORDER BY started_at DESC, id DESC LIMIT 1);
+
+-- read last_errors: the newest failure of each job
+SELECT run.job_name, run.started_at, run.status, run.error
+FROM job_schedules AS schedule
+JOIN job_executions AS run ON run.id = (
+    SELECT id FROM job_executions WHERE job_name = schedule.job_name AND status = 'error'
+    ORDER BY started_at DESC LIMIT 1);
+
+-- read counts: how often each job ended how, and for how long it ran
+SELECT job_name, status, count(*) AS runs, sum(duration_ms) AS total_ms, sum(items_processed) AS items
+FROM job_executions WHERE started_at >= :since GROUP BY job_name, status;
+
+-- read slow: the duration that 95 of 100 runs stay below
+SELECT job_name, duration_ms FROM (
+    SELECT job_name, duration_ms,
+           row_number() OVER (PARTITION BY job_name ORDER BY duration_ms) AS place,
+           count(*) OVER (PARTITION BY job_name) AS runs
+    FROM job_executions
+    WHERE started_at >= :since AND status IN ('success', 'error', 'timeout')
+) AS ranked
+WHERE place = (runs * 95 + 99) / 100;
+
+-- read answered on sqlite: jobs that did what was expected of them at or after an instant of their own
+SELECT key AS job_name FROM json_each(:expected) WHERE EXISTS (
+    SELECT 1 FROM job_executions AS run
+    WHERE run.job_name = key AND run.started_at >= value
+      AND (run.status = 'success' OR (run.status = 'skipped' AND run.reason NOT LIKE 'overlap: %'
+                                      AND run.reason <> 'not implemented yet')));
+
+-- read answered on postgres: jobs that did what was expected of them at or after an instant of their own
+SELECT expected.key AS job_name FROM jsonb_each_text(:expected) AS expected WHERE EXISTS (
+    SELECT 1 FROM job_executions AS run
+    WHERE run.job_name = expected.key
+      AND run.started_at >= TIMESTAMPTZ 'epoch' + expected.value::bigint * INTERVAL '1 microsecond'
+      AND (run.status = 'success' OR (run.status = 'skipped' AND run.reason NOT LIKE 'overlap: %'
+                                      AND run.reason <> 'not implemented yet')));
+
+-- read running: what is going on now
+SELECT job_name, count(*) AS runs FROM job_executions WHERE status = 'running' AND lease_until IS NOT NULL GROUP BY job_name;
+
+-- read recent: the newest rows before an instant
+SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
+       response_code, error, items_processed, reason, result
+FROM job_executions
+WHERE started_at < :before
+ORDER BY started_at DESC, id DESC LIMIT :limit;
+
+-- read recent_of_job: the newest rows of one job
+SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
+       response_code, error, items_processed, reason, result
+FROM job_executions
+WHERE job_name = :job AND started_at < :before
+ORDER BY started_at DESC, id DESC LIMIT :limit;
+
+-- read recent_in_status: the newest rows that ended in one way
+SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
+       response_code, error, items_processed, reason, result
+FROM job_executions
+WHERE status = :status AND started_at < :before
+ORDER BY started_at DESC, id DESC LIMIT :limit;
+
+-- read recent_of_job_in_status: the newest rows of one job that ended in one way
+SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
+       response_code, error, items_processed, reason, result
+FROM job_executions
+WHERE job_name = :job AND status = :status AND started_at < :before
+ORDER BY started_at DESC, id DESC LIMIT :limit;
+
+-- read execution: one of them
+SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
+       response_code, error, items_processed, reason, result
+FROM job_executions WHERE id = :id;
