@@ -9,6 +9,7 @@ from datetime import timedelta
 from app.contexts.operacao.jobs import Upkeep
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, Entry
+from batuta import __version__
 from batuta.dispatch.answer import JobAnswer, Skipped
 from batuta.dispatch.endpoints import Handler, JobCall
 from batuta.engine import Batuta
@@ -28,7 +29,7 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 def add_endpoints(work: Batuta, settings: Settings) -> None:
     keep_for = timedelta(days=settings.batuta_keep_executions_days)
-    upkeep = Upkeep(SqlBeats(work.database), work.executions, keep_for, work.clock)
+    upkeep = Upkeep(SqlBeats(work.database, __version__), work.executions, keep_for, work.clock)
     built: dict[str, Handler] = {
         "heartbeat": upkeep.heartbeat,
         "limpar-historico": upkeep.limpar_historico,

@@ -24,6 +24,8 @@ DONE = 0
 FAILED = 1  # it ran and found or met a problem
 REFUSED = 2  # it did not run: the command line or the configuration is wrong
 
+WIDE = 240
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON document.")]
 
 
@@ -51,9 +53,12 @@ class Desk:
     def show(self, document: Mapping[str, Any], as_json: bool, readable: Callable[[], None]) -> None:
         """The same content either way: JSON for machines, words for people."""
         if as_json:
-            self.out.print_json(json.dumps(document, ensure_ascii=False, default=str))
+            self.print_json(document)
         else:
             readable()
+
+    def print_json(self, document: object) -> None:
+        self.out.print_json(json.dumps(document, ensure_ascii=False, default=str))
 
     def say(self, text: str) -> None:
         """As it is: the terminal breaks lines, not we, and nothing in it is markup."""
@@ -111,7 +116,9 @@ def make_desk(argv: list[str]) -> Desk:
     env = environment()
     wanted = option(argv, "--lang") or env.get("BATUTA_LANG", "")
     language: Language = "en" if wanted == "en" else "pt-BR"
-    return Desk(language, option(argv, "--app"), env, Console(), Console(stderr=True))
+    # What goes into a file or a pipe is not cut to the width of a terminal that is not there.
+    width = None if sys.stdout.isatty() else WIDE
+    return Desk(language, option(argv, "--app"), env, Console(width=width), Console(stderr=True))
 
 
 def option(argv: list[str], name: str) -> str | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from batuta import __version__
-from batuta.cli import doctor, roles, schema, tokens
+from batuta.cli import controls, doctor, jobs, roles, schema, timetable, tokens
 from batuta.cli.desk import DONE, FAILED, REFUSED, Desk, make_desk
 from batuta.kernel.errors import BatutaError, ConfigError, MigrationChanged, SchemaOutOfDate, StoreReadOnly
 
@@ -52,6 +52,9 @@ def tree(desk: Desk) -> typer.Typer:
     schema.add_to(cli, texts)
     doctor.add_to(cli, texts)
     tokens.add_to(cli, texts)
+    jobs.add_to(cli, texts)
+    controls.add_to(cli, texts)
+    timetable.add_to(cli, texts)
     roles.add_to(cli, texts)
     roles.add_roles_of_app(cli, desk)
     return cli

@@ -1,11 +1,11 @@
 """Every job that is declared, in every profile. Which of them are scheduled now follows from the controls."""
 
-import difflib
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
 from batuta.dispatch.job import Job
 from batuta.kernel.errors import InvalidJob, UnknownWord
+from batuta.kernel.nearest import nearest
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window
 
@@ -83,5 +83,4 @@ class JobBook:
 def _known(word: str, known: Collection[str], kind: str) -> str:
     if word in known:
         return word
-    nearest = difflib.get_close_matches(word, known, n=1, cutoff=0)
-    raise UnknownWord(kind=kind, word=word, nearest=nearest[0] if nearest else "-")
+    raise UnknownWord(kind=kind, word=word, nearest=nearest(word, known))

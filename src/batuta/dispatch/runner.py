@@ -6,6 +6,7 @@ delivers it again with the same key.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -27,6 +28,14 @@ TO_HAND_BACK = 0.1
 Gate = Callable[[Job], Awaitable[str | None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    execution: Execution
+    job: Job
+    params: Mapping[str, str]
+    grace: timedelta
+
+
 class Runner:
     name = "runs"
 
@@ -44,10 +53,15 @@ class Runner:
         self._runs: dict[asyncio.Task[None], Execution] = {}
 
     def start(
-        self, execution: Execution, job: Job, params: Mapping[str, str] = MappingProxyType({})
+        self,
+        execution: Execution,
+        job: Job,
+        params: Mapping[str, str] = MappingProxyType({}),
+        grace: timedelta | None = None,
     ) -> "asyncio.Task[None]":
-        """At once, without waiting for anything."""
-        task = asyncio.create_task(self._run(execution, job, params))
+        """At once, without waiting for anything. ``grace``: for a refused connection, if not the job's own."""
+        order = Order(execution, job, params, job.grace if grace is None else grace)
+        task = asyncio.create_task(self._run(order))
         self._runs[task] = execution
         task.add_done_callback(self._ended)
         return task
@@ -76,17 +90,13 @@ class Runner:
             if self._runs:
                 await insist(lambda: self._log.renew(list(self._runs.values()), self._tenure), self._clock)
 
-    async def _run(self, execution: Execution, job: Job, params: Mapping[str, str]) -> None:
+    async def _run(self, order: Order) -> None:
         asked = self._clock.monotonic()
-        async with self._lanes.of(job.categoria):
+        async with self._lanes.of(order.job.categoria):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
-            held = await self._why_not(job) if waited >= STALE else None
-            ending = (
-                await self._deliver(execution, job, params)
-                if held is None
-                else Ending(status=Status.SKIPPED, reason=held)
-            )
-        await self._close(execution, ending)
+            held = await self._why_not(order.job) if waited >= STALE else None
+            ending = await self._deliver(order) if held is None else Ending(status=Status.SKIPPED, reason=held)
+        await self._close(order.execution, ending)
 
     async def _why_not(self, job: Job) -> str | None:
         try:
@@ -94,8 +104,8 @@ class Runner:
         except StoreUnavailable:
             return f"{HELD}the switches cannot be read"
 
-    async def _deliver(self, execution: Execution, job: Job, params: Mapping[str, str]) -> Ending:
-        now = self._clock.now()
+    async def _deliver(self, order: Order) -> Ending:
+        execution, job, now = order.execution, order.job, self._clock.now()
         late = timedelta(0) if execution.scheduled_for is None else now - execution.scheduled_for
         self._events.emit(
             ExecutionStarted(
@@ -108,7 +118,13 @@ class Runner:
                 late,
             )
         )
-        run = Run(execution=execution, deadline=now + job.timeout, timeout=job.timeout, grace=job.grace, params=params)
+        run = Run(
+            execution=execution,
+            deadline=now + job.timeout,
+            timeout=job.timeout,
+            grace=order.grace,
+            params=order.params,
+        )
         try:
             return await job.target.deliver(run)
         except Exception as error:  # noqa: BLE001 - whatever a job meets is its own failure, told as one

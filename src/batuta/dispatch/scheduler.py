@@ -24,6 +24,10 @@ from batuta.supervise.loop import Loop, LoopPolicy
 LEASE = timedelta(seconds=6)
 
 
+# How long a person is kept waiting for an API that refuses the connection.
+PATIENCE = timedelta(seconds=5)
+
+
 class Scheduler:
     def __init__(
         self,
@@ -61,6 +65,6 @@ class Scheduler:
 
         opened = await self._log.open_manual(registration(job), self.tenure, decide)
         (execution,) = opened.started
-        self.runner.start(execution, job, params)
+        self.runner.start(execution, job, params, grace=min(job.grace, PATIENCE))
         await self.runner.finish()
         return execution

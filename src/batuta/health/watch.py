@@ -1,7 +1,7 @@
 """Looks at every job of the timetable that counts now."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from batuta.dispatch.book import JobBook
@@ -30,16 +30,18 @@ class JobWatch:
         self._reports = reports
         self._opened_at = opened_at
 
-    async def look(self) -> JobsSeen:
+    async def look(self, profile: str | None = None) -> JobsSeen:
+        """``profile``: as if this one counted; None: the one that does."""
         ledger = await self._log.look()
-        now, windows = ledger.now, self._book.windows_now(ledger.controls)
-        jobs = self._book.timetable(ledger.controls)
+        controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
+        now, windows = ledger.now, self._book.windows_now(controls)
+        jobs = self._book.timetable(controls)
         facts = await self._reports.facts(since=now - DAY)
         due = expectations(jobs, facts, self._opened_at(), now)
         answered = await self._reports.answered(due)
         return JobsSeen(
             now=now,
-            profile=self._book.profile(ledger.controls),
+            profile=self._book.profile(controls),
             windows=windows,
             switches=ledger.switches,
             jobs=tuple(

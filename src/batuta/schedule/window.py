@@ -8,6 +8,7 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from batuta.kernel.errors import InvalidCron, InvalidWindow
+from batuta.kernel.json import Json
 from batuta.schedule.calendar import is_holiday
 from batuta.schedule.cron import first_instant, parse
 
@@ -72,6 +73,16 @@ def written_days(days: frozenset[int]) -> str:
     if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
         return f"{ordered[0]}-{ordered[-1]}"
     return ",".join(map(str, ordered))
+
+
+def written(window: Window) -> dict[str, Json]:
+    """As ``read_window`` reads it."""
+    return {
+        "opens": f"{window.opens:%H:%M}",
+        "minutes": int(window.lasts.total_seconds() // 60),
+        "days": written_days(window.days),
+        "on_holidays": window.on_holidays,
+    }
 
 
 def read_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:

@@ -1,16 +1,18 @@
-"""For your own tests: a clock you move by hand, a recorder of facts, a judge of a scheduler's run, and the contracts every
-store must pass.
+"""For your own tests: a clock you move by hand and one that runs fast, a recorder of facts, a judge of a scheduler's run, and
+the contracts every store must pass.
 """
 
 from batuta.testing.checker import Check, Verdict, Violation, judge
 from batuta.testing.clock import FakeClock
 from batuta.testing.evidence import Logged, Receipt, Rules, Span, Target
+from batuta.testing.fast import FastClock
 from batuta.testing.recorder import EventRecorder
 
 __all__ = [
     "Check",
     "EventRecorder",
     "FakeClock",
+    "FastClock",
     "Logged",
     "Receipt",
     "Rules",

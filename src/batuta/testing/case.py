@@ -2,16 +2,19 @@
 
 import heapq
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from batuta.testing.evidence import Logged, Receipt, Rules, Span, Target
 
 NEVER_RAN = ("skipped", "missed")
+Outcome: TypeAlias = Literal["served", "explained", "missed", "unexplained"]
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 def earliest_deadline_first(windows: Sequence[tuple[datetime, datetime]], starts: Sequence[datetime]) -> dict[int, int]:
@@ -59,8 +62,8 @@ class Run(NamedTuple):
 
 class Service(NamedTuple):
     target: Target
+    outcome: Outcome
     start: datetime | None  # of the run that serves it
-    explained: bool
 
 
 class Case:
@@ -75,53 +78,55 @@ class Case:
         self.log = evidence.log
         self.targets = _by_fire(evidence.targets)
         self.runs = [_run(each, rows.get(each.key)) for each in sorted(evidence.receipts, key=attrgetter("start"))]
-        self.runs_of_key: dict[str, list[Run]] = defaultdict(list)
-        self.runs_of_fire: dict[datetime, list[Run]] = defaultdict(list)
-        for run in self.runs:
-            self.runs_of_key[run.receipt.key].append(run)
-            if run.fire is not None:
-                self.runs_of_fire[run.fire].append(run)
-        self.rows_of_fire: dict[datetime, list[Logged]] = defaultdict(list)
-        for row in self.log:
-            if row.scheduled_for is not None and row.trigger != "manual":
-                self.rows_of_fire[row.scheduled_for].append(row)
+        self.first_run = {run.fire: run for run in reversed(self.runs) if run.fire is not None}
+        self.first_end = {fire: run for run in reversed(self.runs) if run.receipt.end and (fire := run.fire)}
+        self.row_of_fire = {fire: row for row in self.log if (fire := row.scheduled_for) and row.trigger != "manual"}
         covers = (row.covers for row in self.log if row.covers is not None and row.status == "missed")
         self.missed_together = Spans(Span(first, last + datetime.resolution) for first, last in covers)
         self.closed = Spans(each for each in rules.closed if each.job in (None, job))
         paused = (Span(each.start + rules.pause_grace, each.end) for each in rules.paused if each.job in (None, job))
         self.paused = Spans(each for each in paused if each.start < each.end)
-        self.service = [each for each in self._serve() if self._is_judged(each.target)]
+        horizon = rules.read_at - rules.longest_run
+        self.service = [each for each in self._serve() if each.target.latest(rules.epsilon) < horizon]
 
     def lateness(self, target: Target) -> timedelta | None:
         """How long after the window its run started; None where it ran to its end within, or not at all."""
-        latest = target.latest(self.rules.epsilon)
-        for run in self.runs_of_fire.get(target.at, ()):
-            if run.receipt.end is not None:
-                return run.receipt.start - latest if run.receipt.start > latest else None
-        return None
+        run, latest = self.first_end.get(target.at), target.latest(self.rules.epsilon)
+        return run.receipt.start - latest if run and run.receipt.start > latest else None
 
     def _serve(self) -> Iterator[Service]:
         owed = []
         for target in self.targets.values():
             if self._is_explained(target):
-                yield Service(target, None, True)
+                yield Service(target, "explained", None)
             else:
                 owed.append(target)
         starts = [run.receipt.start for run in self.runs if run.receipt.end is not None and not run.by_hand]
         windows = [(each.at, each.latest(self.rules.epsilon)) for each in owed]
         served = earliest_deadline_first(windows, starts)
         for place, target in enumerate(owed):
-            yield Service(target, starts[served[place]] if place in served else None, False)
+            if place in served:
+                yield Service(target, "served", starts[served[place]])
+            else:
+                yield Service(target, "missed" if target.must_run else "unexplained", None)
 
     def _is_explained(self, target: Target) -> bool:
-        if target.must_run or target.at in self.runs_of_fire:
+        if target.must_run or target.at in self.first_run:
             return False
-        rows = self.rows_of_fire.get(target.at, ())
-        says_why = any(row.status in NEVER_RAN and row.reason for row in rows)
+        row = self.row_of_fire.get(target.at)
+        says_why = row is not None and row.status in NEVER_RAN and bool(row.reason)
         return says_why or self.missed_together.holding(target.at) is not None
 
-    def _is_judged(self, target: Target) -> bool:
-        return target.latest(self.rules.epsilon) + self.rules.longest_run < self.rules.read_at
+
+def repeated(items: Sequence[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Those that share their key with another, by key."""
+    counts = Counter(map(key, items))
+    found: dict[K, list[T]] = defaultdict(list)
+    if len(counts) < len(items):
+        for each in items:
+            if counts[key(each)] > 1:
+                found[key(each)].append(each)
+    return found
 
 
 class Spans:

@@ -7,12 +7,13 @@ first is a maximum matching and no solver is needed. It reads no clock and share
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import pairwise
+from operator import attrgetter
 from typing import TypeAlias
 
-from batuta.testing.case import NEVER_RAN, Case, Run, Service, Spans, by_job
+from batuta.testing.case import NEVER_RAN, Case, Outcome, Run, Service, Spans, by_job, repeated
 from batuta.testing.evidence import Logged, Receipt, Rules, Target
 
 Finding: TypeAlias = tuple[datetime, str]  # when, and what
@@ -55,7 +56,7 @@ class Verdict:
     missed: int
     unexplained: int  # did not have to run, and nobody says why
     unknown: tuple[str, ...]  # keys that ran to their end and whose row cannot know it
-    recovered_after: timedelta | None  # None: not asked, or never
+    recovered_at: datetime | None  # the first target in time after the last fault; None: not asked, or never
     violations: tuple[Violation, ...]
 
     @property
@@ -91,24 +92,26 @@ def judge(targets: Iterable[Target], receipts: Iterable[Receipt], log: Iterable[
     listed = list(log)
     rows = {row.id: row for row in listed}
     found: list[Violation] = []
-    service: list[Service] = []
+    figures: Counter[Outcome] = Counter()
+    after_healing: list[Service] = []
     unknown: list[str] = []
     for job, evidence in by_job(targets, receipts, listed).items():
         case = Case(job, evidence, rows, rules)
         found += _violations(case)
-        service += case.service
+        figures.update(each.outcome for each in case.service)
+        after_healing += (each for each in case.service if rules.healed_at and each.target.at >= rules.healed_at)
         unknown += _unknown(case)
-    found += _not_recovered(service, rules)
+    recovered_at = _recovered_at(after_healing, rules)
+    found += _not_recovered(after_healing, recovered_at, rules)
     order = list(Check)
-    missing = [target.must_run for target, start, explained in service if start is None and not explained]
     return Verdict(
-        targets=len(service),
-        served=sum(each.start is not None for each in service),
-        explained=sum(each.explained for each in service),
-        missed=sum(missing),
-        unexplained=len(missing) - sum(missing),
+        targets=figures.total(),
+        served=figures["served"],
+        explained=figures["explained"],
+        missed=figures["missed"],
+        unexplained=figures["unexplained"],
         unknown=tuple(unknown),
-        recovered_after=_recovery(service, rules),
+        recovered_at=recovered_at,
         violations=tuple(sorted(found, key=lambda each: (order.index(each.check), each.at, each.job))),
     )
 
@@ -130,10 +133,11 @@ def _unknown(case: Case) -> Iterator[str]:
 
 
 def _not_complete(case: Case) -> Iterator[Finding]:
-    for target, start, explained in case.service:
-        if start is None and not explained:
-            owed = "did not run" if target.must_run else "neither ran nor says why"
-            yield target.at, f"{owed}; {_hint(case, target)}"
+    for target, outcome, _ in case.service:
+        if outcome == "missed":
+            yield target.at, f"did not run; {_hint(case, target)}"
+        elif outcome == "unexplained":
+            yield target.at, f"neither ran nor says why; {_hint(case, target)}"
         elif late := case.lateness(target):
             # Another fire's run stood in for it: the count is right, and this one was late all the same.
             yield target.at, f"ran {late} after its window"
@@ -143,27 +147,29 @@ def _hint(case: Case, target: Target) -> str:
     """What the evidence has about a target nobody served."""
     if late := case.lateness(target):
         return f"its run started {late} after its window"
-    if runs := case.runs_of_fire.get(target.at):
-        starts = [run.receipt.start for run in runs if run.receipt.end is not None]
-        if not starts:
-            return "its run never ended"
-        return "its run was early" if starts[-1] < target.at else "its run had to serve another fire"
+    if run := case.first_end.get(target.at):
+        return "its run was early" if run.receipt.start < target.at else "its run had to serve another fire"
+    if target.at in case.first_run:
+        return "its run never ended"
     if case.missed_together.holding(target.at):
         return "the log has it among the missed"
-    rows = case.rows_of_fire.get(target.at)
-    return f"the log says {rows[0].status}: {rows[0].reason or 'no reason'}" if rows else "the log has no row"
+    row = case.row_of_fire.get(target.at)
+    return f"the log says {row.status}: {row.reason or 'no reason'}" if row else "the log has no row"
 
 
 def _doubled(case: Case) -> Iterator[Finding]:
-    for key, runs in case.runs_of_key.items():
-        if len(runs) > 1:
-            for run in [run for run in runs if run.receipt.end is not None][1:]:
-                yield run.fire or run.receipt.start, f"{key} ran to its end again at {run.receipt.start.isoformat()}"
-    for fire, runs in case.runs_of_fire.items():
-        if len(runs) > 1:
-            first, *others = dict.fromkeys(run.receipt.key for run in runs)
-            for key in others:
-                yield fire, f"ran as {first} and as {key}"
+    ended = [run for run in case.runs if run.receipt.end is not None]
+    for key, runs in repeated(ended, _key).items():
+        for run in runs[1:]:
+            yield run.fire or run.receipt.start, f"{key} ran to its end again at {run.receipt.start.isoformat()}"
+    for fire, runs in repeated([run for run in case.runs if run.fire is not None], attrgetter("fire")).items():
+        first, *others = dict.fromkeys(map(_key, runs))
+        for key in others:
+            yield fire, f"ran as {first} and as {key}"
+
+
+def _key(run: Run) -> str:
+    return run.receipt.key
 
 
 def _ghost(case: Case, run: Run) -> str | None:
@@ -226,9 +232,9 @@ def _invented(case: Case) -> Iterator[Finding]:
     for row in case.log:
         if row.status == "success" and row.id not in ended:
             yield row.scheduled_for or row.started_at, f"{row.id} is logged as success, and no run of it ended"
-    for fire, rows in case.rows_of_fire.items():
-        if len(rows) > 1:
-            yield fire, f"{len(rows)} rows for one fire"
+    scheduled = [row for row in case.log if row.scheduled_for is not None and row.trigger != "manual"]
+    for fire, rows in repeated(scheduled, attrgetter("scheduled_for")).items():
+        yield fire, f"{len(rows)} rows for one fire"
 
 
 def _open(case: Case) -> Iterator[Finding]:
@@ -241,32 +247,30 @@ def _open(case: Case) -> Iterator[Finding]:
 
 
 def _unfenced(case: Case) -> Iterator[Finding]:
-    for key, runs in case.runs_of_key.items():
+    for key, runs in repeated(case.runs, _key).items():
         for earlier, later in pairwise(runs):
             if later.receipt.attempt <= earlier.receipt.attempt:
                 attempts = f"attempt {later.receipt.attempt} after attempt {earlier.receipt.attempt}"
                 yield later.fire or later.receipt.start, f"{key}: {attempts}"
 
 
-def _recovery(service: Sequence[Service], rules: Rules) -> timedelta | None:
-    """From the end of the last fault to the first target that was served in time, without the help of ``until``."""
-    if (healed := rules.healed_at) is None:
-        return None
-    in_time = (target.at for target, start, _ in service if start and start <= target.at + rules.epsilon)
-    first = min((at for at in in_time if at >= healed), default=None)
-    return first and first - healed
+def _recovered_at(after_healing: Sequence[Service], rules: Rules) -> datetime | None:
+    """The first target that was served in time, without the help of ``until``."""
+    in_time = (target.at for target, _, start in after_healing if start and start <= target.at + rules.epsilon)
+    return min(in_time, default=None)
 
 
-def _not_recovered(service: Sequence[Service], rules: Rules) -> Iterator[Violation]:
-    healed = rules.healed_at
-    owed = [each.target for each in service if healed and each.target.must_run and each.target.at >= healed]
-    if healed is None or not owed:
+def _not_recovered(
+    after_healing: Sequence[Service], recovered_at: datetime | None, rules: Rules
+) -> Iterator[Violation]:
+    owed = [each.target for each in after_healing if each.target.must_run]
+    if rules.healed_at is None or not owed:
         return
-    first = min(owed, key=lambda target: target.at)
-    took = _recovery(service, rules)
+    first = min(owed, key=attrgetter("at"))
     # Where nothing was due within the objective, the first target after it must be in time.
-    if took is None or took > max(rules.rto, first.at - healed):
-        what = f"healed at {healed.isoformat()}, in time again {'never' if took is None else f'after {took}'}"
+    if recovered_at is None or recovered_at > max(rules.healed_at + rules.rto, first.at):
+        again = "never" if recovered_at is None else f"at {recovered_at.isoformat()}"
+        what = f"healed at {rules.healed_at.isoformat()}, in time again {again}"
         yield Violation(Check.RECOVERED, first.job, first.at, what)
 
 

@@ -28,7 +28,15 @@ class Texts:
 
     def error(self, error: BatutaError) -> str:
         told = self._table.get(f"error.{type(error).__name__}")
-        return str(error) if told is None else told.format(**error.facts)
+        return (
+            str(error)
+            if told is None
+            else told.format(**{name: self._word(fact) for name, fact in error.facts.items()})
+        )
+
+    def _word(self, fact: object) -> object:
+        """What a thing is called in this language, if it has a name in the table."""
+        return self._table.get(f"word.{fact}", fact) if isinstance(fact, str) else fact
 
 
 def read_table(folder: Path, language: Language) -> dict[str, str]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from batuta import __version__
 from batuta.kernel.json import Json
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.engine_schema import BOOKS
@@ -19,8 +18,9 @@ class BeatBook:
 
 
 class SqlBeats:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, version: str) -> None:
         self._database = database
+        self._version = version
         self._book = load(BeatBook, BOOKS / "beats.sql", database.dialect)
 
     async def beat(self, worker_id: str, worker_name: str, loops: Mapping[str, Json], *, now: datetime) -> None:
@@ -33,5 +33,5 @@ class SqlBeats:
             loops=AsJson(loops),
             host=socket.gethostname(),
             pid=os.getpid(),
-            version=__version__,
+            version=self._version,
         )

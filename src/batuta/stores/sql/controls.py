@@ -9,7 +9,7 @@ from batuta.kernel.events import ControlSet, Events
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.runlog.log import Controls
-from batuta.schedule.window import Window, read_window, written_days
+from batuta.schedule.window import Window, read_window, written
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Reading
 from batuta.stores.sql.engine_schema import BOOKS
@@ -62,15 +62,6 @@ class SqlControls:
     async def _settings(self, within: Reading | None) -> dict[str, Json]:
         rows = await (within or self._database).all(self._book.controls)
         return {row["name"]: row["setting"] for row in rows}
-
-
-def written(window: Window) -> dict[str, Json]:
-    return {
-        "opens": f"{window.opens:%H:%M}",
-        "minutes": int(window.lasts.total_seconds() // 60),
-        "days": written_days(window.days),
-        "on_holidays": window.on_holidays,
-    }
 
 
 def _windows(setting: Json) -> Mapping[str, Window]:

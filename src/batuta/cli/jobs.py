@@ -1,0 +1,210 @@
+"""``batuta jobs``, ``batuta run``, ``batuta executions``."""
+
+import asyncio
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of
+from batuta.health.jobs import JobHealth, JobState
+from batuta.health.watch import JobsSeen
+from batuta.runlog.execution import Status
+from batuta.runlog.report import Recorded
+from batuta.texts import Texts
+
+STYLES = {
+    JobState.STALE: "bold red",
+    JobState.FAILING: "red",
+    JobState.UNFINISHED: "dim",
+    JobState.HELD: "yellow",
+    JobState.DEGRADED: "yellow",
+    JobState.RUNNING: "cyan",
+    JobState.WAITING: "dim",
+    JobState.OK: "green",
+}
+ENDINGS = {
+    "success": "green",
+    "error": "red",
+    "timeout": "red",
+    "abandoned": "red",
+    "missed": "yellow",
+    "running": "cyan",
+}
+LongestList = Annotated[int, typer.Option("--limit", min=1, max=1000)]
+
+
+def add_to(cli: typer.Typer, texts: Texts) -> None:
+    cli.command("jobs", help=texts("cli.jobs.help"))(jobs)
+    cli.command("run", help=texts("cli.run.help"))(run)
+    cli.command("executions", help=texts("cli.executions.help"))(executions)
+
+
+def jobs(
+    context: typer.Context, profile: Annotated[str | None, typer.Option("--profile")] = None, as_json: JsonFlag = False
+) -> None:
+    desk = desk_of(context)
+    seen = asyncio.run(_look(desk, profile))
+    document = {"profile": seen.profile, "jobs": [described(health) for health in seen.jobs]}
+    desk.show(document, as_json, lambda: desk.out.print(_jobs_table(desk, seen)))
+
+
+def run(
+    context: typer.Context,
+    name: str,
+    param: Annotated[list[str] | None, typer.Option("--param", help="name=value")] = None,
+    even_if_held: Annotated[bool, typer.Option("--even-if-held")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    params = dict(_pair(each) for each in param or ())
+    ran = asyncio.run(_run(desk, name, params, even_if_held))
+    desk.show(row(ran), as_json, lambda: desk.say(_sentence(desk, ran)))
+    if ran.status not in (Status.SUCCESS, Status.SKIPPED):
+        raise typer.Exit(FAILED)
+
+
+def executions(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument()] = None,
+    status: Annotated[Status | None, typer.Option("--status")] = None,
+    limit: LongestList = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    found = asyncio.run(_recent(desk, name, None if status is None else status.value, limit))
+    document = {"executions": [row(each) for each in found]}
+    desk.show(document, as_json, lambda: desk.out.print(_executions_table(desk, found)))
+
+
+async def _look(desk: Desk, profile: str | None) -> JobsSeen:
+    work = desk.work()
+    known = None if profile is None else work.book.known_profile(profile)
+    async with work:
+        return await work.watch.look(known)
+
+
+async def _run(desk: Desk, name: str, params: dict[str, str], even_if_held: bool) -> Recorded:
+    work = desk.work()
+    async with work:
+        job = work.book.find(name, await work.controls.read())
+        execution = await work.scheduler().run_by_hand(job, params, even_if_held=even_if_held)
+        recorded = await work.reports.execution(execution.id)
+    assert recorded is not None
+    return recorded
+
+
+async def _recent(desk: Desk, name: str | None, status: str | None, limit: int) -> list[Recorded]:
+    work = desk.work()
+    async with work:
+        if name is not None:
+            name = work.book.find(name, await work.controls.read()).name
+        far = datetime.max.replace(tzinfo=work.zone)
+        return list(await work.reports.recent(job=name, status=status, before=far, limit=limit))
+
+
+def described(health: JobHealth) -> dict[str, Any]:
+    job, last = health.job, health.facts.last
+    return {
+        "name": job.name,
+        "categoria": job.categoria,
+        "schedule": job.cron.text,
+        "endpoint": job.target.address,
+        "state": health.state.value,
+        "why": health.why,
+        "critical": job.critical,
+        "autonomous": job.autonomous,
+        "implemented": job.finished,
+        "sla_seconds": int(job.sla.total_seconds()),
+        "timeout_seconds": int(job.timeout.total_seconds()),
+        "catch_up": job.catch_up.value,
+        "overlap": job.overlap.value,
+        "window": job.window,
+        "last_run": last.started_at.astimezone(job.zone).isoformat() if last else None,
+        "last_status": last.status if last else None,
+        "next_run": health.next_at.astimezone(job.zone).isoformat(),
+        "runs_24h": health.facts.counts.rows,
+    }
+
+
+def row(recorded: Recorded) -> dict[str, Any]:
+    return {
+        "id": recorded.id,
+        "job": recorded.job,
+        "categoria": recorded.categoria,
+        "trigger": recorded.trigger,
+        "scheduled_for": recorded.scheduled_for.isoformat() if recorded.scheduled_for else None,
+        "started_at": recorded.started_at.isoformat(),
+        "finished_at": recorded.finished_at.isoformat() if recorded.finished_at else None,
+        "status": recorded.status,
+        "reason": recorded.reason,
+        "error": recorded.error,
+        "duration_ms": recorded.duration_ms,
+        "response_code": recorded.response_code,
+        "items_processed": recorded.items,
+        "attempt": recorded.attempt,
+        "result": recorded.result,
+    }
+
+
+def _jobs_table(desk: Desk, seen: JobsSeen) -> Table:
+    texts = desk.texts()
+    columns = ("job", "categoria", "schedule", "state", "last", "next", "why")
+    table = Table(*(texts(f"cli.jobs.column_{column}") for column in columns), box=None, pad_edge=False)
+    desk.say(texts("cli.jobs.title", profile=seen.profile, count=len(seen.jobs)))
+    for column in table.columns[:-1]:
+        column.no_wrap = True
+    for health in seen.jobs:
+        job, last = health.job, health.facts.last
+        table.add_row(
+            Text(job.name, "bold" if job.critical else ""),
+            job.categoria,
+            job.cron.text,
+            Text(texts(f"state.{health.state.value}"), STYLES[health.state]),
+            f"{_clock(desk, last.started_at)} {last.status}" if last else "-",
+            _clock(desk, health.next_at),
+            "" if health.state is JobState.UNFINISHED else health.why or "",
+        )
+    return table
+
+
+def _executions_table(desk: Desk, found: list[Recorded]) -> Table:
+    texts = desk.texts()
+    columns = ("started", "job", "trigger", "status", "took", "items", "why")
+    table = Table(*(texts(f"cli.executions.column_{column}") for column in columns), box=None, pad_edge=False)
+    for column in table.columns[:-1]:
+        column.no_wrap = True
+    for each in found:
+        table.add_row(
+            _clock(desk, each.started_at),
+            each.job,
+            each.trigger,
+            Text(each.status, ENDINGS.get(each.status, "")),
+            "" if each.duration_ms is None else f"{each.duration_ms / 1000:.3f} s",
+            "" if each.items is None else str(each.items),
+            each.error or each.reason or "",
+        )
+    return table
+
+
+def _sentence(desk: Desk, ran: Recorded) -> str:
+    why = ran.error or ran.reason
+    facts = {"job": ran.job, "status": ran.status, "seconds": f"{(ran.duration_ms or 0) / 1000:.3f}", "id": ran.id}
+    told = desk.texts()("cli.run.told", items="-" if ran.items is None else ran.items, **facts)
+    return f"{told}\n{why}" if why else told
+
+
+def _clock(desk: Desk, instant: datetime) -> str:
+    """The time; with the day, if it is another one."""
+    zone = desk.work().zone
+    local, today = instant.astimezone(zone), desk.work().clock.now().astimezone(zone).date()
+    return local.strftime("%H:%M:%S" if local.date() == today else "%d/%m %H:%M")
+
+
+def _pair(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter("name=value", param_hint="--param")
+    return name, value

@@ -1,0 +1,186 @@
+"""``batuta schedule`` (the day as a timeline), ``schedule use``, ``schedule compare``; ``batuta windows list | set``."""
+
+import asyncio
+import getpass
+from datetime import date
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from batuta.cli.desk import DONE, FAILED, Desk, JsonFlag, desk_of
+from batuta.dispatch.timetable import Change, Comparison, Fire, compare, day_of
+from batuta.runlog.log import Controls
+from batuta.schedule.window import Window, read_window, written
+from batuta.texts import Texts
+
+# More fires of one job in a day than this are told as a rhythm, not one by one.
+TOLD_ONE_BY_ONE = 6
+ProfileOption = Annotated[str | None, typer.Option("--profile")]
+
+
+def add_to(cli: typer.Typer, texts: Texts) -> None:
+    group = typer.Typer(help=texts("cli.schedule.help"), invoke_without_command=True)
+    group.callback()(show)
+    group.command("use", help=texts("cli.schedule.use_help"))(use)
+    group.command("compare", help=texts("cli.schedule.compare_help"))(compare_profiles)
+    cli.add_typer(group, name="schedule")
+    windows = typer.Typer(help=texts("cli.windows.help"), no_args_is_help=True)
+    windows.command("list", help=texts("cli.windows.list_help"))(list_windows)
+    windows.command("set", help=texts("cli.windows.set_help"))(set_window)
+    cli.add_typer(windows, name="windows")
+
+
+def show(
+    context: typer.Context,
+    profile: ProfileOption = None,
+    day: Annotated[str | None, typer.Option("--day", help="2026-01-05")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    desk = desk_of(context)
+    work = desk.work()
+    controls = asyncio.run(_controls(desk, profile))
+    jobs = work.book.timetable(controls).values()
+    chosen = _day(day) if day else work.clock.now().astimezone(work.zone).date()
+    fires = day_of(list(jobs), chosen, work.zone)
+    if as_json:
+        desk.print_json([{"job": fire.job.name, "at": fire.at.astimezone(work.zone).isoformat()} for fire in fires])
+        return
+    _tell_day(desk, chosen, work.book.profile(controls), fires)
+
+
+def use(context: typer.Context, profile: str, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    asyncio.run(_use(desk, desk.work().book.known_profile(profile)))
+    desk.show({"profile": profile}, as_json, lambda: desk.say(desk.texts()("cli.schedule.used", profile=profile)))
+
+
+def compare_profiles(
+    context: typer.Context,
+    before: str,
+    after: str,
+    at_least: Annotated[float, typer.Option("--at-least", help="per cent; exit 1 if the changed jobs save less")] = 50,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    book = desk.work().book
+    old, new = (list(book.timetable(Controls(profile=book.known_profile(each))).values()) for each in (before, after))
+    found = compare(old, new)
+    document = {
+        **_figures(found.changed),
+        "all": _figures(found.all),
+        "per_job": [{"job": change.job, **_figures(change)} for change in found.per_job],
+        "per_hour": [{"hour": change.job, **_figures(change)} for change in found.per_hour],
+    }
+    desk.show(document, as_json, lambda: _tell_comparison(desk, found, before, after))
+    raise typer.Exit(DONE if found.changed.reduction * 100 >= at_least else FAILED)
+
+
+def list_windows(context: typer.Context, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    windows = desk.work().book.windows_now(asyncio.run(_controls(desk, None)))
+    listed = [{"name": name, **written(window)} for name, window in windows.items()]
+    desk.show({"windows": listed}, as_json, lambda: desk.out.print(_windows_table(desk, listed)))
+
+
+def set_window(
+    context: typer.Context,
+    name: str,
+    opens: str,
+    minutes: Annotated[int, typer.Option("--minutes")] = 120,
+    days: Annotated[str, typer.Option("--days", help="as in a cron: 1-5, or 0,6")] = "1-5",
+    on_holidays: Annotated[bool, typer.Option("--on-holidays/--not-on-holidays")] = True,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    window = read_window(
+        desk.work().book.known_window(name), opens=opens, minutes=minutes, days=days, on_holidays=on_holidays
+    )
+    asyncio.run(_set_window(desk, name, window))
+    document = {"name": name, **written(window)}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.windows.told", name=name, cron=window.cron)))
+
+
+async def _controls(desk: Desk, profile: str | None) -> Controls:
+    work = desk.work()
+    known = None if profile is None else work.book.known_profile(profile)
+    async with work:
+        now = await work.controls.read()
+    return Controls(profile=known or now.profile, windows=now.windows)
+
+
+async def _use(desk: Desk, profile: str) -> None:
+    async with desk.work() as work:
+        await work.controls.use_profile(profile, by=getpass.getuser(), now=work.clock.now())
+
+
+async def _set_window(desk: Desk, name: str, window: Window) -> None:
+    async with desk.work() as work:
+        await work.controls.set_window(name, window, by=getpass.getuser(), now=work.clock.now())
+
+
+def _day(word: str) -> date:
+    try:
+        return date.fromisoformat(word)
+    except ValueError:
+        raise typer.BadParameter("2026-01-05", param_hint="--day") from None
+
+
+def _tell_day(desk: Desk, day: date, profile: str, fires: list[Fire]) -> None:
+    texts, zone = desk.texts(), desk.work().zone
+    by_job: dict[str, list[Fire]] = {}
+    for fire in fires:
+        by_job.setdefault(fire.job.name, []).append(fire)
+    often = {name: each for name, each in by_job.items() if len(each) > TOLD_ONE_BY_ONE}
+    at: dict[str, list[str]] = {}
+    for fire in fires:
+        if fire.job.name not in often:
+            at.setdefault(f"{fire.at.astimezone(zone):%H:%M}", []).append(fire.job.name)
+    desk.say(texts("cli.schedule.title", day=f"{day:%d/%m/%Y}", profile=profile, fires=len(fires)))
+    for when, names in at.items():
+        desk.say(f"{when}  {', '.join(names)}")
+    desk.say("")
+    desk.say(texts("cli.schedule.all_day"))
+    for name, each in sorted(often.items(), key=lambda pair: -len(pair[1])):
+        desk.say(f"  {name} ({each[0].job.cron.text}): {texts('cli.schedule.times', count=len(each))}")
+
+
+def _tell_comparison(desk: Desk, found: Comparison, before: str, after: str) -> None:
+    texts = desk.texts()
+    table = Table(texts("cli.schedule.column_job"), before, after, "%", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for change in (*found.per_job, found.changed, found.all):
+        is_sum = change in (found.changed, found.all)
+        name = texts(f"cli.schedule.{change.job}") if is_sum else change.job
+        table.add_row(name, *_numbers(change), style="bold" if is_sum else None)
+    desk.out.print(table)
+    desk.say("")
+    hours = Table(texts("cli.schedule.column_hour"), before, after, box=None, pad_edge=False)
+    for change in found.per_hour:
+        hours.add_row(f"{change.job}h", f"{change.before:.1f}", f"{change.after:.1f}")
+    desk.out.print(hours)
+
+
+def _numbers(change: Change) -> tuple[str, str, str]:
+    return f"{change.before:.1f}", f"{change.after:.1f}", f"{-100 * change.reduction:+.1f}" if change.before else ""
+
+
+def _figures(change: Change) -> dict[str, float]:
+    return {
+        "before": round(change.before, 2),
+        "after": round(change.after, 2),
+        "reduction": round(change.reduction, 4),
+    }
+
+
+def _windows_table(desk: Desk, listed: list[dict[str, Any]]) -> Table:
+    texts = desk.texts()
+    columns = ("name", "opens", "minutes", "days", "on_holidays")
+    table = Table(*(texts(f"cli.windows.column_{column}") for column in columns), box=None, pad_edge=False)
+    for each in listed:
+        holidays = texts("reference.yes" if each["on_holidays"] else "reference.no")
+        table.add_row(each["name"], each["opens"], str(each["minutes"]), each["days"], holidays)
+    return table
