@@ -1,0 +1,33 @@
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.figures import LONG
+from tests.servers import postgres_binaries
+
+# What only means something when it is long.
+collect_ignore = [] if LONG else ["test_scheduler_zones.py"]
+
+
+@pytest.fixture
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Path]:
+    """A database of each kind there is, and a folder for what belongs to it: url → folder."""
+    urls = [f"sqlite:///{tmp_path}/sqlite/test.db"]
+    if postgres_binaries() is not None:
+        urls.append(request.getfixturevalue("postgres_url"))
+    found = {url: tmp_path / url.partition(":")[0] for url in urls}
+    for folder in found.values():
+        folder.mkdir()
+    return found
+
+
+async def together(*runs: Coroutine[Any, Any, None]) -> None:
+    """Short runs side by side, for most of their time is waiting; long ones one after the other, for their figures."""
+    if not LONG:
+        await asyncio.gather(*runs)
+        return
+    for run in runs:
+        await run

@@ -1,0 +1,50 @@
+"""What a run of faults came to: one line for the eye, and one for the table in docs/faults.md."""
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from batuta.testing import Verdict
+
+LONG = os.environ.get("FAULTS") == "long"
+FILE = "FAULTS_FIGURES"
+
+
+@dataclass
+class Figures:
+    """Made when the run begins: ``took`` is counted from there."""
+
+    test: str
+    database: str
+    done: str  # what was done to it
+    began: float = field(default_factory=time.monotonic)
+
+    def record(self, verdict: Verdict, note: str = "") -> None:
+        self._tell(
+            targets=verdict.targets,
+            missed=verdict.missed,
+            doubled=verdict.doubled,
+            early=verdict.early,
+            unexplained=verdict.unexplained,
+            note=note,
+        )
+
+    def record_bare(self, targets: int, note: str = "", *, wrong: int = 0) -> None:
+        """Where no endpoint was asked: ``wrong`` of so many comparisons differ."""
+        self._tell(targets=targets, missed=wrong, doubled=0, early=0, unexplained=0, note=note)
+
+    def _tell(self, **figures: object) -> None:
+        row = {**asdict(self), **figures, "took": time.monotonic() - self.began}
+        del row["began"]
+        words = ", ".join(f"{name} {value}" for name, value in figures.items() if name != "note")
+        note = f"; {figures['note']}" if figures["note"] else ""
+        print(f"\n{self.test} {self.database}: {self.done}: {words}{note}; {row['took']:.1f} s")
+        if file := os.environ.get(FILE):
+            with Path(file).open("a") as book:
+                book.write(json.dumps(row) + "\n")
+
+
+def kind(database_url: str) -> str:
+    return "SQLite" if database_url.startswith("sqlite") else "PostgreSQL"

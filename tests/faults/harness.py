@@ -1,0 +1,277 @@
+"""A plant of real processes: schedulers on one database, an endpoint with a book of its own, and a clock that runs fast."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from batuta.kernel.clock import SystemClock
+from batuta.stores import connect
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.testing import FastClock, Logged, Receipt, Rules, Target, Verdict, judge
+from tests.faults.plant import VARIABLE
+from tests.faults.processes import ROOT
+from tests.oracles import cron_fires
+
+ORIGIN = datetime(2026, 3, 2, 11, 59, 30, tzinfo=UTC)  # a Monday
+UTC_ZONE = ZoneInfo("UTC")
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """A job of the plant; times in seconds of its clock."""
+
+    name: str
+    schedule: str = "* * * * *"
+    category: str = "default"
+    takes: float = 0.0
+    timeout: float = 300.0
+    catch_up: str = "latest"
+    overlap: str = "skip"
+    max_age: float | None = None
+    path: str | None = None  # where it is delivered, if not at its own name
+
+    def declared(self, sink: str) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "schedule": self.schedule,
+            "url": f"{sink}/{self.path or self.name}?takes={self.takes}",
+            "category": self.category,
+            "timeout": self.timeout,
+            "catch_up": self.catch_up,
+            "overlap": self.overlap,
+            "max_age": self.max_age,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """Nobody could fire from ``start`` to ``end``; by ``until`` what is owed has been caught up."""
+
+    start: datetime
+    end: datetime
+    until: datetime
+
+
+@dataclass
+class Plant:
+    folder: Path
+    url: str
+    jobs: Sequence[Spec]
+    clock: FastClock
+    lease: float
+    database: Database
+    sink_url: str
+    environment: dict[str, str]
+    schedulers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    since: dict[str, datetime] = field(default_factory=dict)
+
+    def begin(self, url: str | None = None) -> "subprocess.Popen[bytes]":
+        """One more scheduler; ``url``: its way to the database, if it is another."""
+        plan = {
+            "database": url or self.url,
+            "clock": self.clock.text(),
+            "lease": self.lease,
+            "jobs": [job.declared(self.sink_url) for job in self.jobs],
+        }
+        with (self.folder / "log").open("ab") as log:
+            started = subprocess.Popen(
+                [sys.executable, "-m", "batuta", "--app", "tests.faults.plant:work", "scheduler"],
+                cwd=self.folder, env={**self.environment, VARIABLE: json.dumps(plan)}, stdout=log, stderr=log,
+            )  # fmt: skip
+        self.schedulers.append(started)
+        return started
+
+    async def begin_first(self, url: str | None = None) -> None:
+        """The first scheduler, until it answers for every job."""
+        self.begin(url)
+        text = "SELECT job_name, expected_since FROM job_schedules WHERE active"
+        await self.until("every job is registered", lambda: self._has_tables(), PATIENCE)
+        while len(self.since) < len(self.jobs):
+            await asyncio.sleep(0.02)
+            self.since = {row["job_name"]: row["expected_since"] for row in await self.ask(text)}
+
+    async def begin_more(self, count: int) -> None:
+        """So many more, until each has looked at the clock once."""
+        for _ in range(count):
+            self.begin()
+        wanted = len(self.schedulers)
+        log = self.folder / "log"
+        await self.until("all are up", lambda: log.read_text().count('"timetable in force"') >= wanted)
+
+    def kill(self, process: "subprocess.Popen[bytes]") -> None:
+        process.kill()
+        process.wait()
+        self.schedulers.remove(process)
+
+    def fired_last(self, owner: str) -> "subprocess.Popen[bytes] | None":
+        pid = int(owner.split(":")[1])
+        return next((each for each in self.schedulers if each.pid == pid), None)
+
+    async def stop(self) -> None:
+        """All of them, as an operator would, until each has drained."""
+        for each in self.schedulers:
+            each.send_signal(signal.SIGTERM)
+        for each in self.schedulers:
+            code = await asyncio.to_thread(each.wait, PATIENCE)
+            assert code == 0, (self.folder / "log").read_text()[-3000:]
+        self.schedulers.clear()
+
+    async def reconnect(self) -> None:
+        """The way this harness reads, after its database was away."""
+        await self.database.close()
+        await self.database.open()
+
+    async def passes(self, time: timedelta) -> None:
+        await self.clock.sleep(time.total_seconds())
+
+    async def until(self, what: str, true: Callable[[], Any], within: float = PATIENCE) -> None:
+        async with asyncio.timeout(within):
+            while True:
+                found = true()
+                if await found if asyncio.iscoroutine(found) else found:
+                    return
+                await asyncio.sleep(0.02)
+
+    async def ask(self, text: str) -> list[dict[str, Any]]:
+        query = in_dialect(query_of("ask", text, writes=False), self.database.dialect)
+        return [dict(row) for row in await self.database.all(query)]
+
+    async def _has_tables(self) -> bool:
+        names = {"sqlite": "sqlite_master WHERE name", "postgres": "pg_tables WHERE tablename"}[self.database.dialect]
+        return bool(await self.ask(f"SELECT 1 AS one FROM {names} = 'job_schedules'"))
+
+    async def log(self) -> list[Logged]:
+        return [logged(row) for row in await self.ask("SELECT * FROM job_executions")]
+
+    def receipts(self) -> list[Receipt]:
+        return list(receipts(self.folder / "receipts"))
+
+    def repeats(self) -> int:
+        """How often a key came again and was answered without another run."""
+        return (self.folder / "receipts").read_text().count('"repeated"')
+
+    def targets(self, until: datetime, downs: Collection[Down] = ()) -> list[Target]:
+        return [
+            target
+            for job in self.jobs
+            if job.path is None
+            for target in expected(job, self.since[job.name], until, downs)
+        ]
+
+    async def verdict(
+        self, rules: Rules, downs: Collection[Down] = (), targets: Collection[Target] | None = None
+    ) -> Verdict:
+        expected_fires = self.targets(self.clock.now(), downs) if targets is None else targets
+        ours = {job.name for job in self.jobs if job.path is None}
+        log = [row for row in await self.log() if row.job in ours]
+        found = judge(expected_fires, self.receipts(), log, rules)
+        assert found.ok, f"{found}\n{self.folder}"
+        return found
+
+
+@asynccontextmanager
+async def plant(
+    folder: Path, url: str, jobs: Sequence[Spec], *, rate: float, lease: float, drain: float = 30.0
+) -> AsyncIterator[Plant]:
+    """Nothing runs in it yet but the endpoint; whatever still runs at the end is killed."""
+    clock = FastClock.start(ORIGIN, rate, folder / "steps")
+    (folder / "receipts").touch()
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("BATUTA_")},
+        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        "LOG_FORMAT": "json",
+        "BATUTA_DRAIN_SECONDS": str(drain),
+    }
+    sink = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.sink", clock.text(), str(folder / "receipts")],
+        cwd=folder, env=environment, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert sink.stdout is not None
+    port = int(await asyncio.to_thread(sink.stdout.readline))
+    database = connect(url, SystemClock())
+    await database.open()
+    made = Plant(folder, url, jobs, clock, lease, database, f"http://127.0.0.1:{port}", environment)
+    try:
+        yield made
+    finally:
+        for each in (*made.schedulers, sink):
+            each.kill()
+            each.wait()
+        sink.stdout.close()
+        await database.close()
+
+
+def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down]) -> Iterator[Target]:
+    """What an oracle wants of a job in (since, until], given that nobody could fire it for a while."""
+    fires = [
+        fire for fire in walked(job.schedule, UTC_ZONE, since.replace(second=0, microsecond=0), until) if fire > since
+    ]
+    for fire in fires:
+        down = next((each for each in downs if each.start <= fire <= each.end), None)
+        if down is None:
+            yield Target(job.name, fire)
+        else:
+            yield Target(job.name, fire, down.until, must_run=_is_caught_up(job, fire, fires, down))
+
+
+def _is_caught_up(job: Spec, fire: datetime, fires: Sequence[datetime], down: Down) -> bool:
+    """For certain. Where it depends on the moment they came back, a row that says why will do as well."""
+    if job.max_age is not None and down.until - fire > timedelta(seconds=job.max_age):
+        return False
+    match job.catch_up:
+        case "all":
+            return True
+        case "latest":
+            return not any(fire < later <= down.until for later in fires)
+        case _:
+            return False
+
+
+@cache
+def walked(schedule: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
+    return cron_fires(schedule, zone, start, end)
+
+
+def receipts(book: Path) -> Iterator[Receipt]:
+    """The endpoint's book. A run whose end is not written never ended."""
+    lines = [json.loads(line) for line in book.read_text().splitlines()]
+    ends = {line["key"]: datetime.fromisoformat(line["end"]) for line in lines if "end" in line}
+    for line in lines:
+        if "start" in line:
+            start = datetime.fromisoformat(line["start"])
+            yield Receipt(line["job"], line["key"], None, 1, start, ends.get(line["key"]))
+
+
+def logged(row: dict[str, Any]) -> Logged:
+    covers = row["result"] if row["status"] == "missed" else None
+    return Logged(
+        id=row["id"],
+        job=row["job_name"],
+        scheduled_for=row["scheduled_for"],
+        trigger=row["trigger"],
+        status=row["status"],
+        reason=row["reason"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        covers=covers and (datetime.fromisoformat(covers["from"]), datetime.fromisoformat(covers["to"])),
+    )
+
+
+def rss(pid: int) -> int:
+    """The most memory a process has had, in bytes."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

@@ -1,0 +1,74 @@
+"""A way to a server that can be cut: a TCP proxy in the test's own event loop."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+PIECE = 1 << 16
+
+
+class Proxy:
+    """``cut``: every connection is torn down and no new one is taken. ``freeze``: they stay, and nothing passes any more."""
+
+    def __init__(self, port: int) -> None:
+        self.port = 0
+        self._behind = port
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._open = asyncio.Event()
+        self._open.set()
+        self._taking = True
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._connection, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def cut(self) -> None:
+        self._taking = False
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def freeze(self) -> None:
+        self._open.clear()
+
+    def heal(self) -> None:
+        self._taking = True
+        self._open.set()
+
+    async def stop(self) -> None:
+        self.heal()
+        self.cut()
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._taking:
+            writer.transport.abort()
+            return
+        with suppress(OSError):
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._behind)
+            self._writers |= {writer, far_writer}
+            try:
+                await asyncio.gather(self._pass_on(reader, far_writer), self._pass_on(far_reader, writer))
+            finally:
+                self._writers -= {writer, far_writer}
+                far_writer.transport.abort()
+        writer.transport.abort()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(PIECE):
+            await self._open.wait()
+            writer.write(piece)
+            await writer.drain()
+        writer.transport.abort()
+
+
+@asynccontextmanager
+async def proxy(port: int) -> AsyncIterator[Proxy]:
+    made = Proxy(port)
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop()

@@ -1,0 +1,117 @@
+"""The database goes away under the schedulers and comes back: every fire runs once, or its row says why not."""
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from batuta.testing import Rules
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures
+from tests.faults.harness import MINUTE, SECOND, Down, Plant, Spec, plant
+from tests.faults.proxy import proxy
+from tests.servers import postgres_server
+
+POLICIES = ["latest", "all", "skip"]
+RECOVERS = 50 * SECOND
+AFTER = RECOVERS + 40 * SECOND
+
+
+def jobs() -> list[Spec]:
+    return [
+        Spec(name=f"{policy}_{n}", catch_up=policy, category=f"lane_{n}", takes=2 * n, max_age=3600)
+        for policy in POLICIES
+        for n in range(4)
+    ]
+
+
+async def test_a_database_that_is_away_for_a_while_loses_no_fire(places: Mapping[str, Path]) -> None:
+    runs = [
+        _locked(url, folder) if url.startswith("sqlite") else _cut_off(url, folder) for url, folder in places.items()
+    ]
+    if len(places) > 1:
+        runs.append(_stopped(next(iter(places.values())).parent / "stopped"))
+    await together(*runs)
+
+
+async def _stopped(folder: Path) -> None:
+    rate, rounds, away = (4.0, 8, 90 * SECOND) if LONG else (25.0, 1, 60 * SECOND)
+    figures = Figures("T12", "PostgreSQL", f"server stopped for {away} of its time, {rounds} times")
+    downs = []
+    folder.mkdir()
+    with postgres_server() as server:
+        assert server is not None
+        async with plant(folder, server.url(), jobs(), rate=rate, lease=12) as running:
+            await running.begin_first()
+            await running.begin_more(1)
+            for _ in range(rounds):
+                await _in_the_middle_of_a_minute(running)
+                start = running.clock.now()
+                await asyncio.to_thread(server.stop)
+                await running.passes(away)
+                await asyncio.to_thread(server.start)
+                downs.append(_down(running, start))
+                await running.passes(AFTER)
+            await _judge(running, figures, downs)
+
+
+async def _cut_off(url: str, folder: Path) -> None:
+    """One of two schedulers. The other stands in for it, so no fire is owed anything."""
+    rate, rounds, away = (4.0, 4, 200 * SECOND) if LONG else (25.0, 1, 40 * SECOND)
+    figures = Figures(
+        "T12", "PostgreSQL", f"one of two schedulers cut off for {away} and frozen as long, {rounds} times"
+    )
+    parts = urlsplit(url)
+    async with proxy(parts.port or 5432) as way, plant(folder, url, jobs(), rate=rate, lease=12) as running:
+        await running.begin_first(parts._replace(netloc=f"postgres@127.0.0.1:{way.port}").geturl())
+        await running.begin_more(1)
+        for harm in (way.cut, way.freeze) * rounds:
+            await _in_the_middle_of_a_minute(running)
+            harm()
+            await running.passes(away)
+            way.heal()
+        await running.passes(AFTER)
+        await _judge(running, figures, [])
+
+
+async def _locked(url: str, folder: Path) -> None:
+    rate, rounds, away = (4.0, 4, 90 * SECOND) if LONG else (25.0, 1, 60 * SECOND)
+    figures = Figures("T12", "SQLite", f"the file locked by another program for {away} of its time, {rounds} times")
+    downs = []
+    async with plant(folder, url, jobs(), rate=rate, lease=12) as running:
+        await running.begin_first()
+        await running.begin_more(1)
+        for _ in range(rounds):
+            await _in_the_middle_of_a_minute(running)
+            other = sqlite3.connect(folder / "test.db", isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            start = running.clock.now()
+            await running.passes(away)
+            other.execute("ROLLBACK")
+            other.close()
+            downs.append(_down(running, start))
+            await running.passes(AFTER)
+        await _judge(running, figures, downs)
+
+
+def _down(running: Plant, start: datetime) -> Down:
+    """What was being decided when it went away may have been lost with it: the seconds before count as well."""
+    return Down(start - 5 * SECOND, running.clock.now(), running.clock.now() + RECOVERS)
+
+
+async def _in_the_middle_of_a_minute(running: Plant) -> None:
+    await running.passes((90 - running.clock.now().second) * SECOND)
+
+
+async def _judge(running: Plant, figures: Figures, downs: list[Down]) -> None:
+    read_at = running.clock.now()
+    healed = downs[-1].end if downs else None
+    rules = Rules(
+        read_at=read_at, epsilon=RECOVERS, longest_run=10 * SECOND, healed_at=healed, rto=RECOVERS + MINUTE
+    )  # fmt: skip
+    await running.stop()
+    await running.reconnect()
+    verdict = await running.verdict(rules, downs)
+    figures.record(verdict, f"{verdict.explained} told as missed, {running.repeats()} repeated deliveries")
