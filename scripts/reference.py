@@ -1,4 +1,7 @@
-"""Writes docs/reference.md from the code: settings, commands, HTTP, errors, facts. ``python -m scripts.reference [--check]``."""
+"""Writes docs/reference.md from the code: settings, commands, HTTP, errors, facts; and docs/jobs-schedule.md.
+
+``python -m scripts.reference [--check]``
+"""
 
 import sys
 from collections.abc import Iterator
@@ -15,6 +18,7 @@ from batuta.cli.main import tree
 from batuta.config import load
 from batuta.kernel import errors, events
 from batuta.web.reference import operations
+from scripts import timetable
 
 FILE = Path(__file__).parents[1] / "docs" / "reference.md"
 HEAD = """# Reference
@@ -24,10 +28,15 @@ Written from the code by `python3 dev.py check --fix`; a test keeps it true. Do 
 
 
 def main(arguments: list[str]) -> int:
-    text = document()
+    documents = {FILE: document(), timetable.FILE: timetable.document()}
     if "--check" in arguments:
-        return 0 if FILE.read_text(encoding="utf-8") == text else 1
-    FILE.write_text(text, encoding="utf-8")
+        stale = [
+            file for file, text in documents.items() if not file.exists() or file.read_text(encoding="utf-8") != text
+        ]
+        print(*(f"{file} is not what the code says: run `python3 dev.py check --fix`" for file in stale), sep="\n")
+        return 1 if stale else 0
+    for file, text in documents.items():
+        file.write_text(text, encoding="utf-8")
     return 0
 
 

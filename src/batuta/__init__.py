@@ -2,10 +2,26 @@
 
 __version__ = "0.1.0"
 
+from batuta.dispatch.answer import Failed, Ok, Partial, Skipped
+from batuta.dispatch.job import Run
 from batuta.engine import Batuta
 from batuta.guard.base import Admit, Hold
 from batuta.guard.switches import SwitchGuard
 from batuta.kernel.errors import BatutaError
 from batuta.supervise.loop import Again, Idle
 
-__all__ = ["Admit", "Again", "Batuta", "BatutaError", "Hold", "Idle", "SwitchGuard", "__version__"]
+__all__ = [
+    "Admit",
+    "Again",
+    "Batuta",
+    "BatutaError",
+    "Failed",
+    "Hold",
+    "Idle",
+    "Ok",
+    "Partial",
+    "Run",
+    "Skipped",
+    "SwitchGuard",
+    "__version__",
+]

@@ -6,56 +6,19 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
-from batuta.cli import main
-from tests.servers import free_port
+from tests.acceptance.conftest import Command, one_sentence
 
 ROOT = Path(__file__).parents[2]
-Command: TypeAlias = Callable[..., tuple[int, str, str]]
-PROGRAM = """
-from batuta import Batuta
-work = Batuta("sqlite:///work.db")
-not_work = 1
-"""
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of its own, with a small application in it, and nothing of ours in the environment."""
-    (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "pyproject.toml").write_text('[tool.batuta]\napp = "program:work"\n')
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PORT", str(free_port()))
-    for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN", "BATUTA_LANG"):
-        monkeypatch.delenv(name, raising=False)
-    yield tmp_path
-    for name in ("program", "app.main"):
-        sys.modules.pop(name, None)
-
-
-@pytest.fixture
-def batuta(capfd: pytest.CaptureFixture[str]) -> Command:
-    def run(*words: str) -> tuple[int, str, str]:
-        code = main(list(words))
-        said = capfd.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
-def one_sentence(text: str) -> bool:
-    return text.startswith("batuta: ") and len(text.strip().splitlines()) == 1 and "Traceback" not in text
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_migrate_applies_what_is_missing_and_then_has_nothing_to_do(batuta: Command, folder: Path) -> None:
     code, out, _ = batuta("migrate")
-    assert (code, out) == (0, "aplicada batuta/0001_engine\n")
+    assert (code, out) == (0, "aplicada batuta/0001_engine\naplicada batuta/0002_schedules\n")
     assert (folder / "work.db").exists()
     assert batuta("migrate")[1] == f"{folder / 'work.db'} já está em dia\n"
     assert (folder / "work.db").stat().st_mode & 0o777 == 0o600
@@ -63,7 +26,7 @@ def test_migrate_applies_what_is_missing_and_then_has_nothing_to_do(batuta: Comm
 
 def test_every_answer_can_be_had_as_json(batuta: Command, folder: Path) -> None:
     migrated = json.loads(batuta("migrate", "--json")[1])
-    assert migrated == {"database": str(folder / "work.db"), "applied": ["batuta/0001_engine"]}
+    assert migrated == {"database": str(folder / "work.db"), "applied": ["batuta/0001_engine", "batuta/0002_schedules"]}
     made = json.loads(batuta("token", "create", "--name", "painel", "--scope", "read", "--json")[1])
     assert re.fullmatch(r"bat_[0-9a-f]{12}_[0-9a-f]{48}", made["token"])
     listed = json.loads(batuta("token", "list", "--json")[1])["tokens"]
@@ -166,10 +129,10 @@ def test_a_port_that_is_taken_is_one_sentence_and_starts_nothing(
 
 
 def test_a_role_that_is_not_there_yet_says_so_plainly(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, _, err = batuta("--app", "app.main:work", "scheduler")
+    code, _, err = batuta("--app", "app.main:work", "telegram")
     assert code == 2
     assert "ainda não existe" in err
-    assert "api, simulador, worker" in err
+    assert "api, scheduler, simulador, worker" in err
 
 
 def test_doctor_says_what_it_checked_and_the_next_step_for_what_is_wrong(

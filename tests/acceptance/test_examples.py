@@ -3,19 +3,20 @@
 import importlib
 import re
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from batuta.supervise.loop import Idle
 
+DAY = timedelta(days=1)
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_readme_shows_the_example_as_it_is() -> None:
-    shown = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert shown is not None
-    assert shown[1] == (ROOT / "examples" / "pulse.py").read_text()
+    shown = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert shown == [(ROOT / "examples" / "agenda.py").read_text()]
 
 
 async def test_the_pulse_beats_until_somebody_holds_it(
@@ -32,3 +33,21 @@ async def test_the_pulse_beats_until_somebody_holds_it(
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("beat at")
     assert said[1] == "held: switch pulse.pause is on, turned by me: almoço"
+
+
+async def test_the_agenda_runs_its_jobs_and_keeps_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("examples.agenda", None)
+    work = importlib.import_module("examples.agenda").work
+    async with work:
+        for name, params in (("resumo", {}), ("resumo", {"vazio": "1"}), ("arrumar", {})):
+            await work.scheduler().run_by_hand(work.book.find(name, await work.controls.read()), params)
+        rows = await work.reports.recent(before=work.clock.now() + DAY, limit=10)
+    assert [(row.job, row.status, row.items) for row in reversed(rows)] == [
+        ("resumo", "success", 3),
+        ("resumo", "skipped", None),
+        ("arrumar", "success", 12),
+    ]
+    assert capsys.readouterr().out.startswith("resumo ")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts import timetable
 from scripts.reference import FILE, document
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +50,10 @@ def rows() -> list[list[str]]:
 
 def test_the_reference_is_what_the_code_says() -> None:
     assert FILE.read_text(encoding="utf-8") == document(), "run `python3 dev.py check --fix`"
+
+
+def test_the_schedule_is_what_the_catalogue_says() -> None:
+    assert timetable.FILE.read_text(encoding="utf-8") == timetable.document(), "run `python3 dev.py check --fix`"
 
 
 def test_everything_the_source_documents_name_is_mapped() -> None:

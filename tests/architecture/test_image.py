@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENTRYPOINT = ROOT / "scripts" / "entrypoint.sh"
 IMAGE = "batuta"
 RUN_MODES = ("api", "scheduler", "worker", "telegram", "all")
-NOT_THERE_YET = {"scheduler", "telegram", "redis"}
+NOT_THERE_YET = {"telegram", "redis"}
 SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|HASH|CREDENTIALS")
 REQUIRED_VARIABLE = re.compile(r"\$\{\w+:\?.+\}")
 
@@ -287,7 +287,7 @@ def test_nothing_of_ours_starts_without_the_api_token() -> None:
 def test_every_process_of_the_procfile_is_a_known_role() -> None:
     lines = [line for line in (ROOT / "Procfile").read_text().splitlines() if line and not line.startswith("#")]
     commands = [re.fullmatch(r"\w+: RUN_MODE=(\w+) scripts/entrypoint\.sh", line) for line in lines]
-    assert [command and command[1] for command in commands] == ["api", "worker"]
+    assert [command and command[1] for command in commands] == ["api", "scheduler", "worker"]
 
 
 def test_the_licence_is_mit_as_the_package_says() -> None:

@@ -20,11 +20,19 @@ BROAD_CATCHES = {
     "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
     "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
     "dispatch/reception.py": {"_answer"},  # whatever a handler meets is the job's failure, told as one
+    "dispatch/runner.py": {"_deliver"},  # whatever a job meets is its own failure, told as one
+    "dispatch/dispatcher.py": {"_guarded"},  # whatever is wrong with one schedule, the others must fire
     "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once
     "stores/sqlite/acts.py": {"attempt"},  # the writing thread must outlive any statement
 }
-# Where a `while` waits for something: the supervisor's own, and threads that empty an inbox.
+# Where a `while` waits for something: the supervisor's own, threads that empty an inbox, and what one run needs until its end:
+# its lease kept, its result written, its delivery repeated while nothing was sent.
 WHILES = {
+    "kernel/waiting.py": {"insist"},
+    "dispatch/runner.py": {"finish"},
+    "dispatch/reception.py": {"_stay_alive"},
+    "targets/http.py": {"deliver"},
+    "app/contexts/operacao/jobs.py": {"limpar_historico"},
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_what_waits"},
     "stores/sqlite/readers.py": {"_work"},
@@ -163,8 +171,13 @@ def test_the_public_names_are_these() -> None:
         "Again",
         "Batuta",
         "BatutaError",
+        "Failed",
         "Hold",
         "Idle",
+        "Ok",
+        "Partial",
+        "Run",
+        "Skipped",
         "SwitchGuard",
         "__version__",
     }

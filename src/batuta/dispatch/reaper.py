@@ -1,7 +1,7 @@
 """Looks after the runs whose process fell silent: delivered again where that is harmless, closed as abandoned where not."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from batuta.dispatch.job import Job
 from batuta.dispatch.runner import Runner
@@ -36,16 +36,17 @@ class Reaper:
         self._clock = clock
         self._events = events
         self._tenure = tenure
+        self._looked_at: datetime | None = None
         self._patient_until = 0.0
 
     async def tick(self) -> Pace:
+        self._notice_gaps()
         if self._clock.monotonic() < self._patient_until:
             return Idle()
         try:
             taken = await self._log.take_over(self._tenure, AT_ONCE)
         except StoreUnavailable:
-            # While the database was away nobody could show a sign of life: let the living do so first.
-            self._patient_until = self._clock.monotonic() + 2 * self._tenure.lease.total_seconds()
+            self._let_the_living_speak()
             raise
         for execution in taken:
             await self._look_after(execution)
@@ -53,6 +54,17 @@ class Reaper:
 
     async def drain(self, grace: timedelta) -> None:
         """What was started belongs to the runner."""
+
+    def _notice_gaps(self) -> None:
+        """A clock put forward, a machine that slept, a file somebody kept locked: leases are over, and nobody died."""
+        now = self._clock.now()
+        if self._looked_at is not None and now - self._looked_at > self._tenure.lease:
+            self._let_the_living_speak()
+        self._looked_at = now
+
+    def _let_the_living_speak(self) -> None:
+        """For a while nobody could show a sign of life: before anything is taken, they may."""
+        self._patient_until = self._clock.monotonic() + 2 * self._tenure.lease.total_seconds()
 
     async def _look_after(self, execution: Execution) -> None:
         job = self._job_of(execution.job)

@@ -28,15 +28,12 @@ class Texts:
 
     def error(self, error: BatutaError) -> str:
         told = self._table.get(f"error.{type(error).__name__}")
-        return (
-            str(error)
-            if told is None
-            else told.format(**{name: self._word(fact) for name, fact in error.facts.items()})
-        )
+        return str(error) if told is None else told.format(**self._named(error.facts))
 
-    def _word(self, fact: object) -> object:
-        """What a thing is called in this language, if it has a name in the table."""
-        return self._table.get(f"word.{fact}", fact) if isinstance(fact, str) else fact
+    def _named(self, facts: Mapping[str, object]) -> dict[str, object]:
+        """The kind of a thing in this language: a job is a tarefa."""
+        kind = facts.get("kind")
+        return {**facts, "kind": self._table.get(f"word.{kind}", kind)}
 
 
 def read_table(folder: Path, language: Language) -> dict[str, str]:

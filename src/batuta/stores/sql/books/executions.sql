@@ -37,7 +37,8 @@ WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT val
 SELECT DISTINCT job_name FROM job_executions
 WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT jsonb_array_elements_text(:jobs));
 
--- write open on sqlite: one row per decision; a fire that has its row already is left out
+-- write open on sqlite: one row per decision; a fire that has its row already is left out,
+-- unless a clock that was ahead called it missed
 INSERT INTO job_executions
     (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
      duration_ms)
@@ -50,10 +51,15 @@ SELECT value ->> 'id', value ->> 'job', value ->> 'categoria', value ->> 'schedu
        CASE value ->> 'status' WHEN 'running' THEN NULL ELSE 0 END
 FROM json_each(:rows)
 WHERE TRUE
-ON CONFLICT DO NOTHING
+ON CONFLICT (job_name, scheduled_for) WHERE scheduled_for IS NOT NULL AND trigger <> 'manual' DO UPDATE
+SET id = excluded.id, categoria = excluded.categoria, trigger = excluded.trigger, owner = excluded.owner,
+    lease_until = excluded.lease_until, started_at = excluded.started_at, finished_at = excluded.finished_at,
+    status = excluded.status, reason = excluded.reason, result = excluded.result, duration_ms = excluded.duration_ms
+WHERE job_executions.status = 'missed' AND job_executions.started_at > excluded.started_at
 RETURNING id;
 
--- write open on postgres: one row per decision; a fire that has its row already is left out
+-- write open on postgres: one row per decision; a fire that has its row already is left out,
+-- unless a clock that was ahead called it missed
 INSERT INTO job_executions
     (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
      duration_ms)
@@ -66,7 +72,11 @@ SELECT id, job, categoria, TIMESTAMPTZ 'epoch' + scheduled_for * INTERVAL '1 mic
        CASE status WHEN 'running' THEN NULL ELSE 0 END
 FROM jsonb_to_recordset(:rows) AS row
     (id uuid, job text, categoria text, scheduled_for bigint, trigger text, status text, reason text, covers jsonb)
-ON CONFLICT DO NOTHING
+ON CONFLICT (job_name, scheduled_for) WHERE scheduled_for IS NOT NULL AND trigger <> 'manual' DO UPDATE
+SET id = excluded.id, categoria = excluded.categoria, trigger = excluded.trigger, owner = excluded.owner,
+    lease_until = excluded.lease_until, started_at = excluded.started_at, finished_at = excluded.finished_at,
+    status = excluded.status, reason = excluded.reason, result = excluded.result, duration_ms = excluded.duration_ms
+WHERE job_executions.status = 'missed' AND job_executions.started_at > excluded.started_at
 RETURNING id;
 
 -- write account on sqlite: how far their fires are decided
@@ -93,12 +103,13 @@ SET status = :status, finished_at = :now, duration_ms = :duration_ms, response_c
     reason = :reason, items_processed = :items, result = :result, lease_until = NULL
 WHERE id = :id AND attempt = :attempt AND status = 'running';
 
--- write hand_back on sqlite: others may take them at once
-UPDATE job_executions SET lease_until = :now WHERE status = 'running' AND id IN (SELECT value FROM json_each(:ids));
-
--- write hand_back on postgres: others may take them at once
+-- write hand_back on sqlite: others may take them at once; what was lost already is not ours to give
 UPDATE job_executions SET lease_until = :now
-WHERE status = 'running' AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
+WHERE status = 'running' AND owner = :owner AND id IN (SELECT value FROM json_each(:ids));
+
+-- write hand_back on postgres: others may take them at once; what was lost already is not ours to give
+UPDATE job_executions SET lease_until = :now
+WHERE status = 'running' AND owner = :owner AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
 
 -- write take_over on sqlite: runs whose process is silent
 UPDATE job_executions SET attempt = attempt + 1, owner = :owner, lease_until = :lease_until

@@ -1,0 +1,97 @@
+"""Writes docs/jobs-schedule.md from the catalogue: categories, the day as a timeline, wake-ups before and after."""
+
+from collections.abc import Collection, Iterator
+from datetime import date
+from pathlib import Path
+
+from app.settings import Settings
+from app.wiring import build
+from app.workers.scheduler import PROFILES, WINDOWS, Profile
+from batuta.config import load
+from batuta.dispatch.job import Job
+from batuta.dispatch.timetable import Change, Comparison, compare, day_of
+from batuta.runlog.log import Controls
+from batuta.schedule.period import fires_per_week
+
+FILE = Path(__file__).parents[1] / "docs" / "jobs-schedule.md"
+MONDAY = date(2026, 1, 5)
+# More fires of one job in a day than this are told as a rhythm.
+OFTEN = 6
+HEAD = """# Schedule de jobs
+
+Escrito a partir do catálogo (`app/workers/scheduler.py`) por `python3 dev.py check --fix`; um teste o mantém verdadeiro.
+Horários de Brasília. O mesmo na linha de comando: `batuta schedule`, `batuta schedule compare continuo janelas`.
+"""
+
+
+def document() -> str:
+    timetables = {profile: _jobs(profile) for profile in PROFILES}
+    parts = [HEAD, *_overview(timetables), *_windows()]
+    for profile, jobs in timetables.items():
+        parts += _timeline(profile, jobs)
+    parts += _comparison(compare(*(timetables[profile] for profile in PROFILES)))
+    return "\n".join(parts) + "\n"
+
+
+def _jobs(profile: Profile) -> list[Job]:
+    book = build(load(Settings, {})).book
+    return list(book.timetable(Controls(profile=profile)).values())
+
+
+def _overview(timetables: dict[Profile, list[Job]]) -> Iterator[str]:
+    yield "## Visão geral\n"
+    yield "| categoria | " + " | ".join(f"{each}: jobs | {each}: por dia" for each in PROFILES) + " |"
+    yield "|---|" + "---:|---:|" * len(PROFILES)
+    for categoria in dict.fromkeys(job.categoria for jobs in timetables.values() for job in jobs):
+        cells = [_cells([job for job in jobs if job.categoria == categoria]) for jobs in timetables.values()]
+        yield f"| {categoria} | {' | '.join(cells)} |"
+    yield f"| **todas** | {' | '.join(_cells(jobs) for jobs in timetables.values())} |"
+
+
+def _cells(jobs: Collection[Job]) -> str:
+    per_day = sum(fires_per_week(job.cron, job.zone) for job in jobs) / 7
+    return f"{len(jobs)} | {per_day:.1f}"
+
+
+def _windows() -> Iterator[str]:
+    yield "\n## Janelas de campanhas (perfil `janelas`)\n"
+    yield "| janela | abre | dura | dias |\n|---|---|---|---|"
+    for name, window in WINDOWS.items():
+        yield f"| {name} | {window.opens:%H:%M} | {window.lasts} | seg–sex |"
+    yield "\nFora delas nenhuma campanha começa. `batuta windows set manha 11:00` muda uma janela, com efeito em até um segundo."
+
+
+def _timeline(profile: Profile, jobs: Collection[Job]) -> Iterator[str]:
+    yield f"\n## Uma segunda-feira no perfil `{profile}`\n\n```"
+    of_day = day_of(jobs, MONDAY, next(iter(jobs)).zone)
+    times: dict[str, int] = {}
+    for fire in of_day:
+        times[fire.job.name] = times.get(fire.job.name, 0) + 1
+    at: dict[str, list[str]] = {}
+    for fire in of_day:
+        if times[fire.job.name] <= OFTEN:
+            at.setdefault(f"{fire.at.astimezone(fire.job.zone):%H:%M}", []).append(fire.job.name)
+    yield from (f"{when} - {', '.join(names)}" for when, names in at.items())
+    yield "\nContínuo:"
+    for job in sorted(jobs, key=lambda each: (-times.get(each.name, 0), each.name)):
+        if times.get(job.name, 0) > OFTEN:
+            yield f"- {job.name} ({job.cron.text}): {times[job.name]} vezes"
+    yield "```"
+
+
+def _comparison(found: Comparison) -> Iterator[str]:
+    yield "\n## Redução de ruído\n"
+    yield "Disparos por dia (uma semana ÷ 7), calculados dos crons.\n"
+    yield "| job | continuo | janelas | diferença |\n|---|---:|---:|---:|"
+    for change in found.per_job:
+        yield _row(change.job, change)
+    yield _row("**os jobs que mudam**", found.changed)
+    yield _row("**o catálogo inteiro**", found.all)
+    yield "\n| hora | continuo | janelas |\n|---|---:|---:|"
+    for change in found.per_hour:
+        yield f"| {change.job}h | {change.before:.1f} | {change.after:.1f} |"
+
+
+def _row(name: str, change: Change) -> str:
+    difference = f"{-100 * change.reduction:+.1f} %" if change.before else "novo"
+    return f"| {name} | {change.before:.1f} | {change.after:.1f} | {difference} |"

@@ -1,0 +1,47 @@
+"""The command in a folder of its own, with a small application in it."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from batuta.cli import main
+from tests.servers import free_port
+
+Command: TypeAlias = Callable[..., tuple[int, str, str]]
+PROGRAM = """
+from batuta import Batuta
+work = Batuta("sqlite:///work.db")
+not_work = 1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of its own, with a small application in it, and nothing of ours in the environment."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "pyproject.toml").write_text('[tool.batuta]\napp = "program:work"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PORT", str(free_port()))
+    for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN", "BATUTA_LANG"):
+        monkeypatch.delenv(name, raising=False)
+    yield tmp_path
+    for name in ("program", "app.main"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def batuta(capfd: pytest.CaptureFixture[str]) -> Command:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(list(words))
+        said = capfd.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def one_sentence(text: str) -> bool:
+    return text.startswith("batuta: ") and len(text.strip().splitlines()) == 1 and "Traceback" not in text

@@ -1,0 +1,155 @@
+"""The queries that operators have in their manuals work as they stand there, on PostgreSQL."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import pytest
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.ids import Ids
+from batuta.runlog.execution import Ending, Status
+from batuta.stores import connect
+from batuta.stores.sql.controls import SqlControls
+from batuta.stores.sql.engine_schema import engine_migrations
+from batuta.stores.sql.executions import SqlExecutionLog
+from batuta.stores.sql.migrations import Migrator
+from batuta.stores.sql.switches import SqlSwitches
+from batuta.testing import EventRecorder
+from tests.contract.scheduling import Endpoint, House, job
+
+LAST_OF_A_JOB = """
+-- Ultimas 20 execucoes de um job
+SELECT job_name, started_at, status, duration_ms, items_processed
+FROM job_executions
+WHERE job_name = 'processar_grupos'
+ORDER BY started_at DESC
+LIMIT 20;
+"""
+FAILED = """
+-- Jobs que falharam nas ultimas 24h
+SELECT job_name, started_at, error
+FROM job_executions
+WHERE status = 'error'
+  AND started_at > NOW() - INTERVAL '24 hours'
+ORDER BY started_at DESC;
+"""
+MEAN_DURATIONS = """
+-- Media de duracao por job (ultimos 7 dias)
+SELECT
+  job_name,
+  COUNT(*) as execucoes,
+  AVG(duration_ms) as duracao_media_ms,
+  MAX(duration_ms) as duracao_max_ms,
+  SUM(CASE WHEN status = 'error' THEN 1 ELSE 0 END) as erros
+FROM job_executions
+WHERE started_at > NOW() - INTERVAL '7 days'
+GROUP BY job_name
+ORDER BY duracao_media_ms DESC;
+"""
+RAN_LATELY = """
+-- Jobs que nao rodaram nas ultimas 2h (stale)
+SELECT DISTINCT job_name
+FROM job_executions
+WHERE job_name IN (
+  'heartbeat',
+  'processar_mensagens_agendadas',
+  'processar_campanhas_agendadas',
+  'processar_grupos'
+)
+AND started_at > NOW() - INTERVAL '2 hours'
+ORDER BY job_name;
+"""
+ITEMS_TODAY = """
+-- Itens processados por job hoje
+SELECT
+  job_name,
+  COUNT(*) as execucoes,
+  SUM(items_processed) as total_processados
+FROM job_executions
+WHERE DATE(started_at) = CURRENT_DATE
+  AND items_processed IS NOT NULL
+GROUP BY job_name
+ORDER BY total_processados DESC;
+"""
+ERRORS_OF_A_JOB = """
+SELECT started_at, error
+FROM job_executions
+WHERE job_name = 'nome_do_job'
+  AND status = 'error'
+ORDER BY started_at DESC
+LIMIT 10;
+"""
+LAST_OF_THE_QUEUE = """
+SELECT started_at, status, items_processed
+FROM job_executions
+WHERE job_name = 'processar_mensagens_agendadas'
+ORDER BY started_at DESC
+LIMIT 10;
+"""
+BY_CATEGORY = """
+-- Execucoes por categoria (hoje)
+SELECT
+    -- Extrair categoria do job_name
+    CASE
+        WHEN job_name LIKE '%campanha%' THEN 'campanha'
+        WHEN job_name LIKE '%followup%' THEN 'followup'
+        WHEN job_name LIKE '%grupo%' THEN 'grupos'
+        ELSE 'outros'
+    END as categoria,
+    COUNT(*) as execucoes,
+    COUNT(*) / 24.0 as por_hora
+FROM job_executions
+WHERE executed_at >= CURRENT_DATE
+GROUP BY 1
+ORDER BY execucoes DESC;
+"""
+
+
+@pytest.fixture
+async def asked(postgres_url: str) -> Any:
+    """A server with two real runs in it, and a plain connection to ask."""
+    clock, events = SystemClock(), EventRecorder()
+    database = connect(postgres_url, clock)
+    await database.open()
+    await Migrator(database, engine_migrations(), clock, events).migrate()
+    house = House(database, clock, events)  # type: ignore[arg-type]
+    ids = Ids(clock)
+    switches, controls = SqlSwitches(database, ids, events), SqlControls(database, ids, events)
+    house.log = SqlExecutionLog(database, switches, controls, ids, clock)  # the server's clock decides, as in earnest
+    worked = job("processar_grupos", target=Endpoint(answer=Ending(status=Status.SUCCESS, items=200)))
+    failed = job("nome_do_job", target=Endpoint(answer=Ending(status=Status.ERROR, error="HTTP 500")))
+    for each in (worked, failed):
+        await house.scheduler(each).run_by_hand(each)
+    connection = await asyncpg.connect(postgres_url)
+    yield connection.fetch
+    await connection.close()
+    await database.close()
+
+
+async def test_the_last_executions_of_a_job(asked: Any) -> None:
+    (row,) = await asked(LAST_OF_A_JOB)
+    assert (row["job_name"], row["status"], row["items_processed"]) == ("processar_grupos", "success", 200)
+    assert row["started_at"].utcoffset() == timedelta(0)
+    assert await asked(LAST_OF_THE_QUEUE) == []
+
+
+async def test_what_failed_and_why(asked: Any) -> None:
+    assert [(row["job_name"], row["error"]) for row in await asked(FAILED)] == [("nome_do_job", "HTTP 500")]
+    assert [row["error"] for row in await asked(ERRORS_OF_A_JOB)] == ["HTTP 500"]
+
+
+async def test_mean_durations_items_and_who_ran_lately(asked: Any) -> None:
+    durations = {row["job_name"]: (row["execucoes"], row["erros"]) for row in await asked(MEAN_DURATIONS)}
+    assert durations == {"processar_grupos": (1, 0), "nome_do_job": (1, 1)}
+    assert [row["job_name"] for row in await asked(RAN_LATELY)] == ["processar_grupos"]
+    assert [(row["job_name"], row["total_processados"]) for row in await asked(ITEMS_TODAY)] == [
+        ("processar_grupos", 200)
+    ]
+
+
+async def test_executions_by_category_by_the_older_name_of_the_column(asked: Any) -> None:
+    found = {row["categoria"]: (row["execucoes"], row["por_hora"]) for row in await asked(BY_CATEGORY)}
+    assert set(found) == {"grupos", "outros"}
+    assert found["grupos"][1] == pytest.approx(Decimal(1) / 24)

@@ -1,0 +1,177 @@
+"""Every way a delivery can end has its own words. The other side here is a real server on loopback."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TypeAlias
+
+import pytest
+
+from batuta.dispatch.job import Run
+from batuta.kernel.clock import SystemClock
+from batuta.runlog.execution import Ending, Execution, Status, Trigger
+from batuta.targets.http import LARGEST_ANSWER, HttpCaller, HttpTarget
+from tests.servers import free_port
+
+BUSY = "overlap: the endpoint is busy with an earlier call"
+Handler: TypeAlias = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def server(handler: Handler, port: int = 0) -> AsyncIterator[str]:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await handler((await reader.readuntil(b"\r\n\r\n")).decode(), writer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return
+        finally:
+            writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", port)
+    async with listening:
+        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/jobs/teste"
+        listening.close()
+
+
+def says(status: int, body: object, kind: str = "application/json") -> Handler:
+    async def handler(request: str, writer: asyncio.StreamWriter) -> None:
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
+        head = (
+            f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+        )
+        writer.write(head.encode() + text)
+
+    return handler
+
+
+def a_run(clock: SystemClock, *, timeout: float = 5, grace: float = 0.0, **params: str) -> Run:
+    now = clock.now()
+    execution = Execution(
+        id="e-1", job="teste", categoria="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now
+    )
+    limit = timedelta(seconds=timeout)
+    return Run(execution=execution, deadline=now + limit, timeout=limit, grace=timedelta(seconds=grace), params=params)
+
+
+async def delivered(url: str, *, token: str | None = None, **options: float) -> Ending:
+    clock = SystemClock()
+    caller = HttpCaller(clock)
+    try:
+        return await HttpTarget(url, caller, token).deliver(a_run(clock, **options))
+    finally:
+        await caller.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ending"),
+    [
+        (200, {"status": "ok", "items_processed": 7}, (Status.SUCCESS, 200, None, None, 7)),
+        (200, {"status": "partial", "items_processed": 3, "reason": "two"}, (Status.SUCCESS, 200, None, "partial: two", 3)),
+        (200, {"status": "skipped", "reason": "not implemented yet"}, (Status.SKIPPED, 200, None, "not implemented yet", None)),
+        (200, {"status": "error", "error": "no chip"}, (Status.ERROR, 200, "the endpoint says error: no chip", None, None)),
+        (200, {"status": "whatever"}, (Status.ERROR, 200, "the endpoint says error", None, None)),
+        (200, b"hello", (Status.SUCCESS, 200, None, None, None)),
+        (200, {"processados": 9}, (Status.SUCCESS, 200, None, None, None)),  # one agreed field, and no other
+        (409, {"type": "/problemas/already_running"}, (Status.SKIPPED, 409, None, BUSY, None)),
+        (429, {"detail": "slow down"}, (Status.ERROR, 429, "429 Too Many Requests: slow down", None, None)),
+        (500, {"status": "error", "error": "boom"}, (Status.ERROR, 500, "HTTP 500: boom", None, None)),
+        (503, b"", (Status.ERROR, 503, "HTTP 503", None, None)),
+        (504, {"status": "error"}, (Status.TIMEOUT, 504, "it did not answer by its deadline", None, None)),
+        (302, b"", (Status.ERROR, 302, "HTTP 302", None, None)),
+        (404, {"title": "Unknown job"}, (Status.ERROR, 404, "HTTP 404: Unknown job", None, None)),
+    ],
+)  # fmt: skip
+async def test_every_answer_is_one_ending(status: int, body: object, ending: tuple[object, ...]) -> None:
+    async with server(says(status, body)) as url:
+        found = await delivered(url)
+    assert (found.status, found.response_code, found.error, found.reason, found.items) == ending
+
+
+async def test_the_key_the_deadline_and_the_token_go_along() -> None:
+    seen: list[str] = []
+
+    async def handler(request: str, writer: asyncio.StreamWriter) -> None:
+        seen.append(request.lower())
+        await says(200, {"status": "ok"})(request, writer)
+
+    async with server(handler) as url:
+        await delivered(url, token="segredo")  # type: ignore[arg-type]
+    assert "idempotency-key: e-1\r\n" in seen[0]
+    assert "x-batuta-deadline: 20" in seen[0]
+    assert "authorization: bearer segredo\r\n" in seen[0]
+
+
+async def test_parameters_join_those_of_the_address() -> None:
+    seen: list[str] = []
+
+    async def handler(request: str, writer: asyncio.StreamWriter) -> None:
+        seen.append(request.partition(" HTTP")[0])
+        await says(200, {"status": "ok"})(request, writer)
+
+    async with server(handler) as url:
+        clock = SystemClock()
+        caller = HttpCaller(clock)
+        for address in (url, f"{url}?tipo=manha"):
+            await HttpTarget(address, caller).deliver(a_run(clock, dia="1 2"))
+        await caller.close()
+    assert seen == ["POST /jobs/teste?dia=1+2", "POST /jobs/teste?tipo=manha&dia=1+2"]
+
+
+async def test_a_refused_connection_is_tried_again_inside_the_grace() -> None:
+    port = free_port()
+    waiting = asyncio.create_task(delivered(f"http://127.0.0.1:{port}/jobs/teste", grace=10))
+    await asyncio.sleep(0)
+    async with server(says(200, {"status": "ok"}), port):
+        assert (await waiting).status is Status.SUCCESS
+
+
+async def test_outside_the_grace_it_is_an_error_that_says_so() -> None:
+    ending = await delivered(f"http://127.0.0.1:{free_port()}/jobs/teste", grace=0.3)
+    assert ending.status is Status.ERROR
+    assert (ending.error or "").startswith("connection refused, ")
+
+
+async def test_whoever_never_answers_is_a_timeout() -> None:
+    async def handler(request: str, writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    async with server(handler) as url:
+        ending = await delivered(url, timeout=0.2)
+    assert (ending.status, ending.error) == (Status.TIMEOUT, "it did not answer by its deadline")
+
+
+async def test_a_run_that_still_goes_on_over_there_is_asked_about_until_it_ends() -> None:
+    answers = iter([says(409, {"type": "/problemas/still_running"}), says(200, {"status": "ok", "items_processed": 1})])
+
+    async def handler(request: str, writer: asyncio.StreamWriter) -> None:
+        await next(answers)(request, writer)
+
+    async with server(handler) as url:
+        assert (await delivered(url)).items == 1
+
+
+async def test_a_connection_that_breaks_is_not_repeated() -> None:
+    calls: list[str] = []
+
+    async def handler(request: str, writer: asyncio.StreamWriter) -> None:
+        calls.append(request)
+        writer.write(b"HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\nhalf")
+
+    async with server(handler) as url:
+        ending = await delivered(url, grace=5)
+    assert len(calls) == 1
+    assert (ending.error or "").startswith("the connection was lost before the answer came")
+
+
+async def test_an_answer_without_end_is_cut() -> None:
+    async def handler(request: str, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 X\r\n\r\n")
+        for _ in range(LARGEST_ANSWER // 1024 + 2000):
+            writer.write(b"x" * 1024)
+            await writer.drain()
+
+    async with server(handler) as url:
+        assert (await delivered(url)).error == "the answer is longer than 1 MB"

@@ -1,0 +1,70 @@
+"""A job that cannot be is refused at the door, in one sentence that names it and the fix."""
+
+from pathlib import Path
+
+import pytest
+
+from batuta import Batuta
+from batuta.engine import Extension
+from batuta.kernel.errors import ConfigError, InvalidJob, InvalidSetting, UnknownWord
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Batuta:
+    return Batuta(f"sqlite:///{tmp_path}/work.db")
+
+
+async def nothing() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options", "said"),
+    [
+        ("61 * * * *", {}, "job 'teste' cannot be scheduled: '61 * * * *' is not a schedule: '61' is not a minute"),
+        ("0 0 30 2 *", {}, "would never fire"),
+        ("* * * * *", {"timeout": -1}, "its timeout must be longer than nothing"),
+        ("* * * * *", {"catch_up": "sometimes"}, "its catch_up is 'sometimes' and can be skip | latest | all"),
+        ("* * * * *", {"overlap": "maybe"}, "its overlap is 'maybe' and can be skip | allow"),
+        ("* * * * *", {"window": "manha"}, "no window is called 'manha'"),
+        ("* * * * *", {"category": "Relatório"}, "'Relatório' is no category"),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused_by_name(
+    work: Batuta, schedule: str, options: dict[str, object], said: str
+) -> None:
+    with pytest.raises(InvalidJob) as refused:
+        work.job(schedule, name="teste", **options)(nothing)  # type: ignore[arg-type]
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("job 'teste' cannot be scheduled: ")
+    assert str(refused.value).endswith("Correct it where it is declared and start again")
+
+
+def test_two_jobs_of_one_name_are_refused(work: Batuta) -> None:
+    work.job("* * * * *")(nothing)
+    with pytest.raises(InvalidJob, match="another job has this name"):
+        work.job("0 * * * *")(nothing)
+
+
+def test_a_name_that_would_not_fit_into_a_row_or_an_address_is_refused(work: Batuta) -> None:
+    with pytest.raises(InvalidJob, match="small letters"):
+        work.job("* * * * *", name="Meu Job")(nothing)
+
+
+def test_an_address_that_is_none_is_refused(work: Batuta) -> None:
+    with pytest.raises(InvalidJob, match="'localhost:8000' is no address"):
+        work.http_job("teste", "* * * * *", "localhost:8000")
+
+
+def test_an_unknown_zone_is_refused_with_an_example(tmp_path: Path) -> None:
+    for name in ("America/Sao_Paolo", "../etc/passwd", ""):
+        with pytest.raises(InvalidSetting, match="America/Sao_Paulo"):
+            Batuta(f"sqlite:///{tmp_path}/work.db", timezone=name)
+
+
+def test_an_unknown_profile_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownWord, match="no profile 'janela': did you mean janelas"):
+        Batuta(
+            f"sqlite:///{tmp_path}/work.db",
+            extension=Extension(profiles=["continuo", "janelas"], first_profile="janela"),
+        )
+    assert issubclass(InvalidJob, ConfigError)
