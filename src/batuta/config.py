@@ -19,7 +19,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from batuta.kernel.errors import InvalidSetting, MissingSetting, UnknownSetting
 
 # Read by the tests and by dev.py, never by a running system.
-OF_THE_TOOLS = frozenset({"BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
+OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
 NEAR_ENOUGH = 0.86
 SHORTEST_TOKEN = 16
 

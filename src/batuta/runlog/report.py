@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from batuta.kernel.json import Json
@@ -69,6 +69,20 @@ class Facts:
     counts: Counts = field(default_factory=Counts)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Rows of one category that ended alike within one stretch of time."""
+
+    categoria: str
+    status: str
+    place: int  # 0 begins at the instant that was asked for
+    runs: int
+
+
+# Below every id: with it, ``before`` is an instant and nothing else.
+BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
+
+
 class Reports(Protocol):
     async def facts(self, *, since: datetime) -> Mapping[str, Facts]:
         """Of every job that was ever scheduled; counts from ``since`` on."""
@@ -78,10 +92,20 @@ class Reports(Protocol):
         """The jobs that did what was expected of them, each at or after its own instant."""
         ...
 
+    async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
+        """Every row from ``since`` on, counted in slices of ``length``. A missed fire counts where it was due."""
+        ...
+
     async def recent(
-        self, *, job: str | None = None, status: str | None = None, before: datetime, limit: int
+        self,
+        *,
+        job: str | None = None,
+        status: str | None = None,
+        before: datetime,
+        before_id: str = BEFORE_ANY,
+        limit: int,
     ) -> Sequence[Recorded]:
-        """Newest first."""
+        """Newest first. Rows of one instant are many: to go on after a row, give its ``started_at`` and its id."""
         ...
 
     async def execution(self, id: str) -> Recorded | None: ...

@@ -3,14 +3,15 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from batuta.runlog.report import Counts, Facts, LastRun, Recorded
+from batuta.runlog.report import BEFORE_ANY, Counts, Facts, LastRun, Recorded, Slice
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.executions import microseconds
 from batuta.stores.sql.queries import load
 
+_MICROSECOND = timedelta(microseconds=1)
 _RAN = ("success", "error", "timeout")
 _ID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
@@ -23,6 +24,7 @@ class ReportBook:
     counts: Query
     slow: Query
     answered: Query
+    activity: Query
     running: Query
     recent: Query
     recent_of_job: Query
@@ -63,11 +65,24 @@ class SqlReports:
         rows = await self._database.all(self._book.answered, expected=instants)
         return frozenset(row["job_name"] for row in rows)
 
+    async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
+        rows = await self._database.all(self._book.activity, since=since, length=length // _MICROSECOND)
+        return [
+            Slice(categoria=row["categoria"], status=row["status"], place=row["slice"], runs=row["runs"])
+            for row in rows
+        ]
+
     async def recent(
-        self, *, job: str | None = None, status: str | None = None, before: datetime, limit: int
+        self,
+        *,
+        job: str | None = None,
+        status: str | None = None,
+        before: datetime,
+        before_id: str = BEFORE_ANY,
+        limit: int,
     ) -> Sequence[Recorded]:
         book = self._book
-        asked = {"before": before, "limit": limit}
+        asked = {"before": before, "before_id": before_id, "limit": limit}
         match job, status:
             case None, None:
                 rows = await self._database.all(book.recent, **asked)

@@ -44,6 +44,24 @@ SELECT expected.key AS job_name FROM jsonb_each_text(:expected) AS expected WHER
       AND (run.status = 'success' OR (run.status = 'skipped' AND run.reason NOT LIKE 'overlap: %'
                                       AND run.reason <> 'not implemented yet')));
 
+-- read activity on sqlite: how many rows ended how, by category and slice of time; a missed fire counts where it was due
+SELECT categoria, status, slice, count(*) AS runs FROM (
+    SELECT categoria, status,
+           (CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END - :since) / :length AS slice,
+           CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END >= :since AS is_inside
+    FROM job_executions WHERE started_at >= :since
+) AS sliced
+WHERE is_inside GROUP BY categoria, status, slice;
+
+-- read activity on postgres: how many rows ended how, by category and slice of time; a missed fire counts where it was due
+SELECT categoria, status, slice, count(*) AS runs FROM (
+    SELECT categoria, status,
+           floor(extract(epoch FROM CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END - :since::timestamptz)
+                 * 1000000 / :length::bigint)::integer AS slice
+    FROM job_executions WHERE started_at >= :since
+) AS sliced
+WHERE slice >= 0 GROUP BY categoria, status, slice;
+
 -- read running: what is going on now
 SELECT job_name, count(*) AS runs FROM job_executions WHERE status = 'running' AND lease_until IS NOT NULL GROUP BY job_name;
 
@@ -51,28 +69,28 @@ SELECT job_name, count(*) AS runs FROM job_executions WHERE status = 'running' A
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
        response_code, error, items_processed, reason, result
 FROM job_executions
-WHERE started_at < :before
+WHERE started_at <= :before AND (started_at < :before OR id < :before_id)
 ORDER BY started_at DESC, id DESC LIMIT :limit;
 
 -- read recent_of_job: the newest rows of one job
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
        response_code, error, items_processed, reason, result
 FROM job_executions
-WHERE job_name = :job AND started_at < :before
+WHERE job_name = :job AND started_at <= :before AND (started_at < :before OR id < :before_id)
 ORDER BY started_at DESC, id DESC LIMIT :limit;
 
 -- read recent_in_status: the newest rows that ended in one way
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
        response_code, error, items_processed, reason, result
 FROM job_executions
-WHERE status = :status AND started_at < :before
+WHERE status = :status AND started_at <= :before AND (started_at < :before OR id < :before_id)
 ORDER BY started_at DESC, id DESC LIMIT :limit;
 
 -- read recent_of_job_in_status: the newest rows of one job that ended in one way
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
        response_code, error, items_processed, reason, result
 FROM job_executions
-WHERE job_name = :job AND status = :status AND started_at < :before
+WHERE job_name = :job AND status = :status AND started_at <= :before AND (started_at < :before OR id < :before_id)
 ORDER BY started_at DESC, id DESC LIMIT :limit;
 
 -- read execution: one of them

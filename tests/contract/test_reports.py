@@ -1,0 +1,124 @@
+"""What the execution log can tell, on both databases."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from batuta.runlog.report import Recorded, Slice
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.reports import ReportBook, SqlReports
+from tests.plans.test_hot_statements import FILL, plan
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+QUARTER = timedelta(minutes=15)
+INSERT = """
+    INSERT INTO job_executions (id, job_name, categoria, scheduled_for, trigger, started_at, status)
+    VALUES (:id, :job, :categoria, :due, 'schedule', :at, :status)
+"""
+
+
+def numbered(number: int) -> str:
+    return str(UUID(int=number))
+
+
+async def keep(
+    database: Database,
+    number: int,
+    at: datetime,
+    *,
+    job: str = "pulse",
+    categoria: str = "default",
+    status: str = "success",
+    due: datetime | None = None,
+) -> None:
+    insert = in_dialect(query_of("insert", INSERT, writes=True), database.dialect)
+    await database.run(
+        insert, id=numbered(number), job=job, categoria=categoria, due=due or at + number * MINUTE, at=at, status=status
+    )
+
+
+@pytest.fixture
+def reports(migrated: Database) -> SqlReports:
+    return SqlReports(migrated)
+
+
+async def test_activity_is_counted_by_category_ending_and_slice_of_time(
+    migrated: Database, reports: SqlReports
+) -> None:
+    await keep(migrated, 1, NOON)
+    await keep(migrated, 2, NOON + QUARTER - MINUTE)
+    await keep(migrated, 3, NOON + QUARTER)
+    await keep(migrated, 4, NOON + QUARTER, status="error")
+    await keep(migrated, 5, NOON + 4 * QUARTER, categoria="report")
+    await keep(migrated, 6, NOON - MINUTE)  # before it all
+    assert sorted(await reports.activity(since=NOON, length=QUARTER), key=lambda each: (each.place, each.status)) == [
+        Slice(categoria="default", status="success", place=0, runs=2),
+        Slice(categoria="default", status="error", place=1, runs=1),
+        Slice(categoria="default", status="success", place=1, runs=1),
+        Slice(categoria="report", status="success", place=4, runs=1),
+    ]
+
+
+async def test_a_missed_fire_counts_where_it_was_due_and_not_where_it_was_noticed(
+    migrated: Database, reports: SqlReports
+) -> None:
+    noticed = NOON + 10 * QUARTER
+    await keep(migrated, 1, noticed, status="missed", due=NOON + QUARTER)
+    await keep(migrated, 2, noticed, status="missed", due=NOON - QUARTER)  # due before what was asked for
+    assert await reports.activity(since=NOON, length=QUARTER) == [
+        Slice(categoria="default", status="missed", place=1, runs=1)
+    ]
+
+
+@pytest.mark.parametrize("asked", [{}, {"job": "pulse"}, {"status": "success"}, {"job": "pulse", "status": "success"}])
+async def test_pages_leave_out_nothing_and_repeat_nothing_even_of_rows_of_one_instant(
+    migrated: Database, reports: SqlReports, asked: dict[str, str]
+) -> None:
+    for number in range(1, 8):
+        await keep(migrated, number, NOON if number > 2 else NOON - MINUTE)
+    pages: list[Sequence[Recorded]] = []
+    after, after_id = NOON + MINUTE, numbered(0)
+    while page := await reports.recent(**asked, before=after, before_id=after_id, limit=2):
+        pages.append(page)
+        after, after_id = page[-1].started_at, page[-1].id
+    assert [row.id for page in pages for row in page] == [numbered(number) for number in (7, 6, 5, 4, 3, 2, 1)]
+
+
+async def test_without_an_id_before_is_an_instant_and_nothing_else(migrated: Database, reports: SqlReports) -> None:
+    await keep(migrated, 1, NOON)
+    assert await reports.recent(before=NOON, limit=5) == []
+    assert len(await reports.recent(before=NOON + MINUTE, limit=5)) == 1
+
+
+async def test_every_list_and_every_count_comes_from_an_index(migrated: Database) -> None:
+    fill = FILL[migrated.dialect].format(rows=20_000)
+    number = "printf('%012d', i)" if migrated.dialect == "sqlite" else "lpad(i::text, 12, '0')"
+    at = "i * 60000000" if migrated.dialect == "sqlite" else "TIMESTAMPTZ 'epoch' + i * INTERVAL '1 minute'"
+    uuid = "" if migrated.dialect == "sqlite" else "::uuid"
+    text = f"""
+        INSERT INTO job_executions (id, job_name, categoria, trigger, started_at, status) {fill}
+        SELECT ('00000000-0000-0000-0000-' || {number}){uuid}, 'job' || i % 40, 'default', 'schedule', {at},
+               CASE WHEN i % 50 = 0 THEN 'error' ELSE 'success' END FROM n"""
+    await migrated.run(in_dialect(query_of("fill", text, writes=True), migrated.dialect))
+    await migrated.script("ANALYZE")
+    book = load(ReportBook, BOOKS / "reports.sql", migrated.dialect)
+    late = datetime(1970, 1, 14, tzinfo=UTC)
+    page = {"before": late, "before_id": numbered(7), "limit": 50}
+    plans = [
+        await plan(migrated, book.activity, since=late, length=900_000_000),
+        await plan(migrated, book.counts, since=late),
+        await plan(migrated, book.slow, since=late),
+        await plan(migrated, book.recent, **page),
+        await plan(migrated, book.recent_of_job, job="job7", **page),
+        await plan(migrated, book.recent_in_status, status="error", **page),
+        await plan(migrated, book.recent_of_job_in_status, job="job7", status="error", **page),
+        await plan(migrated, book.execution, id=numbered(7)),
+    ]
+    for each in plans:
+        assert "Seq Scan" not in each, each
+        assert "SCAN job_executions\n" not in f"{each}\n", each
