@@ -1,4 +1,4 @@
-"""`python -m bench`: the store's figures beside the bare drivers', from one run on one machine."""
+"""`python -m bench [store] [scheduler]`: figures from one run on one machine, the store's beside the bare drivers'."""
 
 import argparse
 import asyncio
@@ -7,8 +7,10 @@ import sqlite3
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from bench import scheduler
 from bench.report import MEMORY_FILESYSTEMS, filesystem, machine, spread, table
 from bench.store import Contest, Effort, RowsLost, figures_of, postgres_contest, sqlite_contest, syncs_per_second
 from tests.servers import postgres_server
@@ -16,7 +18,8 @@ from tests.servers import postgres_server
 FULL = Effort(repeats=3, seconds=0.5)
 QUICK = Effort(repeats=3, seconds=0.05)
 # Well above what either takes: a run that hangs ends, too.
-LIMIT = 120.0
+LIMIT = 600.0
+WHAT = ("store", "scheduler")
 NO_POSTGRES = """
 ########################################################################################
 #  NOT MEASURED: no PostgreSQL on this machine. What stands above is SQLite alone.     #
@@ -33,7 +36,7 @@ def main(arguments: list[str]) -> int:
         return refuse(f"{folder} is no folder on a disk, and only there a sync is real: name one with --folder")
     started = time.monotonic()
     try:
-        asyncio.run(bounded(folder, effort))
+        asyncio.run(bounded(folder, effort, options.what or WHAT, quick=options.quick))
     except (TimeoutError, RowsLost) as error:
         return refuse(
             str(error) or f"it did not come to an end within {LIMIT:.0f} s: look at what else the machine does"
@@ -46,6 +49,7 @@ def main(arguments: list[str]) -> int:
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="dev.py bench", description=__doc__)
+    parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="store, scheduler (default: both)")
     parser.add_argument("--quick", action="store_true", help="under 20 s, for a first look: short and so less steady")
     # /var/tmp outlives a restart, so it is on a disk; and PostgreSQL's own user may go there, unlike to a home.
     where = "a folder on the disk to measure (default: %(default)s)"
@@ -53,20 +57,40 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-async def bounded(folder: Path, effort: Effort) -> None:
+async def bounded(folder: Path, effort: Effort, what: Sequence[str], *, quick: bool) -> None:
     whole = asyncio.current_task()
     assert whole is not None
     # Asked to end, it ends as with Ctrl-C: through the blocks that stop the server and remove the files.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, whole.cancel)
     async with asyncio.timeout(LIMIT):
         print("\n".join(machine(folder)), flush=True)
-        # Before, between and after: the disk is shared, and what it allows moves while the run goes on.
-        syncs = [syncs_per_second(folder, effort.seconds)]
-        await measure_sqlite(folder, effort)
-        syncs.append(syncs_per_second(folder, effort.seconds))
-        await measure_postgres(folder, effort)
-        syncs.append(syncs_per_second(folder, effort.seconds))
-        print(f"\nthe disk alone: 4 kB written and synced {spread(syncs)} times per second")
+        if "store" in what:
+            await measure_store(folder, effort)
+        if "scheduler" in what:
+            await measure_scheduler(folder, quick=quick)
+
+
+async def measure_store(folder: Path, effort: Effort) -> None:
+    # Before, between and after: the disk is shared, and what it allows moves while the run goes on.
+    syncs = [syncs_per_second(folder, effort.seconds)]
+    await measure_sqlite(folder, effort)
+    syncs.append(syncs_per_second(folder, effort.seconds))
+    await measure_postgres(folder, effort)
+    syncs.append(syncs_per_second(folder, effort.seconds))
+    print(f"\nthe disk alone: 4 kB written and synced {spread(syncs)} times per second")
+
+
+async def measure_scheduler(folder: Path, *, quick: bool) -> None:
+    print(f"\nthe next fire of {scheduler.CRONS:,} different schedules: {scheduler.next_fires()}")
+    with tempfile.TemporaryDirectory(prefix="batuta-bench-", dir=folder) as inside:
+        print("\nthe scheduler on SQLite\n", flush=True)
+        print(await scheduler.figures(f"sqlite:///{inside}/scheduler.db", quick=quick), flush=True)
+    with postgres_server(durable=True, within=folder) as server:
+        if server is None:
+            print(NO_POSTGRES)
+            return
+        print("\nthe scheduler on PostgreSQL\n", flush=True)
+        print(await scheduler.figures(server.url(), quick=quick), flush=True)
 
 
 async def measure_sqlite(folder: Path, effort: Effort) -> None:

@@ -17,6 +17,7 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.switches import SqlSwitches
+from batuta.supervise.loop import Again
 from batuta.testing import EventRecorder, FakeClock
 
 UTC_ZONE = ZoneInfo("UTC")
@@ -83,7 +84,8 @@ async def finish(scheduler: Scheduler) -> None:
 async def tick_at(scheduler: Scheduler, clock: FakeClock, instant: datetime) -> None:
     """Put the clock there, let the dispatcher look, and let what it started end."""
     clock.step(instant - clock.now())
-    await scheduler.dispatcher.tick()
+    while isinstance(await scheduler.dispatcher.tick(), Again):
+        pass
     await finish(scheduler)
 
 

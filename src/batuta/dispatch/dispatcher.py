@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job
+from batuta.dispatch.lanes import RESERVED
 from batuta.dispatch.plan import hold, plan
 from batuta.dispatch.runner import Gate, Runner
 from batuta.kernel.clock import Clock
@@ -22,6 +23,9 @@ from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 T = TypeVar("T")
 
 LONGEST_REST = timedelta(seconds=1)
+# So many jobs are decided about in one transaction: the first of a crowd must not wait for the last.
+PORTION = 5_000
+NEVER = datetime.max.replace(tzinfo=UTC)
 # A job whose schedule cannot be computed, or that waits for its turn, is looked at again after this.
 LOOK_AGAIN = timedelta(seconds=1)
 # Clocks of two machines differ by less than this from one moment to the next.
@@ -44,7 +48,7 @@ class Dispatcher:
         self._tenure = tenure
         self._controls: Controls | None = None
         self._timetable: Mapping[str, Job] = {}
-        self._agenda = Agenda()
+        self._agenda = self._all_at(self._clock.now())
         self._ahead = timedelta(0)  # how far the time that decides is ahead of this machine's
         self._last: datetime | None = None
 
@@ -58,6 +62,8 @@ class Dispatcher:
         due = self._agenda.take(now)
         if due and not await self._fire(due, now):
             return Again()  # the controls changed under our hands: first follow them
+        if self._agenda.next() <= now:
+            return Again()
         return Idle(min(self._agenda.next(), now + LONGEST_REST) - self._ahead)
 
     async def drain(self, grace: timedelta) -> None:
@@ -71,13 +77,13 @@ class Dispatcher:
         changed = await self._log.register([registration(job) for job in timetable.values()])
         self._controls, self._timetable = controls, timetable
         # Whatever it owes is in the database: each is looked at once, now.
-        self._agenda = Agenda(dict.fromkeys(timetable, self._now()))
+        self._agenda = self._all_at(self._now())
         self._events.emit(JobsRegistered(self._book.profile(controls), len(timetable), tuple(sorted(changed))))
 
     def _notice_steps(self, now: datetime) -> None:
         if self._last is not None and now < self._last - STEP:
             self._events.emit(ClockStepped(self._last - now))
-            self._agenda = Agenda(dict.fromkeys(self._timetable, now))
+            self._agenda = self._all_at(now)
         self._last = now
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
@@ -127,6 +133,9 @@ class Dispatcher:
         for execution in opened.started:
             self._runner.start(execution, self._timetable[execution.job])
 
+    def _all_at(self, instant: datetime) -> "Agenda":
+        return Agenda(lambda name: self._timetable[name].categoria in RESERVED, dict.fromkeys(self._timetable, instant))
+
     def _next(self, name: str, now: datetime, waits: bool) -> datetime:
         if waits:
             return now + LOOK_AGAIN
@@ -145,25 +154,30 @@ class Dispatcher:
 
 
 class Agenda:
-    """When each job is to be looked at next."""
+    """When each job is to be looked at next. Live work is looked at first, and a crowd in portions."""
 
-    def __init__(self, entries: Mapping[str, datetime] | None = None) -> None:
-        self._heap: list[tuple[datetime, str]] = []
-        self.put(entries or {})
+    def __init__(self, is_live: Callable[[str], bool], entries: Mapping[str, datetime]) -> None:
+        self._is_live = is_live
+        self._live: list[tuple[datetime, str]] = []
+        self._others: list[tuple[datetime, str]] = []
+        self.put(entries)
 
     def put(self, entries: Mapping[str, datetime]) -> None:
         for name, at in entries.items():
-            heapq.heappush(self._heap, (at, name))
+            heapq.heappush(self._live if self._is_live(name) else self._others, (at, name))
 
     def take(self, now: datetime) -> list[str]:
-        """Those that are due, each of them gone from here until it is put back."""
-        due = []
-        while self._heap and self._heap[0][0] <= now:
-            due.append(heapq.heappop(self._heap)[1])
-        return due
+        """A portion of those that are due, each of them gone from here until it is put back."""
+        for heap in (self._live, self._others):
+            due: list[str] = []
+            while heap and heap[0][0] <= now and len(due) < PORTION:
+                due.append(heapq.heappop(heap)[1])
+            if due:
+                return due
+        return []
 
     def next(self) -> datetime:
-        return self._heap[0][0] if self._heap else datetime.max.replace(tzinfo=UTC)
+        return min((heap[0][0] for heap in (self._live, self._others) if heap), default=NEVER)
 
 
 def gate(book: JobBook, log: ExecutionLog) -> Gate:

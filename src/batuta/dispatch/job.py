@@ -1,7 +1,7 @@
 """A job: what is fired, when, and what is forgiven."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -30,6 +30,10 @@ class Overlap(StrEnum):
     ALLOW = "allow"
 
 
+async def _nothing_holds() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One execution, as its target sees it. ``execution.id`` is the key that makes a repeat harmless."""
@@ -39,6 +43,7 @@ class Run:
     timeout: timedelta  # how long the work may take once it was delivered
     grace: timedelta  # how long a connection that is refused may be tried again
     params: Mapping[str, str] = field(default_factory=dict)  # what a person added
+    why_not: Callable[[], Awaitable[str | None]] = _nothing_holds  # asked before a later try: what holds the job by now
 
 
 class Target(Protocol):

@@ -81,7 +81,7 @@ class Runner:
         left = dict(self._runs)
         await ended(*left)
         if left:
-            await self._log.hand_back(list(left.values()))
+            await self._log.hand_back(list(left.values()), self._tenure)
 
     async def finish(self) -> None:
         """Wait for everything that runs, keeping its leases."""

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -51,8 +52,10 @@ class Scheduler:
     def loops(self) -> list[tuple[Loop, LoopPolicy]]:
         beat = self.tenure.lease / 3
         often = LoopPolicy(every=beat, stuck_after=timedelta(minutes=1), backoff=beat, max_failures=20)
+        # The reapers of others wait for a sign of life after an outage, but not for long.
+        keeping = replace(often, backoff_cap=beat)
         # Drained in reverse order: the dispatcher falls silent first, the runs end last.
-        return [(self.runner, often), (self.reaper, often), (self.dispatcher, often)]
+        return [(self.runner, keeping), (self.reaper, often), (self.dispatcher, often)]
 
     async def run_by_hand(
         self, job: Job, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False

@@ -78,7 +78,7 @@ class ExecutionLog(Protocol):
         """False: somebody took it over, and nothing was written."""
         ...
 
-    async def hand_back(self, executions: Collection[Execution]) -> None:
+    async def hand_back(self, executions: Collection[Execution], tenure: Tenure) -> None:
         """End their lease now, so that another scheduler need not wait for it."""
         ...
 

@@ -88,7 +88,8 @@ def written(window: Window) -> dict[str, Json]:
 def read_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:
     """A window as people write it: 10:00, 120, 1-5."""
     try:
-        opening = time(*(int(part) for part in opens.split(":", 1)))
+        hour, minute = (int(part) for part in opens.split(":"))
+        opening = time(hour, minute)
         weekdays = parse(f"0 0 * * {days}").weekdays
         return Window(opens=opening, lasts=timedelta(minutes=minutes), days=weekdays, on_holidays=on_holidays)
     except (ValueError, InvalidCron) as error:

@@ -63,9 +63,11 @@ class SqlExecutionLog:
         async with self._database.transaction() as transaction:
             now = await self._now(transaction)
             known = {row["job_name"]: row for row in await transaction.all(self._book.schedules)}
-            changed = [job for job in jobs if _is_news(job, known.get(job.job))]
-            await transaction.run_many(self._book.register, [_values(job, now) for job in changed])
+            changed = sorted((job for job in jobs if _is_news(job, known.get(job.job))), key=lambda job: job.job)
             gone = {name for name, row in known.items() if row["active"]} - {job.job for job in jobs}
+            # In the order in which everybody holds them: two who want the same rows must not wait for each other.
+            await transaction.all(self._book.hold, jobs=AsJson(sorted(gone | {job.job for job in changed})))
+            await transaction.run_many(self._book.register, [_values(job, now) for job in changed])
             await transaction.run_many(self._book.silence, [{"job": name} for name in sorted(gone)])
         return frozenset(job.job for job in changed)
 
@@ -110,9 +112,10 @@ class SqlExecutionLog:
         )
         return touched == 1
 
-    async def hand_back(self, executions: Collection[Execution]) -> None:
+    async def hand_back(self, executions: Collection[Execution], tenure: Tenure) -> None:
         ids = AsJson([execution.id for execution in executions])
-        await self._database.run(self._book.hand_back, ids=ids, now=await self._now(self._database))
+        now = await self._now(self._database)
+        await self._database.run(self._book.hand_back, ids=ids, owner=tenure.owner, now=now)
 
     async def take_over(self, tenure: Tenure, limit: int) -> Sequence[Execution]:
         now = await self._now(self._database)

@@ -80,8 +80,8 @@ WHERE job_executions.status = 'missed' AND job_executions.started_at > excluded.
 RETURNING id;
 
 -- write account on sqlite: how far their fires are decided
-UPDATE job_schedules SET accounted_until = (SELECT value FROM json_each(:accounted) WHERE key = job_name)
-WHERE job_name IN (SELECT key FROM json_each(:accounted));
+UPDATE job_schedules SET accounted_until = decided.value
+FROM json_each(:accounted) AS decided WHERE job_schedules.job_name = decided.key;
 
 -- write account on postgres: how far their fires are decided
 UPDATE job_schedules AS schedule
