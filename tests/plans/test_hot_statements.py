@@ -1,11 +1,17 @@
 """Statements that run often use their index, however large the table has grown."""
 
+import re
+from datetime import timedelta
+
 import pytest
 
+from batuta.kernel.clock import SystemClock
 from batuta.stores.sql.calls import CallBook
-from batuta.stores.sql.database import Database, Query
+from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.executions import ExecutionBook, microseconds
 from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.reports import ReportBook
 from batuta.stores.sql.switches import SwitchBook
 from batuta.stores.sql.tokens import TokenBook
 from batuta.testing import FakeClock
@@ -18,10 +24,25 @@ FILL = {
 TABLES = {
     "job_calls": "INSERT INTO job_calls (key, endpoint, subject, fingerprint, started_at, lease_until, finished_at)"
     " SELECT 'k' || i, 'e', 's' || i, 'f', now(), now(), now() FROM n",
+    "job_schedules": "INSERT INTO job_schedules"
+    " (job_name, categoria, schedule, timezone, active, expected_since, accounted_until)"
+    " SELECT 'j' || i, 'c', '* * * * *', 'UTC', TRUE, now(), now() FROM n WHERE i <= 50",
+    "job_executions": "INSERT INTO job_executions (id, job_name, categoria, trigger, started_at, status, lease_until)"
+    " SELECT {id}, 'j' || (i % 50), 'c', 'manual', {ago}, CASE i % 7 WHEN 0 THEN 'error' ELSE 'success' END, NULL FROM n",
     "feature_flags": "INSERT INTO feature_flags (key, value, reason, updated_by, updated_at)"
     " SELECT 'k' || i, 'true', '', '', now() FROM n",
     "api_tokens": "INSERT INTO api_tokens (id, name, secret_hash, scopes, created_by, created_at)"
     " SELECT 'k' || i, '', '', '[]', '', now() FROM n",
+}
+
+
+# An id, and an instant i minutes ago, as each database writes them.
+WORDS = {
+    "sqlite": {
+        "id": "printf('%08x-0000-7000-8000-000000000000', i)",
+        "ago": "(strftime('%s', 'now') - i * 60) * 1000000",
+    },
+    "postgres": {"id": "gen_random_uuid()", "ago": "now() - i * INTERVAL '1 minute'"},
 }
 
 
@@ -30,7 +51,8 @@ async def full(migrated: Database) -> Database:
     for insert in TABLES.values():
         prefix, _, select = insert.partition(" SELECT ")
         with_rows = FILL[migrated.dialect].format(rows=ROWS)
-        text = f"{prefix} {with_rows} SELECT {select}"
+        chosen = select.format(**WORDS[migrated.dialect])
+        text = f"{prefix} {with_rows} SELECT {chosen}"
         await migrated.run(in_dialect(query_of("fill", text, writes=True), migrated.dialect))
     await migrated.script("ANALYZE")
     return migrated
@@ -63,3 +85,47 @@ async def test_a_switch_and_a_token_are_found_by_key(full: Database) -> None:
     for each in (await plan(full, switches.switch, key="k7"), await plan(full, tokens.token, id="k7")):
         assert "Seq Scan" not in each, each
         assert "SCAN " not in each, each
+
+
+async def test_what_a_scheduler_asks_at_every_fire_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
+    book, now = load(ExecutionBook, BOOKS / "executions.sql", full.dialect), clock.now()
+    jobs = AsJson(["j1", "j2"])
+    plans = [
+        await plan(full, book.running, jobs=jobs),
+        await plan(full, book.take_over, owner="o", now=now, lease_until=now, limit=100),
+        await plan(
+            full, book.close, id="00000001-0000-7000-8000-000000000000", attempt=1, status="success", now=now,
+            duration_ms=1, response_code=200, error=None, reason=None, items=1, result=None,
+        ),
+    ]  # fmt: skip
+    for each in plans:
+        assert "Seq Scan on job_executions" not in each, each
+        assert "SCAN job_executions\n" not in f"{each}\n", each
+
+
+async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
+    book, now = load(ReportBook, BOOKS / "reports.sql", full.dialect), SystemClock().now()
+    lately = now - timedelta(minutes=30)
+    page = {"before": now, "before_id": "00000001-0000-7000-8000-000000000000", "limit": 50}
+    plans = [
+        await plan(full, book.last_runs),
+        await plan(full, book.last_errors),
+        await plan(full, book.counts, since=lately),
+        await plan(full, book.slow, since=lately),
+        await plan(full, book.running),
+        await plan(full, book.answered, expected=AsJson({"j1": microseconds(lately)})),
+        *[
+            await plan(
+                full, query, **{name: value for name, value in {**page, **more}.items() if name in query.parameters}
+            )
+            for query, more in (
+                (book.recent, {}),
+                (book.recent_of_job, {"job": "j1"}),
+                (book.recent_in_status, {"status": "error"}),
+                (book.recent_of_job_in_status, {"job": "j1", "status": "error"}),
+            )
+        ],
+    ]
+    for each in plans:
+        assert "Seq Scan on job_executions" not in each, each
+        assert not re.search(r"SCAN (job_executions|run)$", each, re.MULTILINE), each
