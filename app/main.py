@@ -4,8 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import RedirectResponse
+from fastapi import FastAPI
 
 from app.settings import Settings
 from app.wiring import build
@@ -18,16 +17,9 @@ if TYPE_CHECKING:
     app: FastAPI
     work: Batuta
 
-home = APIRouter(include_in_schema=False)
-
 
 def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
-    return create_api(work or build(settings), settings, service="julia-api", routers=[home])
-
-
-@home.get("/")
-async def first_page() -> RedirectResponse:
-    return RedirectResponse("/docs")
+    return create_api(work or build(settings), settings, service="julia-api")
 
 
 def __getattr__(name: str) -> object:

@@ -12,7 +12,7 @@ from batuta.config import EngineSettings
 from batuta.engine import Batuta
 from batuta.metrics import MetricsSubscriber
 from batuta.texts import LANGUAGES, Texts
-from batuta.web import health, job_health, jobs, metrics, problems, reference
+from batuta.web import health, job_health, jobs, metrics, panel, problems, reference
 from batuta.web.access import authorise
 from batuta.web.context import ApiState
 from batuta.web.middleware import Accounted, BodyLimit
@@ -49,7 +49,8 @@ def create_api(
     )
     api.state.batuta = state
     problems.install(api)
-    for router in (health.router, job_health.router, jobs.router, metrics.router, reference.router, *routers):
+    own = (health.router, job_health.router, jobs.router, metrics.router, reference.router, panel.router)
+    for router in (*own, *routers, panel.home):
         api.include_router(router)
     exceptions = dict(larger_bodies or {})
     api.add_middleware(BodyLimit, limit=lambda path: exceptions.get(path, settings.batuta_max_body_bytes))

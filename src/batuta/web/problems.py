@@ -14,6 +14,7 @@ from batuta.texts import Texts, preferred
 from batuta.web.context import ApiState, request_id_of, state_of
 
 MEDIA_TYPE = "application/problem+json"
+LANGUAGE_COOKIE = "batuta_lang"
 # Problems that Starlette finds by itself; any other status gets the sentence of its class.
 _OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 
@@ -59,8 +60,10 @@ def answer(
 
 
 def texts_for(request: Request) -> Texts:
+    """The language that was asked for by name, now or earlier; otherwise the browser's."""
     state: ApiState = state_of(request)
-    asked = request.query_params.get("lang") or request.headers.get("accept-language", "")
+    chosen = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
+    asked = chosen or request.headers.get("accept-language", "")
     return state.texts[preferred(asked, otherwise=state.settings.batuta_lang)]
 
 

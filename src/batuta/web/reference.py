@@ -1,28 +1,22 @@
 """The API reference, offline: our own page over our own OpenAPI document. Nothing is loaded from anywhere else."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
-from jinja2 import Environment, FileSystemLoader, select_autoescape
 
-from batuta.web.context import state_of
-from batuta.web.problems import texts_for
+from batuta.web.pages import page, static
 
-HERE = Path(__file__).parent
 router = APIRouter(include_in_schema=False)
-_pages = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(), trim_blocks=True)
 
 
 @router.get("/docs")
 async def reference(request: Request) -> HTMLResponse:
-    page = _pages.get_template("reference.html.j2")
     document = request.app.openapi()
     base = str(request.base_url).rstrip("/")
-    html = page.render(document=document, operations=list(operations(document)), texts=texts_for(request), base=base)
-    return HTMLResponse(html)
+    values = {"document": document, "operations": list(operations(document)), "base": base}
+    return page(request, "reference.html.j2", values)
 
 
 @router.get("/openapi.json")
@@ -33,8 +27,9 @@ async def openapi(request: Request) -> dict[str, Any]:
 
 @router.get("/docs/reference.css")
 async def style(request: Request) -> Response:
-    state_of(request)
-    return Response((HERE / "static" / "reference.css").read_text(encoding="utf-8"), media_type="text/css")
+    found = static(request, "reference.css")
+    assert found is not None
+    return found
 
 
 def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,62 @@
+"""Pages for people: one Jinja environment, everything escaped, nothing loaded from anywhere else."""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from batuta.web.problems import LANGUAGE_COOKIE, texts_for
+
+HERE = Path(__file__).parent
+YEAR = 365 * 24 * 3600
+TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_environment = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=True,  # by name it would miss them: they do not end with .html
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def page(request: Request, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
+    """The template in the reader's language; a language that was asked for by name is remembered."""
+    texts = texts_for(request)
+    html = _environment.get_template(template).render({**values, "request": request, "texts": texts, "asset": asset})
+    response = HTMLResponse(html, status)
+    if "lang" in request.query_params:
+        is_secure = request.url.scheme == "https"
+        response.set_cookie(
+            LANGUAGE_COOKIE, texts.language, max_age=YEAR, samesite="strict", httponly=True, secure=is_secure
+        )
+    return response
+
+
+def asset(name: str) -> str:
+    """A file's name with the hash of what it holds, so that a browser may keep it for ever."""
+    return f"{name}?v={_read(name)[1]}"
+
+
+def static(request: Request, name: str) -> Response | None:
+    """One of our own files; None if there is no such file."""
+    if name not in {file.name for file in (HERE / "static").iterdir()}:
+        return None
+    content, version = _read(name)
+    is_pinned = request.query_params.get("v") == version
+    headers = {
+        "ETag": f'"{version}"',
+        "Cache-Control": f"private, max-age={YEAR}, immutable" if is_pinned else "no-cache",
+    }
+    if request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=TYPES[Path(name).suffix], headers=headers)
+
+
+@cache
+def _read(name: str) -> tuple[bytes, str]:
+    content = (HERE / "static" / name).read_bytes()
+    return content, hashlib.sha256(content).hexdigest()[:16]

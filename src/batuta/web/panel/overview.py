@@ -1,0 +1,210 @@
+"""The first page, put together without touching anything: rows, figures and the sentence above them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+from starlette.datastructures import QueryParams
+
+from batuta.dispatch.book import JobBook
+from batuta.dispatch.job import Job
+from batuta.dispatch.plan import rules_of
+from batuta.guard.base import Hold
+from batuta.guard.switches import verdict as verdict_of
+from batuta.health.jobs import JobHealth, JobState, Level, level
+from batuta.health.watch import JobsSeen
+from batuta.web.panel import crons, reasons
+from batuta.web.panel.words import Words, folded
+
+# As an operator reads: what is wrong, what somebody did, what goes well, what is not there yet. ``running`` and ``waiting``
+# stand with ``ok``, or rows would jump about with every fire.
+_RANK = {
+    JobState.STALE: 0,
+    JobState.FAILING: 1,
+    JobState.DEGRADED: 2,
+    JobState.HELD: 3,
+    JobState.RUNNING: 4,
+    JobState.OK: 4,
+    JobState.WAITING: 4,
+    JobState.UNFINISHED: 5,
+}
+SHOWN = (
+    JobState.STALE,
+    JobState.FAILING,
+    JobState.DEGRADED,
+    JobState.RUNNING,
+    JobState.OK,
+    JobState.WAITING,
+    JobState.HELD,
+    JobState.UNFINISHED,
+)
+MOST_NAMES = 4
+_RAN = ("success", "error", "timeout", "abandoned")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which rows are to be seen; what nobody knows is as if it were not asked."""
+
+    state: JobState | None = None
+    categoria: str | None = None
+    text: str = ""
+
+    @classmethod
+    def read(cls, params: QueryParams, categorias: Sequence[str]) -> Self:
+        state, categoria = params.get("estado", ""), params.get("categoria", "")
+        return cls(
+            state=JobState(state) if state in set(JobState) else None,
+            categoria=categoria if categoria in categorias else None,
+            text=params.get("q", "")[:100],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    health: JobHealth
+    schedule: str | None  # in words
+    why: str | None
+    next_note: str | None  # what will keep the next fire from running
+    searched: str
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``key`` names the sentence; the jobs are told by name after it, worst of all first."""
+
+    key: str
+    jobs: Sequence[Job]
+
+    @property
+    def named(self) -> Sequence[Job]:
+        return self.jobs[:MOST_NAMES]
+
+    @property
+    def unnamed(self) -> int:
+        return max(0, len(self.jobs) - MOST_NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    level: Level
+    findings: Sequence[Finding]
+    no_scheduler: bool  # whatever else is wrong, nothing will run
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNow:
+    name: str
+    opens: str
+    closes: str
+    is_open: bool
+    changes_at: datetime  # when it closes, or opens next
+
+
+def rows(seen: JobsSeen, asked: Asked, words: Words) -> list[Row]:
+    ordered = sorted(seen.jobs, key=lambda health: _RANK[health.state])  # within a rank as in the catalogue
+    return [_row(health, seen, asked, words) for health in ordered]
+
+
+def _row(health: JobHealth, seen: JobsSeen, asked: Asked, words: Words) -> Row:
+    job = health.job
+    schedule = crons.in_words(job.cron, words)
+    why = why_not(health, seen, words)
+    told = (job.name, job.categoria, job.cron.text, schedule or "", why or "", words.word("state", health.state.value))
+    searched = folded(" ".join(told))
+    is_shown = (
+        asked.state in (None, health.state)
+        and asked.categoria in (None, job.categoria)
+        and all(word in searched for word in folded(asked.text).split())
+    )
+    return Row(
+        health=health,
+        schedule=schedule,
+        why=why,
+        next_note=window_note(job, seen, words),
+        searched=searched,
+        is_shown=is_shown,
+    )
+
+
+def why_not(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
+    """What keeps it from being all right, and until when, where somebody said so."""
+    if health.why is None:
+        return None
+    told = reasons.in_words(health.why, words.texts)
+    until = _held_until(health.job, seen) if health.state is JobState.HELD else None
+    return told if until is None else told + words.texts("panel.why.until", until=words.minute(until))
+
+
+def _held_until(job: Job, seen: JobsSeen) -> datetime | None:
+    for rule in rules_of(job):
+        switch = seen.switches.get(rule.key)
+        if isinstance(verdict_of(rule, switch, seen.now), Hold):
+            return switch.until if switch is not None and switch.until is not None and switch.until > seen.now else None
+    return None
+
+
+def window_note(job: Job, seen: JobsSeen, words: Words) -> str | None:
+    if job.window is None or seen.windows[job.window].is_open(seen.now, job.zone):
+        return None
+    opens = seen.windows[job.window].next_open(seen.now, job.zone)
+    return words.texts("panel.window_closed", name=job.window, opens=words.minute(opens))
+
+
+def counts(seen: JobsSeen) -> dict[JobState, int]:
+    return {state: sum(health.state is state for health in seen.jobs) for state in SHOWN}
+
+
+def verdict(seen: JobsSeen) -> Verdict:
+    def of(*states: JobState) -> list[Job]:
+        found = [health.job for health in seen.jobs if health.state in states]
+        return sorted(found, key=lambda job: not job.critical)
+
+    now = of(JobState.STALE, JobState.FAILING, JobState.DEGRADED)
+    earlier = [health.job for health in seen.jobs if health.is_troubled and health.job not in now]
+    found = {
+        "stale": of(JobState.STALE),
+        "failing": of(JobState.FAILING),
+        "degraded": of(JobState.DEGRADED),
+        "earlier": [] if now else earlier,
+    }
+    return Verdict(
+        level(seen.jobs),
+        [Finding(key, jobs) for key, jobs in found.items() if jobs],
+        no_scheduler=bool(seen.jobs) and all(health.facts.expected_since is None for health in seen.jobs),
+    )
+
+
+def windows(seen: JobsSeen, book: JobBook, words: Words) -> list[WindowNow]:
+    """Those that a job of the timetable waits for."""
+    used = {health.job.window for health in seen.jobs}
+    return [_window(name, seen, words) for name in book.windows if name in used]
+
+
+def _window(name: str, seen: JobsSeen, words: Words) -> WindowNow:
+    window = seen.windows[name]
+    closes_at = window.closes(seen.now, words.zone)
+    opening = window.next_open(seen.now, words.zone) if closes_at is None else closes_at - window.lasts
+    return WindowNow(
+        name, words.hour(opening), words.hour(opening + window.lasts), closes_at is not None, closes_at or opening
+    )
+
+
+def shares(by_status: Mapping[str, int]) -> list[tuple[str, float, float]]:
+    """A bar of 100 for the last 24 hours: outcome, where it begins, how wide it is."""
+    total = sum(by_status.values())
+    groups = {
+        "success": by_status.get("success", 0),
+        "failed": sum(by_status.get(status, 0) for status in _RAN[1:]),
+        "missed": by_status.get("missed", 0),
+        "skipped": by_status.get("skipped", 0),
+    }
+    found, begins = [], 0.0
+    for outcome, runs in groups.items():
+        if runs:
+            width = 100 * runs / total
+            found.append((outcome, round(begins, 2), round(width, 2)))
+            begins += width
+    return found

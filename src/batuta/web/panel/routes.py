@@ -1,0 +1,227 @@
+"""The pages' addresses. A page that cannot be shown is told by a page, if a browser asks; by a problem otherwise."""
+
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.routing import APIRoute
+
+from batuta.dispatch.job import Job
+from batuta.dispatch.plan import rules_of
+from batuta.health.jobs import DAY
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.nearest import nearest
+from batuta.runlog.execution import Status
+from batuta.runlog.report import BEFORE_ANY, Recorded
+from batuta.web.context import request_id_of, state_of
+from batuta.web.pages import page, static
+from batuta.web.panel import crons, overview, story, strip
+from batuta.web.panel.story import Cursor
+from batuta.web.panel.words import Words
+from batuta.web.problems import Problem, texts_for
+
+PAGE = 50
+ERRORS = 5
+REFRESH_SECONDS = 20
+_FAILED = ("error", "timeout", "abandoned")
+_CLOSED = (401, 403)  # whoever may not come in is told so in the same way everywhere
+
+
+class PageRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def told(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except Problem as problem:
+                if problem.status in _CLOSED or not _is_browser(request):
+                    raise
+                return _problem_page(request, problem)
+            except StoreUnavailable:
+                if not _is_browser(request):
+                    raise
+                return _problem_page(request, Problem(503, "store_unavailable", headers={"Retry-After": "5"}))
+
+        return told
+
+
+router = APIRouter(prefix="/painel", include_in_schema=False, route_class=PageRoute)
+# Asked last, so that an application may have a first page and pages of the dashboard of its own.
+home = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+@home.get("/")
+async def first_page() -> RedirectResponse:
+    return RedirectResponse("/painel")
+
+
+@router.get("")
+async def jobs(request: Request) -> HTMLResponse:
+    work = state_of(request).work
+    seen = await work.watch.look()
+    since = strip.begin(seen.now)
+    slices = await work.reports.activity(since=since, length=strip.SLICE)
+    words = _words(request, seen.now)
+    categorias = tuple(dict.fromkeys(health.job.categoria for health in seen.jobs))
+    asked = overview.Asked.read(request.query_params, categorias)
+    return _page(
+        request,
+        "jobs",
+        words,
+        live=True,
+        seen=seen,
+        asked=asked,
+        categorias=categorias,
+        rows=overview.rows(seen, asked, words),
+        counts=overview.counts(seen),
+        verdict=overview.verdict(seen),
+        windows=overview.windows(seen, work.book, words),
+        lanes=strip.lanes(categorias, slices, since, words),
+        hours=strip.hours(since, words),
+        shares=overview.shares,
+    )
+
+
+@router.get("/tarefas/{name}")
+async def job(request: Request, name: str) -> HTMLResponse:
+    work = state_of(request).work
+    declared = _known_job(request, name)
+    seen = await work.watch.look()
+    words = _words(request, seen.now)
+    health = next((each for each in seen.jobs if each.job.name == name), None)
+    found = declared if health is None else health.job
+    cursor = Cursor.read(request.query_params.get("antes", ""))
+    rows, older = await _executions(request, cursor, job=name)
+    errors = [
+        await work.reports.recent(job=name, status=status, before=_end(request), limit=ERRORS) for status in _FAILED
+    ]
+    return _page(
+        request,
+        "job",
+        words,
+        live=cursor is None,
+        seen=seen,
+        job=found,
+        health=health,
+        why=None if health is None else overview.why_not(health, seen, words),
+        window_note=overview.window_note(found, seen, words),
+        schedule=crons.in_words(found.cron, words),
+        rules=rules_of(found),
+        profiles=work.book.profiles,
+        fires=story.next_fires(found, seen, words),
+        rows=rows,
+        older=older,
+        is_first=cursor is None,
+        spark=strip.spark(rows),
+        errors=story.newest(errors, ERRORS),
+    )
+
+
+@router.get("/execucoes")
+async def executions(request: Request) -> HTMLResponse:
+    params = request.query_params
+    asked_job = params.get("tarefa") or None
+    if asked_job is not None:
+        _known_job(request, asked_job)
+    asked_status = params.get("situacao") if params.get("situacao") in set(Status) else None
+    cursor = Cursor.read(params.get("antes", ""))
+    rows, older = await _executions(request, cursor, job=asked_job, status=asked_status)
+    return _page(
+        request,
+        "executions",
+        _words(request),
+        live=cursor is None,
+        rows=rows,
+        older=older,
+        is_first=cursor is None,
+        asked_job=asked_job,
+        asked_status=asked_status,
+        names=sorted({each.name for each in state_of(request).work.book}),
+        statuses=[status.value for status in Status],
+    )
+
+
+@router.get("/execucoes/{id}")
+async def execution(request: Request, id: str) -> HTMLResponse:
+    work = state_of(request).work
+    row = await work.reports.execution(id)
+    if row is None:
+        raise Problem(404, "unknown_execution", id=id[:40])
+    is_known = any(each.name == row.job for each in work.book)
+    is_running = row.status == Status.RUNNING
+    return _page(request, "execution", _words(request), live=is_running, row=row, is_known=is_known)
+
+
+@router.get("/static/{name}")
+async def file(request: Request, name: str) -> Response:
+    found = static(request, name)
+    if found is None:
+        raise Problem(404, "not_found")
+    return found
+
+
+@home.get("/painel/{rest:path}")
+async def nothing(rest: str) -> None:
+    raise Problem(404, "not_found")
+
+
+def _page(request: Request, name: str, words: Words, *, live: bool, **values: object) -> HTMLResponse:
+    return page(
+        request, f"panel/{name}.html.j2", {**_frame(request, words), **values, "refresh": live and REFRESH_SECONDS}
+    )
+
+
+def _problem_page(request: Request, problem: Problem) -> HTMLResponse:
+    told = {
+        "retry": problem.status == 503,
+        "problem_status": problem.status,
+        "title_key": f"problem.{problem.slug}.title",
+        "detail_key": f"problem.{problem.slug}.detail",
+        "facts": problem.facts,
+        "request_id": request_id_of(request.scope),
+    }
+    frame = _frame(request, _words(request))
+    shown = page(request, "panel/problem.html.j2", {**frame, **told, "refresh": False}, status=problem.status)
+    shown.headers.update(problem.headers)
+    return shown
+
+
+def _frame(request: Request, words: Words) -> dict[str, object]:
+    return {"words": words, "service": state_of(request).service, "story": story}
+
+
+async def _executions(
+    request: Request, cursor: Cursor | None, *, job: str | None = None, status: str | None = None
+) -> tuple[list[Recorded], Cursor | None]:
+    """A page of them, and after which row the next page goes on; None: there is no older one."""
+    reports = state_of(request).work.reports
+    start = cursor or Cursor(_end(request), BEFORE_ANY)
+    rows = await reports.recent(job=job, status=status, before=start.at, before_id=start.id, limit=PAGE + 1)
+    shown = list(rows[:PAGE])
+    return shown, Cursor.after(shown[-1]) if len(rows) > PAGE else None
+
+
+def _known_job(request: Request, name: str) -> Job:
+    book = state_of(request).work.book
+    for each in book:
+        if each.name == name:
+            return each
+    raise Problem(404, "unknown_job", endpoint=name[:80], nearest=nearest(name, [each.name for each in book]))
+
+
+def _words(request: Request, now: datetime | None = None) -> Words:
+    """``now``: the time that decides, where it was asked for."""
+    state = state_of(request)
+    return Words(texts_for(request), state.work.zone, now or state.now())
+
+
+def _end(request: Request) -> datetime:
+    """Later than every row, also those of a clock that is ahead of ours."""
+    return state_of(request).now() + DAY
+
+
+def _is_browser(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")

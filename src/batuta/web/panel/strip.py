@@ -1,0 +1,159 @@
+"""Pictures of time as SVG paths: a lane of 24 hours per category, and the durations of the last runs.
+
+A lane is 96 wide, one unit per quarter of an hour, and is stretched to the page; so its shapes are made of upright and
+level lines only. What happened is told by shape as well as by colour:
+
+    success  a bar as high as there were runs       failed  a column of stripes, full height
+    skipped  a dot on the ground                    missed  a hollow column, full height       running  a column of dots
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import sqrt
+
+from batuta.runlog.report import Recorded, Slice
+from batuta.web.panel.words import Words
+
+SLICE = timedelta(minutes=15)
+PLACES = 96
+HEIGHT = 24
+LABEL_EVERY = timedelta(hours=3)
+OUTCOMES = {
+    "success": "success",
+    "error": "failed",
+    "timeout": "failed",
+    "abandoned": "failed",
+    "missed": "missed",
+    "skipped": "skipped",
+    "running": "running",
+}
+TOLD = ("success", "failed", "missed", "skipped", "running")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOWEST = 4
+_WIDTH = 0.76
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A quarter of an hour that wants to be looked at."""
+
+    place: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    categoria: str
+    totals: Mapping[str, int]  # by outcome, those that happened
+    paths: Mapping[str, str]  # by outcome
+    marks: Sequence[Mark]
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    label: str
+    place: float
+
+    @property
+    def percent(self) -> str:
+        return f"{self.place / PLACES:.3%}"
+
+
+def begin(now: datetime) -> datetime:
+    """24 hours before the end of the quarter that ``now`` falls into."""
+    return now - (now - _EPOCH) % SLICE + SLICE - PLACES * SLICE
+
+
+def hours(since: datetime, words: Words) -> list[Hour]:
+    """The whole hours to be written above: 0, 3, 6, … on the wall."""
+    quarters = (since + place * SLICE for place in range(1, PLACES))
+    return [
+        Hour(f"{words.local(each):%H}h", (each - since) / SLICE)
+        for each in quarters
+        if (local := words.local(each)).minute == 0 and local.hour % (LABEL_EVERY // timedelta(hours=1)) == 0
+    ]
+
+
+def lanes(categorias: Iterable[str], slices: Sequence[Slice], since: datetime, words: Words) -> list[Lane]:
+    """One per category, also where nothing happened: silence is worth seeing."""
+    counted: dict[str, dict[str, dict[int, int]]] = {categoria: {} for categoria in categorias}
+    for each in slices:
+        if each.place < PLACES and each.categoria in counted:
+            places = counted[each.categoria].setdefault(OUTCOMES[each.status], {})
+            places[each.place] = places.get(each.place, 0) + each.runs
+    return [_lane(categoria, outcomes, since, words) for categoria, outcomes in counted.items()]
+
+
+def _lane(categoria: str, outcomes: Mapping[str, Mapping[int, int]], since: datetime, words: Words) -> Lane:
+    most = max(outcomes.get("success", {}).values(), default=1)
+    drawn = {
+        "skipped": "".join(_box(place, HEIGHT - 2, 2) for place in outcomes.get("skipped", {})),
+        "success": "".join(_bar(place, runs / most) for place, runs in outcomes.get("success", {}).items()),
+        "running": "".join(_stripes(place, 2, 4) for place in outcomes.get("running", {})),
+        "missed": "".join(_hollow(place) for place in outcomes.get("missed", {})),
+        "failed": "".join(_stripes(place, 3, 2) for place in outcomes.get("failed", {})),
+    }
+    troubled = sorted({*outcomes.get("failed", {}), *outcomes.get("missed", {})})
+    return Lane(
+        categoria,
+        {outcome: sum(outcomes[outcome].values()) for outcome in TOLD if outcome in outcomes},
+        {outcome: path for outcome, path in drawn.items() if path},
+        [Mark(place, _title(place, outcomes, since, words)) for place in troubled],
+    )
+
+
+def _title(place: int, outcomes: Mapping[str, Mapping[int, int]], since: datetime, words: Words) -> str:
+    told = [
+        words.plural(f"outcome.{outcome}", runs)
+        for outcome in TOLD
+        if (runs := outcomes.get(outcome, {}).get(place, 0))
+    ]
+    begins = since + place * SLICE
+    return f"{words.hour(begins)}–{words.hour(begins + SLICE)}: {', '.join(told)}"
+
+
+def _bar(place: int, share: float) -> str:
+    height = _LOWEST + (HEIGHT - 2 - _LOWEST) * sqrt(share)
+    return _box(place, round(HEIGHT - height, 1), round(height, 1))
+
+
+def _box(place: float, top: float, height: float, width: float = _WIDTH) -> str:
+    return f"M{place:g} {top:g}h{width:g}v{height:g}h-{width:g}z"
+
+
+def _stripes(place: int, thick: int, apart: int) -> str:
+    return "".join(_box(place, top, thick) for top in range(0, HEIGHT, thick + apart))
+
+
+def _hollow(place: int) -> str:
+    """Two walls, a floor and a roof."""
+    wall = 0.14
+    sides = _box(place, 0, HEIGHT, wall) + _box(place + _WIDTH - wall, 0, HEIGHT, wall)
+    return sides + _box(place, 0, 1.5) + _box(place, HEIGHT - 1.5, 1.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """Durations of runs, oldest first. ``width`` is in units of one run."""
+
+    width: int
+    paths: Mapping[str, str]
+    longest: int
+
+
+def spark(runs: Sequence[Recorded]) -> Spark | None:
+    """``runs``: newest first. Only those that really ran; None: too few for a picture."""
+    ran = [
+        run for run in reversed(runs) if run.status in ("success", "error", "timeout") and run.duration_ms is not None
+    ]
+    if len(ran) < 3:
+        return None
+    longest = max(run.duration_ms or 0 for run in ran)
+    paths: dict[str, str] = {}
+    for place, run in enumerate(ran):
+        outcome = OUTCOMES[run.status]
+        share = (run.duration_ms or 0) / max(longest, 1)
+        drawn = _bar(place, share) if outcome == "success" else _stripes(place, 3, 2)
+        paths[outcome] = paths.get(outcome, "") + drawn
+    return Spark(len(ran), paths, longest)

@@ -1,0 +1,117 @@
+// The pages work without this. It filters as one types, and keeps what is shown fresh while somebody looks.
+
+const $ = (id) => document.getElementById(id);
+const folded = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+
+// Filter: the rows are all there; those that do not match are hidden. The address follows, so that a view can be kept.
+
+const form = $("filtro");
+
+function filter() {
+  const { q, estado, categoria } = form.elements;
+  const words = folded(q.value).split(/\s+/).filter(Boolean);
+  const rows = [...document.querySelectorAll("tr[data-text]")];
+  for (const row of rows) {
+    row.hidden = !(
+      words.every((word) => row.dataset.text.includes(word)) &&
+      (!estado.value || row.dataset.state === estado.value) &&
+      (!categoria.value || row.dataset.category === categoria.value)
+    );
+  }
+  const shown = rows.filter((row) => !row.hidden).length;
+  const output = $("mostradas");
+  output.value = output.dataset.form.replace("#", shown);
+  $("nada").hidden = shown > 0;
+  $("limpar").hidden = !(words.length || estado.value || categoria.value);
+}
+
+function rememberFilter() {
+  const address = new URL(location.href);
+  for (const { name, value } of [form.elements.q, form.elements.estado, form.elements.categoria]) {
+    value ? address.searchParams.set(name, value) : address.searchParams.delete(name);
+  }
+  history.replaceState(null, "", address);
+}
+
+if (form) {
+  const changed = () => { filter(); rememberFilter(); };
+  form.addEventListener("input", changed);
+  form.addEventListener("submit", (event) => { event.preventDefault(); changed(); });
+  form.querySelector("button").hidden = true;
+  $("limpar").addEventListener("click", (event) => {
+    event.preventDefault();
+    for (const field of form.elements) if (field.name) field.value = "";
+    changed();
+    form.elements.q.focus();
+  });
+  filter();
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+    event.preventDefault();
+    form.elements.q.select();
+  });
+}
+
+// Freshness: the same page is fetched again, and what is marked live and has changed is put in its place.
+
+const every = Number(document.body.dataset.refresh) * 1000;
+const pause = $("pausa");
+let isPaused = false;
+let fetchedAt = Date.now();
+let isFetching = false;
+
+const isSelecting = () => !getSelection().isCollapsed;
+
+async function refresh() {
+  if (isFetching) return;
+  isFetching = true;
+  fetchedAt = Date.now();
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(10_000) });
+    if (!answer.ok) throw new Error(String(answer.status));
+    put(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    $("contato").hidden = true;
+  } catch {
+    $("contato").hidden = false;
+  } finally {
+    isFetching = false;
+  }
+}
+
+function put(fresh) {
+  const focused = document.activeElement;
+  const rows = document.querySelector("table.jobs tbody");
+  const isAnother = rows && ids(rows) !== ids(fresh.querySelector("table.jobs tbody"));
+  if (isAnother) rows.replaceWith(document.adoptNode(fresh.querySelector("table.jobs tbody")));
+  for (const old of document.querySelectorAll("[data-live]")) {
+    const next = fresh.getElementById(old.id);
+    if (next && next.outerHTML !== old.outerHTML) old.replaceWith(document.adoptNode(next));
+  }
+  $("contato").textContent = fresh.getElementById("contato").textContent;
+  if (form) filter();
+  if (!focused.isConnected) again(focused)?.focus({ preventScroll: true });
+}
+
+const ids = (body) => [...body.rows].map((row) => row.id).join();
+
+function again(element) {
+  if (element.id) return $(element.id);
+  const href = element.getAttribute("href");
+  return href && document.querySelector(`a[href="${CSS.escape(href)}"]`);
+}
+
+function look() {
+  if (!isPaused && !document.hidden && !isSelecting() && Date.now() - fetchedAt >= every) refresh();
+}
+
+if (every) {
+  setInterval(look, 1000);
+  document.addEventListener("visibilitychange", look);
+  pause.hidden = false;
+  pause.addEventListener("click", () => {
+    isPaused = !isPaused;
+    pause.toggleAttribute("data-paused", isPaused);
+    pause.lastElementChild.textContent = isPaused ? pause.dataset.resume : pause.dataset.pause;
+    pause.querySelector("use").setAttribute("href", isPaused ? "#i-running" : "#i-held");
+  });
+}

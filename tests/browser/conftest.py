@@ -1,0 +1,24 @@
+"""A real browser: the machine's own Chromium, driven from outside."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+from tests.conftest import lack
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    program = os.environ.get("BATUTA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        lack("Chromium", "install it (Debian: apt install chromium), or set BATUTA_CHROMIUM to its program")
+    sandbox = [] if os.geteuid() else ["--no-sandbox"]  # Chromium refuses to run as root within its own
+    async with async_playwright() as driver:
+        opened = await driver.chromium.launch(executable_path=program, args=sandbox)
+        yield opened
+        await opened.close()
