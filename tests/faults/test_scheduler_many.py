@@ -1,17 +1,29 @@
 """Several schedulers on one database: a fire happens once, whoever lives and whoever dies."""
 
+import asyncio
 import random
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from batuta.testing import Rules
+import pytest
+
+from batuta.stores.sql.database import Database
+from batuta.testing import EventRecorder, FakeClock, Rules
+from batuta.testing.clock import START
+from tests.contract.scheduling import House
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import MINUTE, SECOND, Plant, Spec, plant
+from tests.faults.simulated import Book, as_book, decide, declared, fires_of, judged, look
 
 CRONS = ["* * * * *", "*/2 * * * *", "1-59/2 * * * *", "*/5 * * * *", "0-30 * * * *", "* 12-13 * * 1"]
 LAST = "SELECT owner FROM job_executions WHERE owner IS NOT NULL ORDER BY started_at DESC, id DESC LIMIT 1"
+
+
+@pytest.fixture
+def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
+    return House(migrated, clock, events)
 
 
 def many(count: int, takes: float = 0.0) -> list[Spec]:
@@ -22,23 +34,24 @@ def many(count: int, takes: float = 0.0) -> list[Spec]:
     ]
 
 
-async def test_three_schedulers_fire_everything_once(places: Mapping[str, Path]) -> None:
-    await together(*(_three_schedulers(url, folder) for url, folder in places.items()))
-
-
-async def _three_schedulers(url: str, folder: Path) -> None:
-    jobs, rate, lasts = (200, 12, timedelta(hours=1)) if LONG else (30, 30, 110 * SECOND)
-    figures = Figures("T10", kind(url), f"three schedulers, {jobs} jobs, {lasts} at {rate} times the speed")
-    async with plant(folder, url, many(jobs), rate=rate, lease=60) as running:
-        await running.begin_first()
-        await running.begin_more(2)
-        await running.passes(lasts)
-        rules = Rules(read_at=running.clock.now(), epsilon=(10 if LONG else 45) * SECOND)
-        await running.stop()
-        verdict = await running.verdict(rules)
-        owners = await running.ask("SELECT DISTINCT owner FROM job_executions WHERE owner IS NOT NULL")
-        figures.record(verdict, f"{len(owners)} of them fired")
-        assert verdict.served >= jobs // 2
+async def test_three_schedulers_at_the_same_instant_fire_everything_once(
+    house: House, clock: FakeClock, database_url: str
+) -> None:
+    count, minutes = (200, 120) if LONG else (40, 30)
+    figures = Figures(
+        "T10", kind(database_url), f"three schedulers look at the same instant, {count} jobs, {minutes} min"
+    )
+    book = Book(clock)
+    jobs = [declared(book, each.name, each.schedule, categoria=each.category) for each in many(count)]
+    schedulers = [house.scheduler(book=as_book(jobs)) for _ in range(3)]
+    for each in schedulers:
+        await look(each, clock, START)
+    for minute in range(1, minutes + 1):
+        clock.step(START + minute * MINUTE - clock.now())
+        await asyncio.gather(*(decide(each) for each in schedulers))
+        await asyncio.gather(*(each.runner.finish() for each in schedulers))
+    targets = fires_of(jobs, START, clock.now())
+    figures.record(await judged(house, book, targets, Rules(read_at=clock.now() + MINUTE, epsilon=SECOND)))
 
 
 async def test_whoever_fired_last_is_killed_again_and_again_and_nothing_is_lost_or_doubled(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from batuta.dispatch.job import Job
-from batuta.dispatch.runner import Runner
+from batuta.dispatch.runner import Gate, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ExecutionTakenOver
@@ -27,8 +27,9 @@ class Reaper:
         clock: Clock,
         events: Events,
         tenure: Tenure,
+        gate: Gate,
     ) -> None:
-        """``job_of`` gives a job by its name, or None if this code does not know it."""
+        """``job_of`` gives a job by its name, or None if this code does not know it; ``gate`` says what holds it now."""
         self.doorbell = Doorbell()
         self._log = log
         self._runner = runner
@@ -36,6 +37,7 @@ class Reaper:
         self._clock = clock
         self._events = events
         self._tenure = tenure
+        self._gate = gate
         self._looked_at: datetime | None = None
         self._patient_until = 0.0
 
@@ -68,7 +70,8 @@ class Reaper:
 
     async def _look_after(self, execution: Execution) -> None:
         job = self._job_of(execution.job)
-        again = job is not None and job.target.repeatable and execution.attempt <= MOST_ATTEMPTS
+        held = None if job is None else await self._gate(job)
+        again = job is not None and job.target.repeatable and execution.attempt <= MOST_ATTEMPTS and held is None
         self._events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again))
         if job is not None and again:
             self._runner.start(execution, job)
@@ -76,4 +79,6 @@ class Reaper:
         reason = (
             "its process ended before it did" if execution.attempt <= MOST_ATTEMPTS else "its process ended each time"
         )
+        if held is not None:
+            reason = f"{reason}, and now it is {held}"
         await self._log.close(execution, Ending(status=Status.ABANDONED, reason=reason))

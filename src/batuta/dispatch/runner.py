@@ -124,6 +124,8 @@ class Runner:
             timeout=job.timeout,
             grace=order.grace,
             params=order.params,
+            # Whoever waits for the endpoint can wait for the switches too.
+            why_not=lambda: insist(lambda: self._gate(job), self._clock),
         )
         try:
             return await job.target.deliver(run)

@@ -45,9 +45,10 @@ class Scheduler:
         self._log = log
         # Never the same twice, so that a process restarted under the same name does not own its predecessor's runs.
         self.tenure = Tenure(owner=f"{socket.gethostname()}:{os.getpid()}:{ids.new()}", lease=lease)
-        self.runner = Runner(log, lanes or Lanes(), clock, events, self.tenure, gate(book, log))
+        why_not = gate(book, log)
+        self.runner = Runner(log, lanes or Lanes(), clock, events, self.tenure, why_not)
         self.dispatcher = Dispatcher(book, log, self.runner, clock, events, self.tenure)
-        self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.tenure)
+        self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.tenure, why_not)
 
     def loops(self) -> list[tuple[Loop, LoopPolicy]]:
         beat = self.tenure.lease / 3

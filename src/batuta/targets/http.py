@@ -85,6 +85,7 @@ class HttpTarget:
         """Try again while nothing was sent, and while the other side still works on this very run."""
         clock = self._caller.clock
         connect_by, deadline, tries = clock.now() + run.grace, clock.now() + run.timeout, 0
+        was_sent = run.execution.attempt > 1  # perhaps; then nobody may say that it was skipped
         while True:
             tries += 1
             rest = exponential(tries, FIRST_REST, LONGEST_REST)
@@ -95,11 +96,14 @@ class HttpTarget:
             except NEVER_SENT as error:
                 if clock.now() + rest >= connect_by:
                     return _refused(error, tries)
+                if not was_sent and (held := await run.why_not()) is not None:
+                    return Ending(status=Status.SKIPPED, reason=held)
                 # The limit is for the work: time spent waiting for a connection does not count against it.
                 deadline = clock.now() + rest + run.timeout
             else:
                 if answer.body.get("type") != STILL_RUNNING:
                     return ending_of(answer)
+                was_sent = True
             await clock.sleep(rest.total_seconds())
 
     async def _call(self, run: Run, deadline: datetime) -> Answer:

@@ -1,0 +1,77 @@
+"""Schedulers driven by hand on a real database, where the test says what time it is."""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from batuta.dispatch.book import JobBook
+from batuta.dispatch.job import Job, Run, make_job
+from batuta.dispatch.scheduler import Scheduler
+from batuta.runlog.execution import Ending, Status
+from batuta.supervise.loop import Again
+from batuta.testing import FakeClock, Receipt, Rules, Target, Verdict, judge
+from tests.contract.scheduling import House
+from tests.faults.harness import logged, walked
+
+SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
+UTC_ZONE = ZoneInfo("UTC")
+
+
+class Book:
+    """An endpoint that runs each key once, at once, and writes it down."""
+
+    repeatable = True
+    address = "/jobs/simulated"
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.receipts: dict[str, Receipt] = {}
+
+    async def deliver(self, run: Run) -> Ending:
+        now, execution = self._clock.now(), run.execution
+        if execution.id not in self.receipts:
+            fire = execution.scheduled_for
+            self.receipts[execution.id] = Receipt(execution.job, execution.id, fire, execution.attempt, now, now)
+        return Ending(status=Status.SUCCESS)
+
+
+def declared(book: Book, name: str, schedule: str, zone: ZoneInfo = UTC_ZONE, **options: object) -> Job:
+    return make_job(name, schedule, book, zone=zone, **options)  # type: ignore[arg-type]
+
+
+def as_book(jobs: Iterable[Job]) -> JobBook:
+    book = JobBook()
+    for job in jobs:
+        book.add(job)
+    return book
+
+
+async def look(scheduler: Scheduler, clock: FakeClock, at: datetime) -> None:
+    """It is ``at``: the scheduler looks, and what it started ends."""
+    clock.step(at - clock.now())
+    await decide(scheduler)
+    await scheduler.runner.finish()
+
+
+async def decide(scheduler: Scheduler) -> None:
+    """About everything that is due, in as many portions as it takes."""
+    while isinstance(await scheduler.dispatcher.tick(), Again):
+        pass
+
+
+def fires_of(jobs: Iterable[Job], since: datetime, until: datetime) -> list[Target]:
+    """Every fire in (since, until], as the oracle walks them."""
+    start = since.replace(second=0, microsecond=0)
+    return [
+        Target(job.name, fire)
+        for job in jobs
+        for fire in walked(job.cron.text, job.zone, start, until)
+        if since < fire <= until
+    ]
+
+
+async def judged(house: House, book: Book, targets: Collection[Target], rules: Rules) -> Verdict:
+    log = [logged(row) for row in await house.rows()]
+    found = judge(targets, book.receipts.values(), log, rules)
+    assert found.ok, str(found)
+    return found

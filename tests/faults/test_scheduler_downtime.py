@@ -1,0 +1,86 @@
+"""Nobody was there: what becomes of each fire is what its policy says, to the row."""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from batuta.stores.sql.database import Database
+from batuta.testing import EventRecorder, FakeClock, Rules, Target
+from tests.contract.scheduling import House
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.simulated import HOUR, MINUTE, SECOND, Book, as_book, declared, fires_of, judged, look
+
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
+SCHEDULES = ["* * * * *", "*/5 * * * *", "*/7 8-20 * * *", "0 * * * *", "30 */2 * * *", "0 13 * * *", "0 12 * * 1"]
+AGES = [timedelta(minutes=3), timedelta(minutes=20), timedelta(hours=2)]
+
+
+@pytest.fixture
+def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
+    return House(migrated, clock, events)
+
+
+@pytest.mark.parametrize("policy", ["skip", "latest", "all"])
+async def test_hours_without_any_scheduler_are_made_up_for_exactly_as_the_policy_says(
+    house: House, clock: FakeClock, database_url: str, policy: str
+) -> None:
+    down = timedelta(hours=12 if LONG else 3)
+    figures = Figures("T13", kind(database_url), f"nobody there for {down}, catch_up={policy}")
+    book = Book(clock)
+    ages = {f"job_{n}_{m}": age for n in range(len(SCHEDULES)) for m, age in enumerate(AGES)}
+    jobs = [
+        declared(book, name, SCHEDULES[int(name.split("_")[1])], catch_up=policy, max_age=age, categoria=name)
+        for name, age in ages.items()
+    ]
+    await look(house.scheduler(book=as_book(jobs)), clock, T0 + 30 * SECOND)
+    back = T0 + down + 17 * SECOND
+    scheduler = house.scheduler(book=as_book(jobs))
+    await look(scheduler, clock, back)
+    while policy == "all" and clock.now() < back + 3 * MINUTE:  # one after the other, a second each
+        await look(scheduler, clock, clock.now() + SECOND)
+    targets = []
+    for job in jobs:
+        fires = [target.at for target in fires_of([job], T0 + 30 * SECOND, clock.now())]
+        targets += [_wanted(job.name, fire, fires, back, policy, ages[job.name]) for fire in fires]
+    rules = Rules(read_at=clock.now() + HOUR, epsilon=2 * SECOND)
+    verdict = await judged(house, book, targets, rules)
+    figures.record(verdict, f"{verdict.served} caught up, {verdict.explained} told as missed")
+    assert {(each.job, each.scheduled_for) for each in book.receipts.values()} == {
+        (target.job, target.at) for target in targets if target.must_run
+    }
+
+
+def _wanted(job: str, fire: datetime, fires: list[datetime], back: datetime, policy: str, max_age: timedelta) -> Target:
+    if fire > back:
+        return Target(job, fire, back + 3 * MINUTE if policy == "all" else None)  # it waits for those before it
+    young = back - fire <= max_age
+    owed = [each for each in fires if each <= back]
+    runs = {"skip": False, "latest": young and fire == owed[-1], "all": young}[policy]
+    return Target(job, fire, back + 3 * MINUTE, must_run=runs)
+
+
+async def test_a_restart_across_the_due_second_neither_skips_nor_doubles_it(
+    house: House, clock: FakeClock, database_url: str
+) -> None:
+    restarts = 1000 if LONG else 100
+    figures = Figures("T14", kind(database_url), f"{restarts} restarts from 2 s before to 2 s after the due second")
+    chance = random.Random(20260105)
+    book = Book(clock)
+    jobs = [declared(book, "pulse", "* * * * *"), declared(book, "skips", "* * * * *", catch_up="skip")]
+    await look(house.scheduler(book=as_book(jobs)), clock, T0)
+    at = T0
+    for _ in range(restarts):
+        at += MINUTE
+        stopped = at + chance.uniform(-2, 2) * SECOND
+        started = stopped + chance.uniform(0, 2) * SECOND
+        last = house.scheduler(book=as_book(jobs))
+        await look(last, clock, at - 3 * SECOND)
+        if stopped >= at:
+            await look(last, clock, stopped)
+        following = house.scheduler(book=as_book(jobs))
+        await look(following, clock, max(started, stopped))
+        await look(following, clock, at + 5 * SECOND)
+    rules = Rules(read_at=clock.now() + MINUTE, epsilon=6 * SECOND)
+    figures.record(await judged(house, book, fires_of(jobs, T0, clock.now()), rules))
+    assert len(book.receipts) == 2 * restarts

@@ -1,0 +1,134 @@
+"""Editing is not firing: whatever people change about a schedule, no run begins because of it."""
+
+import asyncio
+import random
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from batuta.dispatch.book import JobBook
+from batuta.runlog.execution import Registration
+from batuta.schedule.window import Window
+from batuta.stores.sql.database import Database
+from batuta.testing import EventRecorder, FakeClock
+from tests.contract.scheduling import House
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.simulated import HOUR, SECOND, Book, decide, declared, look
+
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
+SAO_PAULO = ZoneInfo("America/Sao_Paulo")
+# Every field there is, in values of which each would have been due a moment ago.
+EDITS: list[dict[str, Any]] = [
+    {"schedule": "* * * * *"},
+    {"schedule": "*/5 * * * *"},
+    {"schedule": "0 12 * * *"},
+    {"schedule": "59 11 * * *"},
+    {"zone": SAO_PAULO},
+    {"zone": SAO_PAULO, "schedule": "0 9 * * *"},
+    {"categoria": "other"},
+    {"catch_up": "all", "max_age": timedelta(days=1)},
+    {"catch_up": "skip"},
+    {"overlap": "allow"},
+    {"timeout": timedelta(seconds=5)},
+    {"sla": timedelta(minutes=1), "critical": True},
+    {"max_age": timedelta(days=1)},
+    {"window": "morning"},
+    {"autonomous": True},
+    {},
+]
+
+
+@pytest.fixture
+def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
+    return House(migrated, clock, events)
+
+
+def books(book: Book, edit: dict[str, Any], count: int) -> JobBook:
+    """A timetable of each profile, all of them edited alike."""
+    timetable = JobBook(["one", "two"], windows={"morning": Window(opens=time(9), lasts=timedelta(hours=12))})
+    for profile in ("one", "two"):
+        for n in range(count):
+            options = {"schedule": f"{n % 60} {n % 11} * * *", **edit}
+            timetable.add(declared(book, f"job_{n}", **options), [profile])
+    return timetable
+
+
+async def test_no_edit_fires_anything(house: House, clock: FakeClock, database_url: str) -> None:
+    count = 1000 if LONG else 100
+    figures = Figures("T20", kind(database_url), f"every field of {count} schedules edited and put back")
+    book, chance = Book(clock), random.Random(20260105)
+    at, looks = T0 + 30 * SECOND, 0
+    for edit in [each for change in EDITS for each in (change, {})]:
+        scheduler = house.scheduler(book=books(book, edit, count))  # a restart with other code
+        for change in (None, *chance.sample(range(6), 3)):
+            await _turn(house, change)
+            # A few seconds only, in the middle of a minute: nothing is due by itself.
+            await look(scheduler, clock, at)
+            at += timedelta(milliseconds=200)
+            looks += 1
+    assert clock.now() < T0 + 59 * SECOND
+    assert book.receipts == {}
+    assert await house.rows() == []
+    figures.record_bare(count * 2 * len(EDITS), f"{looks} looks, 0 runs, 0 rows")
+
+
+async def _turn(house: House, change: int | None) -> None:
+    now = house.clock.now()
+    match change:
+        case 0:
+            await house.controls.use_profile("two", by="test", now=now)
+        case 1:
+            await house.controls.use_profile("one", by="test", now=now)
+        case 2:
+            opens = (now.astimezone(SAO_PAULO) - timedelta(minutes=1)).time().replace(second=0, microsecond=0)
+            await house.controls.set_window(
+                "morning", Window(opens=opens, lasts=timedelta(hours=10)), by="test", now=now
+            )
+        case 3:
+            await house.pause("pause.all")
+        case 4:
+            await house.pause("pause.all", on=False)
+        case 5:
+            await house.pause("pause.category.default")
+            await house.pause("pause.category.default", on=False)
+
+
+async def test_a_pause_that_ends_fires_nothing_of_what_it_held(house: House, clock: FakeClock) -> None:
+    book = Book(clock)
+    timetable = books(book, {"schedule": "*/10 * * * *"}, 20)
+    await look(house.scheduler(book=timetable), clock, T0 + 30 * SECOND)
+    await house.pause("pause.all")
+    scheduler = house.scheduler(book=timetable)
+    while clock.now() < T0 + HOUR + 30 * SECOND:
+        await look(scheduler, clock, clock.now() + 10 * SECOND)
+    await house.pause("pause.all", on=False)
+    for _ in range(5):
+        await look(scheduler, clock, clock.now() + SECOND)
+    assert book.receipts == {}
+    assert set(await house.statuses()) == {"skipped"}
+
+
+async def test_whoever_registers_and_whoever_fires_never_wait_for_each_other(house: House, clock: FakeClock) -> None:
+    """Two timetables in force by turns while two others fire: no deadlock, which PostgreSQL would end with an error."""
+    book, chance = Book(clock), random.Random(20260105)
+    names = [f"job_{n}" for n in range(30)]
+    scheduler = house.scheduler(book=books(book, {"schedule": "* * * * *"}, len(names)))
+    await look(scheduler, clock, T0 + 30 * SECOND)
+
+    async def register() -> None:
+        for n in range(40):
+            some = chance.sample(names, 20)
+            schedule = f"{n} * * * *"
+            await house.log.register(
+                [Registration(job=name, categoria="default", schedule=schedule, zone="UTC") for name in some]
+            )
+
+    async def fire() -> None:
+        for _ in range(40):
+            clock.step(timedelta(minutes=1))
+            await decide(scheduler)
+
+    await asyncio.wait_for(asyncio.gather(register(), fire(), register()), 60)
+    await scheduler.runner.finish()

@@ -1,0 +1,62 @@
+"""Endpoints that behave as none should: each of their runs ends in time, and the others do not notice."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from batuta.testing import Rules
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.harness import ORIGIN, SECOND, Plant, Spec, plant, rss
+from tests.faults.sink import HOSTILE
+
+MEGABYTE = 1 << 20
+ENDS = {"silent": "timeout", "drip": "timeout"}  # every other kind is an error, and soon
+
+
+async def test_an_endpoint_that_never_ends_an_answer_holds_up_nobody(places: Mapping[str, Path]) -> None:
+    chosen = list(places.items()) if LONG else list(places.items())[:1]
+    await together(*(_hostile(url, folder) for url, folder in chosen))
+
+
+async def _hostile(url: str, folder: Path) -> None:
+    # Short, the machine's hiccups count four times: it is given more than the second it needs.
+    rate, count, timeout, margin, rounds = (1.0, 200, 10.0, 1, 2) if LONG else (4.0, 30, 4.0, 4, 1)
+    figures = Figures("T38", kind(url), f"{count} hostile jobs: {', '.join(HOSTILE)}")
+    kinds = list(HOSTILE)
+    hostile = [
+        Spec(name=f"{kinds[n % 6]}_{n}", path=f"hostile/{kinds[n % 6]}/{n}", category=f"lane_{n // 4}", timeout=timeout)
+        for n in range(count)
+    ]
+    healthy = [Spec(name=f"healthy_{n}", category="critico") for n in range(10)]
+    origin = ORIGIN + 15 * SECOND
+    async with plant(folder, url, [*hostile, *healthy], rate=rate, lease=30, origin=origin) as running:
+        await running.begin_first()
+        before = rss(running.schedulers[0].pid)
+        await running.until(
+            "all have ended", lambda: _all_ended(running, (count + len(healthy)) * rounds), 60 * rounds + 30
+        )
+        rules = Rules(read_at=running.clock.now() + timedelta(minutes=1), epsilon=(2 if LONG else 10) * SECOND)
+        grown = (rss(running.schedulers[0].pid) - before) / MEGABYTE
+        targets = running.targets(running.clock.now())
+        await running.stop()
+        verdict = await running.verdict(rules, targets=targets)
+        rows = await running.ask(
+            "SELECT job_name, status, started_at, finished_at FROM job_executions WHERE job_name NOT LIKE 'healthy%'"
+        )
+        longest = max(row["finished_at"] - row["started_at"] for row in rows)
+        figures.record(
+            verdict,
+            f"hostile runs {len(rows)}, the longest {longest.total_seconds():.1f} s of a limit of {timeout:.0f} s, "
+            f"memory +{grown:.0f} MB, healthy {running.lateness(await running.log())}",
+        )
+        assert {(row["job_name"].split("_")[0], row["status"]) for row in rows} == {
+            (each, ENDS.get(each, "error")) for each in HOSTILE
+        }
+        assert longest <= timedelta(seconds=timeout + margin)
+        assert grown <= 50
+
+
+async def _all_ended(running: Plant, count: int) -> bool:
+    (rows,) = await running.ask("SELECT count(*) AS ended FROM job_executions WHERE finished_at IS NOT NULL")
+    return bool(rows["ended"] >= count)

@@ -1,0 +1,84 @@
+"""A run that takes longer than its period, a process that dies in the middle of it, and one that stops in an orderly way."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from batuta.stores.sql.database import Database
+from batuta.testing import EventRecorder, FakeClock, Rules, Target
+from tests.contract.scheduling import LEASE, Endpoint, House, job
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.harness import Spec, plant
+from tests.faults.simulated import MINUTE, SECOND
+
+GOING = "SELECT owner FROM job_executions WHERE status = 'running' LIMIT 1"
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
+
+
+@pytest.fixture
+def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
+    return House(migrated, clock, events)
+
+
+async def test_a_run_of_three_periods_never_overlaps_and_a_kill_in_its_middle_leaves_no_lock_behind(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_long_runs(url, folder) for url, folder in places.items()))
+
+
+async def _long_runs(url: str, folder: Path) -> None:
+    """The period is a minute and the run takes three. What is skipped for it says so."""
+    rate, kills, lease = (10.0, 6, 6) if LONG else (60.0, 1, 30)
+    figures = Figures("T21", kind(url), f"runs of three periods, {kills} times SIGKILL in the middle of one")
+    jobs = [Spec(name=f"slow_{n}", takes=180, category=f"lane_{n}") for n in range(4)]
+    async with plant(folder, url, jobs, rate=rate, lease=lease, drain=300) as running:
+        await running.begin_first()
+        await running.begin_more(1)
+        for _ in range(kills):
+            await running.passes(MINUTE + 30 * SECOND)
+            await running.until("a run is going", lambda: running.ask(GOING))
+            victim = running.fired_last((await running.ask(GOING))[0]["owner"])
+            assert victim is not None
+            running.kill(victim)
+            running.begin()
+        await running.passes(4 * MINUTE)
+        read_at = running.clock.now()
+        await running.stop()
+        targets = [Target(each.job, each.at, must_run=False) for each in running.targets(running.clock.now())]
+        every = frozenset(each.name for each in jobs)
+        rules = Rules(read_at=read_at, epsilon=50 * SECOND, longest_run=180 * SECOND, no_overlap=every)
+        verdict = await running.verdict(rules, targets=targets)
+        rows = await running.ask("SELECT status, attempt FROM job_executions")
+        ran = sum(row["status"] == "success" for row in rows)
+        taken = sum(row["attempt"] > 1 for row in rows)
+        figures.record(
+            verdict, f"{ran} runs, {taken} of them taken over, {verdict.explained} skipped for the one before"
+        )
+        assert {row["status"] for row in rows} == {"success", "skipped"}
+        assert taken >= 1
+
+
+async def test_an_orderly_stop_gives_back_only_what_is_its_own(house: House, clock: FakeClock) -> None:
+    """The first was taken for dead and its run taken over: when it stops, the second keeps it."""
+    endpoint = Endpoint(gate=asyncio.Event())
+    first, second, third = (house.scheduler(job(target=endpoint)) for _ in range(3))
+    for each in (first, second, third):
+        clock.step(T0 - clock.now())
+        await each.dispatcher.tick()
+    clock.step(MINUTE)
+    await first.dispatcher.tick()
+    clock.step(LEASE)
+    await second.reaper.tick()
+    stopping = asyncio.create_task(first.runner.drain(10 * SECOND))
+    await clock.advance(9 * SECOND)
+    await stopping
+    await third.reaper.tick()
+    assert [run.execution.attempt for run in endpoint.runs] == [1, 2]
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await second.runner.finish()
+    assert [(row["status"], row["attempt"]) for row in await house.rows()] == [("success", 2)]
