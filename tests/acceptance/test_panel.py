@@ -111,7 +111,7 @@ async def test_a_row_says_when_it_ran_when_it_will_and_how_it_went(panel: Panel)
         ("overdue", "nenhuma execução desde o último disparo esperado"),
         ("broken", "HTTP 500: "),
         ("partly", "parcial: 3 of 5"),
-        ("planned", "ainda não implementada"),
+        ("planned_for_a_day_nobody_knows", "ainda não implementada"),
         ("paused", "categoria campanha em pausa por ana: "),
         ("paused", " (até 05/01 09:30)"),
         ("morning", "janela manha fechada, abre 05/01 10:00"),

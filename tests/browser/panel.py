@@ -30,7 +30,7 @@ STATES = {
     "going": "running",
     "paused": "held",
     "to_come": "waiting",
-    "planned": "unfinished",
+    "planned_for_a_day_nobody_knows": "unfinished",
     "morning": "waiting",
 }
 _INSERT = query_of(
@@ -100,7 +100,7 @@ async def open_panel(folder: Path) -> Panel:
     add("going", "0 * * * *", Endpoint(), "sync")
     add("paused", "0 6 * * 1-5", Endpoint(), "campanha")
     add("to_come", "20 4 1 * *", Endpoint(), "report")
-    add("planned", "0 2 * * 0", Endpoint(), "report", finished=False)
+    add("planned_for_a_day_nobody_knows", "0 2 * * 0", Endpoint(), "report", finished=False)
     add("morning", "0 10 * * 1-5", Endpoint(), "campanha", window="manha")
     await work.open()
     await _fill(panel)

@@ -96,6 +96,7 @@ async def test_the_first_tab_offers_to_skip_to_the_content_and_the_focus_is_seen
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_on_a_phone_no_page_scrolls_sideways_and_both_themes_can_be_read(house: House, scheme: str) -> None:
     id = await house.panel.keep("broken", MINUTE, "error", error="x" * 400, result={"key": "y" * 400})
+    await house.panel.keep("planned_for_a_day_nobody_knows", MINUTE, "timeout", reason="z" * 400)
     for path in PAGES:
         for viewport in (PHONE, {"width": 1024, "height": 768}, DESK):
             page = await house.visit(path.format(id=id), viewport=viewport, color_scheme=scheme)
