@@ -8,8 +8,9 @@ from pathlib import Path
 
 from batuta.testing import Verdict
 
-LONG = os.environ.get("FAULTS") == "long"
+FORM = "FAULTS"
 FILE = "FAULTS_FIGURES"
+LONG = os.environ.get(FORM) == "long"
 
 
 @dataclass

@@ -1,0 +1,79 @@
+"""The long fault runs: ``python3 dev.py faults``. With ``--write`` their figures become docs/faults.md."""
+
+import json
+import os
+import platform
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.figures import FILE, FORM
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "faults.md"
+COLUMNS = ["test", "database", "done", "targets", "missed", "doubled", "early", "unexplained", "took", "note"]
+TITLES = ["Test", "Database", "What was done", "Targets", "Missed", "Doubled", "Early", "Unexplained", "Took", "Seen"]
+PREFACE = """# What the scheduler was put through
+
+Written by `python3 dev.py faults --write`; the same tests run in a short form with `python3 dev.py test`.
+
+A **target** is a fire that an oracle expects: it walks every minute of the time zone and shares no code with the engine. Where
+processes run, what really happened is written down by the endpoint, a process of its own that syncs every line to disk; the
+execution log is the third witness. **Missed**: a target that had to run and did not, or not within its window. **Doubled**: one
+fire that ran twice. **Early**: begun before its instant. **Unexplained**: a fire that did not have to run and whose row does not
+say why. `batuta.testing.judge` compares the three. A row with "Took" in seconds may stand for hours: the processes share a
+clock that runs faster than the machine's, or the test moves the clock by hand (T13 to T15, T17, T18, T20, T22).
+"""
+AFTERWORD = """
+What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several
+machines never disagreed; and a fast clock makes the machine's own delays count as many times as the clock is faster, which is
+why the windows of those runs are wider than an operator's would be (20 s for T10, 50 s for T12, 10 s for T11).
+"""
+
+
+def main(words: list[str]) -> int:
+    if unknown := [word for word in words if word != "--write"]:
+        print(f"faults knows --write, not {' '.join(unknown)}", file=sys.stderr)
+        return 2
+    file = Path(tempfile.mkdtemp(prefix="batuta-faults-")) / "figures"
+    file.touch()
+    os.environ |= {FORM: "long", FILE: str(file)}
+    began = datetime.now(UTC)
+    code = int(pytest.main([str(Path(__file__).parent), "-k", "test_scheduler", "-s", "--no-header"]))
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    print(table(rows))
+    if code != 0:
+        print("something failed: docs/faults.md is left as it was", file=sys.stderr)
+    elif "--write" in words:
+        DOCUMENT.write_text(document(rows, began), encoding="utf-8")
+    return code
+
+
+def document(rows: list[dict[str, Any]], began: datetime) -> str:
+    total = sum(row["took"] for row in rows)
+    seen = f"{began:%Y-%m-%d}, {total / 60:.0f} minutes, {machine()}."
+    return f"{PREFACE}\n{seen}\n\n{table(rows)}\n{AFTERWORD}"
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    ordered = sorted(rows, key=lambda row: (row["test"], row["done"], row["database"]))
+    lines = [[_written(row[column]) for column in COLUMNS] for row in ordered]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (TITLES, ["---"] * len(TITLES), *lines))
+
+
+def _written(value: object) -> str:
+    return f"{value:.1f} s" if isinstance(value, float) else str(value).replace("|", "/")
+
+
+def machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{os.cpu_count()} cores ({models[0] if models else platform.machine()}), Python {platform.python_version()}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
