@@ -3,6 +3,7 @@
 import json
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,8 @@ def program(folder: Path) -> None:
     (folder / "program.py").write_text(PROGRAM)
 
 
-def as_json(answer: tuple[int, str, str]) -> dict[str, object]:
-    found: dict[str, object] = json.loads(answer[1])
+def as_json(answer: tuple[int, str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(answer[1])
     return found
 
 
@@ -57,15 +58,15 @@ def test_jobs_lists_every_job_of_the_profile_with_its_state(batuta: Command) -> 
     assert "aguardando" in out
     listed = as_json(batuta("jobs", "--profile", "windows", "--json"))
     assert listed["profile"] == "windows"
-    assert [each["name"] for each in listed["jobs"]] == ["pulse", "offer"]  # type: ignore[index, attr-defined]
+    assert [each["name"] for each in listed["jobs"]] == ["pulse", "offer"]
 
 
 def test_run_runs_now_and_the_execution_is_in_the_log(batuta: Command) -> None:
     ran = as_json(batuta("run", "pulse", "--param", "tipo=manha", "--json"))
     assert (ran["status"], ran["trigger"], ran["items_processed"]) == ("success", "manual", 1)
     assert ran["result"] == {"params": {"tipo": "manha"}}
-    (row,) = as_json(batuta("executions", "pulse", "--json"))["executions"]  # type: ignore[misc]
-    assert row["id"] == ran["id"]  # type: ignore[index]
+    (row,) = as_json(batuta("executions", "pulse", "--json"))["executions"]
+    assert row["id"] == ran["id"]
 
 
 def test_a_run_that_fails_exits_with_1_and_keeps_the_message_out_of_the_log(batuta: Command) -> None:
@@ -119,7 +120,7 @@ def test_pause_holds_and_resume_lifts_and_both_are_recorded(batuta: Command) -> 
     assert code == 1
     assert "switch pause.category.live is on" in err
     assert batuta("run", "pulse", "--even-if-held")[0] == 0
-    switches = {each["key"]: each for each in as_json(batuta("switch", "list", "--json"))["switches"]}  # type: ignore[index, attr-defined]
+    switches = {each["key"]: each for each in as_json(batuta("switch", "list", "--json"))["switches"]}
     assert switches["pause.category.live"]["reason"] == "manutenção"
     assert switches["pause.category.live"]["until"] is not None
     assert switches["offers.enabled"] == {
@@ -152,7 +153,7 @@ def test_the_chosen_profile_and_window_count_from_now_on(batuta: Command) -> Non
     assert batuta("schedule", "use", "windows")[0] == 0
     assert "perfil windows" in batuta("jobs")[1]
     assert batuta("windows", "set", "manha", "11:30", "--minutes", "90", "--days", "1-6")[0] == 0
-    (window,) = as_json(batuta("windows", "list", "--json"))["windows"]  # type: ignore[misc]
+    (window,) = as_json(batuta("windows", "list", "--json"))["windows"]
     assert window == {"name": "manha", "opens": "11:30", "minutes": 90, "days": "1-6", "on_holidays": True}
     assert "30 11 * * 1-6" in batuta("jobs")[1]
 

@@ -16,7 +16,7 @@ from tests.faults.harness import SECOND, plant
 from tests.faults.test_scheduler_many import many
 from tests.oracles import cron_fires
 
-SECONDS_FOR_ZONES = 240
+SECONDS_FOR_ZONES = 120
 DAY = timedelta(days=1)
 
 
@@ -25,7 +25,7 @@ async def test_three_schedulers_fire_everything_once(places: Mapping[str, Path])
 
 
 async def _three_schedulers(url: str, folder: Path) -> None:
-    jobs, rate, lasts, epsilon = 200, 10, timedelta(minutes=50), 20 * SECOND
+    jobs, rate, lasts, epsilon = 200, 10, timedelta(minutes=40), 20 * SECOND
     figures = Figures("T10", kind(url), f"three schedulers, {jobs} jobs, {lasts} at {rate} times the speed")
     async with plant(folder, url, many(jobs), rate=rate, lease=30) as running:
         await running.begin_first()
@@ -36,7 +36,7 @@ async def _three_schedulers(url: str, folder: Path) -> None:
         verdict = await running.verdict(rules)
         owners = await running.ask("SELECT DISTINCT owner FROM job_executions WHERE owner IS NOT NULL")
         figures.record(verdict, f"{len(owners)} of them fired; {running.lateness(await running.log())}")
-        assert verdict.served >= 5000
+        assert verdict.served >= 4000
 
 
 def test_any_cron_is_right_around_the_changes_of_any_zone() -> None:

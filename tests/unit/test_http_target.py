@@ -56,11 +56,11 @@ def a_run(clock: SystemClock, *, timeout: float = 5, grace: float = 0.0, **param
     return Run(execution=execution, deadline=now + limit, timeout=limit, grace=timedelta(seconds=grace), params=params)
 
 
-async def delivered(url: str, *, token: str | None = None, **options: float) -> Ending:
+async def delivered(url: str, *, token: str | None = None, timeout: float = 5, grace: float = 0) -> Ending:
     clock = SystemClock()
     caller = HttpCaller(clock)
     try:
-        return await HttpTarget(url, caller, token).deliver(a_run(clock, **options))
+        return await HttpTarget(url, caller, token).deliver(a_run(clock, timeout=timeout, grace=grace))
     finally:
         await caller.close()
 
@@ -98,7 +98,7 @@ async def test_the_key_the_deadline_and_the_token_go_along() -> None:
         await says(200, {"status": "ok"})(request, writer)
 
     async with server(handler) as url:
-        await delivered(url, token="segredo")  # type: ignore[arg-type]
+        await delivered(url, token="segredo")
     assert "idempotency-key: e-1\r\n" in seen[0]
     assert "x-batuta-deadline: 20" in seen[0]
     assert "authorization: bearer segredo\r\n" in seen[0]

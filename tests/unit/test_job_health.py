@@ -1,6 +1,7 @@
 """A job is judged by the fires that were expected of it."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -22,12 +23,12 @@ def last(status: str = "success", reason: str | None = None, error: str | None =
 
 
 def judged(
-    facts: Facts, *, is_expected: bool = True, answered: bool = True, held: str | None = None, **options: object
+    facts: Facts, *, is_expected: bool = True, answered: bool = True, held: str | None = None, **options: Any
 ) -> JobHealth:
     fire = local("2026-01-05T12:00") if is_expected else None
     return judge(
         job(**options), facts, expected_at=fire, is_answered=answered, held=held, now=local("2026-01-05T12:30")
-    )  # type: ignore[arg-type]
+    )
 
 
 @pytest.mark.parametrize(
