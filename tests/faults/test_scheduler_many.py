@@ -79,9 +79,8 @@ async def _kill_loop(url: str, folder: Path) -> None:
         await running.stop()
         verdict = await running.verdict(rules)
         (taken,) = await running.ask("SELECT count(*) AS runs FROM job_executions WHERE attempt > 1")
-        figures.record(
-            verdict, f"{taken['runs']} runs taken over, {running.repeats()} answered again without a second run"
-        )
+        taken_over = f"{taken['runs']} runs taken over, {running.repeats()} answered again without a second run"
+        figures.record(verdict, f"{taken_over}; {running.lateness(await running.log())}")
 
 
 async def _near_the_next_minute(running: Plant, chance: random.Random) -> None:
