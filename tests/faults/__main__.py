@@ -3,13 +3,12 @@
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.faults.figures import FILE, FORM
 
@@ -41,9 +40,9 @@ def main(words: list[str]) -> int:
         return 2
     file = Path(tempfile.mkdtemp(prefix="batuta-faults-")) / "figures"
     file.touch()
-    os.environ |= {FORM: "long", FILE: str(file)}
     began = datetime.now(UTC)
-    code = int(pytest.main([str(Path(__file__).parent), "-k", "test_scheduler", "-s", "--no-header"]))
+    command = [sys.executable, "-m", "pytest", str(Path(__file__).parent), "-k", "test_scheduler", "-s"]
+    code = subprocess.run(command, env={**os.environ, FORM: "long", FILE: str(file)}, check=False).returncode
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     print(table(rows))
     if code != 0:
