@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -89,7 +90,7 @@ class Plant:
         }
         with (self.folder / "log").open("ab") as log:
             started = subprocess.Popen(
-                [sys.executable, "-m", "batuta", "--app", "tests.faults.plant:work", "scheduler"],
+                [sys.executable, "-m", "batuta", "--app", "tests.faults.plant:work", "scheduler", "--child-of", str(os.getpid())],
                 cwd=self.folder, env={**self.environment, VARIABLE: json.dumps(plan)}, stdout=log, stderr=log,
             )  # fmt: skip
         self.schedulers.append(started)
@@ -98,11 +99,8 @@ class Plant:
     async def begin_first(self, url: str | None = None) -> None:
         """The first scheduler, until it answers for every job."""
         self.begin(url)
-        text = "SELECT job_name, expected_since FROM job_schedules WHERE active"
-        await self.until("every job is registered", lambda: self._has_tables(), PATIENCE)
-        while len(self.since) < len(self.jobs):
-            await asyncio.sleep(0.02)
-            self.since = {row["job_name"]: row["expected_since"] for row in await self.ask(text)}
+        await self.until("the tables are there", self._has_tables)
+        await self.until("every job is registered", self._answers_for_all)
 
     async def begin_more(self, count: int) -> None:
         """So many more, until each has looked at the clock once."""
@@ -136,16 +134,17 @@ class Plant:
         await self.database.close()
         await self.database.open()
 
-    async def passes(self, time: timedelta) -> None:
-        await self.clock.sleep(time.total_seconds())
+    async def passes(self, span: timedelta) -> None:
+        await self.clock.sleep(span.total_seconds())
 
     async def until(self, what: str, true: Callable[[], Any], within: float = PATIENCE) -> None:
-        async with asyncio.timeout(within):
-            while True:
-                found = true()
-                if await found if asyncio.iscoroutine(found) else found:
-                    return
-                await asyncio.sleep(0.02)
+        ends = time.monotonic() + within
+        while time.monotonic() < ends:
+            found = true()
+            if await found if asyncio.iscoroutine(found) else found:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"{what}: not within {within} s; {(self.folder / 'log').read_text()[-3000:]}")
 
     async def ask(self, text: str) -> list[dict[str, Any]]:
         query = in_dialect(query_of("ask", text, writes=False), self.database.dialect)
@@ -154,6 +153,11 @@ class Plant:
     async def _has_tables(self) -> bool:
         names = {"sqlite": "sqlite_master WHERE name", "postgres": "pg_tables WHERE tablename"}[self.database.dialect]
         return bool(await self.ask(f"SELECT 1 AS one FROM {names} = 'job_schedules'"))
+
+    async def _answers_for_all(self) -> bool:
+        rows = await self.ask("SELECT job_name, expected_since FROM job_schedules WHERE active")
+        self.since = {row["job_name"]: row["expected_since"] for row in rows}
+        return len(self.since) == len(self.jobs)
 
     async def log(self) -> list[Logged]:
         return [logged(row) for row in await self.ask("SELECT * FROM job_executions")]
@@ -216,7 +220,7 @@ async def plant(
         "BATUTA_DRAIN_SECONDS": str(drain),
     }
     sink = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.sink", clock.text(), str(folder / "receipts")],
+        [sys.executable, "-m", "tests.faults.sink", clock.text(), str(folder / "receipts"), str(os.getpid())],
         cwd=folder, env=environment, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert sink.stdout is not None

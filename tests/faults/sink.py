@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from batuta.supervise.processes import die_with_parent
 from batuta.testing import FastClock
 
 OK = b'{"status": "ok", "items_processed": 1}'
@@ -119,7 +120,8 @@ Behaviour = Callable[[asyncio.StreamWriter, FastClock], Awaitable[None]]
 HOSTILE: dict[str, Behaviour] = {each.__name__: each for each in (silent, drip, headers, flood, reset, redirect)}
 
 
-async def main(clock: str, book: str) -> None:
+async def main(clock: str, book: str, parent: str) -> None:
+    die_with_parent(int(parent))
     sink = Sink(FastClock.told(clock), Path(book))
     server = await asyncio.start_server(sink.connection, "127.0.0.1", 0, backlog=1000)
     print(server.sockets[0].getsockname()[1], flush=True)

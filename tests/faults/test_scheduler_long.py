@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo, available_timezones
@@ -12,7 +13,7 @@ from batuta.schedule.cron import parse
 from batuta.testing import Rules
 from tests.faults.conftest import together
 from tests.faults.figures import Figures, kind
-from tests.faults.harness import SECOND, plant
+from tests.faults.harness import SECOND, Spec, plant
 from tests.faults.test_scheduler_many import many
 from tests.oracles import cron_fires
 
@@ -37,6 +38,61 @@ async def _three_schedulers(url: str, folder: Path) -> None:
         owners = await running.ask("SELECT DISTINCT owner FROM job_executions WHERE owner IS NOT NULL")
         figures.record(verdict, f"{len(owners)} of them fired; {running.lateness(await running.log())}")
         assert verdict.served >= 4000
+
+
+async def test_restarts_across_the_due_second_neither_skip_nor_double_it(places: Mapping[str, Path]) -> None:
+    await together(*(_restarts(url, folder) for url, folder in places.items()))
+
+
+async def _restarts(url: str, folder: Path) -> None:
+    rate, restarts = 6.0, 12
+    figures = Figures("T14", kind(url), f"{restarts} orderly restarts of the only process within 2 s of the due second")
+    chance = random.Random(20260105)
+    async with plant(folder, url, many(24, takes=2), rate=rate, lease=12) as running:
+        await running.begin_first()
+        for _ in range(restarts):
+            now = running.clock.now()
+            minute = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+            await running.passes(minute - now + chance.uniform(-2, 2) * SECOND)
+            await running.stop()
+            running.begin()
+            await running.passes(20 * SECOND)
+        await running.passes(timedelta(minutes=2))
+        rules = Rules(read_at=running.clock.now(), epsilon=40 * SECOND, longest_run=4 * SECOND)
+        await running.stop()
+        figures.record(await running.verdict(rules), running.lateness(await running.log()))
+
+
+async def test_a_clock_put_forward_and_back_under_running_processes_harms_nothing(places: Mapping[str, Path]) -> None:
+    await together(*(_stepped(url, folder) for url, folder in places.items()))
+
+
+async def _stepped(url: str, folder: Path) -> None:
+    """An hour forward, after a minute an hour back. One run is going all the while and must stay with its process."""
+    figures = Figures("T18", kind(url), "clock put 1:00:00 forward and back under two processes")
+    hour = timedelta(hours=1)
+    jobs = [Spec(name="slow", path="slow", category="slow", takes=600), *many(24)]
+    async with plant(folder, url, jobs, rate=6.0, lease=12) as running:
+        await running.begin_first()
+        await running.begin_more(1)
+        await running.passes(100 * SECOND)
+        before = running.clock.now()
+        running.clock.step(hour)
+        await running.passes(70 * SECOND)
+        ahead = running.clock.now()
+        running.clock.step(-hour)
+        await running.passes(timedelta(minutes=4))
+        end = running.clock.now()
+        await running.stop()
+        targets = [
+            each if each.at <= before - 5 * SECOND or each.at > before + hour or ahead - hour < each.at <= end
+            else replace(each, until=before + hour + 50 * SECOND, must_run=False)
+            for each in running.targets(ahead)
+        ]  # fmt: skip
+        rules = Rules(read_at=end, epsilon=40 * SECOND)
+        verdict = await running.verdict(rules, targets=targets)
+        assert await running.ask("SELECT * FROM job_executions WHERE attempt > 1") == []
+        figures.record(verdict, f"{verdict.explained} told as missed, no run taken from the living")
 
 
 def test_any_cron_is_right_around_the_changes_of_any_zone() -> None:

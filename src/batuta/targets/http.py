@@ -47,6 +47,8 @@ class HttpCaller:
 
     async def post(self, url: str, headers: Mapping[str, str]) -> Answer:
         async with self._open().stream("POST", url, headers=dict(headers)) as response:
+            if _announced(response.headers) > LARGEST_ANSWER:
+                return Answer(response.status_code, {}, too_long=True)
             body = bytearray()
             async for piece in response.aiter_bytes():
                 body += piece
@@ -116,6 +118,12 @@ class HttpTarget:
             raise
         except httpx2.HTTPError as error:
             return Answer(0, {}, lost=type(error).__name__)
+
+
+def _announced(headers: httpx2.Headers) -> int:
+    """How long the answer says it is; 0: it does not say."""
+    told = headers.get("content-length", "")
+    return int(told) if told.isdecimal() else 0
 
 
 def ending_of(answer: Answer) -> Ending:
