@@ -2,12 +2,13 @@
 
 __version__ = "0.1.0"
 
-from batuta.dispatch.answer import Failed, Ok, Partial, Skipped
+from batuta.dispatch.answer import Ok, Partial, Skipped
 from batuta.dispatch.job import Run
 from batuta.engine import Batuta
 from batuta.guard.base import Admit, Hold
 from batuta.guard.switches import SwitchGuard
 from batuta.kernel.errors import BatutaError
+from batuta.queue.outcome import Done, Failed, Snooze
 from batuta.supervise.loop import Again, Idle
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Again",
     "Batuta",
     "BatutaError",
+    "Done",
     "Failed",
     "Hold",
     "Idle",
@@ -22,6 +24,7 @@ __all__ = [
     "Partial",
     "Run",
     "Skipped",
+    "Snooze",
     "SwitchGuard",
     "__version__",
 ]

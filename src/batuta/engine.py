@@ -12,8 +12,8 @@ async with work: ...        # opens the database; `batuta --app module:work up` 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +27,7 @@ from batuta.dispatch.calls import JobCallPruner
 from batuta.dispatch.endpoints import DEFAULT_TIMEOUT, JobEndpoints
 from batuta.dispatch.job import Target, make_job
 from batuta.dispatch.reception import Reception
-from batuta.dispatch.scheduler import LEASE, Scheduler
+from batuta.dispatch.scheduler import LEASE, Scheduler, owner
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Part, Probe, State
 from batuta.health.watch import JobWatch
@@ -35,8 +35,14 @@ from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.errors import ConfigError, InvalidJob, InvalidSetting
 from batuta.kernel.events import Fanout
 from batuta.kernel.ids import Ids
+from batuta.queue.item import Lease
+from batuta.queue.lease import Tenure
+from batuta.queue.rescuer import Rescuer
+from batuta.queue.retry import RetryPolicy
+from batuta.queue.worker import Recipe, Worker, WorkerPolicy
 from batuta.schedule.window import Window
 from batuta.stores import connect
+from batuta.stores.ears import Ears
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.controls import SqlControls
 from batuta.stores.sql.engine_schema import engine_migrations
@@ -45,15 +51,21 @@ from batuta.stores.sql.marker import Marker
 from batuta.stores.sql.migrations import Migration, Migrator
 from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.switches import SqlSwitches
+from batuta.stores.sql.tasks import SqlTasks
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import FunctionLoop, Loop, LoopPolicy, Pace
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets.call import CallTarget, JobFunction
+from batuta.tasks.pruner import TaskPruner
+from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, retry_policy
+from batuta.tasks.service import TaskService
 
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
 
 LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]]
+# A worker that shows no sign of life for this long loses its items.
+QUEUE_LEASE = timedelta(seconds=30)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2))
 
@@ -96,11 +108,12 @@ class Batuta:
         clock: Clock | None = None,
         migrate: bool = True,
         lease: timedelta = LEASE,
+        concurrency: int = 20,
     ) -> None:
         """``migrate``: opening brings the schema up to date; False: opening refuses an old one.
 
         ``clock``: decides all times; None: the machine's, and PostgreSQL's own where there is one. ``lease``: how long a
-        process may be silent before its runs are taken over.
+        process may be silent before its runs are taken over. ``concurrency``: tasks at a time in one worker.
         """
         self.settings = settings
         self.extension = extension or Extension()
@@ -120,8 +133,14 @@ class Batuta:
         self.opened_at = self.clock.now()
         self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
+        self.worker_policy = WorkerPolicy(limit=concurrency)
         self._http: HttpCaller | None = None
         self.tokens = SqlTokens(self.database, self.ids)
+        self.ears = Ears(self.database)
+        self.task_registry = TaskRegistry()
+        self._task_store = SqlTasks(self.database, self.ids, self.clock, self.ears.ring, own_time=clock is not None)
+        self.tasks = TaskService(self.task_registry, self._task_store, self.clock)
+        self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
         self.reception = Reception(SqlJobCalls(self.database), self.clock, self.ids, self.events)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
@@ -220,14 +239,63 @@ class Batuta:
 
         return register
 
+    def task(
+        self,
+        *,
+        retry: RetryPolicy | Sequence[float] | None = None,
+        timeout: float = DEFAULT_SECONDS,
+        keep_result: float = 3600,
+        queue: str = DEFAULT_QUEUE,
+        name: str | None = None,
+        retry_timeout: bool = False,
+    ) -> Callable[[TaskFunction], TaskFunction]:
+        """Register a function that can be enqueued; times are seconds. Its first argument is the context.
+
+        ``retry``: a list of waits (n waits: the first attempt and n retries), or a policy; None: full jitter, five retries.
+        """
+
+        def register(function: TaskFunction) -> TaskFunction:
+            task = Task(
+                name=name or str(getattr(function, "__name__", "task")),
+                function=function,
+                queue=queue,
+                timeout=timedelta(seconds=timeout),
+                retry=retry_policy(retry),
+                retry_timeout=retry_timeout,
+                keep_result=timedelta(seconds=keep_result),
+            )
+            self.task_registry.add(task)
+            return function
+
+        return register
+
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
         self._loops.append((loop, policy))
 
     def supervisor(self) -> Supervisor:
+        """Of the worker: the loops that were registered, and the queues."""
         supervisor = Supervisor(self.clock, self.events)
-        for loop, policy in self._loops:
+        for loop, policy in (*self._loops, *self._queue_loops()):
             supervisor.add(loop, policy)
         return supervisor
+
+    def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
+        if not self.task_registry.queues:
+            return
+        tenure = Tenure(owner=owner(self.ids), lease=QUEUE_LEASE)
+        often = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=2), max_failures=20)
+        yield self.ears, replace(often, every=self.ears.every)
+        yield TaskPruner(self._task_store, self.clock), PRUNING
+        for name in self.task_registry.queues:
+            store = self._task_store.queue(name)
+            worker = Worker(name, store, self._recipe, tenure, self.worker_policy, self.clock, self.events)
+            self.ears.add(name, worker.doorbell)
+            yield worker, often
+            yield Rescuer(name, store, QUEUE_LEASE, self.clock, self.events), often
+
+    def _recipe(self, lease: Lease) -> Recipe | None:
+        task = self.task_registry.find(lease.row["name"])
+        return None if task is None else task.recipe(self._task_store.report)
 
     async def open(self) -> None:
         """Open the database and check that it is ours and up to date."""

@@ -13,11 +13,12 @@ from app.main import create_app
 from app.settings import Settings
 from app.wiring import build
 from batuta.config import load
-from batuta.dispatch.answer import Failed, JobAnswer, Ok
+from batuta.dispatch.answer import JobAnswer, Ok
 from batuta.dispatch.endpoints import JobCall
 from batuta.engine import Batuta
 from batuta.guard.tokens import Scope, mint
 from batuta.kernel.events import RequestAnswered, RequestCrashed
+from batuta.queue.outcome import Failed
 from batuta.testing import EventRecorder
 from batuta.web.access import OPEN
 

@@ -20,6 +20,7 @@ BROAD_CATCHES = {
     "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
     "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
     "dispatch/reception.py": {"_answer"},  # whatever a handler meets is the job's failure, told as one
+    "queue/worker.py": {"_outcome"},  # whatever a handler meets is the item's failure, told as one
     "dispatch/runner.py": {"_deliver"},  # whatever a job meets is its own failure, told as one
     "dispatch/dispatcher.py": {"_guarded"},  # whatever is wrong with one schedule, the others must fire
     "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once
@@ -32,6 +33,9 @@ WHILES = {
     "dispatch/runner.py": {"finish"},
     "dispatch/reception.py": {"_stay_alive"},
     "targets/http.py": {"deliver"},
+    "queue/worker.py": {"_finish"},
+    "stores/sql/tasks.py": {"_alive"},
+    "testing/contracts/queue.py": {"test_two_thousand_items_go_through"},
     "app/contexts/operacao/jobs.py": {"limpar_historico"},
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_what_waits"},
@@ -171,6 +175,7 @@ def test_the_public_names_are_these() -> None:
         "Again",
         "Batuta",
         "BatutaError",
+        "Done",
         "Failed",
         "Hold",
         "Idle",
@@ -178,6 +183,7 @@ def test_the_public_names_are_these() -> None:
         "Partial",
         "Run",
         "Skipped",
+        "Snooze",
         "SwitchGuard",
         "__version__",
     }

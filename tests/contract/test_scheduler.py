@@ -10,7 +10,8 @@ from batuta.dispatch.book import JobBook
 from batuta.guard.switches import SwitchRule
 from batuta.kernel.errors import JobRefused
 from batuta.kernel.events import ExecutionLost, ExecutionTakenOver, JobsRegistered, ScheduleFailed
-from batuta.runlog.execution import Ending, Status, Tenure
+from batuta.queue.lease import Tenure
+from batuta.runlog.execution import Ending, Status
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from batuta.dispatch.answer import Failed, JobAnswer, Ok, Partial, Skipped, TimedOut, body, http_status
+from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped, TimedOut, body, http_status
 from batuta.dispatch.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
 from batuta.dispatch.endpoints import Endpoint, JobCall, JobEndpoints
 from batuta.dispatch.reception import Reception, Reply
@@ -14,6 +14,7 @@ from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.queue.outcome import Failed
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 

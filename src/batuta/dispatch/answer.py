@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from batuta.kernel.json import Json
+from batuta.queue.outcome import Failed
 
 Details: TypeAlias = Mapping[str, Json]
 
@@ -31,13 +32,6 @@ class Skipped:
     """It had good reason not to do anything: a pause, a window, pilot mode."""
 
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """It did not work. ``error`` is for operators: no text of a message, no phone."""
-
-    error: str
 
 
 @dataclass(frozen=True, slots=True)

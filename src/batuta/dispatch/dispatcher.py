@@ -16,7 +16,8 @@ from batuta.dispatch.plan import hold, plan
 from batuta.dispatch.runner import Gate, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import ClockStepped, Events, FireExplained, JobsRegistered, ScheduleFailed
-from batuta.runlog.execution import Registration, Tenure
+from batuta.queue.lease import Tenure
+from batuta.runlog.execution import Registration
 from batuta.runlog.log import Controls, Decisions, ExecutionLog, Ledger, Opened
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 

@@ -8,7 +8,8 @@ from batuta.dispatch.runner import Gate, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ExecutionTakenOver
-from batuta.runlog.execution import Ending, Execution, Status, Tenure
+from batuta.queue.lease import Tenure
+from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import ExecutionLog
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
-from batuta.dispatch.answer import Failed, JobAnswer, TimedOut, body, http_status, outcome
+from batuta.dispatch.answer import JobAnswer, TimedOut, body, http_status, outcome
 from batuta.dispatch.calls import Answered, Busy, JobCalls, KeyReused, NewCall, Opened
 from batuta.dispatch.endpoints import Endpoint, JobCall
 from batuta.guard.deadline import by
@@ -18,6 +18,7 @@ from batuta.kernel.events import Events, JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.waiting import ended, insist
+from batuta.queue.outcome import Failed
 
 # A call whose process shows no sign of life for this long may be run again by another.
 LEASE = timedelta(seconds=15)

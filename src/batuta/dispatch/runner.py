@@ -16,7 +16,8 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
 from batuta.kernel.waiting import ended, first_of, insist
-from batuta.runlog.execution import HELD, Ending, Execution, Status, Tenure
+from batuta.queue.lease import Tenure
+from batuta.runlog.execution import HELD, Ending, Execution, Status
 from batuta.runlog.log import ExecutionLog
 from batuta.supervise.loop import Doorbell, Idle, Pace
 

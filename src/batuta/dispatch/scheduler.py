@@ -17,7 +17,8 @@ from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
 from batuta.kernel.ids import Ids
-from batuta.runlog.execution import Execution, Tenure
+from batuta.queue.lease import Tenure
+from batuta.runlog.execution import Execution
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger
 from batuta.supervise.loop import Loop, LoopPolicy
 
@@ -43,8 +44,7 @@ class Scheduler:
     ) -> None:
         self._book = book
         self._log = log
-        # Never the same twice, so that a process restarted under the same name does not own its predecessor's runs.
-        self.tenure = Tenure(owner=f"{socket.gethostname()}:{os.getpid()}:{ids.new()}", lease=lease)
+        self.tenure = Tenure(owner=owner(ids), lease=lease)
         why_not = gate(book, log)
         self.runner = Runner(log, lanes or Lanes(), clock, events, self.tenure, why_not)
         self.dispatcher = Dispatcher(book, log, self.runner, clock, events, self.tenure)
@@ -72,3 +72,8 @@ class Scheduler:
         self.runner.start(execution, job, params, grace=min(job.grace, PATIENCE))
         await self.runner.finish()
         return execution
+
+
+def owner(ids: Ids) -> str:
+    """Never the same twice, so that a process restarted under the same name does not own its predecessor's work."""
+    return f"{socket.gethostname()}:{os.getpid()}:{ids.new()}"

@@ -1,6 +1,6 @@
 """Facts, announced once. Log line, metric, dashboard and alert are subscribers; whoever announces knows none of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
@@ -209,6 +209,39 @@ class ControlSet:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemsSettled:
+    """What became of a batch of items: how many ended in which state, and how many were somebody else's by then."""
+
+    queue: str
+    counts: Mapping[str, int]
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemCrashed:
+    queue: str
+    item: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLost:
+    """Its lease was over before its worker was done; nothing the worker said about it was written."""
+
+    queue: str
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsRescued:
+    """Items whose worker fell silent. ``dead``: those that were taken for the cause."""
+
+    queue: str
+    rescued: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
 class SettingWarned:
     name: str
     nearest: str
@@ -247,6 +280,10 @@ Event: TypeAlias = (
     | ScheduleFailed
     | ClockStepped
     | ControlSet
+    | ItemsSettled
+    | ItemCrashed
+    | ItemLost
+    | ItemsRescued
     | SettingWarned
     | SubscriberFailed
 )

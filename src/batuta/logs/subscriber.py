@@ -18,6 +18,10 @@ from batuta.kernel.events import (
     ExecutionStarted,
     ExecutionTakenOver,
     FireExplained,
+    ItemCrashed,
+    ItemLost,
+    ItemsRescued,
+    ItemsSettled,
     JobAnswered,
     JobCrashed,
     JobsRegistered,
@@ -123,6 +127,11 @@ def _fire_explained(event: FireExplained) -> Line:
     return Line(f"fire {event.status}", logging.WARNING if event.status == "missed" else logging.INFO)
 
 
+def _items_settled(event: ItemsSettled) -> Line:
+    # Thousands in a second: worth a line only if something did not work.
+    return Line("items settled", logging.INFO if event.counts.get("dead") or event.lost else logging.DEBUG)
+
+
 def _setting_warned(event: SettingWarned) -> Line:
     return Line(f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING)
 
@@ -153,6 +162,10 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ScheduleFailed: lambda event: Line("schedule cannot be computed: FAIL", logging.ERROR, trace=event.error),
     ClockStepped: lambda event: Line("the clock went back", logging.WARNING),
     ControlSet: lambda event: Line("control set"),
+    ItemsSettled: _items_settled,
+    ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
+    ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
+    ItemsRescued: lambda event: Line("items rescued: their worker fell silent", logging.WARNING),
     SettingWarned: _setting_warned,
     SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
 }

@@ -1,1 +1,1 @@
-"""Durable queues: claim, lease, settle, rescue. (Not built yet.)"""
+"""A durable table is a queue: claimed in batches, leased, fenced, settled by value."""

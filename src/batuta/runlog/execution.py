@@ -10,7 +10,7 @@ skipped | missed                                             opened and closed a
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from batuta.kernel.json import Json
@@ -83,11 +83,3 @@ class Registration:
     categoria: str
     schedule: str
     zone: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tenure:
-    """Whose runs they are, and for how long without a sign of life. A process that pauses longer loses them."""
-
-    owner: str
-    lease: timedelta

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from batuta.guard.switches import Switch
-from batuta.runlog.execution import Ending, Execution, Opening, Registration, Tenure
+from batuta.queue.lease import Tenure
+from batuta.runlog.execution import Ending, Execution, Opening, Registration
 from batuta.schedule.window import Window
 
 

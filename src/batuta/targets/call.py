@@ -5,11 +5,12 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from batuta.dispatch.answer import Failed, JobAnswer, Ok, Partial, Skipped, TimedOut
+from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped, TimedOut
 from batuta.dispatch.job import Run
 from batuta.guard.deadline import by
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
+from batuta.queue.outcome import Failed
 from batuta.runlog.execution import PARTIAL, Ending, Status
 
 JobFunction: TypeAlias = Callable[..., Any] | Callable[..., Awaitable[Any]]

@@ -1,1 +1,1 @@
-"""Typed functions on a queue. (Not built yet.)"""
+"""Typed functions on a durable queue."""

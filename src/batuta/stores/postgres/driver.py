@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -11,7 +12,19 @@ import asyncpg
 from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable, TransactionMisuse
 from batuta.kernel.json import dumps, loads
 from batuta.stores.postgres.errors import translated
-from batuta.stores.sql.database import AsJson, Dialect, Held, Limits, Query, Reading, Row, Transaction, Values, checked
+from batuta.stores.sql.database import (
+    AsJson,
+    Dialect,
+    Ear,
+    Held,
+    Limits,
+    Query,
+    Reading,
+    Row,
+    Transaction,
+    Values,
+    checked,
+)
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -21,6 +34,7 @@ if TYPE_CHECKING:
 
 # Any number, the same in every process: who holds it migrates.
 MIGRATION_LOCK = 7_211_405_563
+CHANNEL = "batuta"
 NO_LIMIT = 24 * 3600.0
 
 
@@ -50,6 +64,8 @@ class PostgresDatabase:
                     server_settings={
                         "application_name": "batuta",
                         "timezone": "UTC",
+                        # Every statement of ours is made for its index: planning it anew each time would cost more than it.
+                        "plan_cache_mode": "force_generic_plan",
                         "statement_timeout": _milliseconds(limits.statement.total_seconds()),
                         "lock_timeout": _milliseconds(limits.lock.total_seconds()),
                         "idle_in_transaction_session_timeout": _milliseconds(
@@ -113,6 +129,17 @@ class PostgresDatabase:
                 await snapshot.begin()
                 yield snapshot
 
+    async def hear(self, said: Callable[[str | None], None]) -> Ear:
+        with translated(self.where):
+            connection = await asyncpg.connect(
+                self._url,
+                timeout=self._limits.connect.total_seconds(),
+                command_timeout=self._limits.lock.total_seconds(),
+                server_settings={"application_name": "batuta-ear"},
+            )
+            await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: said(str(payload)))
+        return PostgresEar(connection, self.where)
+
     async def exists(self) -> bool:
         """Opening tells: a server does not make a database for whoever misspells its name."""
         return True
@@ -145,6 +172,23 @@ class PostgresDatabase:
                 await connection.execute("ROLLBACK")
         with translated(self.where):
             await pool.release(connection)
+
+
+class PostgresEar:
+    """A connection that listens. One that broke without a word is found by the probe."""
+
+    every = timedelta(seconds=15)
+
+    def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", where: str) -> None:
+        self._connection = connection
+        self._where = where
+
+    async def probe(self) -> None:
+        with translated(self._where):
+            await self._connection.execute("SELECT 1")
+
+    async def close(self) -> None:
+        self._connection.terminate()
 
 
 class PostgresTransaction:

@@ -5,7 +5,7 @@ zone are refused at the door. Errors are ours (``kernel.errors``); no driver's e
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -57,6 +57,21 @@ class Limits:
     readers: int = 4  # connections that read beside the writer, or PostgreSQL's pool
 
 
+class Ear(Protocol):
+    """Hears that something was written, by whichever process."""
+
+    @property
+    def every(self) -> timedelta:
+        """How often ``probe`` is to be called."""
+        ...
+
+    async def probe(self) -> None:
+        """Find out whether it still hears, or whether there is news. Raises when it has gone deaf."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 class Reading(Protocol):
     async def all(self, query: Query, **values: object) -> list[Row]: ...
     async def one(self, query: Query, **values: object) -> Row | None:
@@ -102,6 +117,10 @@ class Database(Transaction, Protocol):
 
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
         """Several reads of one state, beside the writers."""
+        ...
+
+    async def hear(self, said: Callable[[str | None], None]) -> Ear:
+        """``said`` is told what was rung for; None: it may be anything."""
         ...
 
     async def lock_migrations(self, transaction: Transaction) -> None:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
-from batuta.runlog.execution import LONGEST_ERROR, Ending, Execution, Opening, Registration, Status, Tenure, Trigger
+from batuta.queue.lease import Tenure
+from batuta.runlog.execution import LONGEST_ERROR, Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import Controls, Decisions, Ledger, Opened
 from batuta.stores.sql.controls import SqlControls
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction

@@ -38,16 +38,20 @@ SomeBook = TypeVar("SomeBook", bound=Book)
 
 def load(book: type[SomeBook], file: Path, dialect: Dialect) -> SomeBook:
     """Fill ``book`` from ``file``. A name that is missing, extra or doubled is an error, for every dialect at once."""
-    found = parse(file.read_text(encoding="utf-8"), file.name)
+    return load_text(book, file.read_text(encoding="utf-8"), file.name, dialect)
+
+
+def load_text(book: type[SomeBook], text: str, name: str, dialect: Dialect) -> SomeBook:
+    found = parse(text, name)
     declared = {field.name for field in fields(book)}
     for each in DIALECTS:
-        defined = {name for name, on in found if on in (None, each)}
+        defined = {called for called, on in found if on in (None, each)}
         if missing := sorted(declared - defined):
-            raise QueryBookError(book=file.name, why=f"no query for {each} is called {', '.join(missing)}")
+            raise QueryBookError(book=name, why=f"no query for {each} is called {', '.join(missing)}")
         if extra := sorted(defined - declared):
-            raise QueryBookError(book=file.name, why=f"nobody declares {', '.join(extra)}")
-    chosen = {name: query for (name, on), query in found.items() if on in (None, dialect)}
-    return book(**{name: in_dialect(query, dialect) for name, query in chosen.items()})
+            raise QueryBookError(book=name, why=f"nobody declares {', '.join(extra)}")
+    chosen = {called: query for (called, on), query in found.items() if on in (None, dialect)}
+    return book(**{called: in_dialect(query, dialect) for called, query in chosen.items()})
 
 
 def parse(text: str, book: str) -> dict[tuple[str, Dialect | None], Query]:

@@ -95,10 +95,14 @@ class SqlReports:
         return [_recorded(row) for row in rows]
 
     async def execution(self, id: str) -> Recorded | None:
-        if not _ID.match(id):
+        if not is_uuid(id):
             return None  # PostgreSQL would take it for a mistake, not for a miss
         row = await self._database.one(self._book.execution, id=id)
         return None if row is None else _recorded(row)
+
+
+def is_uuid(text: str) -> bool:
+    return _ID.match(text) is not None
 
 
 def _counts(rows: Sequence[Row], slow: Mapping[str, int]) -> dict[str, Counts]:

@@ -3,15 +3,16 @@
 import asyncio
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StatementRefused, StoreUnavailable, TransactionMisuse
-from batuta.stores.sql.database import Dialect, Held, Limits, Query, Reading, Row, Transaction, Values
+from batuta.stores.sql.database import Dialect, Ear, Held, Limits, Query, Reading, Row, Transaction, Values
 from batuta.stores.sqlite.acts import Act, Acts
 from batuta.stores.sqlite.connection import open_connection, prepare, translated
 from batuta.stores.sqlite.readers import Pinned, Readers
@@ -99,6 +100,9 @@ class SqliteDatabase:
     async def exists(self) -> bool:
         return await asyncio.to_thread(self._file.exists)
 
+    async def hear(self, said: Callable[[str | None], None]) -> Ear:
+        return SqliteEar(self, said, await self.data_version())
+
     async def data_version(self) -> int:
         """Another number whenever any connection, in any process, has committed to this file."""
         return await self._open_readers().data_version()
@@ -121,6 +125,26 @@ class SqliteDatabase:
         if self._readers is None:
             raise StoreUnavailable(where=self.where, why="it is not open")
         return self._readers
+
+
+class SqliteEar:
+    """A file does not call: it is looked at, which costs next to nothing."""
+
+    every = timedelta(milliseconds=250)
+
+    def __init__(self, database: SqliteDatabase, said: Callable[[str | None], None], version: int) -> None:
+        self._database = database
+        self._said = said
+        self._version = version
+
+    async def probe(self) -> None:
+        version = await self._database.data_version()
+        if version != self._version:
+            self._version = version
+            self._said(None)
+
+    async def close(self) -> None:
+        """Nothing is held."""
 
 
 class SqliteTransaction:

@@ -1,0 +1,35 @@
+"""What lies in a queue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class ItemState(StrEnum):
+    READY = "ready"  # waiting for its time, or for a worker
+    RUNNING = "running"  # leased
+    DONE = "done"
+    DEAD = "dead"  # it will not be tried again, and says why
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewItem:
+    """``values`` are the columns of the table by name. ``key``: while an item with it is alive, a second one is not taken."""
+
+    values: Mapping[str, object] = field(default_factory=dict)
+    key: str | None = None
+    priority: int | None = None  # None: the table's own default
+    available_at: datetime | None = None  # None: now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """An item that is ours for a while. ``fence`` is the proof: everything written about the item carries it."""
+
+    id: str
+    fence: int
+    attempt: int  # counted at the claim: the first is 1
+    row: Mapping[str, Any]  # every column, as it was claimed

@@ -1,0 +1,44 @@
+"""What a handler says happened to its item."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from batuta.kernel.json import Json
+from batuta.queue.item import NewItem
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It worked. ``emit`` is enqueued, and ``write`` written to the item's own columns, in the transaction that settles it."""
+
+    result: Json = None
+    emit: tuple[NewItem, ...] = ()
+    write: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Not now, and not its fault: it costs no attempt."""
+
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It did not work. The retry policy decides, unless it can never work. ``error`` is for operators: no personal data."""
+
+    error: str
+    permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """Somebody asked for it to stop, and it did."""
+
+    reason: str = "cancelled"
+
+
+Outcome: TypeAlias = Done | Snooze | Failed | Cancelled

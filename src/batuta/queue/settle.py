@@ -1,0 +1,47 @@
+"""What an outcome means for the item: decided here, written by the store."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import assert_never
+
+from batuta.kernel.json import Json
+from batuta.queue.item import ItemState, NewItem
+from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
+from batuta.queue.retry import RetryPolicy
+
+LONGEST_ERROR = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """``state`` READY with ``available_at``: it comes back then. ``gives_back``: the attempt did not count."""
+
+    state: ItemState
+    available_at: datetime | None = None
+    gives_back: bool = False
+    error: str | None = None
+    result: Json = None
+    follow_ups: tuple[NewItem, ...] = ()
+    write: Mapping[str, object] = field(default_factory=dict)
+    expires_at: datetime | None = None  # of a finished item: when it may go
+    stage: str | None = None  # of a pipeline: where it goes on; its attempts begin anew there
+
+
+def settle(
+    attempt: int, outcome: Outcome, retry: RetryPolicy, now: datetime, chance: Callable[[], float]
+) -> Settlement:
+    match outcome:
+        case Done(result=result, emit=emit, write=write):
+            return Settlement(state=ItemState.DONE, result=result, follow_ups=emit, write=write)
+        case Snooze(until=until, reason=reason):
+            return Settlement(state=ItemState.READY, available_at=until, gives_back=True, error=reason[:LONGEST_ERROR])
+        case Failed(error=error, permanent=permanent):
+            wait = None if permanent else retry.wait_after(attempt, chance)
+            if wait is None:
+                return Settlement(state=ItemState.DEAD, error=error[:LONGEST_ERROR])
+            return Settlement(state=ItemState.READY, available_at=now + wait, error=error[:LONGEST_ERROR])
+        case Cancelled(reason=reason):
+            return Settlement(state=ItemState.CANCELLED, error=reason[:LONGEST_ERROR])
+        case _:
+            assert_never(outcome)

@@ -1,0 +1,62 @@
+"""A table described as a queue: which column means what, and which values.
+
+The engine's own ``tasks`` is one; an application's tables are others, with their business columns beside these:
+
+    MENSAGENS = QueueTable(
+        name="fila_mensagens", state="status", ready=("pendente",), running="processando", done="enviada", dead="erro",
+        attempts="tentativas", available_at="agendar_para", error="erro", priority="prioridade", urgent_is_high=True, …)
+
+A row is *running* while its lease column holds an instant; the ``running`` value, where there is one, is for people's eyes.
+"""
+
+import re
+from dataclasses import dataclass, fields
+
+from batuta.kernel.errors import InvalidName
+
+_IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
+_NOT_IDENTIFIERS = frozenset({"ready", "running", "done", "dead", "cancelled", "urgent_is_high", "crash_cap", "lanes"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueTable:
+    name: str
+    id: str = "id"
+    state: str = "status"
+    ready: tuple[str, ...] = ("ready",)  # the first is what a new or returned row gets; of a pipeline: every stage
+    running: str | None = "running"
+    done: str = "done"
+    dead: str = "dead"
+    cancelled: str = "cancelled"
+    attempts: str = "attempts"
+    crashes: str = "crashes"
+    available_at: str = "available_at"
+    lease_until: str = "lease_until"
+    fence: str = "fence"
+    owner: str = "owner"
+    error: str = "error"
+    created_at: str = "created_at"
+    finished_at: str = "finished_at"
+    started_at: str | None = None
+    updated_at: str | None = None
+    priority: str | None = None
+    urgent_is_high: bool = False
+    key: str | None = None  # unique among the live rows, by an index of the table's own
+    group: str | None = None  # one row of a group at a time, and groups take turns
+    queue: str | None = None  # several queues in one table
+    result: str | None = None
+    expires_at: str | None = None  # when a finished row may go
+    cancel_requested: str | None = None
+    last_stage: str | None = None  # of a pipeline: where a dead row died
+    crash_cap: int = 3  # so many dead workers, and the item is taken for the cause
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name not in _NOT_IDENTIFIERS and value is not None and not _IDENTIFIER.match(value):
+                raise InvalidName(name=str(value), kind="queue table's column", why=f"{each.name} is no SQL identifier")
+        for value in (*self.ready, self.running, self.done, self.dead, self.cancelled):
+            if value is not None and ("'" in value or not value):
+                raise InvalidName(name=value, kind="queue state", why="it must be a plain word")
+        if not self.ready:
+            raise InvalidName(name=self.name, kind="queue table", why="no value means that a row is ready")

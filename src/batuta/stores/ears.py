@@ -1,0 +1,50 @@
+"""A loop that rings the bells of whoever waits for something in the database."""
+
+from datetime import timedelta
+
+from batuta.kernel.errors import StoreUnavailable
+from batuta.stores.sql.database import Database, Ear
+from batuta.supervise.loop import Doorbell, Idle, Pace
+
+
+class Ears:
+    name = "ears"
+
+    def __init__(self, database: Database) -> None:
+        self.doorbell = Doorbell()
+        self._database = database
+        self._ear: Ear | None = None
+        self._bells: dict[str, list[Doorbell]] = {}
+
+    def add(self, name: str, bell: Doorbell) -> None:
+        """``bell`` rings when something was written for ``name``."""
+        self._bells.setdefault(name, []).append(bell)
+
+    def ring(self, name: str | None = None) -> None:
+        for known, bells in self._bells.items():
+            if name in (None, known):
+                for bell in bells:
+                    bell.ring()
+
+    async def tick(self) -> Pace:
+        try:
+            if self._ear is None:
+                self._ear = await self._database.hear(self.ring)
+                self.ring()  # whatever was said while nobody listened
+            await self._ear.probe()
+        except StoreUnavailable:
+            await self._forget()
+            raise
+        return Idle()
+
+    @property
+    def every(self) -> timedelta:
+        return timedelta(milliseconds=250) if self._database.dialect == "sqlite" else timedelta(seconds=15)
+
+    async def drain(self, grace: timedelta) -> None:
+        await self._forget()
+
+    async def _forget(self) -> None:
+        ear, self._ear = self._ear, None
+        if ear is not None:
+            await ear.close()

@@ -1,0 +1,166 @@
+-- write put on sqlite: new items; one whose key is alive already is left out
+INSERT INTO {table} ({columns}) SELECT {picked} FROM json_each(:rows) WHERE :bell IS NOT NULL
+ON CONFLICT DO NOTHING RETURNING {id} AS id;
+
+-- write put on postgres: new items; one whose key is alive already is left out
+WITH accepted AS (
+    INSERT INTO {table} ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::{table}, :rows)
+    ON CONFLICT DO NOTHING RETURNING {id} AS id
+)
+SELECT accepted.id FROM accepted CROSS JOIN (SELECT pg_notify('batuta', :bell)) AS rung;
+
+-- read levels on sqlite: the priorities that are waiting, the most urgent first
+WITH RECURSIVE level(value) AS (
+    SELECT (SELECT {priority} FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}
+            ORDER BY {priority} {direction} LIMIT 1)
+    UNION ALL
+    SELECT (SELECT {priority} FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}
+            AND {priority} {beyond} level.value ORDER BY {priority} {direction} LIMIT 1)
+    FROM level WHERE level.value IS NOT NULL
+)
+SELECT value FROM level WHERE value IS NOT NULL;
+
+-- read levels on postgres: the priorities that are waiting, the most urgent first
+WITH RECURSIVE {levels_alone}
+SELECT value FROM level WHERE value IS NOT NULL;
+
+-- write claim on sqlite: the next items of one priority, and with them their lease
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease
+WHERE {id} IN (
+    SELECT {id} FROM {table} INDEXED BY {ready_index}
+    WHERE {is_ready}{in_queue}{at_level} AND {available_at} <= coalesce(:now, now()) AND {not_held}
+    ORDER BY {available_at}, {id} LIMIT :limit)
+RETURNING *;
+
+-- write claim on postgres: the next items, the most urgent first, and with them their lease
+WITH RECURSIVE {levels}
+picked AS MATERIALIZED ({pick} LIMIT :limit)
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+RETURNING *;
+
+-- write turn on sqlite: not asked: settling and claiming share a commit there anyhow
+SELECT 1;
+
+-- write turn on postgres: settle the last batch and claim the next in one statement, with one commit
+WITH RECURSIVE {levels}
+settled AS ({settle} RETURNING item.{id} AS id),
+picked AS MATERIALIZED ({pick} LIMIT :limit),
+claimed AS (
+    UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+    WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+    RETURNING *
+)
+SELECT ended.ids AS settled_ids, claimed.*
+FROM (SELECT array_agg(settled.id) AS ids FROM settled) AS ended LEFT JOIN claimed ON TRUE;
+
+-- write claim_reversed on sqlite: not asked: there the priorities are gone through one by one
+SELECT 1;
+
+-- write claim_reversed on postgres: now and then the least urgent come first: nobody starves
+WITH RECURSIVE {levels_reversed}
+picked AS MATERIALIZED ({pick} LIMIT :limit)
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+RETURNING *;
+
+-- write claim_in_turn on sqlite: one item of each group that has none going
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease
+WHERE {id} IN (
+    WITH RECURSIVE groups(value) AS (
+        SELECT (SELECT min({group}) FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue})
+        UNION ALL
+        SELECT (SELECT min({group}) FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}
+                AND {group} > groups.value) FROM groups WHERE groups.value IS NOT NULL
+    )
+    SELECT (SELECT {id} FROM {table} INDEXED BY {ready_index}
+            WHERE {is_ready}{in_queue} AND {group} = groups.value AND {available_at} <= coalesce(:now, now()) AND {not_held}
+            ORDER BY {in_group_order} LIMIT 1) AS next
+    FROM groups
+    WHERE groups.value IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM {table} AS busy WHERE busy.{group} = groups.value AND busy.{lease_until} IS NOT NULL)
+    ORDER BY random() LIMIT :limit)
+RETURNING *;
+
+-- write claim_in_turn on postgres: one item of each group that has none going; a group is held while it is looked at
+WITH RECURSIVE groups(value) AS (
+    SELECT (SELECT min({group}) FROM {table} WHERE {is_ready}{in_queue})
+    UNION ALL
+    SELECT (SELECT min({group}) FROM {table} WHERE {is_ready}{in_queue} AND {group} > groups.value)
+    FROM groups WHERE groups.value IS NOT NULL
+),
+free AS MATERIALIZED (
+    SELECT value FROM groups
+    WHERE value IS NOT NULL AND pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text))
+),
+picked AS MATERIALIZED (
+    SELECT item.{id} FROM free CROSS JOIN LATERAL (
+        SELECT {id} FROM {table}
+        WHERE {is_ready}{in_queue} AND {group} = free.value AND {available_at} <= coalesce(:now, statement_timestamp())
+          AND {not_held} AND NOT EXISTS (
+              SELECT 1 FROM {table} AS busy WHERE busy.{group} = free.value AND busy.{lease_until} IS NOT NULL)
+        ORDER BY {in_group_order} LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) AS item ORDER BY random() LIMIT :limit
+)
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+RETURNING *;
+
+-- write settle on sqlite: how items ended; whoever lost one meanwhile writes nothing about it
+{settle} RETURNING {table}.{id} AS id;
+
+-- write settle on postgres: how items ended; whoever lost one meanwhile writes nothing about it
+{settle} RETURNING item.{id} AS id;
+
+-- write renew on sqlite: whoever works on them is alive; tells which of them are still ours
+UPDATE {table} SET {lease_until} = coalesce(:now, now()) + :lease
+FROM json_each(:held) AS mine
+WHERE {table}.{id} = mine.value ->> 'id' AND {table}.{fence} = mine.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL
+RETURNING {table}.{id} AS id, {cancel_wish} AS "cancelled [BOOLEAN]";
+
+-- write renew on postgres: whoever works on them is alive; tells which of them are still ours
+UPDATE {table} AS item
+SET {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)
+WHERE item.{id} = mine.id AND item.{fence} = mine.fence AND item.{lease_until} IS NOT NULL
+RETURNING item.{id} AS id, {cancel_wish} AS "cancelled [BOOLEAN]";
+
+-- write rescue on sqlite: items whose worker fell silent come back, or are taken for the cause of it
+UPDATE {table} SET {rescued}
+WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
+               WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) ORDER BY {lease_until} LIMIT :limit)
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
+
+-- write rescue on postgres: items whose worker fell silent come back, or are taken for the cause of it
+UPDATE {table} SET {rescued}
+WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, statement_timestamp())
+               ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
+
+-- read next_at on sqlite: when the next item of one priority is due
+SELECT {available_at} AS "at [TIMESTAMPTZ]" FROM {table} INDEXED BY {ready_index}
+WHERE {is_ready}{in_queue}{at_level} ORDER BY {available_at} LIMIT 1;
+
+-- read next_at on postgres: when the next item of one priority is due
+SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue}{at_level} ORDER BY {available_at} LIMIT 1;
+
+-- write cancel: at once if nobody works on it
+UPDATE {table} SET {state} = '{cancelled}', {error} = :reason, {finished_at} = coalesce(:now, {clock})
+WHERE {id} = :id AND {is_ready};
+
+-- write wish_cancelled: somebody works on it: it is asked to stop
+UPDATE {table} SET {wish} WHERE {id} = :id AND {lease_until} IS NOT NULL;
+
+-- write revive: a dead item is tried again, as if for the first time
+UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
+    {available_at} = coalesce(:now, {clock}), {fence} = {fence} + 1
+WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL;
+
+-- write discard: a dead item goes for good
+DELETE FROM {table} WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL;
+
+-- read item: one of them
+SELECT * FROM {table} WHERE {id} = :id;
+
+-- read counts: how many are in which state
+SELECT {state} AS state, count(*) AS items FROM {table} WHERE TRUE{in_queue} GROUP BY {state};

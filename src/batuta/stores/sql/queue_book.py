@@ -1,0 +1,200 @@
+"""The statements of a queue, written for one table: ``books/queue.sql`` with the table's own names in its gaps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from batuta.queue.table import QueueTable
+from batuta.stores.sql.database import Dialect, Query
+from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.queries import load_text
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBook:
+    put: Query
+    levels: Query
+    claim: Query
+    turn: Query
+    claim_reversed: Query
+    claim_in_turn: Query
+    settle: Query
+    renew: Query
+    rescue: Query
+    next_at: Query
+    cancel: Query
+    wish_cancelled: Query
+    revive: Query
+    discard: Query
+    item: Query
+    counts: Query
+
+
+def queue_book(table: QueueTable, dialect: Dialect, columns: Sequence[str] = ("id",)) -> QueueBook:
+    """``columns``: those that ``put`` fills."""
+    text = (BOOKS / "queue.sql").read_text(encoding="utf-8")
+    return load_text(QueueBook, text.format_map(_gaps(table, dialect, columns)), f"queue.sql of {table.name}", dialect)
+
+
+def _gaps(table: QueueTable, dialect: Dialect, columns: Sequence[str]) -> dict[str, str]:
+    names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
+    clock = "now()" if dialect == "sqlite" else "statement_timestamp()"
+    is_ready = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
+    in_queue = f" AND {table.queue} = :queue" if table.queue else ""
+    gaps = names | {
+        "table": table.name,
+        "clock": clock,
+        "columns": ", ".join(columns),
+        "picked": ", ".join(f"value ->> '{column}'" for column in columns),
+        "is_ready": is_ready,
+        "in_queue": in_queue,
+        "not_held": _not_held(dialect, clock),
+        "id_type": "uuid",
+        "priority": table.priority or "0",
+        "group": table.group or "0",
+        "direction": "DESC" if table.urgent_is_high else "ASC",
+        "beyond": "<" if table.urgent_is_high else ">",
+        "at_level": f" AND {table.priority} = :level" if table.priority else "",
+        "in_group_order": ", ".join([*_by_priority(table), table.available_at, table.id]),
+        "ready_index": f"{table.name}_ready",
+        "lease_index": f"{table.name}_leased",
+        "revived": f"coalesce({table.last_stage}, '{table.ready[0]}')" if table.last_stage else f"'{table.ready[0]}'",
+        "wish": f"{table.cancel_requested} = TRUE" if table.cancel_requested else f"{table.fence} = {table.fence}",
+        "taken": _taken(table, clock),
+        "rescued": _rescued(table, clock),
+        "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
+    }
+    gaps["settle"] = _settle(table, dialect, clock)
+    gaps["levels"] = _levels(table, gaps, table.urgent_is_high)
+    gaps["levels_reversed"] = _levels(table, gaps, not table.urgent_is_high)
+    gaps["levels_alone"] = gaps["levels"].rstrip(",") or "level(value) AS (SELECT 0)"
+    gaps["pick"] = _pick(table, gaps)
+    return gaps
+
+
+def _is_one_of(column: str, values: Sequence[str]) -> str:
+    """Written exactly as in the table's partial indexes, or they would not be used."""
+    quoted = [f"'{value}'" for value in values]
+    return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
+
+
+def _not_held(dialect: Dialect, clock: str) -> str:
+    """A pause is read in the claiming statement; a switch that is neither on nor off holds too."""
+    keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
+    return (
+        f"NOT EXISTS (SELECT 1 FROM feature_flags AS held WHERE held.key IN ({keys}) AND held.value <> 'false'"
+        f" AND (held.until IS NULL OR held.until > coalesce(:now, {clock})))"
+    )
+
+
+def _by_priority(table: QueueTable) -> list[str]:
+    if table.priority is None:
+        return []
+    return [f"{table.priority} DESC" if table.urgent_is_high else table.priority]
+
+
+def _taken(table: QueueTable, clock: str) -> str:
+    sets = [
+        f"{table.attempts} = {table.attempts} + 1",
+        f"{table.fence} = {table.fence} + 1",
+        f"{table.owner} = :owner",
+    ]
+    if table.running is not None:
+        sets.append(f"{table.state} = '{table.running}'")
+    sets += [f"{column} = coalesce(:now, {clock})" for column in (table.started_at, table.updated_at) if column]
+    return ", ".join(sets)
+
+
+def _rescued(table: QueueTable, clock: str) -> str:
+    is_cause = f"{table.crashes} + 1 >= {table.crash_cap}"
+    back = f"'{table.ready[0]}'" if table.running is not None else table.state
+    sets = [
+        f"{table.crashes} = {table.crashes} + 1",
+        f"{table.state} = CASE WHEN {is_cause} THEN '{table.dead}' ELSE {back} END",
+        f"{table.error} = CASE WHEN {is_cause} THEN 'its worker died ' || ({table.crashes} + 1) || ' times while it ran'"
+        f" ELSE 'its worker died while it ran' END",
+        f"{table.finished_at} = CASE WHEN {is_cause} THEN coalesce(:now, {clock}) END",
+        f"{table.fence} = {table.fence} + 1",
+        f"{table.owner} = NULL",
+        f"{table.lease_until} = NULL",
+    ]
+    if table.last_stage:
+        sets.append(f"{table.last_stage} = CASE WHEN {is_cause} THEN {table.state} ELSE {table.last_stage} END")
+    if table.updated_at:
+        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
+    return ", ".join(sets)
+
+
+def _settle(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    """One UPDATE of many rows, each guarded by its fence. ``ending`` is what became of an item."""
+
+    def of(name: str) -> str:
+        return f"ending.value ->> '{name}'" if dialect == "sqlite" else f"ending.{name}"
+
+    def mine(column: str) -> str:
+        return _qualified(table, dialect, column)
+
+    def instant(name: str) -> str:
+        return of(name) if dialect == "sqlite" else f"TIMESTAMPTZ 'epoch' + {of(name)} * INTERVAL '1 microsecond'"
+
+    sets = [
+        f"{table.state} = coalesce({of('state')}, {mine(table.state)})",
+        f"{table.available_at} = coalesce({instant('available_at')}, {mine(table.available_at)})",
+        f"{table.attempts} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.attempts)} - {of('back')} END",
+        f"{table.error} = {of('error')}",
+        f"{table.finished_at} = CASE WHEN {of('ended')} THEN coalesce(:now, {clock}) END",
+        f"{table.lease_until} = NULL",
+        f"{table.owner} = NULL",
+    ]
+    if table.result:
+        result = "nullif(ending.value -> 'result', 'null')" if dialect == "sqlite" else "ending.result"
+        sets.append(f"{table.result} = {result}")
+    if table.expires_at:
+        sets.append(f"{table.expires_at} = {instant('expires_at')}")
+    if table.last_stage:
+        sets.append(f"{table.last_stage} = coalesce({of('last_stage')}, {mine(table.last_stage)})")
+    if table.updated_at:
+        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
+    source = (
+        "json_each(:endings) AS ending"
+        if dialect == "sqlite"
+        else "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, available_at bigint, back integer,"
+        " anew boolean, error text, ended boolean, result jsonb, expires_at bigint, last_stage text)"
+    )
+    target = table.name if dialect == "sqlite" else f"{table.name} AS item"
+    return (
+        f"UPDATE {target} SET {', '.join(sets)} FROM {source}"
+        f" WHERE {mine(table.id)} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
+        f" AND {mine(table.lease_until)} IS NOT NULL"
+    )
+
+
+def _qualified(table: QueueTable, dialect: Dialect, column: str) -> str:
+    return f"{table.name if dialect == 'sqlite' else 'item'}.{column}"
+
+
+def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool) -> str:
+    """For PostgreSQL: the priorities that are waiting, found by jumping from one to the next in the index."""
+    if table.priority is None:
+        return ""
+    direction, beyond = ("DESC", "<") if high_first else ("ASC", ">")
+    first = f"SELECT {table.priority} FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']}"
+    order = f"ORDER BY {table.priority} {direction} LIMIT 1"
+    return (
+        f"level(value) AS (SELECT ({first} {order}) UNION ALL"
+        f" SELECT ({first} AND {table.priority} {beyond} level.value {order})"
+        f" FROM level WHERE level.value IS NOT NULL),"
+    )
+
+
+def _pick(table: QueueTable, gaps: dict[str, str]) -> str:
+    due = (
+        f"SELECT {table.id} FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']}"
+        f" AND {table.available_at} <= coalesce(:now, statement_timestamp()) AND {gaps['not_held']}"
+    )
+    oldest = f"ORDER BY {table.available_at}, {table.id} LIMIT :limit FOR UPDATE SKIP LOCKED"
+    if table.priority is None:
+        return f"SELECT {table.id} FROM ({due} {oldest}) AS due"
+    return (
+        f"SELECT due.{table.id} FROM level CROSS JOIN LATERAL"
+        f" ({due} AND {table.priority} = level.value {oldest}) AS due WHERE level.value IS NOT NULL"
+    )

@@ -1,0 +1,121 @@
+"""Functions that can be enqueued, by name, and how each is run."""
+
+import asyncio
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from batuta.kernel.errors import InvalidName, UnknownWord
+from batuta.kernel.json import Json, dumps
+from batuta.kernel.nearest import nearest
+from batuta.queue.item import Lease
+from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
+from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
+from batuta.queue.worker import Recipe
+
+TaskFunction: TypeAlias = Callable[..., Any]
+DEFAULT_QUEUE = "default"
+# What failed for good stays long enough for somebody to look at it.
+KEEP_FAILED = timedelta(days=30)
+_NAME = re.compile(r"^[a-z_][a-z0-9_.]*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskContext:
+    """The first argument of a task. ``report`` writes progress where ``status`` shows it."""
+
+    id: str
+    attempt: int
+    enqueued_at: datetime
+    report: Callable[[Json], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    name: str
+    function: TaskFunction
+    queue: str = DEFAULT_QUEUE
+    timeout: timedelta = timedelta(seconds=300)
+    retry: RetryPolicy = field(default_factory=FullJitter)
+    retry_timeout: bool = False  # what took too long once will take too long again
+    keep_result: timedelta = timedelta(hours=1)
+
+    def recipe(self, report: Callable[[Lease, Json], Awaitable[None]]) -> Recipe:
+        return Recipe(
+            handle=lambda lease: self._run(lease, report),
+            timeout=self.timeout,
+            retry=self.retry,
+            retry_timeout=self.retry_timeout,
+            keep=self.keep_result,
+            keep_dead=KEEP_FAILED,
+        )
+
+    async def _run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Outcome:
+        arguments, named = lease.row["args"]
+        context = TaskContext(
+            id=lease.id,
+            attempt=lease.attempt,
+            enqueued_at=lease.row["created_at"],
+            report=lambda progress: report(lease, progress),
+        )
+        if inspect.iscoroutinefunction(self.function):
+            returned = await self.function(context, *arguments, **named)
+        else:
+            returned = await asyncio.to_thread(self.function, context, *arguments, **named)
+        return outcome_of(returned)
+
+
+def outcome_of(returned: object) -> Outcome:
+    """A plain value is done, and its result."""
+    match returned:
+        case Done() | Snooze() | Failed() | Cancelled():
+            return returned
+        case _:
+            dumps(returned)  # what cannot be written down is found here and not later
+            return Done(result=returned)  # type: ignore[arg-type]
+
+
+class TaskRegistry:
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+        self._names: dict[TaskFunction, str] = {}
+
+    def add(self, task: Task) -> None:
+        if not _NAME.match(task.name):
+            raise InvalidName(
+                name=task.name, kind="task", why="it is written in small letters, digits, dots and underscores"
+            )
+        if task.name in self._tasks:
+            raise InvalidName(name=task.name, kind="task", why="another task is called that")
+        if not inspect.signature(task.function).parameters:
+            raise InvalidName(name=task.name, kind="task", why="it must take the context as its first argument")
+        if min(task.timeout, task.keep_result) < timedelta(0) or task.timeout == timedelta(0):
+            raise InvalidName(name=task.name, kind="task", why="its timeout must be longer than nothing")
+        self._tasks[task.name] = task
+        self._names[task.function] = task.name
+
+    def named(self, task: TaskFunction | str) -> Task:
+        name = task if isinstance(task, str) else self._names.get(task, getattr(task, "__name__", repr(task)))
+        if name not in self._tasks:
+            raise UnknownWord(kind="task", word=name, nearest=nearest(name, self._tasks))
+        return self._tasks[name]
+
+    def find(self, name: str) -> Task | None:
+        return self._tasks.get(name)
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(task.queue for task in self))
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks.values())
+
+
+def retry_policy(retry: RetryPolicy | Sequence[float] | None) -> RetryPolicy:
+    """A list of seconds is n waits: the first attempt and n retries. None: full jitter, five retries."""
+    if retry is None:
+        return FullJitter()
+    return after_seconds(retry) if isinstance(retry, Sequence) else retry

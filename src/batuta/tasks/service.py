@@ -1,0 +1,94 @@
+"""Enqueue, ask, cancel. The seam is narrow on purpose: another backend has to be able to keep it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json, dumps
+from batuta.tasks.registry import Task, TaskFunction, TaskRegistry
+from batuta.tasks.status import TaskStatus
+
+
+class TaskBackend(Protocol):
+    async def enqueue(
+        self,
+        task: Task,
+        arguments: Sequence[tuple[Sequence[Json], dict[str, Json]]],
+        *,
+        keys: Sequence[str | None],
+        available_at: datetime | None,
+        priority: int,
+        within: Any | None,
+    ) -> list[str]:
+        """The ids, in order; where a task with the same key is alive, its id."""
+        ...
+
+    async def status(self, id: str) -> TaskStatus | None:
+        """None: unknown, or its result is kept no longer."""
+        ...
+
+    async def cancel(self, id: str, reason: str) -> bool: ...
+
+
+class TaskService:
+    def __init__(self, registry: TaskRegistry, backend: TaskBackend, clock: Clock) -> None:
+        self._registry = registry
+        self._backend = backend
+        self._clock = clock
+
+    async def enqueue(
+        self,
+        task: TaskFunction | str,
+        *arguments: Json,
+        key: str | None = None,
+        delay: float = 0,
+        priority: int = 0,
+        within: Any | None = None,
+        **named: Json,
+    ) -> str:
+        """Returned means accepted and synced to disk; ``within`` a transaction, it is accepted when that commits.
+
+        ``key``: while a task with it is alive, no second one is made and its id is returned. ``priority``: small is urgent.
+        """
+        dumps([arguments, named])  # what cannot be written down is refused here
+        (id,) = await self._backend.enqueue(
+            self._registry.named(task),
+            [(arguments, named)],
+            keys=[key],
+            available_at=self._at(delay),
+            priority=priority,
+            within=within,
+        )
+        return id
+
+    async def enqueue_many(
+        self,
+        task: TaskFunction | str,
+        arguments: Sequence[Sequence[Json]],
+        *,
+        keys: Sequence[str | None] | None = None,
+        delay: float = 0,
+        priority: int = 0,
+        within: Any | None = None,
+    ) -> list[str]:
+        """All of them or none."""
+        given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
+        dumps(given)
+        return await self._backend.enqueue(
+            self._registry.named(task),
+            given,
+            keys=keys or [None] * len(given),
+            available_at=self._at(delay),
+            priority=priority,
+            within=within,
+        )
+
+    async def status(self, id: str) -> TaskStatus | None:
+        return await self._backend.status(id)
+
+    async def cancel(self, id: str, reason: str = "cancelled") -> bool:
+        return await self._backend.cancel(id, reason)
+
+    def _at(self, delay: float) -> datetime | None:
+        return None if delay <= 0 else self._clock.now() + timedelta(seconds=delay)

@@ -1,0 +1,268 @@
+"""The contract of a queue store.
+
+A subclass gives a fixture ``queue``: an empty ``Shelf`` on the store under test, whose clock is moved by hand.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from batuta.queue.item import ItemState, Lease, NewItem
+from batuta.queue.lease import Tenure
+from batuta.queue.settle import Settlement
+from batuta.queue.store import QueueStore
+from batuta.testing.clock import FakeClock
+
+LEASE = timedelta(seconds=30)
+SECOND = timedelta(seconds=1)
+ANN, BEN = Tenure(owner="ann", lease=LEASE), Tenure(owner="ben", lease=LEASE)
+DONE = Settlement(state=ItemState.DONE)
+DEAD = Settlement(state=ItemState.DEAD, error="no")
+
+
+@dataclass
+class Shelf:
+    """A store under test. ``item`` makes an item of its table; ``state`` reads one back in the contract's words."""
+
+    store: QueueStore
+    clock: FakeClock
+
+    def item(self, **options: Any) -> NewItem:
+        raise NotImplementedError
+
+    async def state(self, id: str) -> str | None:
+        """ready, running, done, dead, cancelled; None: it is gone."""
+        raise NotImplementedError
+
+    async def column(self, id: str, name: str) -> Any:
+        raise NotImplementedError
+
+    async def pause(self, on: bool) -> None:
+        raise NotImplementedError
+
+    async def put(self, *items: NewItem) -> list[str]:
+        ids = await self.store.put(list(items) or [self.item()])
+        return [id for id in ids if id is not None]
+
+    async def claim(self, tenure: Tenure = ANN, limit: int = 100, **options: Any) -> list[Lease]:
+        return list((await self.store.turn([], tenure, limit, **options)).leases)
+
+    async def settle(self, leases: Sequence[Lease], settlement: Settlement = DONE) -> list[str]:
+        """The ids that were lost."""
+        turned = await self.store.turn([(lease, settlement) for lease in leases], ANN, 0)
+        return [lease.id for lease in turned.lost]
+
+
+class QueueContract:
+    async def test_what_was_put_is_claimed_once(self, queue: Shelf) -> None:
+        ids = await queue.put(queue.item(), queue.item())
+        assert sorted(lease.id for lease in await queue.claim()) == sorted(ids)
+        assert await queue.claim(BEN) == []
+        assert [await queue.state(id) for id in ids] == ["running", "running"]
+
+    async def test_nothing_is_put_and_nothing_claimed(self, queue: Shelf) -> None:
+        assert await queue.store.put([]) == []
+        assert await queue.claim() == []
+        assert await queue.store.next_at() is None
+
+    async def test_a_claim_takes_no_more_than_it_asks_for_and_the_longest_waiting_first(self, queue: Shelf) -> None:
+        now = queue.clock.now()
+        late, early = await queue.put(queue.item(available_at=now), queue.item(available_at=now - SECOND))
+        (first,) = await queue.claim(limit=1)
+        (second,) = await queue.claim(limit=1)
+        assert [first.id, second.id] == [early, late]
+
+    async def test_of_many_claimers_each_item_has_one(self, queue: Shelf) -> None:
+        ids = await queue.put(*(queue.item() for _ in range(40)))
+        tenures = [Tenure(owner=f"w{n}", lease=LEASE) for n in range(20)]
+        claims = await asyncio.gather(*(queue.claim(tenure, limit=7) for tenure in tenures))
+        rest = await queue.claim(limit=100)
+        taken = [lease.id for claim in (*claims, rest) for lease in claim]
+        assert sorted(taken) == sorted(ids)
+
+    async def test_an_attempt_is_counted_at_the_claim(self, queue: Shelf) -> None:
+        await queue.put()
+        (lease,) = await queue.claim()
+        assert lease.attempt == 1
+
+    async def test_a_delayed_item_waits_for_its_time_and_tells_it(self, queue: Shelf) -> None:
+        at = queue.clock.now() + 10 * SECOND
+        await queue.put(queue.item(available_at=at))
+        assert await queue.claim() == []
+        assert await queue.store.next_at() == at
+        queue.clock.step(10 * SECOND)
+        assert len(await queue.claim()) == 1
+
+    async def test_done_is_done(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        assert await queue.settle(await queue.claim()) == []
+        assert await queue.state(id) in ("done", None)
+        assert await queue.claim() == []
+
+    async def test_a_retry_comes_back_at_its_time_and_counts(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        at = queue.clock.now() + 60 * SECOND
+        await queue.settle(await queue.claim(), Settlement(state=ItemState.READY, available_at=at, error="busy"))
+        assert await queue.state(id) == "ready"
+        assert await queue.claim() == []
+        queue.clock.step(60 * SECOND)
+        (lease,) = await queue.claim()
+        assert lease.attempt == 2
+
+    async def test_a_snooze_costs_no_attempt(self, queue: Shelf) -> None:
+        await queue.put()
+        at = queue.clock.now() + SECOND
+        back = Settlement(state=ItemState.READY, available_at=at, gives_back=True, error="later")
+        await queue.settle(await queue.claim(), back)
+        queue.clock.step(SECOND)
+        (lease,) = await queue.claim()
+        assert lease.attempt == 1
+
+    async def test_dead_is_kept_with_its_evidence_until_it_is_revived_or_discarded(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        await queue.settle(await queue.claim(), DEAD)
+        assert await queue.state(id) == "dead"
+        assert await queue.claim() == []
+        assert await queue.store.revive(id)
+        (lease,) = await queue.claim()
+        assert lease.attempt == 1
+        await queue.settle([lease], DEAD)
+        assert await queue.store.discard(id)
+        assert await queue.state(id) is None
+        assert not await queue.store.revive(id)
+
+    async def test_what_is_alive_is_neither_revived_nor_discarded(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        assert not await queue.store.revive(id)
+        assert not await queue.store.discard(id)
+        await queue.claim()
+        assert not await queue.store.discard(id)
+
+    async def test_a_lease_that_is_over_is_rescued_exactly_once_without_any_list_of_workers(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        await queue.claim()
+        assert await queue.store.rescue(10) == []
+        queue.clock.step(LEASE + SECOND)
+        assert [rescued.id for rescued in await queue.store.rescue(10)] == [id]
+        assert await queue.store.rescue(10) == []
+        (lease,) = await queue.claim(BEN)
+        assert lease.attempt == 2
+
+    async def test_a_stale_worker_writes_nothing(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        stale = await queue.claim()
+        queue.clock.step(LEASE + SECOND)
+        await queue.store.rescue(10)
+        assert await queue.settle(stale, DEAD) == [id]
+        (fresh,) = await queue.claim(BEN)
+        assert await queue.settle(stale, DEAD) == [id]
+        assert await queue.state(id) == "running"
+        assert await queue.settle([fresh]) == []
+
+    async def test_nothing_is_settled_twice(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        leases = await queue.claim()
+        assert await queue.settle(leases) == []
+        assert await queue.settle(leases, DEAD) == [id]
+        assert await queue.state(id) in ("done", None)
+
+    async def test_a_kept_lease_is_not_rescued(self, queue: Shelf) -> None:
+        await queue.put()
+        leases = await queue.claim()
+        for _ in range(5):
+            queue.clock.step(LEASE - SECOND)
+            renewed = await queue.store.renew(leases, ANN)
+            assert not renewed.lost
+            assert await queue.store.rescue(10) == []
+
+    async def test_a_lost_lease_cannot_be_renewed(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        leases = await queue.claim()
+        queue.clock.step(LEASE + SECOND)
+        await queue.store.rescue(10)
+        assert list((await queue.store.renew(leases, ANN)).lost) == [id]
+
+    async def test_an_item_that_kills_its_workers_is_dead_after_the_third(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        for crash in (1, 2, 3):
+            assert len(await queue.claim()) == 1
+            queue.clock.step(LEASE + SECOND)
+            (rescued,) = await queue.store.rescue(10)
+            assert rescued.crashes == crash
+        assert rescued.state is ItemState.DEAD
+        assert await queue.state(id) == "dead"
+        assert await queue.claim() == []
+
+    async def test_while_a_key_is_alive_it_is_not_taken_again(self, queue: Shelf) -> None:
+        first, second = await queue.store.put([queue.item(key="k"), queue.item(key="k")])
+        assert (first is None) != (second is None)
+        assert await queue.store.put([queue.item(key="k"), queue.item(key="other")]) != [None, None]
+        (lease, *_) = [lease for lease in await queue.claim() if lease.id in (first, second)]
+        assert await queue.store.put([queue.item(key="k")]) == [None]
+        await queue.settle([lease])
+        assert None not in await queue.store.put([queue.item(key="k")])
+
+    async def test_of_fifty_that_put_one_key_at_once_one_is_taken(self, queue: Shelf) -> None:
+        put = await asyncio.gather(*(queue.store.put([queue.item(key="k")]) for _ in range(50)))
+        assert sum(ids != [None] for ids in put) == 1
+
+    async def test_the_urgent_come_first_and_now_and_then_the_others(self, queue: Shelf) -> None:
+        low, high = await queue.put(queue.item(urgency=0), queue.item(urgency=1))
+        other_low, other_high = await queue.put(queue.item(urgency=0), queue.item(urgency=1))
+        assert {lease.id for lease in await queue.claim(limit=1)} <= {high, other_high}
+        (patient,) = await queue.claim(limit=1, reversed=True)
+        assert patient.id in (low, other_low)
+
+    async def test_what_is_cancelled_before_it_runs_never_runs(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        assert await queue.store.cancel(id, "no longer wanted")
+        assert await queue.state(id) == "cancelled"
+        assert await queue.claim() == []
+        assert not await queue.store.cancel(id, "again")
+
+    async def test_whoever_works_on_a_cancelled_item_is_told_with_the_next_renewal(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        leases = await queue.claim()
+        assert await queue.store.cancel(id, "no longer wanted")
+        assert list((await queue.store.renew(leases, ANN)).cancelled) == [id]
+
+    async def test_a_paused_queue_gives_nothing_and_loses_nothing(self, queue: Shelf) -> None:
+        await queue.put()
+        await queue.pause(True)
+        assert await queue.claim() == []
+        await queue.pause(False)
+        assert len(await queue.claim()) == 1
+
+    async def test_settling_goes_on_while_the_queue_is_paused(self, queue: Shelf) -> None:
+        await queue.put()
+        leases = await queue.claim()
+        await queue.pause(True)
+        assert await queue.settle(leases) == []
+
+    async def test_follow_ups_come_with_the_settlement_or_not_at_all(self, queue: Shelf) -> None:
+        await queue.put()
+        leases = await queue.claim()
+        emitting = Settlement(state=ItemState.DONE, follow_ups=(queue.item(), queue.item()))
+        await queue.settle(leases, emitting)
+        assert len(await queue.claim()) == 2
+        await queue.settle(leases, emitting)  # stale by now
+        assert await queue.claim() == []
+
+    async def test_settling_and_claiming_are_one_turn(self, queue: Shelf) -> None:
+        await queue.put(*(queue.item() for _ in range(10)))
+        leases = await queue.claim(limit=4)
+        turned = await queue.store.turn([(lease, DONE) for lease in leases], ANN, 4)
+        assert len(turned.leases) == 4
+        assert not {lease.id for lease in turned.leases} & {lease.id for lease in leases}
+
+    async def test_two_thousand_items_go_through(self, queue: Shelf) -> None:
+        for _ in range(4):
+            await queue.put(*(queue.item() for _ in range(500)))
+        seen: set[str] = set()
+        endings: list[tuple[Lease, Settlement]] = []
+        while (turned := await queue.store.turn(endings, ANN, 300)).leases:
+            seen |= {lease.id for lease in turned.leases}
+            endings = [(lease, DONE) for lease in turned.leases]
+        assert len(seen) == 2_000

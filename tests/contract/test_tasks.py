@@ -1,0 +1,209 @@
+"""Tasks end to end: enqueued, run by a real worker under a supervisor, settled, asked about."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from batuta import Batuta, Failed, Snooze
+from batuta.kernel.errors import InvalidName, UnknownWord
+from batuta.kernel.events import ItemCrashed, ItemsSettled
+from batuta.tasks.registry import TaskContext
+from batuta.testing import EventRecorder
+
+
+@pytest.fixture
+async def work(database_url: str, events: EventRecorder) -> AsyncIterator[Batuta]:
+    made = Batuta(database_url, timezone="UTC")
+    made.events.subscribe(events)
+    async with made:
+        yield made
+
+
+@asynccontextmanager
+async def working(work: Batuta) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    running = asyncio.create_task(work.supervisor().run(stop, timedelta(seconds=5)))
+    try:
+        yield
+    finally:
+        stop.set()
+        await running
+
+
+async def ended(work: Batuta, events: EventRecorder, id: str) -> Any:
+    """The status, once it is over. Waits for facts, not for time."""
+    while True:
+        told = len(events.of(ItemsSettled))
+        status = await work.status(id)
+        if status is None or status.status in ("complete", "failed"):
+            return status
+        await events.wait_for(ItemsSettled, lambda event, told=told: len(events.of(ItemsSettled)) > told)  # type: ignore[misc]
+
+
+async def test_a_task_runs_and_its_result_can_be_asked_for(work: Batuta, events: EventRecorder) -> None:
+    @work.task()
+    async def soma(ctx: TaskContext, a: int, b: int = 0) -> dict[str, int]:
+        return {"soma": a + b, "attempt": ctx.attempt}
+
+    id = await work.enqueue(soma, 2, b=3)
+    waiting = await work.status(id)
+    assert waiting is not None
+    assert (waiting.status, waiting.start_time, waiting.result) == ("queued", None, None)
+    async with working(work):
+        status = await ended(work, events, id)
+    assert (status.status, status.result, status.error) == ("complete", {"soma": 5, "attempt": 1}, None)
+    assert status.enqueue_time <= status.start_time <= status.finish_time
+
+
+async def test_a_plain_function_runs_in_a_thread(work: Batuta, events: EventRecorder) -> None:
+    @work.task()
+    def dobro(ctx: TaskContext, n: int) -> int:
+        return 2 * n
+
+    async with working(work):
+        id = await work.enqueue(dobro, 21)
+        assert (await ended(work, events, id)).result == 42
+
+
+async def test_what_fails_is_tried_again_as_often_as_it_says_and_then_failed(
+    work: Batuta, events: EventRecorder
+) -> None:
+    @work.task(retry=[0.01, 0.01])
+    async def quebra(ctx: TaskContext) -> None:
+        raise ValueError("segredo do cliente")
+
+    async with working(work):
+        id = await work.enqueue(quebra)
+        status = await ended(work, events, id)
+    assert (status.status, status.attempts) == ("failed", 3)
+    assert status.error == "ValueError in the handler; the log has the traceback"
+    assert len(events.of(ItemCrashed)) == 3
+
+
+async def test_a_task_may_say_itself_that_it_failed_for_good_or_that_it_is_not_the_time(
+    work: Batuta, events: EventRecorder
+) -> None:
+    @work.task(retry=[0.01])
+    async def nunca(ctx: TaskContext) -> Failed:
+        return Failed("wrong document", permanent=True)
+
+    calls: list[int] = []
+
+    @work.task(retry=[])
+    async def depois(ctx: TaskContext) -> Snooze | str:
+        calls.append(ctx.attempt)
+        return Snooze(datetime.now(UTC), "not yet") if len(calls) < 3 else "enfim"
+
+    async with working(work):
+        first, second = await work.enqueue(nunca), await work.enqueue(depois)
+        assert (await ended(work, events, first)).error == "wrong document"
+        assert (await ended(work, events, second)).result == "enfim"
+    assert calls == [1, 1, 1]  # waiting costs no attempt
+
+
+async def test_a_task_that_takes_too_long_is_failed_and_not_repeated(work: Batuta, events: EventRecorder) -> None:
+    @work.task(retry=[0.01, 0.01], timeout=0.05)
+    async def lenta(ctx: TaskContext) -> None:
+        await asyncio.Event().wait()
+
+    async with working(work):
+        id = await work.enqueue(lenta)
+        status = await ended(work, events, id)
+    assert (status.status, status.error, status.attempts) == ("failed", "Job timeout exceeded", 1)
+
+
+async def test_a_key_is_one_task_while_it_lives(work: Batuta, events: EventRecorder) -> None:
+    @work.task()
+    async def uma(ctx: TaskContext) -> None: ...
+
+    first = await work.enqueue(uma, key="k")
+    assert await work.enqueue(uma, key="k") == first
+    async with working(work):
+        await ended(work, events, first)
+        second = await work.enqueue(uma, key="k")
+        assert second != first
+        await ended(work, events, second)
+
+
+async def test_an_enqueue_commits_with_its_transaction_or_not_at_all(work: Batuta) -> None:
+    @work.task()
+    async def nada(ctx: TaskContext) -> None: ...
+
+    ids: list[str] = []
+    with pytest.raises(RuntimeError):
+        async with work.database.transaction() as transaction:
+            ids.append(await work.enqueue(nada, within=transaction))
+            raise RuntimeError("no")
+    assert await work.status(ids[0]) is None
+
+
+async def test_many_are_enqueued_at_once_and_all_run(work: Batuta, events: EventRecorder) -> None:
+    done: list[int] = []
+
+    @work.task(keep_result=60)
+    async def conta(ctx: TaskContext, n: int) -> None:
+        done.append(n)
+
+    ids = await work.enqueue_many(conta, [(n,) for n in range(500)])
+    assert len(set(ids)) == 500
+    async with working(work):
+        for id in ids:
+            await ended(work, events, id)
+    assert sorted(done) == list(range(500))
+
+
+async def test_a_cancelled_task_never_runs(work: Batuta) -> None:
+    @work.task()
+    async def nada(ctx: TaskContext) -> None: ...
+
+    id = await work.enqueue(nada, delay=60)
+    assert await work.tasks.cancel(id)
+    status = await work.status(id)
+    assert status is not None
+    assert (status.status, status.error) == ("failed", "cancelled")
+
+
+async def test_results_go_when_their_time_is_over(work: Batuta, events: EventRecorder) -> None:
+    @work.task(keep_result=0)
+    async def breve(ctx: TaskContext) -> int:
+        return 1
+
+    async with working(work):
+        id = await work.enqueue(breve)
+        assert await ended(work, events, id) is None
+
+
+async def test_progress_is_shown_while_it_runs(work: Batuta, events: EventRecorder) -> None:
+    halfway, go_on = asyncio.Event(), asyncio.Event()
+
+    @work.task()
+    async def longa(ctx: TaskContext) -> None:
+        await ctx.report({"feito": 50})
+        halfway.set()
+        await go_on.wait()
+
+    async with working(work):
+        id = await work.enqueue(longa)
+        await halfway.wait()
+        status = await work.status(id)
+        assert status is not None
+        assert (status.status, status.progress) == ("in_progress", {"feito": 50})
+        go_on.set()
+        await ended(work, events, id)
+
+
+async def test_nonsense_is_refused_with_the_next_step(work: Batuta) -> None:
+    @work.task()
+    async def normaliza(ctx: TaskContext) -> None: ...
+
+    with pytest.raises(UnknownWord, match="did you mean normaliza"):
+        await work.enqueue("normalisa")
+    with pytest.raises(TypeError):
+        await work.enqueue(normaliza, object())  # type: ignore[arg-type]
+    with pytest.raises(InvalidName, match="another task"):
+        work.task(name="normaliza")(normaliza)
+    assert await work.status("not-an-id") is None
