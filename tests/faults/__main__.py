@@ -30,7 +30,7 @@ clock that runs faster than the machine's, or the test moves the clock by hand (
 AFTERWORD = """
 What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several
 machines never disagreed; and a fast clock makes the machine's own delays count as many times as the clock is faster, which is
-why the windows of those runs are wider than an operator's would be (20 s for T10, 50 s for T12, 10 s for T11).
+why the windows of those runs are wider than an operator's would be (30 s for T10, 40 s for T14, 50 s for T12, 10 s for T11).
 """
 
 

@@ -26,7 +26,7 @@ async def test_three_schedulers_fire_everything_once(places: Mapping[str, Path])
 
 
 async def _three_schedulers(url: str, folder: Path) -> None:
-    jobs, rate, lasts, epsilon = 200, 10, timedelta(minutes=40), 20 * SECOND
+    jobs, rate, lasts, epsilon = 200, 10, timedelta(minutes=25), 30 * SECOND
     figures = Figures("T10", kind(url), f"three schedulers, {jobs} jobs, {lasts} at {rate} times the speed")
     async with plant(folder, url, many(jobs), rate=rate, lease=30) as running:
         await running.begin_first()
@@ -37,7 +37,7 @@ async def _three_schedulers(url: str, folder: Path) -> None:
         verdict = await running.verdict(rules)
         owners = await running.ask("SELECT DISTINCT owner FROM job_executions WHERE owner IS NOT NULL")
         figures.record(verdict, f"{len(owners)} of them fired; {running.lateness(await running.log())}")
-        assert verdict.served >= 4000
+        assert verdict.served >= 2000
 
 
 async def test_restarts_across_the_due_second_neither_skip_nor_double_it(places: Mapping[str, Path]) -> None:
@@ -45,7 +45,7 @@ async def test_restarts_across_the_due_second_neither_skip_nor_double_it(places:
 
 
 async def _restarts(url: str, folder: Path) -> None:
-    rate, restarts = 6.0, 12
+    rate, restarts = 6.0, 8
     figures = Figures("T14", kind(url), f"{restarts} orderly restarts of the only process within 2 s of the due second")
     chance = random.Random(20260105)
     async with plant(folder, url, many(24, takes=2), rate=rate, lease=12) as running:
@@ -92,7 +92,7 @@ async def _stepped(url: str, folder: Path) -> None:
         rules = Rules(read_at=end, epsilon=40 * SECOND)
         verdict = await running.verdict(rules, targets=targets)
         assert await running.ask("SELECT * FROM job_executions WHERE attempt > 1") == []
-        figures.record(verdict, f"{verdict.explained} told as missed, no run taken from the living")
+        figures.record(verdict, "no run was taken from the living")
 
 
 def test_any_cron_is_right_around_the_changes_of_any_zone() -> None:

@@ -61,7 +61,7 @@ async def test_whoever_fired_last_is_killed_again_and_again_and_nothing_is_lost_
 
 
 async def _kill_loop(url: str, folder: Path) -> None:
-    rate, kills, lease, epsilon = (4.0, 20, 6, 10 * SECOND) if LONG else (25.0, 2, 20, 50 * SECOND)
+    rate, kills, lease, epsilon = (3.0, 12, 6, 10 * SECOND) if LONG else (25.0, 2, 20, 50 * SECOND)
     figures = Figures("T11", kind(url), f"{kills} times SIGKILL for the scheduler that fired last")
     chance = random.Random(20260105)
     async with plant(folder, url, many(24, takes=2), rate=rate, lease=lease) as running:

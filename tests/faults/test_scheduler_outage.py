@@ -39,7 +39,7 @@ async def test_a_database_that_is_away_for_a_while_loses_no_fire(places: Mapping
 
 
 async def _stopped(folder: Path) -> None:
-    rate, rounds, away = (4.0, 3, 90 * SECOND) if LONG else (25.0, 1, 60 * SECOND)
+    rate, rounds, away = (4.0, 2, 90 * SECOND) if LONG else (25.0, 1, 60 * SECOND)
     figures = Figures("T12", "PostgreSQL", f"server stopped for {away} of its time, {rounds} times")
     downs = []
     folder.mkdir()
@@ -79,7 +79,7 @@ async def _cut_off(url: str, folder: Path) -> None:
 
 
 async def _locked(url: str, folder: Path) -> None:
-    rate, rounds, away = (4.0, 3, 90 * SECOND) if LONG else (25.0, 1, 60 * SECOND)
+    rate, rounds, away = (4.0, 2, 90 * SECOND) if LONG else (25.0, 1, 60 * SECOND)
     figures = Figures("T12", "SQLite", f"the file locked by another program for {away} of its time, {rounds} times")
     downs = []
     async with plant(folder, url, jobs(), rate=rate, lease=12) as running:

@@ -32,7 +32,7 @@ async def test_a_run_of_three_periods_never_overlaps_and_a_kill_in_its_middle_le
 
 async def _long_runs(url: str, folder: Path) -> None:
     """The period is a minute and the run takes three. What is skipped for it says so."""
-    rate, kills, lease = (10.0, 4, 6) if LONG else (60.0, 1, 30)
+    rate, kills, lease = (10.0, 3, 6) if LONG else (60.0, 1, 30)
     figures = Figures("T21", kind(url), f"runs of three periods, {kills} times SIGKILL in the middle of one")
     jobs = [Spec(name=f"slow_{n}", takes=180, category=f"lane_{n}") for n in range(4)]
     async with plant(folder, url, jobs, rate=rate, lease=lease, drain=300) as running:
