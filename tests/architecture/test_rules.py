@@ -20,7 +20,10 @@ BROAD_CATCHES = {
     "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
     "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
     "dispatch/reception.py": {"_answer"},  # whatever a handler meets is the job's failure, told as one
-    "queue/worker.py": {"_outcome"},  # whatever a handler meets is the item's failure, told as one
+    "queue/worker.py": {
+        "_outcome",
+        "_concluded",
+    },  # whatever a handler or its effect meets is the item's failure, told as one
     "dispatch/runner.py": {"_deliver"},  # whatever a job meets is its own failure, told as one
     "dispatch/dispatcher.py": {"_guarded"},  # whatever is wrong with one schedule, the others must fire
     "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once

@@ -1,6 +1,7 @@
 """What the scheduler promises, on both databases."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -9,12 +10,20 @@ import pytest
 from batuta.dispatch.book import JobBook
 from batuta.guard.switches import SwitchRule
 from batuta.kernel.errors import JobRefused
-from batuta.kernel.events import ExecutionLost, ExecutionTakenOver, JobsRegistered, ScheduleFailed
+from batuta.kernel.events import (
+    ExecutionLost,
+    ExecutionStarted,
+    ExecutionTakenOver,
+    JobSilenced,
+    JobsRegistered,
+    ScheduleFailed,
+)
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Ending, Status
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
-from batuta.stores.sql.database import Database
+from batuta.stores.sql.database import AsJson, Database
+from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock
 from tests.contract.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at
 
@@ -463,11 +472,146 @@ async def test_whoever_lost_a_run_writes_nothing(house: House, clock: FakeClock)
     await scheduler.dispatcher.tick()
     await asyncio.sleep(0)
     clock.step(LEASE)
-    (taken,) = await house.log.take_over(Tenure(owner="another", lease=LEASE), 10)
-    assert await house.log.take_over(Tenure(owner="third", lease=LEASE), 10) == []
+    (taken,) = await house.log.take_over(Tenure(owner="another", lease=LEASE), ["pulse"], 10)
+    assert await house.log.take_over(Tenure(owner="third", lease=LEASE), ["pulse"], 10) == []
     assert not await house.log.close(endpoint.runs[0].execution, Ending(status=Status.ERROR))
     assert await house.log.close(taken, Ending(status=Status.SUCCESS))
     assert not await house.log.close(taken, Ending(status=Status.ERROR))
     assert endpoint.gate is not None
     endpoint.gate.set()
     await finish(scheduler)
+
+
+async def test_a_restarted_scheduler_takes_its_predecessors_runs_over_before_it_has_fired_anything(
+    house: House, clock: FakeClock
+) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    dead = house.scheduler(job(target=endpoint))
+    await tick_at(dead, clock, T0)
+    clock.step(MINUTE)
+    await dead.dispatcher.tick()
+    await asyncio.sleep(0)
+    clock.step(LEASE)
+    fresh = house.scheduler(job(target=endpoint))
+    await fresh.reaper.tick()  # its dispatcher has not looked at anything yet
+    await asyncio.sleep(0)
+    assert len(endpoint.runs) == 2
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(fresh)
+    await finish(dead)
+    assert await house.statuses() == ["success"]
+
+
+async def test_runs_of_a_job_that_this_code_does_not_know_are_left_to_those_who_do(
+    house: House, clock: FakeClock
+) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    newer = house.scheduler(job("novo", target=endpoint))
+    await tick_at(newer, clock, T0)
+    clock.step(MINUTE)
+    await newer.dispatcher.tick()
+    await asyncio.sleep(0)
+    clock.step(LEASE)
+    await house.scheduler(job("velho")).reaper.tick()
+    assert await house.statuses() == ["running"]
+    clock.step(timedelta(hours=2))
+    await house.scheduler(job("velho")).reaper.tick()  # by now nobody does
+    assert await house.statuses() == ["abandoned"]
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(newer)
+
+
+async def test_a_run_by_hand_is_not_repeated_by_anybody_else(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    pulse = job(target=endpoint)
+    by_hand, scheduler = house.scheduler(pulse), house.scheduler(pulse)
+    running = asyncio.create_task(by_hand.run_by_hand(pulse, {"dry_run": "1"}))
+    await house.events.wait_for(ExecutionStarted)
+    clock.step(LEASE)
+    await scheduler.reaper.tick()
+    assert len(endpoint.runs) == 1
+    (row,) = await house.rows()
+    assert (row["status"], row["params"]) == ("abandoned", {"dry_run": "1"})
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await running
+
+
+async def test_a_run_by_hand_that_is_interrupted_says_so_and_is_in_nobodys_way(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    pulse = job(target=endpoint)
+    running = asyncio.create_task(house.scheduler(pulse).run_by_hand(pulse))
+    await house.events.wait_for(ExecutionStarted)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (row,) = await house.rows()
+    assert (row["status"], row["reason"]) == ("abandoned", "interrupted by whoever ran it by hand")
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await house.scheduler(pulse).run_by_hand(pulse)
+
+
+async def test_a_pause_that_was_lifted_while_nobody_was_there_owes_nothing_from_before(
+    house: House, clock: FakeClock
+) -> None:
+    endpoint = Endpoint()
+    hourly = job(schedule="0 * * * *", target=endpoint)
+    await tick_at(house.scheduler(hourly), clock, T0 + MINUTE)
+    await house.pause("pause.job.pulse")
+    clock.step(90 * MINUTE)
+    await house.pause("pause.job.pulse", on=False)
+    await tick_at(house.scheduler(hourly), clock, T0 + 95 * MINUTE)
+    assert endpoint.runs == []
+    (row,) = await house.rows()
+    assert row["reason"].startswith("held: switch pause.job.pulse was lifted only later")
+
+
+async def test_a_profile_chosen_while_nobody_was_there_counts_from_the_choice_and_nothing_is_silent(
+    house: House, clock: FakeClock
+) -> None:
+    endpoint = Endpoint()
+    await tick_at(house.scheduler(book=two_profiles(endpoint)), clock, T0)  # 09:00 in São Paulo
+    clock.step(50 * MINUTE)
+    await house.controls.use_profile("janelas", by="test", now=clock.now())
+    await tick_at(house.scheduler(book=two_profiles(endpoint)), clock, T0 + 61 * MINUTE)
+    rows = await house.rows("job_name, status, reason, scheduled_for, started_at, id")
+    campaign = [row for row in rows if row["job_name"] == "campanhas_manha"]
+    assert [(row["status"], row["scheduled_for"]) for row in campaign] == [("success", T0 + 60 * MINUTE)]
+    before = [row for row in rows if row["job_name"] == "grupos" and row["scheduled_for"] <= T0 + 50 * MINUTE]
+    assert len(before) == 50
+    assert {row["status"] for row in before} == {"missed"}
+
+
+async def test_a_job_that_another_version_took_out_is_not_fired_and_that_is_said_once(
+    house: House, clock: FakeClock, events: EventRecorder
+) -> None:
+    old = house.scheduler(job("a"), job("b"))
+    await tick_at(old, clock, T0)
+    await tick_at(house.scheduler(job("a")), clock, T0 + HALF)
+    for n in (1, 2, 3):
+        await tick_at(old, clock, T0 + n * MINUTE)
+    assert [event.job for event in events.of(JobSilenced)] == ["b"]
+    assert {row["job_name"] for row in await house.rows()} == {"a"}
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        '{"manha": {"opens": 10, "minutes": 1, "days": "1"}}',
+        '{"x": {"opens": null}}',
+        "[1]",
+        '{"manha": {"minutes": 1e300}}',
+    ],
+)
+async def test_a_spoilt_window_is_as_if_nobody_had_set_it(house: House, clock: FakeClock, spoilt: str) -> None:
+    endpoint = Endpoint()
+    scheduler = house.scheduler(book=two_profiles(endpoint))
+    text = "INSERT INTO app_settings (name, setting, updated_at) VALUES ('windows', :setting, :now)"
+    spoil = in_dialect(query_of("spoil", text, writes=True), house.database.dialect)
+    await house.database.run(spoil, setting=AsJson(json.loads(spoilt)), now=clock.now())
+    await tick_at(scheduler, clock, T0)
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    assert len(endpoint.runs) == 1

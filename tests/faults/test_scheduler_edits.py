@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from batuta.dispatch.book import JobBook
+from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Registration
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database
@@ -122,7 +123,8 @@ async def test_whoever_registers_and_whoever_fires_never_wait_for_each_other(hou
             some = chance.sample(names, 20)
             schedule = f"{n} * * * *"
             await house.log.register(
-                [Registration(job=name, categoria="default", schedule=schedule, zone="UTC") for name in some]
+                [Registration(job=name, categoria="default", schedule=schedule, zone="UTC") for name in some],
+                Tenure(owner="editor", lease=timedelta(seconds=30)),
             )
 
     async def fire() -> None:

@@ -92,7 +92,7 @@ async def test_what_a_scheduler_asks_at_every_fire_is_answered_from_an_index(ful
     jobs = AsJson(["j1", "j2"])
     plans = [
         await plan(full, book.running, jobs=jobs),
-        await plan(full, book.take_over, owner="o", now=now, lease_until=now, limit=100),
+        await plan(full, book.take_over, owner="o", now=now, lease_until=now, known=jobs, long_ago=now, limit=100),
         await plan(
             full, book.close, id="00000001-0000-7000-8000-000000000000", attempt=1, status="success", now=now,
             duration_ms=1, response_code=200, error=None, reason=None, items=1, result=None,
@@ -112,8 +112,8 @@ async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Dat
         await plan(full, book.last_errors),
         await plan(full, book.counts, since=lately),
         await plan(full, book.slow, since=lately),
-        await plan(full, book.running),
-        await plan(full, book.answered, expected=AsJson({"j1": microseconds(lately)})),
+        await plan(full, book.running, now=now),
+        await plan(full, book.answered, expected=AsJson({"j1": microseconds(lately)}), now=now),
         *[
             await plan(
                 full, query, **{name: value for name, value in {**page, **more}.items() if name in query.parameters}

@@ -71,9 +71,14 @@ def test_a_job_that_never_ran_is_stale_and_not_forgotten() -> None:
     assert judged(Facts(), is_expected=False, answered=False).state is JobState.WAITING
 
 
-def test_a_held_job_is_held_and_not_stale() -> None:
-    health = judged(Facts(last=last()), answered=False, held="held: switch pause.all is on")
+def test_a_held_job_whose_fires_are_answered_is_held() -> None:
+    health = judged(Facts(last=last()), held="held: switch pause.all is on")
     assert (health.state, health.why) == (JobState.HELD, "switch pause.all is on")
+
+
+def test_a_pause_does_not_hide_that_nobody_fires() -> None:
+    """A held fire is a row. Where there is none, no scheduler was there."""
+    assert judged(Facts(last=last()), answered=False, held="held: switch pause.all is on").is_stale
 
 
 def test_unfinished_is_never_stale() -> None:

@@ -92,6 +92,7 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
     api = work.extension.api() if work.extension.api else create_api(work, settings)
     listening = listen(settings.host, settings.port)
     async with work:
+        await work.reports.expect(now=work.clock.now())
         await serve(api, listening, stop, timedelta(seconds=settings.batuta_drain_seconds))
 
 

@@ -60,12 +60,18 @@ class JobBook:
 
     def find(self, name: str, controls: Controls) -> Job:
         """As it is scheduled now, or as another profile has it: a person may run it anyhow."""
-        names = {job.name for job in self}
         now = self.timetable(controls)
-        return now[name] if name in now else self._anywhere(_known(name, tuple(sorted(names)), "job"))
+        job = now.get(name) or self.declared(_known(name, tuple(sorted(self.names)), "job"))
+        assert job is not None
+        return job
 
-    def _anywhere(self, name: str) -> Job:
-        return next(job for job in self if job.name == name)
+    def declared(self, name: str) -> Job | None:
+        """As any profile has it; None: this code does not know it."""
+        return next((job for job in self if job.name == name), None)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(job.name for job in self)
 
     @property
     def categorias(self) -> tuple[str, ...]:

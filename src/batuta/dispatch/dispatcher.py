@@ -15,7 +15,7 @@ from batuta.dispatch.lanes import RESERVED
 from batuta.dispatch.plan import hold, plan
 from batuta.dispatch.runner import Gate, Runner
 from batuta.kernel.clock import Clock
-from batuta.kernel.events import ClockStepped, Events, FireExplained, JobsRegistered, ScheduleFailed
+from batuta.kernel.events import ClockStepped, Events, FireExplained, JobSilenced, JobsRegistered, ScheduleFailed
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Registration
 from batuta.runlog.log import Controls, Decisions, ExecutionLog, Ledger, Opened
@@ -52,9 +52,11 @@ class Dispatcher:
         self._agenda = self._all_at(self._clock.now())
         self._ahead = timedelta(0)  # how far the time that decides is ahead of this machine's
         self._last: datetime | None = None
+        self._told_silenced: set[str] = set()
 
     def job(self, name: str) -> Job | None:
-        return self._timetable.get(name)
+        """As it is scheduled now, or as any profile has it: a run is looked after also when its job is not in force."""
+        return self._timetable.get(name) or self._book.declared(name)
 
     async def tick(self) -> Pace:
         await self._follow_controls()
@@ -75,7 +77,7 @@ class Dispatcher:
         if controls == self._controls:
             return
         timetable = self._book.timetable(controls)
-        changed = await self._log.register([registration(job) for job in timetable.values()])
+        changed = await self._log.register([registration(job) for job in timetable.values()], self._tenure)
         self._controls, self._timetable = controls, timetable
         # Whatever it owes is in the database: each is looked at once, now.
         self._agenda = self._all_at(self._now())
@@ -114,8 +116,12 @@ class Dispatcher:
         windows = self._book.windows_now(ledger.controls)
         decided = []
         for name in due:
+            if name in ledger.silenced:
+                self._silenced(name)
+                continue
             if name not in ledger.accounted:
-                continue  # another version of this code has taken it out of the timetable
+                waiting.add(name)  # somebody else decides about it at this moment
+                continue
             one = self._guarded(name, lambda job: plan(job, ledger, windows))
             if one is not None:
                 decided.append(one)
@@ -123,6 +129,11 @@ class Dispatcher:
                     waiting.add(name)
         openings = [opening for one in decided for opening in one.openings]
         return Decisions(openings, {name: until for one in decided for name, until in one.accounted.items()})
+
+    def _silenced(self, name: str) -> None:
+        if name not in self._told_silenced:
+            self._told_silenced.add(name)
+            self._events.emit(JobSilenced(name))
 
     def _start(self, opened: Opened) -> None:
         for opening in opened.explained:

@@ -40,6 +40,15 @@ def held_by_switch(job: Job, switches: Mapping[str, Switch], now: datetime) -> s
     return None
 
 
+def held_then(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
+    """Whether something held it at an instant that is past: it was lifted since, and nothing is owed from before that."""
+    for rule in rules_of(job):
+        switch = switches.get(rule.key)
+        if switch is not None and switch.on is not rule.hold_when and switch.turned_at > fire:
+            return f"{HELD}switch {rule.key} was lifted only later, by {switch.turned_by}"
+    return None
+
+
 def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window], now: datetime) -> str | None:
     """Why it may not run at ``now``; None: it may."""
     if (held := held_by_switch(job, switches, now)) is not None:
@@ -59,11 +68,12 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
     owed = due(job.cron, job.zone, since=since, until=now, policy=job.catch_up, max_age=job.max_age)
     openings = list(_missed(job, owed))
     accounted = max((fire for fire in (*owed.missed, *_ends(owed))), default=since)
-    held = hold(job, ledger.switches, windows, now)
+    held_now = hold(job, ledger.switches, windows, now)
     is_running = job.name in ledger.running
     waits = len(owed.run) == AT_ONCE
     for fire in owed.run:
         is_late = now - fire > ON_TIME
+        held = held_now or (held_then(job, ledger.switches, fire) if is_late else None)
         if held is None and is_running and job.overlap is Overlap.SKIP:
             if is_late and job.catch_up is CatchUp.ALL:
                 waits = True  # for its turn: what is left is owed still
@@ -113,7 +123,9 @@ def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | 
     )
 
 
-def plan_manual(job: Job, ledger: Ledger, windows: Mapping[str, Window], *, even_if_held: bool) -> Decisions:
+def plan_manual(
+    job: Job, ledger: Ledger, windows: Mapping[str, Window], params: Mapping[str, str], *, even_if_held: bool
+) -> Decisions:
     """One run that a person asked for; or JobRefused."""
     if job.overlap is Overlap.SKIP and job.name in ledger.running:
         raise JobRefused(job=job.name, why="it is running already", next_step="wait until it ends and ask again")
@@ -127,5 +139,6 @@ def plan_manual(job: Job, ledger: Ledger, windows: Mapping[str, Window], *, even
         trigger=Trigger.MANUAL,
         status=Status.RUNNING,
         reason=None if held is None else f"run by hand although {held}",
+        params=params or None,
     )
     return Decisions([opening])

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job
-from batuta.dispatch.runner import Gate, Runner
+from batuta.dispatch.plan import hold
+from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ExecutionTakenOver
 from batuta.queue.lease import Tenure
-from batuta.runlog.execution import Ending, Execution, Status
-from batuta.runlog.log import ExecutionLog
+from batuta.runlog.execution import Ending, Execution, Status, Trigger
+from batuta.runlog.log import ExecutionLog, Ledger
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 AT_ONCE = 100
@@ -28,9 +30,9 @@ class Reaper:
         clock: Clock,
         events: Events,
         tenure: Tenure,
-        gate: Gate,
+        book: JobBook,
     ) -> None:
-        """``job_of`` gives a job by its name, or None if this code does not know it; ``gate`` says what holds it now."""
+        """``job_of`` gives a job by its name, or None if this code does not know it."""
         self.doorbell = Doorbell()
         self._log = log
         self._runner = runner
@@ -38,7 +40,7 @@ class Reaper:
         self._clock = clock
         self._events = events
         self._tenure = tenure
-        self._gate = gate
+        self._book = book
         self._looked_at: datetime | None = None
         self._patient_until = 0.0
 
@@ -47,12 +49,14 @@ class Reaper:
         if self._clock.monotonic() < self._patient_until:
             return Idle()
         try:
-            taken = await self._log.take_over(self._tenure, AT_ONCE)
+            # What holds them is asked before anything is taken: whoever took a run must be able to decide about it.
+            ledger = await self._log.look()
+            taken = await self._log.take_over(self._tenure, self._book.names, AT_ONCE)
         except StoreUnavailable:
             self._let_the_living_speak()
             raise
         for execution in taken:
-            await self._look_after(execution)
+            await self._look_after(execution, ledger)
         return Again() if len(taken) == AT_ONCE else Idle()
 
     async def drain(self, grace: timedelta) -> None:
@@ -69,13 +73,16 @@ class Reaper:
         """For a while nobody could show a sign of life: before anything is taken, they may."""
         self._patient_until = self._clock.monotonic() + 2 * self._tenure.lease.total_seconds()
 
-    async def _look_after(self, execution: Execution) -> None:
+    async def _look_after(self, execution: Execution, ledger: Ledger) -> None:
         job = self._job_of(execution.job)
-        held = None if job is None else await self._gate(job)
-        again = job is not None and job.target.repeatable and execution.attempt <= MOST_ATTEMPTS and held is None
+        windows = self._book.windows_now(ledger.controls)
+        held = None if job is None else hold(job, ledger.switches, windows, ledger.now)
+        # Whoever asked for a run by hand is gone: nobody repeats it behind his back.
+        may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL
+        again = may_repeat and execution.attempt <= MOST_ATTEMPTS and held is None
         self._events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again))
         if job is not None and again:
-            self._runner.start(execution, job)
+            self._runner.start(execution, job, execution.params)
             return
         reason = (
             "its process ended before it did" if execution.attempt <= MOST_ATTEMPTS else "its process ended each time"

@@ -17,8 +17,9 @@ from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
 from batuta.kernel.ids import Ids
+from batuta.kernel.waiting import ended
 from batuta.queue.lease import Tenure
-from batuta.runlog.execution import Execution
+from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger
 from batuta.supervise.loop import Loop, LoopPolicy
 
@@ -48,7 +49,7 @@ class Scheduler:
         why_not = gate(book, log)
         self.runner = Runner(log, lanes or Lanes(), clock, events, self.tenure, why_not)
         self.dispatcher = Dispatcher(book, log, self.runner, clock, events, self.tenure)
-        self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.tenure, why_not)
+        self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.tenure, book)
 
     def loops(self) -> list[tuple[Loop, LoopPolicy]]:
         beat = self.tenure.lease / 3
@@ -65,12 +66,18 @@ class Scheduler:
 
         def decide(ledger: Ledger) -> Decisions:
             windows = self._book.windows_now(ledger.controls)
-            return plan_manual(job, ledger, windows, even_if_held=even_if_held)
+            return plan_manual(job, ledger, windows, params, even_if_held=even_if_held)
 
         opened = await self._log.open_manual(registration(job), self.tenure, decide)
         (execution,) = opened.started
-        self.runner.start(execution, job, params, grace=min(job.grace, PATIENCE))
-        await self.runner.finish()
+        running = self.runner.start(execution, job, params, grace=min(job.grace, PATIENCE))
+        try:
+            await self.runner.finish()
+        except BaseException:
+            await ended(running)
+            ending = Ending(status=Status.ABANDONED, reason="interrupted by whoever ran it by hand")
+            await self._log.close(execution, ending)
+            raise
         return execution
 
 

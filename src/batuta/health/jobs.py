@@ -96,7 +96,7 @@ def _state(
     last = facts.last
     if not job.finished or (last is not None and last.reason == UNFINISHED):
         return JobState.UNFINISHED, UNFINISHED
-    if expected_at is not None and not is_answered and held is None:
+    if expected_at is not None and not is_answered:
         return JobState.STALE, _why_stale(facts)
     if last is not None and last.status in _FAILED:
         return JobState.FAILING, last.error or last.reason

@@ -36,9 +36,10 @@ class JobWatch:
         controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
         now, windows = ledger.now, self._book.windows_now(controls)
         jobs = self._book.timetable(controls)
-        facts = await self._reports.facts(since=now - DAY)
-        due = expectations(jobs, facts, self._opened_at(), now)
-        answered = await self._reports.answered(due)
+        facts = await self._reports.facts(since=now - DAY, now=now)
+        otherwise = await self._reports.known_since() or self._opened_at()
+        due = expectations(jobs, facts, otherwise, now)
+        answered = await self._reports.answered(due, now)
         return JobsSeen(
             now=now,
             profile=self._book.profile(controls),

@@ -188,6 +188,13 @@ class FireExplained:
 
 
 @dataclass(frozen=True, slots=True)
+class JobSilenced:
+    """A process of another version has taken the job out of the timetable: this one does not fire it either."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleFailed:
     """The schedule of one job cannot be computed; the others go on."""
 
@@ -277,6 +284,7 @@ Event: TypeAlias = (
     | ExecutionLost
     | ExecutionTakenOver
     | FireExplained
+    | JobSilenced
     | ScheduleFailed
     | ClockStepped
     | ControlSet

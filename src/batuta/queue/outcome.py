@@ -1,21 +1,24 @@
 """What a handler says happened to its item."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from batuta.kernel.json import Json
 from batuta.queue.item import NewItem
 
+# Something to be done in the transaction that settles the item: with it, or not at all.
+Effect: TypeAlias = Callable[[Any], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It worked. ``emit`` is enqueued, and ``write`` written to the item's own columns, in the transaction that settles it."""
+    """It worked. ``emit`` is enqueued, and ``effect`` done, in the transaction that settles it."""
 
     result: Json = None
     emit: tuple[NewItem, ...] = ()
-    write: Mapping[str, object] = field(default_factory=dict)
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True)

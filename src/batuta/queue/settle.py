@@ -1,13 +1,13 @@
 """What an outcome means for the item: decided here, written by the store."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
 from batuta.kernel.json import Json
 from batuta.queue.item import ItemState, NewItem
-from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
+from batuta.queue.outcome import Cancelled, Done, Effect, Failed, Outcome, Snooze
 from batuta.queue.retry import RetryPolicy
 
 LONGEST_ERROR = 500
@@ -23,7 +23,7 @@ class Settlement:
     error: str | None = None
     result: Json = None
     follow_ups: tuple[NewItem, ...] = ()
-    write: Mapping[str, object] = field(default_factory=dict)
+    effect: Effect | None = None
     expires_at: datetime | None = None  # of a finished item: when it may go
     stage: str | None = None  # of a pipeline: where it goes on; its attempts begin anew there
 
@@ -32,8 +32,8 @@ def settle(
     attempt: int, outcome: Outcome, retry: RetryPolicy, now: datetime, chance: Callable[[], float]
 ) -> Settlement:
     match outcome:
-        case Done(result=result, emit=emit, write=write):
-            return Settlement(state=ItemState.DONE, result=result, follow_ups=emit, write=write)
+        case Done(result=result, emit=emit, effect=effect):
+            return Settlement(state=ItemState.DONE, result=result, follow_ups=emit, effect=effect)
         case Snooze(until=until, reason=reason):
             return Settlement(state=ItemState.READY, available_at=until, gives_back=True, error=reason[:LONGEST_ERROR])
         case Failed(error=error, permanent=permanent):

@@ -45,6 +45,10 @@ class QueueStore(Protocol):
         """
         ...
 
+    async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
+        """Settle one item together with its effect. False: somebody else has it, and neither was done."""
+        ...
+
     async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed: ...
 
     async def rescue(self, limit: int) -> Sequence[Rescued]:

@@ -13,12 +13,13 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
-from batuta.kernel.waiting import ended, first_of
+from batuta.kernel.waiting import ended, first_of, insist
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Cancelled, Failed, Outcome
@@ -35,10 +36,11 @@ TURN_OF_THE_LAST = 8
 class Recipe:
     """How one item is to be worked on. ``keep`` and ``keep_dead``: how long a finished item stays; None: for ever."""
 
-    handle: Callable[[Lease], Awaitable[Outcome]]
+    handle: Callable[[Lease], Awaitable[object]]  # an outcome that ``settle`` understands
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = field(default_factory=FullJitter)
     retry_timeout: bool = True
+    settle: "Callable[[Lease, Any, RetryPolicy, datetime], Settlement]" = field(default_factory=lambda: _settled)
     keep: timedelta | None = None
     keep_dead: timedelta | None = None
 
@@ -123,17 +125,34 @@ class Worker:
         self._running[lease.id] = (lease, task)
 
     async def _work(self, lease: Lease) -> None:
-        recipe = self._recipe_of(lease)
+        recipe = self._recipe_of(lease) or UNKNOWN
         outcome, may_retry = await self._outcome(lease, recipe)
-        retry = recipe.retry if recipe is not None and may_retry else _NEVER
-        settlement = settle(lease.attempt, outcome, retry, self._clock.now(), random.random)
-        self._endings.append((lease, _kept(settlement, recipe, self._clock.now())))
+        settlement: Settlement | None = self._settlement(lease, recipe, outcome, may_retry)
+        if settlement is not None and (settlement.effect is not None or settlement.follow_ups):
+            settlement = await self._concluded(lease, recipe, settlement)
+        if settlement is not None:
+            self._endings.append((lease, settlement))
         self._running.pop(lease.id, None)
         self.doorbell.ring()
 
-    async def _outcome(self, lease: Lease, recipe: Recipe | None) -> tuple[Outcome, bool]:
-        if recipe is None:
-            return Failed("nobody here knows how to work on it", permanent=True), False
+    async def _concluded(self, lease: Lease, recipe: Recipe, settlement: Settlement) -> Settlement | None:
+        """Settle it alone, with what belongs to it. What fails then is the item's failure, and harms no other item."""
+        try:
+            if await insist(lambda: self._store.conclude(lease, settlement), self._clock):
+                self._tell([(lease, settlement)], 0)
+            else:
+                self._events.emit(ItemLost(self._queue, lease.id))
+        except Exception as error:  # noqa: BLE001 - whatever an effect meets is the item's failure, told as one
+            self._events.emit(ItemCrashed(self._queue, lease.id, error))
+            outcome = Failed(f"{type(error).__name__} while it was settled; the log has the traceback")
+            return self._settlement(lease, recipe, outcome, True)
+        return None
+
+    def _settlement(self, lease: Lease, recipe: Recipe, outcome: object, may_retry: bool) -> Settlement:
+        retry = recipe.retry if may_retry else _NEVER
+        return _kept(recipe.settle(lease, outcome, retry, self._clock.now()), recipe, self._clock.now())
+
+    async def _outcome(self, lease: Lease, recipe: Recipe) -> tuple[object, bool]:
         try:
             return await within(recipe.timeout, recipe.handle(lease), self._clock, self._queue), True
         except DeadlineExceeded:
@@ -185,12 +204,23 @@ class _Never:
 _NEVER = _Never()
 
 
+def _settled(lease: Lease, outcome: Outcome, retry: RetryPolicy, now: datetime) -> Settlement:
+    return settle(lease.attempt, outcome, retry, now, random.random)
+
+
+async def _refuse(lease: Lease) -> Outcome:
+    return Failed("nobody here knows how to work on it", permanent=True)
+
+
+UNKNOWN = Recipe(handle=_refuse, retry=_NEVER)
+
+
 def _given_back(now: datetime) -> Settlement:
     return Settlement(state=ItemState.READY, available_at=now, gives_back=True, error="its worker stopped")
 
 
-def _kept(settlement: Settlement, recipe: Recipe | None, now: datetime) -> Settlement:
-    if recipe is None or settlement.state is ItemState.READY:
+def _kept(settlement: Settlement, recipe: Recipe, now: datetime) -> Settlement:
+    if settlement.state is ItemState.READY:
         return settlement
     keep = recipe.keep_dead if settlement.state is ItemState.DEAD else recipe.keep
     return settlement if keep is None else replace(settlement, expires_at=now + keep)

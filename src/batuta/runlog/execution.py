@@ -9,7 +9,7 @@ skipped | missed                                             opened and closed a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -50,6 +50,7 @@ class Execution:
     trigger: Trigger
     attempt: int
     started_at: datetime
+    params: Mapping[str, str] = field(default_factory=dict)  # what a person added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ class Opening:
     trigger: Trigger
     status: Status
     reason: str | None = None
+    params: Mapping[str, str] | None = None
     covers: Mapping[str, Json] | None = None  # of a missed row that stands for many: from, to and count
 
 

@@ -27,6 +27,7 @@ class Ledger:
     controls: Controls
     accounted: Mapping[str, datetime]  # every fire up to here is decided; a job that is not registered is not in it
     running: frozenset[str]
+    silenced: frozenset[str] = frozenset()  # another version of the code has taken them out of the timetable
     switches: Mapping[str, Switch]
 
 
@@ -50,9 +51,10 @@ class Opened:
 
 
 class ExecutionLog(Protocol):
-    async def register(self, jobs: Collection[Registration]) -> frozenset[str]:
+    async def register(self, jobs: Collection[Registration], tenure: Tenure) -> frozenset[str]:
         """Write down what is scheduled now. A job that is new or whose schedule changed owes nothing from before this
-        moment; those are returned. Jobs that are not named fall silent.
+        moment (a chosen profile: from before the choice); those are returned. Jobs that are not named fall silent. What they
+        still owed becomes missed rows.
         """
         ...
 
@@ -83,6 +85,6 @@ class ExecutionLog(Protocol):
         """End their lease now, so that another scheduler need not wait for it."""
         ...
 
-    async def take_over(self, tenure: Tenure, limit: int) -> Sequence[Execution]:
+    async def take_over(self, tenure: Tenure, known: Collection[str], limit: int) -> Sequence[Execution]:
         """Runs whose lease is over become ours, each with its next attempt."""
         ...

@@ -84,11 +84,15 @@ BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
 
 
 class Reports(Protocol):
-    async def facts(self, *, since: datetime) -> Mapping[str, Facts]:
+    async def known_since(self) -> datetime | None:
+        """Since when the jobs of this database are expected to run; None: nobody has ever served it."""
+        ...
+
+    async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
         """Of every job that was ever scheduled; counts from ``since`` on."""
         ...
 
-    async def answered(self, expected: Mapping[str, datetime]) -> Collection[str]:
+    async def answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
         """The jobs that did what was expected of them, each at or after its own instant."""
         ...
 

@@ -36,6 +36,7 @@ def create_api(
     @asynccontextmanager
     async def open_while_serving(api: FastAPI) -> AsyncIterator[None]:
         async with work:
+            await work.reports.expect(now=work.clock.now())
             yield
 
     api = FastAPI(

@@ -39,6 +39,11 @@ class SqlControls:
             profile=profile if isinstance(profile, str) else None, windows=dict(_windows(settings.get(WINDOWS)))
         )
 
+    async def changed_at(self, within: Reading) -> datetime | None:
+        """When somebody last set one of them."""
+        rows = await within.all(self._book.controls)
+        return max((row["updated_at"] for row in rows), default=None)
+
     async def use_profile(self, profile: str, *, by: str, now: datetime) -> None:
         await self._change(PROFILE, lambda before: profile, by=by, now=now)
 
@@ -70,6 +75,6 @@ def _windows(setting: Json) -> Mapping[str, Window]:
     for name, each in setting.items() if isinstance(setting, Mapping) else ():
         try:
             found[name] = read_window(name, **each)  # type: ignore[arg-type]
-        except (TypeError, InvalidWindow):
+        except (TypeError, ValueError, AttributeError, OverflowError, InvalidWindow):
             continue
     return found

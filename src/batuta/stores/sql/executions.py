@@ -1,21 +1,27 @@
 """The execution log in ``job_executions`` and ``job_schedules``."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import LONGEST_ERROR, Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import Controls, Decisions, Ledger, Opened
+from batuta.schedule.cron import parse
+from batuta.schedule.due import CatchUp, due
 from batuta.stores.sql.controls import SqlControls
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
 from batuta.stores.sql.switches import SqlSwitches
 
+# Runs of a job that this code does not know are left to those who do; after this, nobody does.
+LONG_SILENCE = timedelta(hours=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -28,6 +34,7 @@ class ExecutionBook:
     silence: Query
     known: Query
     hold: Query
+    hold_firmly: Query
     running: Query
     open: Query
     account: Query
@@ -35,6 +42,7 @@ class ExecutionBook:
     close: Query
     hand_back: Query
     take_over: Query
+    bury: Query
     prune: Query
 
 
@@ -60,15 +68,19 @@ class SqlExecutionLog:
         self._ahead = timedelta(0)
         self._book = load(ExecutionBook, BOOKS / "executions.sql", database.dialect)
 
-    async def register(self, jobs: Collection[Registration]) -> frozenset[str]:
+    async def register(self, jobs: Collection[Registration], tenure: Tenure) -> frozenset[str]:
         async with self._database.transaction() as transaction:
             now = await self._now(transaction)
             known = {row["job_name"]: row for row in await transaction.all(self._book.schedules)}
             changed = sorted((job for job in jobs if _is_news(job, known.get(job.job))), key=lambda job: job.job)
             gone = {name for name, row in known.items() if row["active"]} - {job.job for job in jobs}
+            left = sorted(gone | {job.job for job in changed})
             # In the order in which everybody holds them: two who want the same rows must not wait for each other.
-            await transaction.all(self._book.hold, jobs=AsJson(sorted(gone | {job.job for job in changed})))
-            await transaction.run_many(self._book.register, [_values(job, now) for job in changed])
+            await transaction.all(self._book.hold_firmly, jobs=AsJson(left))
+            since = _news_since(await self._controls.changed_at(transaction), known, now)
+            missed = [row for name in left if name in known for row in _left_behind(known[name], since)]
+            await self._open(transaction, missed, tenure, now)
+            await transaction.run_many(self._book.register, [{**_values(job), "since": since} for job in changed])
             await transaction.run_many(self._book.silence, [{"job": name} for name in sorted(gone)])
         return frozenset(job.job for job in changed)
 
@@ -76,8 +88,13 @@ class SqlExecutionLog:
         return await self._controls.read()
 
     async def open_due(self, jobs: Collection[str], tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
+        return await self._open_held(self._book.hold, jobs, tenure, decide)
+
+    async def _open_held(
+        self, hold: Query, jobs: Collection[str], tenure: Tenure, decide: Callable[[Ledger], Decisions]
+    ) -> Opened:
         async with self._database.transaction() as transaction:
-            ledger = await self._ledger(transaction, jobs)
+            ledger = await self._ledger(transaction, hold, jobs)
             decisions = decide(ledger)
             opened = await self._open(transaction, decisions.openings, tenure, ledger.now)
             if decisions.accounted:
@@ -88,8 +105,9 @@ class SqlExecutionLog:
     async def open_manual(self, job: Registration, tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
         """Like ``open_due``, for a job that perhaps no scheduler has seen."""
         now = await self._now(self._database)
-        await self._database.run(self._book.known, **_values(job, now))
-        return await self.open_due([job.job], tenure, decide)
+        await self._database.run(self._book.known, **_values(job), now=now)
+        await self._database.run(self._book.bury, job=job.job, now=now)
+        return await self._open_held(self._book.hold_firmly, [job.job], tenure, decide)
 
     async def renew(self, executions: Collection[Execution], tenure: Tenure) -> None:
         until = await self._now(self._database) + tenure.lease
@@ -118,10 +136,16 @@ class SqlExecutionLog:
         now = await self._now(self._database)
         await self._database.run(self._book.hand_back, ids=ids, owner=tenure.owner, now=now)
 
-    async def take_over(self, tenure: Tenure, limit: int) -> Sequence[Execution]:
+    async def take_over(self, tenure: Tenure, known: Collection[str], limit: int) -> Sequence[Execution]:
         now = await self._now(self._database)
         rows = await self._database.all(
-            self._book.take_over, owner=tenure.owner, now=now, lease_until=now + tenure.lease, limit=limit
+            self._book.take_over,
+            owner=tenure.owner,
+            now=now,
+            lease_until=now + tenure.lease,
+            known=AsJson(sorted(known)),
+            long_ago=now - LONG_SILENCE,
+            limit=limit,
         )
         return [_execution(row) for row in rows]
 
@@ -139,15 +163,16 @@ class SqlExecutionLog:
     async def prune(self, *, before: datetime, limit: int) -> int:
         return await self._database.run(self._book.prune, before=before, limit=limit)
 
-    async def _ledger(self, transaction: Transaction, jobs: Collection[str]) -> Ledger:
+    async def _ledger(self, transaction: Transaction, hold: Query, jobs: Collection[str]) -> Ledger:
         names = AsJson(sorted(jobs))
-        held = await transaction.all(self._book.hold, jobs=names)
+        held = await transaction.all(hold, jobs=names)
         running = await transaction.all(self._book.running, jobs=names)
         return Ledger(
             # Asked after the rows are held: whoever waited for them must not decide with an old time.
             now=await self._now(transaction),
             controls=await self._controls.read(transaction),
             accounted={row["job_name"]: row["accounted_until"] for row in held if row["active"]},
+            silenced=frozenset(row["job_name"] for row in held if not row["active"]),
             running=frozenset(row["job_name"] for row in running),
             switches=await self._switches.all(transaction),
         )
@@ -190,8 +215,46 @@ def _is_news(job: Registration, known: Row | None) -> bool:
     return (known["schedule"], known["timezone"]) != (job.schedule, job.zone)
 
 
-def _values(job: Registration, now: datetime) -> dict[str, object]:
-    return {"job": job.job, "categoria": job.categoria, "schedule": job.schedule, "zone": job.zone, "now": now}
+def _news_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
+    """From when a new timetable counts: from the moment somebody chose it, also if nobody was there to follow; else now."""
+    registered = max((row["expected_since"] for row in known.values()), default=None)
+    is_news = changed_at is not None and registered is not None and registered < changed_at < now
+    return changed_at if is_news and changed_at is not None else now
+
+
+def _left_behind(row: Row, until: datetime) -> list[Opening]:
+    """What a job still owed under the schedule it had: it is not run, and it is not passed over in silence."""
+    if not row["active"]:
+        return []
+    try:
+        cron, zone = parse(row["schedule"]), ZoneInfo(row["timezone"])
+    except (InvalidCron, ZoneInfoNotFoundError):
+        return []
+    owed = due(cron, zone, since=row["accounted_until"], until=until, policy=CatchUp.SKIP, max_age=timedelta(seconds=1))
+    openings = [_missed(row, fire) for fire in (*owed.missed, *owed.run)]
+    if (gap := owed.gap) is not None:
+        covers: dict[str, Json] = {
+            "from": gap.first.isoformat(),
+            "to": gap.last.isoformat(),
+            "count": gap.count,
+        }
+        openings.insert(0, replace(_missed(row, gap.last), covers=covers))
+    return openings
+
+
+def _missed(row: Row, fire: datetime) -> Opening:
+    return Opening(
+        job=row["job_name"],
+        categoria=row["categoria"],
+        scheduled_for=fire,
+        trigger=Trigger.CATCH_UP,
+        status=Status.MISSED,
+        reason="nobody was there to fire it, and then its schedule changed",
+    )
+
+
+def _values(job: Registration) -> dict[str, object]:
+    return {"job": job.job, "categoria": job.categoria, "schedule": job.schedule, "zone": job.zone}
 
 
 def _described(id: str, opening: Opening) -> dict[str, Json]:
@@ -204,6 +267,7 @@ def _described(id: str, opening: Opening) -> dict[str, Json]:
         "status": opening.status.value,
         "reason": opening.reason,
         "covers": None if opening.covers is None else dict(opening.covers),
+        "params": None if opening.params is None else dict(opening.params),
     }
 
 
@@ -220,6 +284,7 @@ def _started(id: str, opening: Opening, now: datetime) -> Execution:
         trigger=opening.trigger,
         attempt=1,
         started_at=now,
+        params=opening.params or {},
     )
 
 
@@ -232,4 +297,5 @@ def _execution(row: Row) -> Execution:
         trigger=Trigger(row["trigger"]),
         attempt=row["attempt"],
         started_at=row["started_at"],
+        params=row["params"] or {},
     )

@@ -56,13 +56,21 @@ class SqlQueue:
         return [id if id in taken else None for id in (str(row[self.table.id]) for row in rows)]
 
     async def turn(self, endings: Endings, tenure: Tenure, limit: int, *, reversed: bool = False) -> Turned:
-        plain = not any(settlement.follow_ups or settlement.write for _, settlement in endings)
+        plain = not any(settlement.follow_ups for _, settlement in endings)
         if self._database.dialect == "postgres" and plain and self.table.group is None and not reversed and limit:
             return await self._turn_at_once(endings, tenure, limit)
         async with self._database.transaction() as transaction:
             lost = await self._settle(transaction, endings)
             leases = await self._claim(transaction, tenure, limit, reversed) if limit else []
         return Turned(leases, lost)
+
+    async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
+        async with self._database.transaction() as transaction:
+            if await self._settle(transaction, [(lease, settlement)]):
+                return False
+            if settlement.effect is not None:
+                await settlement.effect(transaction)
+        return True
 
     async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed:
         held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in leases])

@@ -18,6 +18,8 @@ _ID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 @dataclass(frozen=True, slots=True)
 class ReportBook:
+    known_since: Query
+    expect: Query
     schedules: Query
     last_runs: Query
     last_errors: Query
@@ -38,14 +40,22 @@ class SqlReports:
         self._database = database
         self._book = load(ReportBook, BOOKS / "reports.sql", database.dialect)
 
-    async def facts(self, *, since: datetime) -> Mapping[str, Facts]:
+    async def expect(self, *, now: datetime) -> None:
+        """Somebody serves this database: from now on its jobs are expected to run, also if no scheduler ever comes."""
+        await self._database.run(self._book.expect, since=AsJson(now.isoformat()), now=now)
+
+    async def known_since(self) -> datetime | None:
+        row = await self._database.one(self._book.known_since)
+        return None if row is None else datetime.fromisoformat(row["since"])
+
+    async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
         book = self._book
         async with self._database.snapshot() as snapshot:
             schedules = await snapshot.all(book.schedules)
             last = {row["job_name"]: _last(row) for row in await snapshot.all(book.last_runs)}
             errors = {row["job_name"]: row["error"] for row in await snapshot.all(book.last_errors)}
             slow = {row["job_name"]: row["duration_ms"] for row in await snapshot.all(book.slow, since=since)}
-            running = {row["job_name"]: row["runs"] for row in await snapshot.all(book.running)}
+            running = {row["job_name"]: row["runs"] for row in await snapshot.all(book.running, now=now)}
             counted = await snapshot.all(book.counts, since=since)
         counts = _counts(counted, slow)
         return {
@@ -60,9 +70,9 @@ class SqlReports:
             if (name := row["job_name"])
         }
 
-    async def answered(self, expected: Mapping[str, datetime]) -> frozenset[str]:
+    async def answered(self, expected: Mapping[str, datetime], now: datetime) -> frozenset[str]:
         instants = AsJson({job: microseconds(instant) for job, instant in expected.items()})
-        rows = await self._database.all(self._book.answered, expected=instants)
+        rows = await self._database.all(self._book.answered, expected=instants, now=now)
         return frozenset(row["job_name"] for row in rows)
 
     async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:

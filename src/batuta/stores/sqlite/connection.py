@@ -111,9 +111,17 @@ def micros(instant: datetime) -> int:
 def register_types() -> None:
     """SQLite knows no types of its own; the declared ones tell how to read a column back."""
     sqlite3.register_converter("TIMESTAMPTZ", lambda raw: EPOCH + timedelta(microseconds=int(raw)))
-    sqlite3.register_converter("JSONB", loads)
+    sqlite3.register_converter("JSONB", _json)
     sqlite3.register_converter("BOOLEAN", lambda raw: raw != b"0")
     sqlite3.register_converter("DATE", lambda raw: date.fromisoformat(raw.decode()))
+
+
+def _json(raw: bytes) -> object:
+    """What somebody spoilt by hand reads as nothing: one bad value must not keep every other row from being read."""
+    try:
+        return loads(raw)
+    except ValueError:
+        return None
 
 
 @contextmanager

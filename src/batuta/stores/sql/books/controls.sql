@@ -1,5 +1,5 @@
 -- read controls: what people set at run time
-SELECT name, setting FROM app_settings WHERE name IN ('schedule_profile', 'windows');
+SELECT name, setting, updated_at FROM app_settings WHERE name IN ('schedule_profile', 'windows');
 
 -- write settle: from now on
 INSERT INTO app_settings (name, setting, updated_at) VALUES (:name, :setting, :now)

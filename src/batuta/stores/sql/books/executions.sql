@@ -5,11 +5,11 @@ SELECT NULL AS now;
 SELECT clock_timestamp() AS now;
 
 -- read schedules: what is written down
-SELECT job_name, schedule, timezone, active FROM job_schedules;
+SELECT job_name, categoria, schedule, timezone, active, expected_since, accounted_until FROM job_schedules;
 
 -- write register: a job that is new, or comes back, or changed, owes nothing from before
 INSERT INTO job_schedules (job_name, categoria, schedule, timezone, active, expected_since, accounted_until)
-VALUES (:job, :categoria, :schedule, :zone, TRUE, :now, :now)
+VALUES (:job, :categoria, :schedule, :zone, TRUE, :since, :since)
 ON CONFLICT (job_name) DO UPDATE
 SET categoria = excluded.categoria, schedule = excluded.schedule, timezone = excluded.timezone, active = TRUE,
     expected_since = excluded.expected_since, accounted_until = excluded.accounted_until;
@@ -25,7 +25,14 @@ ON CONFLICT DO NOTHING;
 -- write hold on sqlite: these jobs are ours to decide about; a transaction that writes is the only one anyway
 SELECT job_name, active, accounted_until FROM job_schedules WHERE job_name IN (SELECT value FROM json_each(:jobs));
 
--- write hold on postgres: these jobs are ours to decide about until the transaction ends
+-- write hold on postgres: these jobs are ours to decide about until the transaction ends; one that somebody else has waits
+SELECT job_name, active, accounted_until FROM job_schedules
+WHERE job_name IN (SELECT jsonb_array_elements_text(:jobs)) ORDER BY job_name FOR UPDATE SKIP LOCKED;
+
+-- write hold_firmly on sqlite: the same
+SELECT job_name, active, accounted_until FROM job_schedules WHERE job_name IN (SELECT value FROM json_each(:jobs));
+
+-- write hold_firmly on postgres: the same, but wait for whoever has them
 SELECT job_name, active, accounted_until FROM job_schedules
 WHERE job_name IN (SELECT jsonb_array_elements_text(:jobs)) ORDER BY job_name FOR UPDATE;
 
@@ -41,13 +48,14 @@ WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT jso
 -- unless a clock that was ahead called it missed
 INSERT INTO job_executions
     (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
-     duration_ms)
+     params, duration_ms)
 SELECT value ->> 'id', value ->> 'job', value ->> 'categoria', value ->> 'scheduled_for', value ->> 'trigger',
        CASE value ->> 'status' WHEN 'running' THEN :owner END,
        CASE value ->> 'status' WHEN 'running' THEN :lease_until END,
        :now,
        CASE value ->> 'status' WHEN 'running' THEN NULL ELSE :now END,
        value ->> 'status', value ->> 'reason', nullif(value -> 'covers', 'null'),
+       nullif(value -> 'params', 'null'),
        CASE value ->> 'status' WHEN 'running' THEN NULL ELSE 0 END
 FROM json_each(:rows)
 WHERE TRUE
@@ -62,16 +70,16 @@ RETURNING id;
 -- unless a clock that was ahead called it missed
 INSERT INTO job_executions
     (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
-     duration_ms)
+     params, duration_ms)
 SELECT id, job, categoria, TIMESTAMPTZ 'epoch' + scheduled_for * INTERVAL '1 microsecond', trigger,
        CASE status WHEN 'running' THEN :owner::text END,
        CASE status WHEN 'running' THEN :lease_until::timestamptz END,
        :now,
        CASE status WHEN 'running' THEN NULL ELSE :now::timestamptz END,
-       status, reason, covers,
+       status, reason, covers, params,
        CASE status WHEN 'running' THEN NULL ELSE 0 END
 FROM jsonb_to_recordset(:rows) AS row
-    (id uuid, job text, categoria text, scheduled_for bigint, trigger text, status text, reason text, covers jsonb)
+    (id uuid, job text, categoria text, scheduled_for bigint, trigger text, status text, reason text, covers jsonb, params jsonb)
 ON CONFLICT (job_name, scheduled_for) WHERE scheduled_for IS NOT NULL AND trigger <> 'manual' DO UPDATE
 SET id = excluded.id, categoria = excluded.categoria, trigger = excluded.trigger, owner = excluded.owner,
     lease_until = excluded.lease_until, started_at = excluded.started_at, finished_at = excluded.finished_at,
@@ -114,14 +122,21 @@ WHERE status = 'running' AND owner = :owner AND id IN (SELECT jsonb_array_elemen
 -- write take_over on sqlite: runs whose process is silent
 UPDATE job_executions SET attempt = attempt + 1, owner = :owner, lease_until = :lease_until
 WHERE status = 'running' AND lease_until <= :now
-  AND id IN (SELECT id FROM job_executions WHERE status = 'running' AND lease_until <= :now ORDER BY lease_until LIMIT :limit)
-RETURNING id, job_name, categoria, scheduled_for, trigger, attempt, started_at;
+  AND id IN (SELECT id FROM job_executions WHERE status = 'running' AND lease_until <= :now
+             AND (job_name IN (SELECT value FROM json_each(:known)) OR lease_until <= :long_ago)
+             ORDER BY lease_until LIMIT :limit)
+RETURNING id, job_name, categoria, scheduled_for, trigger, attempt, started_at, params;
 
 -- write take_over on postgres: runs whose process is silent
 UPDATE job_executions SET attempt = attempt + 1, owner = :owner, lease_until = :lease_until
 WHERE id IN (SELECT id FROM job_executions WHERE status = 'running' AND lease_until <= :now
+             AND (job_name IN (SELECT jsonb_array_elements_text(:known)) OR lease_until <= :long_ago)
              ORDER BY lease_until LIMIT :limit FOR UPDATE SKIP LOCKED)
-RETURNING id, job_name, categoria, scheduled_for, trigger, attempt, started_at;
+RETURNING id, job_name, categoria, scheduled_for, trigger, attempt, started_at, params;
+
+-- write bury: a run by hand whose process is silent is in nobody's way
+UPDATE job_executions SET status = 'abandoned', reason = 'its process ended before it did', finished_at = :now, lease_until = NULL
+WHERE job_name = :job AND status = 'running' AND trigger = 'manual' AND lease_until <= :now;
 
 -- write prune: old rows, a bounded number of them; the newest of each job and ending stays
 DELETE FROM job_executions WHERE id IN (

@@ -51,7 +51,8 @@ claimed AS (
     WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
     RETURNING *
 )
-SELECT ended.ids AS settled_ids, claimed.*
+-- What was settled stands in the first row alone: in every row it would be more to read than the items themselves.
+SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids, claimed.*
 FROM (SELECT array_agg(settled.id) AS ids FROM settled) AS ended LEFT JOIN claimed ON TRUE;
 
 -- write claim_reversed on sqlite: not asked: there the priorities are gone through one by one

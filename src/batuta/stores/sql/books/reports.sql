@@ -1,3 +1,9 @@
+-- read known_since: since when this database is asked to run jobs
+SELECT setting AS since FROM app_settings WHERE name = 'jobs_expected_since';
+
+-- write expect: from the first time on
+INSERT INTO app_settings (name, setting, updated_at) VALUES ('jobs_expected_since', :since, :now) ON CONFLICT DO NOTHING;
+
 -- read schedules: since when runs of each job are expected
 SELECT job_name, expected_since, accounted_until, active FROM job_schedules;
 
@@ -46,7 +52,7 @@ WHERE place = (runs * 95 + 99) / 100;
 -- read answered on sqlite: jobs that did what was expected of them at or after an instant of their own
 SELECT key AS job_name FROM json_each(:expected) WHERE EXISTS (
     SELECT 1 FROM job_executions AS run
-    WHERE run.job_name = key AND run.started_at >= value
+    WHERE run.job_name = key AND run.started_at >= value AND run.started_at <= :now
       AND (run.status = 'success' OR (run.status = 'skipped' AND run.reason NOT LIKE 'overlap: %'
                                       AND run.reason <> 'not implemented yet')));
 
@@ -55,6 +61,7 @@ SELECT expected.key AS job_name FROM jsonb_each_text(:expected) AS expected WHER
     SELECT 1 FROM job_executions AS run
     WHERE run.job_name = expected.key
       AND run.started_at >= TIMESTAMPTZ 'epoch' + expected.value::bigint * INTERVAL '1 microsecond'
+      AND run.started_at <= :now
       AND (run.status = 'success' OR (run.status = 'skipped' AND run.reason NOT LIKE 'overlap: %'
                                       AND run.reason <> 'not implemented yet')));
 
@@ -77,7 +84,7 @@ SELECT categoria, status, slice, count(*) AS runs FROM (
 WHERE slice >= 0 GROUP BY categoria, status, slice;
 
 -- read running: what is going on now
-SELECT job_name, count(*) AS runs FROM job_executions WHERE status = 'running' AND lease_until IS NOT NULL GROUP BY job_name;
+SELECT job_name, count(*) AS runs FROM job_executions WHERE status = 'running' AND lease_until > :now GROUP BY job_name;
 
 -- read recent: the newest rows before an instant
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,

@@ -11,6 +11,9 @@ CREATE TABLE job_schedules (
     accounted_until TIMESTAMPTZ NOT NULL
 );
 
+-- What a person added to a run by hand.
+ALTER TABLE job_executions ADD COLUMN params JSONB;
+
 -- What health asks: the last run of a job that ended in a certain way.
 CREATE INDEX job_executions_by_ending ON job_executions (job_name, status, started_at DESC);
 

@@ -1,0 +1,81 @@
+"""What an outcome of a stage means for the item: decided here, written by the queue."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import assert_never
+
+from batuta.kernel.errors import InvalidName
+from batuta.pipeline.stage import Drop, FanOut, Jump, Next, Stage, StageOutcome
+from batuta.queue.item import ItemState, Lease, NewItem
+from batuta.queue.outcome import Effect, Failed, Snooze
+from batuta.queue.retry import RetryPolicy
+from batuta.queue.settle import Settlement, settle
+from batuta.queue.table import QueueTable
+from batuta.queue.worker import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """``table`` keeps the stage in its state column: the names of the stages are its ready values, in order."""
+
+    table: QueueTable
+    stages: tuple[Stage, ...]
+    dropped: str  # the value of an item that was dropped
+
+    def __post_init__(self) -> None:
+        names = tuple(stage.name for stage in self.stages)
+        if names != self.table.ready or self.table.running is not None or self.table.queue != self.table.state:
+            raise InvalidName(
+                name=self.table.name,
+                kind="pipeline",
+                why="its table's ready values must be its stages in order, its queue the stage, and running None",
+            )
+
+    def recipe(self, stage: Stage) -> Recipe:
+        return Recipe(
+            handle=stage.handle,
+            timeout=stage.timeout,
+            retry=stage.retry,
+            settle=lambda lease, outcome, retry, now: self.settle(stage, lease, outcome, retry, now),
+        )
+
+    def settle(
+        self, stage: Stage, lease: Lease, outcome: StageOutcome, retry: RetryPolicy, now: datetime
+    ) -> Settlement:
+        match outcome:
+            case Next(effect=effect):
+                return self._to(self._after(stage), effect, now)
+            case Jump(stage=name, effect=effect):
+                return self._to(self._known(name), effect, now)
+            case FanOut(items=items, effect=effect):
+                following = self._after(stage) or self.table.done
+                made = tuple(self._item(item, following) for item in items)
+                return Settlement(state=ItemState.DONE, follow_ups=made, effect=effect)
+            case Drop(reason=reason, effect=effect):
+                return Settlement(state=ItemState.DONE, stage=self.dropped, error=reason, effect=effect)
+            case Snooze() | Failed():
+                return settle(lease.attempt, outcome, retry, now, random.random)
+            case _:
+                assert_never(outcome)
+
+    def _to(self, stage: str | None, effect: Effect | None, now: datetime) -> Settlement:
+        if stage is None:
+            return Settlement(state=ItemState.DONE, effect=effect)
+        return Settlement(state=ItemState.READY, stage=stage, available_at=now, effect=effect)
+
+    def _item(self, item: NewItem, stage: str) -> NewItem:
+        if item.key is None:
+            raise InvalidName(name=self.table.name, kind="fan-out", why="every item of it needs a key")
+        return replace(item, values={**item.values, self.table.state: stage})
+
+    def _after(self, stage: Stage) -> str | None:
+        names: Sequence[str] = self.table.ready
+        following = names.index(stage.name) + 1
+        return names[following] if following < len(names) else None
+
+    def _known(self, name: str) -> str:
+        if name not in self.table.ready:
+            raise InvalidName(name=name, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
+        return name

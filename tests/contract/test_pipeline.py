@@ -1,0 +1,327 @@
+"""A pipeline on both databases: what an older sketch of it got wrong, and what can happen to an item on its way."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from batuta.kernel.ids import Ids
+from batuta.pipeline.pipeline import Pipeline
+from batuta.pipeline.stage import Drop, FanOut, Jump, Next, Stage, StageOutcome
+from batuta.queue.item import Lease, NewItem
+from batuta.queue.lease import Tenure
+from batuta.queue.outcome import Failed, Snooze
+from batuta.queue.table import QueueTable
+from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queues import SqlQueue
+from batuta.supervise.loop import Again
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+
+STAGES = ("pendente", "classificacao", "extracao")
+FILA = QueueTable(
+    name="fila_grupos", state="estagio", queue="estagio", ready=STAGES, running=None, done="finalizado", dead="erro",
+    cancelled="cancelado", attempts="tentativas", crashes="quedas", available_at="proximo_retry", error="ultimo_erro",
+    key="chave", last_stage="ultimo_estagio", updated_at="updated_at",
+)  # fmt: skip
+SQL = """
+CREATE TABLE fila_grupos (
+    id UUID PRIMARY KEY, mensagem TEXT NOT NULL, vaga INTEGER, estagio TEXT NOT NULL, tentativas INTEGER NOT NULL DEFAULT 0,
+    quedas INTEGER NOT NULL DEFAULT 0, proximo_retry TIMESTAMPTZ NOT NULL, lease_until TIMESTAMPTZ, fence BIGINT NOT NULL DEFAULT 0,
+    owner TEXT, ultimo_erro TEXT, ultimo_estagio TEXT, chave TEXT, created_at TIMESTAMPTZ NOT NULL, updated_at TIMESTAMPTZ,
+    finished_at TIMESTAMPTZ
+);
+CREATE INDEX fila_grupos_ready ON fila_grupos (estagio, proximo_retry, id)
+    WHERE estagio IN ('pendente', 'classificacao', 'extracao') AND lease_until IS NULL;
+CREATE INDEX fila_grupos_leased ON fila_grupos (lease_until) WHERE lease_until IS NOT NULL;
+CREATE UNIQUE INDEX fila_grupos_chave ON fila_grupos (chave);
+CREATE TABLE vagas_teste (mensagem TEXT NOT NULL, nome TEXT NOT NULL);
+"""
+LEASE = timedelta(seconds=30)
+Handler = Callable[[Lease], Awaitable[StageOutcome]]
+
+
+async def onward(lease: Lease) -> StageOutcome:
+    return Next()
+
+
+class Line:
+    """A pipeline under test. ``run`` lets every stage work until nothing is left to do at this instant."""
+
+    def __init__(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> None:
+        self.database, self.clock, self.ids, self.events = database, clock, ids, events
+        self.handlers: dict[str, Handler] = dict.fromkeys(STAGES, onward)
+
+    def queue(self, stage: str) -> SqlQueue:
+        return SqlQueue(self.database, FILA, self.ids, self.clock, queue=stage, own_time=True)
+
+    def workers(self, **options: Any) -> list[Worker]:
+        stages = tuple(Stage(name=name, handle=self.handlers[name], **options) for name in STAGES)
+        pipeline = Pipeline(table=FILA, stages=stages, dropped="descartado")
+        tenure = Tenure(owner=self.ids.new(), lease=LEASE)
+        return [
+            Worker(
+                stage.name, self.queue(stage.name), lambda lease, stage=stage: pipeline.recipe(stage), tenure,  # type: ignore[misc]
+                WorkerPolicy(limit=stage.budget), self.clock, self.events,
+            )
+            for stage in stages
+        ]  # fmt: skip
+
+    async def put(self, *messages: str) -> list[str | None]:
+        return await self.queue("pendente").put([NewItem(values={"mensagem": each}, key=each) for each in messages])
+
+    async def run(self, workers: list[Worker] | None = None, **options: Any) -> None:
+        working = workers or self.workers(**options)
+        for _ in range(12):
+            for worker in working:
+                while isinstance(await worker.tick(), Again):
+                    pass
+                await settle()
+                await asyncio.gather(*(task for _, task in worker._running.values()), return_exceptions=True)
+        for worker in working:
+            await worker.tick()
+
+    async def rows(self) -> list[dict[str, Any]]:
+        query = query_of("rows", "SELECT * FROM fila_grupos ORDER BY created_at, chave", writes=False)
+        return [dict(row) for row in await self.database.all(in_dialect(query, self.database.dialect))]
+
+    async def where(self) -> dict[str, str]:
+        return {row["chave"]: row["estagio"] for row in await self.rows()}
+
+
+@pytest.fixture
+async def line(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Line:
+    await migrated.script(SQL)
+    return Line(migrated, clock, ids, events)
+
+
+async def test_an_item_goes_through_every_stage_and_is_finished(line: Line) -> None:
+    await line.put("m1", "m2")
+    await line.run()
+    assert await line.where() == {"m1": "finalizado", "m2": "finalizado"}
+
+
+async def test_a_message_that_comes_again_is_not_worked_on_again(line: Line) -> None:
+    await line.put("m1")
+    await line.run()
+    assert await line.put("m1") == [None]
+    assert await line.where() == {"m1": "finalizado"}
+
+
+async def test_a_fan_out_makes_one_row_each_with_what_it_needs_however_often_it_is_repeated(line: Line) -> None:
+    async def extract(lease: Lease) -> StageOutcome:
+        if lease.row["vaga"] is not None:
+            return Next()
+        items = tuple(
+            NewItem(values={"mensagem": lease.row["mensagem"], "vaga": n}, key=f"{lease.row['mensagem']}:{n}")
+            for n in range(5)
+        )
+        return FanOut(items)
+
+    line.handlers["classificacao"] = extract
+    await line.put("m1")
+    await line.run()
+    await line.queue("pendente").put(
+        [NewItem(values={"mensagem": "m1", "estagio": "classificacao"}, key="m1 by another way")]
+    )
+    await line.run()
+    rows = await line.rows()
+    assert sorted(row["vaga"] for row in rows if row["vaga"] is not None) == [0, 1, 2, 3, 4]
+    assert {row["estagio"] for row in rows} == {"finalizado"}
+
+
+async def test_two_workers_never_have_the_same_item(line: Line) -> None:
+    seen: list[str] = []
+
+    async def note(lease: Lease) -> StageOutcome:
+        seen.append(lease.row["chave"])
+        return Drop("enough")
+
+    line.handlers["pendente"] = note
+    await line.put(*(f"m{n}" for n in range(40)))
+    await asyncio.gather(line.run(), line.run())
+    assert sorted(seen) == sorted(f"m{n}" for n in range(40))
+
+
+async def test_the_waits_are_one_five_and_fifteen_minutes_and_then_it_is_an_error_with_its_stage(line: Line) -> None:
+    tried: list[timedelta] = []
+    start = line.clock.now()
+
+    async def fail(lease: Lease) -> StageOutcome:
+        tried.append(line.clock.now() - start)
+        return Failed("the model does not answer")
+
+    line.handlers["classificacao"] = fail
+    await line.put("m1")
+    workers = line.workers()
+    for _ in range(25):
+        await line.run(workers)
+        line.clock.step(timedelta(minutes=1))
+    assert tried == [timedelta(minutes=n) for n in (0, 1, 6, 21)]
+    (row,) = await line.rows()
+    assert (row["estagio"], row["ultimo_estagio"], row["ultimo_erro"]) == (
+        "erro",
+        "classificacao",
+        "the model does not answer",
+    )
+
+
+async def test_a_revived_item_goes_on_where_it_failed_and_repeats_nothing(line: Line) -> None:
+    calls: list[str] = []
+
+    async def first(lease: Lease) -> StageOutcome:
+        calls.append("pendente")
+        return Next()
+
+    async def fail_once(lease: Lease) -> StageOutcome:
+        calls.append("classificacao")
+        return Failed("wrong", permanent=True) if calls.count("classificacao") == 1 else Next()
+
+    line.handlers |= {"pendente": first, "classificacao": fail_once}
+    (id,) = await line.put("m1")
+    assert id is not None
+    await line.run()
+    assert await line.where() == {"m1": "erro"}
+    assert await line.queue("pendente").revive(id)
+    await line.run()
+    assert await line.where() == {"m1": "finalizado"}
+    assert calls == ["pendente", "classificacao", "classificacao"]
+
+
+async def test_attempts_begin_anew_at_every_stage(line: Line) -> None:
+    attempts: list[tuple[str, int]] = []
+
+    def flaky(name: str) -> Handler:
+        async def handle(lease: Lease) -> StageOutcome:
+            attempts.append((name, lease.attempt))
+            return Failed("again") if lease.attempt < 3 else Next()
+
+        return handle
+
+    line.handlers |= {name: flaky(name) for name in STAGES}
+    await line.put("m1")
+    workers = line.workers()
+    for _ in range(30):
+        await line.run(workers)
+        line.clock.step(timedelta(minutes=1))
+    assert await line.where() == {"m1": "finalizado"}
+    assert attempts == [(name, n) for name in STAGES for n in (1, 2, 3)]
+
+
+async def test_a_stage_has_a_time_limit_and_says_so(line: Line) -> None:
+    async def hang(lease: Lease) -> StageOutcome:
+        await asyncio.Event().wait()
+        return Next()
+
+    line.handlers["pendente"] = hang
+    await line.put("m1")
+    workers = line.workers(timeout=timedelta(seconds=5))
+    running = asyncio.create_task(line.run(workers))
+    while not running.done():
+        await line.clock.advance(1)
+    await running
+    (row,) = await line.rows()
+    assert (row["estagio"], row["ultimo_erro"]) == ("pendente", "Job timeout exceeded")
+
+
+async def test_an_outcome_nobody_knows_is_a_failure_that_says_so(line: Line) -> None:
+    async def nonsense(lease: Lease) -> StageOutcome:
+        return Jump("importacao")
+
+    line.handlers["pendente"] = nonsense
+    await line.put("m1")
+    await line.run()
+    (row,) = await line.rows()
+    assert row["estagio"] == "pendente"
+    assert "InvalidName" in row["ultimo_erro"]
+
+
+async def test_a_jump_skips_stages_and_a_drop_keeps_its_reason(line: Line) -> None:
+    async def sort(lease: Lease) -> StageOutcome:
+        return Jump("extracao") if lease.row["mensagem"] == "m1" else Drop("not an offer")
+
+    async def never(lease: Lease) -> StageOutcome:
+        raise AssertionError("skipped")
+
+    line.handlers |= {"pendente": sort, "classificacao": never}
+    await line.put("m1", "m2")
+    await line.run()
+    assert await line.where() == {"m1": "finalizado", "m2": "descartado"}
+    assert {row["chave"]: row["ultimo_erro"] for row in await line.rows()}["m2"] == "not an offer"
+
+
+async def test_a_stop_lets_items_finish_or_gives_them_back(line: Line) -> None:
+    async def hang(lease: Lease) -> StageOutcome:
+        await asyncio.Event().wait()
+        return Next()
+
+    line.handlers["pendente"] = hang
+    await line.put("m1")
+    (worker, *_) = line.workers()
+    await worker.tick()
+    await settle()
+    draining = asyncio.create_task(worker.drain(timedelta(seconds=10)))
+    await line.clock.advance(timedelta(seconds=10))
+    await draining
+    (row,) = await line.rows()
+    assert (row["lease_until"], row["tentativas"]) == (None, 0)
+    line.handlers["pendente"] = onward
+    await line.run()
+    assert await line.where() == {"m1": "finalizado"}
+
+
+async def test_an_item_that_waits_for_its_retry_is_not_due(line: Line) -> None:
+    async def later(lease: Lease) -> StageOutcome:
+        return Snooze(line.clock.now() + timedelta(hours=1), "rate limit")
+
+    line.handlers["pendente"] = later
+    await line.put("m1")
+    await line.run()
+    assert await line.queue("pendente").next_at() == line.clock.now() + timedelta(hours=1)
+    (row,) = await line.rows()
+    assert (row["tentativas"], row["ultimo_erro"]) == (0, "rate limit")
+
+
+async def test_an_effect_is_done_with_the_hand_over_or_not_at_all(line: Line) -> None:
+    insert = query_of("insert", "INSERT INTO vagas_teste (mensagem, nome) VALUES (:mensagem, :nome)", writes=True)
+
+    def importing(nome: str | None) -> Handler:
+        async def handle(lease: Lease) -> StageOutcome:
+            async def effect(transaction: Any) -> None:
+                query = in_dialect(insert, line.database.dialect)
+                await transaction.run(query, mensagem=lease.row["mensagem"], nome=nome)
+
+            return Next(effect)
+
+        return handle
+
+    async def vagas() -> list[str]:
+        query = query_of("vagas", "SELECT nome FROM vagas_teste", writes=False)
+        return [row["nome"] for row in await line.database.all(in_dialect(query, line.database.dialect))]
+
+    line.handlers["pendente"] = importing(None)  # refused by the table
+    await line.put("m1", "m2")
+    await line.run()
+    assert await vagas() == []
+    assert set((await line.where()).values()) == {"pendente"}
+    line.handlers["pendente"] = importing("UTI")
+    line.clock.step(timedelta(minutes=2))
+    await line.run()
+    assert await vagas() == ["UTI", "UTI"]
+    assert set((await line.where()).values()) == {"finalizado"}
+
+
+async def test_an_item_that_kills_its_workers_is_an_error_at_its_stage(line: Line) -> None:
+    await line.put("m1")
+    queue = line.queue("pendente")
+    for _ in range(3):
+        assert len((await queue.turn([], Tenure(owner="w", lease=LEASE), 10)).leases) == 1
+        line.clock.step(LEASE + timedelta(seconds=1))
+        await queue.rescue(10)
+    (row,) = await line.rows()
+    assert (row["estagio"], row["ultimo_estagio"]) == ("erro", "pendente")
+    assert row["ultimo_erro"] == "its worker died 3 times while it ran"
