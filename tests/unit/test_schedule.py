@@ -1,16 +1,18 @@
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.kernel.errors import InvalidCron
+from batuta.kernel.errors import InvalidCron, InvalidWindow
 from batuta.schedule.calendar import easter, holidays, is_holiday
-from batuta.schedule.cron import parse
-from batuta.schedule.due import CatchUp, due
+from batuta.schedule.cron import first_instant, parse
+from batuta.schedule.due import CatchUp, due, fires, last_fire
 from batuta.schedule.period import default_sla, period
-from batuta.schedule.window import Window
+from batuta.schedule.window import Window, read_window
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
+MOMENT = timedelta(microseconds=1)
 
 
 def local(text: str) -> datetime:
@@ -43,6 +45,39 @@ def next_fire(cron: str, after: str) -> str:
 )
 def test_the_next_fire_is_when_a_reader_of_the_crontab_expects_it(cron: str, after: str, fire: str) -> None:
     assert next_fire(cron, after) == fire
+
+
+@pytest.mark.parametrize("zone", ["America/Sao_Paulo", "Africa/Monrovia", "Europe/Amsterdam", "Asia/Kolkata"])
+@pytest.mark.parametrize("day", [date(2, 1, 1), date(1900, 1, 1), date(1913, 6, 1)])
+def test_a_zone_whose_offset_has_seconds_fires_when_its_own_clocks_show_a_whole_minute(zone: str, day: date) -> None:
+    there = ZoneInfo(zone)
+    start, end = (first_instant(datetime.combine(each, time()), there) for each in (day, day + timedelta(days=1)))
+    for cron, wanted in (("* * * * *", 1440), ("*/15 * * * *", 96), ("0 * * * *", 24), ("0 0,12 * * *", 2)):
+        found = list(islice(fires(parse(cron), there, start - MOMENT, end - MOMENT), 2000))
+        assert len(found) == wanted
+        assert all(each.astimezone(there).time().replace(minute=0, hour=0) == time() for each in found)
+        assert all(later - earlier == timedelta(days=1) / wanted for earlier, later in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("cron", "after", "wanted"),
+    [
+        ("* * * * *", "1914-01-01T03:05:28", ["1914-01-01T03:07:00", "1914-01-01T03:08:00"]),
+        ("*/5 * * * *", "1914-01-01T03:01:28", ["1914-01-01T03:10:00"]),
+        ("3 0 * * *", "1914-01-01T03:05:28", ["1914-01-01T03:06:28", "1914-01-02T03:03:00"]),  # 00:03 does not exist
+        ("0 0 * * *", "1913-12-31T03:06:27", ["1913-12-31T03:06:28", "1914-01-01T03:06:28", "1914-01-02T03:00:00"]),
+    ],
+)
+def test_clocks_that_change_by_minutes_and_seconds_are_stepped_around(cron: str, after: str, wanted: list[str]) -> None:
+    """São Paulo went from -03:06:28 to -03:00 at the midnight that began 1914: from 00:00:00 to 00:06:28."""
+    since = datetime.fromisoformat(after).replace(tzinfo=UTC)
+    found = islice(fires(parse(cron), SAO_PAULO, since, since + timedelta(days=3)), len(wanted))
+    assert [f"{each:%Y-%m-%dT%H:%M:%S}" for each in found] == wanted
+
+
+def test_the_last_of_two_fires_a_minute_apart_is_the_last() -> None:
+    until = datetime(2026, 1, 5, 0, 14, tzinfo=UTC)
+    assert last_fire(parse("0,5,6 0 * * *"), ZoneInfo("UTC"), until) == until.replace(minute=6)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +163,18 @@ def test_a_window_that_opens_in_the_gap_opens_after_it() -> None:
 def test_a_window_that_cannot_be_is_refused(mistake: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="a window"):
         Window(**{"opens": time(8), **mistake})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("opens", ["11:00:00", "11", "1e1:00", "onze", "", "-1:00", "+1:00", "1_1:00", "٣:00"])
+def test_a_window_that_opens_at_no_time_of_day_is_told_how_one_is_written(opens: str) -> None:
+    with pytest.raises(InvalidWindow, match="write the hour and the minutes, as in 10:00"):
+        read_window("manha", opens=opens, minutes=120, days="1-5")
+
+
+@pytest.mark.parametrize("minutes", [-1, 0, 1441, 999999999999999, -(10**40), 10**40])
+def test_a_window_is_open_for_at_most_a_day_however_much_more_is_asked(minutes: int) -> None:
+    with pytest.raises(InvalidWindow, match="at most a day"):
+        read_window("manha", opens="10:00", minutes=minutes, days="1-5")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ As Debian's cron has it: where both days are restricted, either one is enough. W
 - a job whose minute or hour begins with ``*`` follows elapsed time: it neither stops for an hour nor runs twice as often.
 
 The arithmetic is on wall times (naive, in the zone) and turns them into instants at the end; nothing iterates over minutes.
+A fire is a whole minute on the wall. Where an offset has seconds (São Paulo was at -03:06:28 until 1914), its instant has too.
 """
 
 import calendar
@@ -22,6 +23,7 @@ from zoneinfo import ZoneInfo
 
 from batuta.kernel.errors import InvalidCron
 
+SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 DAY: Final = timedelta(days=1)
 # No zone has ever moved its clocks by more than a day, so nothing surprising is nearer than this.
@@ -69,10 +71,10 @@ class Cron:
                 return fire
 
     def _next_elapsed(self, instant: datetime, zone: ZoneInfo) -> datetime:
-        start = instant.astimezone(UTC).replace(second=0, microsecond=0) + MINUTE
+        start = instant.astimezone(UTC).replace(microsecond=0) + SECOND
         while True:
             offset = _offset(start, zone)
-            fire = (self._next_wall(_wall(start, zone)) - offset).replace(tzinfo=UTC)
+            fire = (self._next_wall(_whole_minute(start + offset)) - offset).replace(tzinfo=UTC)
             near = min(fire, start + FAR)
             if _offset(near, zone) != offset:
                 start = _first_change(start, near, zone)
@@ -170,6 +172,11 @@ def _wall(instant: datetime, zone: ZoneInfo) -> datetime:
     return instant.astimezone(zone).replace(tzinfo=None, fold=0, second=0, microsecond=0)
 
 
+def _whole_minute(wall: datetime) -> datetime:
+    """The first at or after ``wall``, which is a whole second."""
+    return (wall + MINUTE - SECOND).replace(tzinfo=None, second=0)
+
+
 def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
     offset = instant.astimezone(zone).utcoffset()
     assert offset is not None
@@ -179,7 +186,7 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
     """The instant of a wall time: the first of two, or the end of the gap it falls into."""
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
-    if _wall(instant, zone) == wall:
+    if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:
         return instant
     # In a gap the zone answers with the offset from before it, so this instant lies behind the gap, and an hour or so
     # earlier lies before it.
@@ -187,10 +194,10 @@ def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """The first whole minute later than ``before`` whose offset is another; ``after`` has another."""
+    """The first second later than ``before`` whose offset is another; ``after`` has another. Both are whole seconds."""
     offset = _offset(before, zone)
-    while after - before > MINUTE:
-        middle = before + ((after - before) // 2 // MINUTE) * MINUTE
+    while after - before > SECOND:
+        middle = before + ((after - before) // 2 // SECOND) * SECOND
         if _offset(middle, zone) == offset:
             before = middle
         else:

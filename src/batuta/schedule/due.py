@@ -93,7 +93,8 @@ def last_fire(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
             found = fire
         else:
             later = middle
-    return found
+    # Nothing fires later than ``later``, but at ``later`` itself something may.
+    return max((found, *fires(cron, zone, found, until)))
 
 
 def count(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> int:

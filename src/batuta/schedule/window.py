@@ -3,6 +3,7 @@
 A window opens at a wall time on some days of the week and stays open for a length of elapsed time. Its end is outside.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -16,6 +17,8 @@ DAY = timedelta(days=1)
 # A week of holidays does not exist; a fortnight without an opening is a mistake of the window's.
 LONGEST_WAIT_DAYS = 15
 WEEKDAYS = frozenset({1, 2, 3, 4, 5})
+MINUTES_OF_A_DAY = 24 * 60
+_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +91,16 @@ def written(window: Window) -> dict[str, Json]:
 def read_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:
     """A window as people write it: 10:00, 120, 1-5."""
     try:
-        hour, minute = (int(part) for part in opens.split(":"))
-        opening = time(hour, minute)
         weekdays = parse(f"0 0 * * {days}").weekdays
-        return Window(opens=opening, lasts=timedelta(minutes=minutes), days=weekdays, on_holidays=on_holidays)
+        # More than a day is refused as such; a number beyond what a timedelta holds is no other mistake.
+        lasts = timedelta(minutes=max(-1, min(minutes, MINUTES_OF_A_DAY + 1)))
+        return Window(opens=_time_of_day(opens), lasts=lasts, days=weekdays, on_holidays=on_holidays)
     except (ValueError, InvalidCron) as error:
         raise InvalidWindow(window=name, why=str(error)) from None
+
+
+def _time_of_day(text: str) -> time:
+    matched = _TIME_OF_DAY.fullmatch(text)
+    if matched is None:
+        raise ValueError(f"'{text}' is no time of day: write the hour and the minutes, as in 10:00")
+    return time(int(matched[1]), int(matched[2]))
