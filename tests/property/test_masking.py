@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from batuta.kernel.ids import uuid7
-from batuta.logs.masking import mask
-from batuta.logs.numbers import is_cnpj, is_cpf
+from batuta.kernel.masking import mask
+from batuta.kernel.masking.numbers import is_cnpj, is_cpf
 
 AREAS = [str(area) for area in (11, 12, 19, 21, 27, 31, 41, 48, 51, 61, 62, 71, 81, 85, 92, 98)]
 # Whatever a line may hold next to a number; digits are set apart, since beside a digit it would be another number.

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from batuta.logs.masking import SENSITIVE_FIELDS, is_sensitive
+from batuta.kernel.masking import SENSITIVE_FIELDS, is_sensitive
 from batuta.logs.scrubbing import scrub, scrub_field
 
 

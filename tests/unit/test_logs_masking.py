@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from batuta.logs.masking import mask
-from batuta.logs.numbers import is_cnpj, is_cpf
+from batuta.kernel.masking import mask
+from batuta.kernel.masking.numbers import is_cnpj, is_cpf
 
 PHONES = [
     "+55 11 98765-4321",

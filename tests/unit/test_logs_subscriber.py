@@ -23,8 +23,8 @@ from batuta.kernel.events import (
     SubscriberFailed,
     SwitchTurned,
 )
+from batuta.kernel.masking import is_sensitive
 from batuta.logs import LogSubscriber
-from batuta.logs.masking import is_sensitive
 from batuta.logs.subscriber import LINES, shown_name
 from tests.unit.log_lines import json_lines, logging_to
 

@@ -1,1 +1,1 @@
-"""The ground: time, identity, errors, facts, waiting, JSON. Imports nothing of ours and nothing of anybody else's."""
+"""The ground: time, identity, errors, facts, waiting, JSON, masking. Imports nothing of ours and nothing of anybody else's."""

@@ -7,7 +7,7 @@ import warnings
 from types import TracebackType
 from typing import TextIO
 
-from batuta.logs.credentials import WITHHELD
+from batuta.kernel.masking.credentials import WITHHELD
 
 LOGGER = "batuta"  # ours; everybody else has names of their own
 # Their texts come from the interpreter or speak of an API. A UserWarning may quote a value, as pydantic's do.

@@ -9,8 +9,8 @@ from enum import Enum
 from pathlib import PurePath
 from uuid import UUID
 
-from batuta.logs.fields import Kind, hidden, kind_of
-from batuta.logs.masking import mask
+from batuta.kernel.masking import mask
+from batuta.kernel.masking.fields import Kind, hidden, kind_of
 from batuta.logs.tracebacks import summary
 
 _DEEPEST = 6

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from textwrap import indent
 
 from batuta.kernel.errors import BatutaError
-from batuta.logs.credentials import WITHHELD
-from batuta.logs.masking import mask
+from batuta.kernel.masking import mask
+from batuta.kernel.masking.credentials import WITHHELD
 
 # Their messages speak of code, files and sockets. AssertionError is not here: its message is whatever the author put
 # in it, and the source line that is shown says which assertion it was.

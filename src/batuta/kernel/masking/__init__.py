@@ -1,10 +1,10 @@
-"""Takes people's data and secrets out of any text. Pure, linear in the text's length, and the same when done twice."""
+"""Takes people's data and secrets out of any text, in logs and in what is kept. Pure, linear in its length, the same when done twice."""
 
 import re
 
-from batuta.logs.credentials import without_credentials
-from batuta.logs.fields import SENSITIVE_FIELDS, is_sensitive
-from batuta.logs.numbers import without_numbers
+from batuta.kernel.masking.credentials import without_credentials
+from batuta.kernel.masking.fields import SENSITIVE_FIELDS, is_sensitive
+from batuta.kernel.masking.numbers import without_numbers
 
 __all__ = ["SENSITIVE_FIELDS", "is_sensitive", "mask"]
 

@@ -7,7 +7,7 @@ No group is possessive (``(…)++``): Debian 12's Python 3.11.2 takes those wron
 import re
 from collections.abc import Iterator
 
-from batuta.logs.fields import HIDDEN, Kind, hidden, kind_of
+from batuta.kernel.masking.fields import HIDDEN, Kind, hidden, kind_of
 
 TOKEN = "[token]"  # noqa: S105 - what is shown instead of one
 SECRET = "[segredo]"  # noqa: S105
