@@ -16,13 +16,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_up_serves_and_a_stop_drains_everything_in_order(tmp_path: Path) -> None:
     with tree(tmp_path, "up") as running:
         until("it answers", running.is_up)
-        until("all are there", lambda: set(running.children()) == {"simulador", "api", "worker"})
+        until("all are there", lambda: set(running.children()) == {"simulador", "api", "scheduler", "worker"})
         until("the outside answers", lambda: (running.get("/health/ready") or {})["checks"]["evolution"] == "ok")
         children = running.children()
         assert running.end(signal.SIGTERM) == 0
         assert all(is_gone(pid) for pid in children.values())
         stopped = [fact["role"] for fact in running.facts() if fact["event"] == "process ended"]
-        assert stopped == ["worker", "api", "simulador", "up"]
+        assert stopped == ["worker", "scheduler", "api", "simulador", "up"]
 
 
 def test_ctrl_c_in_the_terminal_is_an_orderly_end_too(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_ctrl_c_in_the_terminal_is_an_orderly_end_too(tmp_path: Path) -> None:
 def test_a_child_that_is_killed_comes_back_and_its_siblings_do_not_notice(tmp_path: Path) -> None:
     with tree(tmp_path, "up") as running:
         until("it answers", running.is_up)
-        before = until("all are there", lambda: len(running.children()) == 3 and running.children())
+        before = until("all are there", lambda: len(running.children()) == 4 and running.children())
         os.kill(before["api"], signal.SIGKILL)
         until("it is gone", lambda: not running.is_up())
         until("it answers again", running.is_up)
@@ -46,7 +46,7 @@ def test_a_child_that_is_killed_comes_back_and_its_siblings_do_not_notice(tmp_pa
 def test_when_the_parent_is_killed_no_child_outlives_it(tmp_path: Path) -> None:
     with tree(tmp_path, "up") as running:
         until("it answers", running.is_up)
-        children = until("all are there", lambda: len(running.children()) == 3 and running.children())
+        children = until("all are there", lambda: len(running.children()) == 4 and running.children())
         running.process.kill()
         running.process.wait()
         until("the children are gone", lambda: all(is_gone(pid) for pid in children.values()))

@@ -1,6 +1,6 @@
 from datetime import timedelta
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from batuta.kernel.backoff import equal_jitter, exponential, from_list, full_jitter
@@ -22,6 +22,7 @@ def test_waits_never_get_shorter(attempt: int, base: timedelta) -> None:
 
 
 @given(waits, chances)
+@example(timedelta(seconds=1, microseconds=3), 0.9999999999999999)
 def test_full_jitter_stays_below_the_wait_and_equal_jitter_keeps_half_of_it(wait: timedelta, chance: float) -> None:
     assert timedelta(0) <= full_jitter(wait, chance) <= wait
     assert wait / 2 - timedelta(microseconds=1) <= equal_jitter(wait, chance) <= wait

@@ -26,7 +26,7 @@ def full_jitter(wait: timedelta, chance: float) -> timedelta:
 
 def equal_jitter(wait: timedelta, chance: float) -> timedelta:
     """At least half of ``wait``: for a loop that must not spin."""
-    return wait / 2 + wait / 2 * chance
+    return min(wait, wait / 2 + wait / 2 * chance)  # the rounding of the halves must not add up to more
 
 
 def from_list(attempt: int, waits: Sequence[timedelta]) -> timedelta | None:
