@@ -34,8 +34,14 @@ class Pipeline:
             )
 
     def recipe(self, stage: Stage) -> Recipe:
+        async def handle(lease: Lease) -> StageOutcome:
+            outcome = await stage.handle(lease)
+            # What cannot be settled is found here, where it is the item's failure and nobody else's.
+            self.settle(stage, lease, outcome, stage.retry, lease.row[self.table.available_at])
+            return outcome
+
         return Recipe(
-            handle=stage.handle,
+            handle=handle,
             timeout=stage.timeout,
             retry=stage.retry,
             settle=lambda lease, outcome, retry, now: self.settle(stage, lease, outcome, retry, now),
