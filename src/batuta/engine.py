@@ -49,6 +49,7 @@ from batuta.stores.sql.engine_schema import engine_migrations
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.marker import Marker
 from batuta.stores.sql.migrations import Migration, Migrator
+from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.stores.sql.tasks import SqlTasks
@@ -268,6 +269,11 @@ class Batuta:
             return function
 
         return register
+
+    @property
+    def queues(self) -> Mapping[str, SqlQueue]:
+        """Every queue there is, by name."""
+        return {name: self._task_store.queue(name) for name in self.task_registry.queues}
 
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
         self._loops.append((loop, policy))

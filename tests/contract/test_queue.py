@@ -1,19 +1,21 @@
 """The queue's contract on both databases: the engine's own table, and one an application could have."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem
+from batuta.queue.lease import Tenure
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.tasks.table import TASKS
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import ANN, QueueContract, Shelf
+from batuta.testing.contracts.queue import ANN, BEN, LEASE, QueueContract, Shelf
 
 FILA = QueueTable(
     name="fila_teste",
@@ -102,3 +104,49 @@ class TestAnApplicationsTable(QueueContract):
             await store.put([queue.item()], within=transaction)
         (lease,) = await queue.claim()
         assert lease.row["telefone"] == "+55 11 00000-0000"
+
+
+PER_CHIP = replace(FILA, group="chip")
+
+
+class TestATableWhoseGroupsTakeTurns:
+    """One item of a chip at a time, in all processes; and a chip with many items does not keep the others waiting."""
+
+    @pytest.fixture
+    async def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlShelf:
+        await migrated.script(
+            FILA_SQL.replace("(prioridade, agendar_para, id)", "(chip, prioridade, agendar_para, id)")
+            + "CREATE UNIQUE INDEX fila_teste_one ON fila_teste (chip) WHERE lease_until IS NOT NULL;"
+        )
+        store = SqlQueue(migrated, PER_CHIP, ids, clock, own_time=True)
+        return SqlShelf(store, clock, PER_CHIP, SqlSwitches(migrated, ids, events), {"telefone": "-"})
+
+    def item(self, chip: str) -> NewItem:
+        return NewItem(values={"telefone": "-", "chip": chip})
+
+    async def test_a_group_has_one_item_going(self, queue: SqlShelf) -> None:
+        await queue.put(*(self.item(chip) for chip in ("a", "a", "a", "b", "b")))
+        first = await queue.claim()
+        assert sorted(lease.row["chip"] for lease in first) == ["a", "b"]
+        assert await queue.claim(BEN) == []
+        await queue.settle([lease for lease in first if lease.row["chip"] == "a"])
+        assert [lease.row["chip"] for lease in await queue.claim(BEN)] == ["a"]
+
+    async def test_a_group_with_many_items_does_not_keep_the_others_waiting(self, queue: SqlShelf) -> None:
+        await queue.put(*(self.item("busy") for _ in range(200)), self.item("quiet"))
+        assert {lease.row["chip"] for lease in await queue.claim(limit=2)} == {"busy", "quiet"}
+
+    async def test_of_many_claimers_no_two_have_the_same_group(self, queue: SqlShelf) -> None:
+        await queue.put(*(self.item(f"chip{n % 5}") for n in range(50)))
+        tenures = [Tenure(owner=f"w{n}", lease=LEASE) for n in range(10)]
+        claims = await asyncio.gather(*(queue.claim(tenure, limit=5) for tenure in tenures))
+        taken = [lease.row["chip"] for claim in claims for lease in claim]
+        assert len(taken) == len(set(taken))
+
+    async def test_every_item_of_every_group_is_worked_on_in_the_end(self, queue: SqlShelf) -> None:
+        await queue.put(*(self.item(f"chip{n % 3}") for n in range(30)))
+        done = 0
+        while leases := await queue.claim():
+            done += len(leases)
+            await queue.settle(leases)
+        assert done == 30

@@ -7,16 +7,17 @@ from typing import Annotated
 import typer
 
 from batuta import __version__
-from batuta.cli import controls, doctor, jobs, roles, schema, timetable, tokens
-from batuta.cli.desk import DONE, FAILED, REFUSED, Desk, make_desk
+from batuta.cli import controls, doctor, jobs, queues, roles, schema, timetable, tokens
+from batuta.cli.desk import DONE, FAILED, INTERRUPTED, REFUSED, Desk, make_desk
 from batuta.kernel.errors import BatutaError, ConfigError, MigrationChanged, SchemaOutOfDate, StoreReadOnly
-
-INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     desk = make_desk(argv)
+    if (garbled := next((word for word in argv if not _is_text(word)), None)) is not None:
+        desk.say_wrong(desk.texts()("cli.garbled", word=garbled.encode(errors="replace").decode()))
+        return REFUSED
     try:
         command = typer.main.get_command(tree(desk))
         code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=desk)
@@ -55,6 +56,7 @@ def tree(desk: Desk) -> typer.Typer:
     jobs.add_to(cli, texts)
     controls.add_to(cli, texts)
     timetable.add_to(cli, texts)
+    queues.add_to(cli, texts)
     roles.add_to(cli, texts)
     roles.add_roles_of_app(cli, desk)
     return cli
@@ -69,6 +71,15 @@ def usage_sentence(desk: Desk, mistake: typer.TyperException) -> str:
         return texts("cli.usage", problem=" ".join(mistake.format_message().split()).rstrip("."))
     nearest = difflib.get_close_matches(unknown, words, n=1)
     return texts("cli.unknown_word", word=unknown, instead=f"batuta {nearest[0]}" if nearest else "batuta --help")
+
+
+def _is_text(word: str) -> bool:
+    """Bytes that are not UTF-8 reach us as halves of characters, which no database takes."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _version(wanted: bool) -> None:

@@ -26,6 +26,7 @@ class QueueBook:
     revive: Query
     discard: Query
     item: Query
+    listed: Query
     counts: Query
 
 

@@ -1,10 +1,11 @@
 """Any table that ``QueueTable`` describes, as a queue."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
 from batuta.queue.item import ItemState, Lease, NewItem
@@ -59,9 +60,22 @@ class SqlQueue:
         plain = not any(settlement.follow_ups for _, settlement in endings)
         if self._database.dialect == "postgres" and plain and self.table.group is None and not reversed and limit:
             return await self._turn_at_once(endings, tenure, limit)
+        if self.table.group is not None:
+            return await self._turn_by_group(endings, tenure, limit)
         async with self._database.transaction() as transaction:
             lost = await self._settle(transaction, endings)
             leases = await self._claim(transaction, tenure, limit, reversed) if limit else []
+        return Turned(leases, lost)
+
+    async def _turn_by_group(self, endings: Endings, tenure: Tenure, limit: int) -> Turned:
+        """In two steps: a claim that meets another's on the same group is undone, and what ended must not be undone with it."""
+        async with self._database.transaction() as transaction:
+            lost = await self._settle(transaction, endings)
+        try:
+            async with self._database.transaction() as transaction:
+                leases = await self._claim_in_turn(transaction, tenure, limit) if limit else []
+        except StoreConflict:
+            return Turned((), lost)
         return Turned(leases, lost)
 
     async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
@@ -110,6 +124,18 @@ class SqlQueue:
     async def item(self, id: str) -> Row | None:
         return await self._database.one(self._book.item, id=id)
 
+    async def listed(self, state: str, limit: int) -> list[dict[str, Any]]:
+        """The newest items in a state, in the words of the contract: ready, running, done, dead, cancelled."""
+        words = {
+            ItemState.READY: self.table.ready,
+            ItemState.RUNNING: (self.table.running or "",),
+            ItemState.DONE: (self.table.done,),
+            ItemState.DEAD: (self.table.dead,),
+            ItemState.CANCELLED: (self.table.cancelled,),
+        }[ItemState(state)]
+        rows = await self._database.all(self._book.listed, states=AsJson(list(words)), limit=limit, **self._queue)
+        return [dict(row) for row in rows]
+
     async def counts(self) -> dict[str, int]:
         return {row["state"]: row["items"] for row in await self._database.all(self._book.counts, **self._queue)}
 
@@ -140,8 +166,6 @@ class SqlQueue:
     async def _claim(self, transaction: Transaction, tenure: Tenure, limit: int, reversed: bool) -> list[Lease]:
         asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}
         book = self._book
-        if self.table.group is not None:
-            return await self._claim_in_turn(transaction, limit, asked)
         if self._database.dialect == "postgres":
             query = book.claim_reversed if reversed and self.table.priority else book.claim
             return [self._lease(row) for row in await transaction.all(query, limit=limit, **asked)]
@@ -154,7 +178,8 @@ class SqlQueue:
                 leases += [self._lease(row) for row in rows]
         return leases
 
-    async def _claim_in_turn(self, transaction: Transaction, limit: int, asked: Mapping[str, object]) -> list[Lease]:
+    async def _claim_in_turn(self, transaction: Transaction, tenure: Tenure, limit: int) -> list[Lease]:
+        asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}
         rows = await transaction.all(self._book.claim_in_turn, limit=limit, **asked)
         return [self._lease(row) for row in rows]
 

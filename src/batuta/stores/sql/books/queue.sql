@@ -165,3 +165,9 @@ SELECT * FROM {table} WHERE {id} = :id;
 
 -- read counts: how many are in which state
 SELECT {state} AS state, count(*) AS items FROM {table} WHERE TRUE{in_queue} GROUP BY {state};
+
+-- read listed on sqlite: the newest in some states
+SELECT * FROM {table} WHERE {state} IN (SELECT value FROM json_each(:states)){in_queue} ORDER BY {created_at} DESC LIMIT :limit;
+
+-- read listed on postgres: the newest in some states
+SELECT * FROM {table} WHERE {state} IN (SELECT jsonb_array_elements_text(:states)){in_queue} ORDER BY {created_at} DESC LIMIT :limit;

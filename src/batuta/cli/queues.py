@@ -1,0 +1,154 @@
+"""``batuta queue list | show | retry | discard | unstick``."""
+
+import asyncio
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of
+from batuta.kernel.errors import UnknownWord
+from batuta.kernel.nearest import nearest
+from batuta.queue.item import ItemState
+from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.reports import is_uuid
+from batuta.texts import Texts
+
+RESCUE_AT_ONCE = 500
+# What may be shown of an item: what it carries may be somebody's phone.
+SHOWN = (
+    "id",
+    "name",
+    "status",
+    "attempts",
+    "crashes",
+    "priority",
+    "created_at",
+    "available_at",
+    "finished_at",
+    "error",
+)
+
+
+def add_to(cli: typer.Typer, texts: Texts) -> None:
+    group = typer.Typer(help=texts("cli.queue.help"), no_args_is_help=True)
+    for name, command in (
+        ("list", list_queues), ("show", show), ("retry", retry), ("discard", discard), ("unstick", unstick),
+    ):  # fmt: skip
+        group.command(name, help=texts(f"cli.queue.{name}_help"))(command)
+    cli.add_typer(group, name="queue")
+
+
+def list_queues(context: typer.Context, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    found = asyncio.run(_counted(desk))
+    desk.show({"queues": found}, as_json, lambda: desk.out.print(_queues_table(desk, found)))
+
+
+def show(
+    context: typer.Context,
+    queue: str,
+    state: Annotated[ItemState, typer.Option("--state")] = ItemState.DEAD,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    items = asyncio.run(_listed(desk, queue, state, limit))
+    desk.show({"queue": queue, "items": items}, as_json, lambda: desk.out.print(_items_table(desk, items)))
+
+
+def retry(context: typer.Context, queue: str, id: str, as_json: JsonFlag = False) -> None:
+    _act(desk_of(context), queue, id, "retried", as_json)
+
+
+def discard(context: typer.Context, queue: str, id: str, as_json: JsonFlag = False) -> None:
+    _act(desk_of(context), queue, id, "discarded", as_json)
+
+
+def unstick(context: typer.Context, queue: str, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    rescued, dead = asyncio.run(_unstick(desk, queue))
+    document = {"queue": queue, "rescued": rescued, "dead": dead}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.queue.unstuck", rescued=rescued, dead=dead)))
+
+
+def _act(desk: Desk, queue: str, id: str, done: str, as_json: bool) -> None:
+    is_done = asyncio.run(_acted(desk, queue, id, done))
+    key = f"cli.queue.{done}" if is_done else "cli.queue.not_dead"
+    desk.show(
+        {"queue": queue, "id": id, done: is_done}, as_json, lambda: desk.say(desk.texts()(key, id=id, queue=queue))
+    )
+    if not is_done:
+        raise typer.Exit(FAILED)
+
+
+def _known(desk: Desk, name: str) -> SqlQueue:
+    queues = desk.work().queues
+    if name not in queues:
+        raise UnknownWord(kind="queue", word=name, nearest=nearest(name, queues))
+    return queues[name]
+
+
+async def _counted(desk: Desk) -> list[dict[str, Any]]:
+    async with desk.work() as work:
+        return [
+            {
+                "queue": name,
+                "states": await queue.counts(),
+                "next_at": (at := await queue.next_at()) and at.astimezone(work.zone).isoformat(timespec="seconds"),
+            }
+            for name, queue in work.queues.items()
+        ]
+
+
+async def _listed(desk: Desk, queue: str, state: ItemState, limit: int) -> list[dict[str, Any]]:
+    found = _known(desk, queue)
+    async with desk.work() as work:
+        rows = await found.listed(state.value, limit)
+    return [{name: _plain(row[name], work.zone) for name in SHOWN if name in row} for row in rows]
+
+
+async def _acted(desk: Desk, queue: str, id: str, done: str) -> bool:
+    found = _known(desk, queue)
+    async with desk.work():
+        if not is_uuid(id):
+            return False
+        return await (found.revive(id) if done == "retried" else found.discard(id))
+
+
+async def _unstick(desk: Desk, queue: str) -> tuple[int, int]:
+    found = _known(desk, queue)
+    async with desk.work():
+        rescued = await found.rescue(RESCUE_AT_ONCE)
+    return len(rescued), sum(each.state is ItemState.DEAD for each in rescued)
+
+
+def _plain(value: Any, zone: Any) -> Any:
+    return value.astimezone(zone).isoformat(timespec="seconds") if isinstance(value, datetime) else value
+
+
+def _queues_table(desk: Desk, found: list[dict[str, Any]]) -> Table:
+    texts = desk.texts()
+    table = Table(
+        *(texts(f"cli.queue.column_{each}") for each in ("queue", "states", "next")), box=None, pad_edge=False
+    )
+    for each in found:
+        states = ", ".join(f"{state} {count}" for state, count in sorted(each["states"].items()))
+        table.add_row(each["queue"], states or "-", each["next_at"] or "-")
+    return table
+
+
+def _items_table(desk: Desk, items: list[dict[str, Any]]) -> Table:
+    texts = desk.texts()
+    table = Table(
+        *(texts(f"cli.queue.column_{each}") for each in ("id", "name", "attempts", "when", "error")),
+        box=None,
+        pad_edge=False,
+    )
+    for item in items:
+        when = item.get("finished_at") or item.get("available_at") or ""
+        table.add_row(
+            item["id"], str(item.get("name", "")), str(item.get("attempts", "")), when, item.get("error") or ""
+        )
+    return table

@@ -1,0 +1,88 @@
+"""The queue's commands as people type them."""
+
+import asyncio
+import importlib
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Command, one_sentence
+
+PROGRAM = """
+from batuta import Batuta, Failed
+
+work = Batuta("sqlite:///work.db")
+
+@work.task(retry=[])
+async def normaliza(ctx, telefone):
+    return Failed("wrong document", permanent=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def program(folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+
+
+def two_dead() -> list[str]:
+    """Enqueue two and let a worker fail them."""
+    work = importlib.import_module("program").work
+
+    async def fail() -> list[str]:
+        async with work:
+            ids: list[str] = await work.enqueue_many("normaliza", [("+55 11 00000-0000",)] * 2)
+            stop = asyncio.Event()
+            running = asyncio.create_task(work.supervisor().run(stop, timedelta(seconds=5)))
+            for id in ids:
+                while (await work.status(id)).status not in ("failed", "complete"):
+                    await asyncio.sleep(0)
+            stop.set()
+            await running
+            return ids
+
+    return asyncio.run(fail())
+
+
+def test_dead_items_are_listed_without_what_they_carry_and_can_be_retried_and_discarded(batuta: Command) -> None:
+    first, second = two_dead()
+    listed: dict[str, Any] = json.loads(batuta("queue", "list", "--json")[1])
+    assert listed["queues"] == [{"queue": "default", "states": {"failed": 2}, "next_at": None}]
+    shown = batuta("queue", "show", "default", "--json")[1]
+    items = {item["id"]: item for item in json.loads(shown)["items"]}
+    assert set(items) == {first, second}
+    assert (items[first]["name"], items[first]["error"]) == ("normaliza", "wrong document")
+    assert "00000-0000" not in shown
+    assert batuta("queue", "retry", "default", first)[0] == 0
+    assert "queued 1" in batuta("queue", "list")[1]
+    assert batuta("queue", "discard", "default", first)[0] == 1  # it is alive again
+    assert batuta("queue", "discard", "default", second)[0] == 0
+    assert json.loads(batuta("queue", "show", "default", "--json")[1])["items"] == []
+
+
+def test_nothing_is_stuck_is_said_plainly(batuta: Command) -> None:
+    code, out, _ = batuta("queue", "unstick", "default", "--json")
+    assert (code, json.loads(out)) == (0, {"queue": "default", "rescued": 0, "dead": 0})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("queue", "show", "defalt"), "não existe fila 'defalt': você quis dizer default?"),
+        (("queue", "show", "default", "--state", "morto"), "--state"),
+        (("queue",), ""),
+    ],
+)
+def test_nonsense_is_refused_clearly(batuta: Command, words: tuple[str, ...], said: str) -> None:
+    code, _, err = batuta(*words)
+    assert code == 2
+    assert said in err
+    assert not err or one_sentence(err)
+
+
+def test_an_id_that_is_none_is_no_dead_item(batuta: Command) -> None:
+    code, out, _ = batuta("queue", "retry", "default", "x")
+    assert code == 1
+    assert "não é um item morto" in out
