@@ -18,7 +18,10 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def test_migrate_applies_what_is_missing_and_then_has_nothing_to_do(batuta: Command, folder: Path) -> None:
     code, out, _ = batuta("migrate")
-    assert (code, out) == (0, "aplicada batuta/0001_engine\naplicada batuta/0002_schedules\n")
+    assert (code, out) == (
+        0,
+        "aplicada batuta/0001_engine\naplicada batuta/0002_schedules\naplicada batuta/0003_tasks\n",
+    )
     assert (folder / "work.db").exists()
     assert batuta("migrate")[1] == f"{folder / 'work.db'} já está em dia\n"
     assert (folder / "work.db").stat().st_mode & 0o777 == 0o600
@@ -26,7 +29,10 @@ def test_migrate_applies_what_is_missing_and_then_has_nothing_to_do(batuta: Comm
 
 def test_every_answer_can_be_had_as_json(batuta: Command, folder: Path) -> None:
     migrated = json.loads(batuta("migrate", "--json")[1])
-    assert migrated == {"database": str(folder / "work.db"), "applied": ["batuta/0001_engine", "batuta/0002_schedules"]}
+    assert migrated == {
+        "database": str(folder / "work.db"),
+        "applied": ["batuta/0001_engine", "batuta/0002_schedules", "batuta/0003_tasks"],
+    }
     made = json.loads(batuta("token", "create", "--name", "painel", "--scope", "read", "--json")[1])
     assert re.fullmatch(r"bat_[0-9a-f]{12}_[0-9a-f]{48}", made["token"])
     listed = json.loads(batuta("token", "list", "--json")[1])["tokens"]

@@ -1,6 +1,9 @@
 """The scheduler's commands as people type them."""
 
 import json
+import os
+import re
+import sqlite3
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Command, one_sentence
+from tests.conftest import lack
+from tests.servers import postgres_server
 
 PROGRAM = """
 from datetime import time
@@ -43,6 +48,11 @@ async def offer():
 @pytest.fixture(autouse=True)
 def program(folder: Path) -> None:
     (folder / "program.py").write_text(PROGRAM)
+
+
+def add_to_program(folder: Path, text: str) -> None:
+    with (folder / "program.py").open("a") as program:
+        program.write(text)
 
 
 def as_json(answer: tuple[int, str, str]) -> dict[str, Any]:
@@ -95,9 +105,22 @@ def test_a_partial_run_says_so(batuta: Command) -> None:
         (("schedule", "--day", "amanha"), "--day"),
         (("windows", "set", "tarde", "10:00"), "não existe janela 'tarde': você quis dizer manha?"),
         (("windows", "set", "manha", "25:00"), "a janela 'manha' não pode valer: hour must be in 0..23"),
+        (
+            ("windows", "set", "manha", "11:00:00"),
+            "'11:00:00' is no time of day: write the hour and the minutes, as in 10:00",
+        ),
+        (("windows", "set", "manha", "10:00", "--minutes", "999999999999999"), "a janela 'manha' não pode valer"),
         (("windows", "set", "manha", "10:00", "--minutes", "0"), "a janela 'manha' não pode valer"),
         (("windows", "set", "manha", "10:00", "--days", "seg-foo"), "a janela 'manha' não pode valer"),
         (("pause", "live", "--for", "amanha"), "--for"),
+        (("pause", "live", "--for", "0s"), "--for"),
+        (("pause", "live", "--for", "99999999999999d"), "--for"),
+        (("pause", "live", "--for", "9" * 5000 + "d"), "--for"),
+        (("pause", "live", "--for", "36501d"), "30m, 2h, 1d … 36500d"),
+        (("pause", "live", "--reason", os.fsdecode(b"a\xffb")), "'a?b' não é texto em UTF-8"),
+        (("run", os.fsdecode(b"pul\xffse")), "'pul?se' não é texto em UTF-8"),
+        (("schedule", "--day", "9999-12-31"), "0002-01-01 … 9899-12-31"),
+        (("schedule", "--day", "0001-01-01"), "0002-01-01 … 9899-12-31"),
         (("run", "pulse", "--param", "x"), "--param"),
         (("switch", "on", "offers"), "não existe chave 'offers': você quis dizer"),
     ],
@@ -166,3 +189,157 @@ def test_two_profiles_are_compared_and_too_little_gain_is_a_failure(batuta: Comm
     assert found["before"] == 1.0
     assert found["after"] == 0.71
     assert set(found) == {"before", "after", "reduction", "all", "per_job", "per_hour"}
+
+
+@pytest.mark.parametrize(("day", "year"), [("1913-06-01", 1913), ("0002-01-01", 2), ("9899-12-31", 9899)])
+def test_a_day_of_any_time_has_its_fires(batuta: Command, day: str, year: int) -> None:
+    fires = json.loads(batuta("schedule", "--day", day, "--json")[1])
+    assert len(fires) == 1441
+    assert {datetime.fromisoformat(each["at"]).year for each in fires} == {year}
+
+
+def test_every_command_works_on_either_database(
+    batuta: Command, folder: Path, anyio_backend: str, database_url: str
+) -> None:
+    (folder / "program.py").write_text(PROGRAM.replace("sqlite:///work.db", database_url))
+    assert batuta("executions")[0] == 0
+    assert batuta("run", "pulse")[0] == 0
+    assert batuta("run", "tidy")[0] == 1
+    assert batuta("pause", "live", "--reason", "manutenção", "--for", "36500d")[0] == 0
+    assert [each["job"] for each in as_json(batuta("executions", "--json"))["executions"]] == ["tidy", "pulse"]
+    assert as_json(batuta("executions", "pulse", "--status", "error", "--json"))["executions"] == []
+    for words in (
+        ("executions",), ("jobs",), ("switch", "list"), ("schedule",), ("windows", "list"), ("resume", "live"),
+        ("windows", "set", "manha", "11:00"), ("schedule", "use", "windows"), ("token", "list"), ("doctor",), ("migrate",),
+    ):  # fmt: skip
+        code, out, err = batuta(*words)
+        assert (code, err) == (0, ""), words
+        assert out
+
+
+@pytest.mark.parametrize(
+    "text", ["ver [/painel] antes", "[red]urgente[/red]", "[link=http://x]aqui", "[bold", "às :warning: 10", "\\[x]"]
+)
+def test_what_people_and_jobs_wrote_is_shown_as_they_wrote_it(batuta: Command, folder: Path, text: str) -> None:
+    assert batuta("run", "pulse")[0] == 0
+    with sqlite3.connect(folder / "work.db") as database:
+        database.execute("UPDATE job_executions SET status = 'error', error = ?", [text])
+    database.close()
+    assert text in batuta("executions")[1]
+    assert text in batuta("jobs")[1]
+    assert batuta("pause", "pulse", "--reason", text)[0] == 0
+    assert text in batuta("switch", "list")[1]
+    assert text in batuta("jobs")[1]
+    assert text in batuta("run", "pulse")[2]
+    assert batuta("token", "create", "--scope", "read", "--name", text)[0] == 0
+    assert text in batuta("token", "list")[1]
+    assert text in batuta("run", text)[2]
+
+
+def test_a_resume_says_what_still_holds_the_job(batuta: Command) -> None:
+    assert "volta a rodar no próximo disparo" in batuta("resume", "pulse")[1]
+    batuta("pause", "live", "--reason", "obra na rede")
+    code, out, _ = batuta("resume", "pulse")
+    assert code == 0
+    assert "volta a rodar" not in out
+    assert re.search(
+        r"ainda segura: pause\.category\.live está ligada por \S+ desde .*, sem fim marcado: obra na rede", out
+    )
+    batuta("pause", "tudo")
+    assert as_json(batuta("resume", "pulse", "--json"))["still_held_by"] == ["pause.all", "pause.category.live"]
+    batuta("resume", "live")
+    assert "pause.all está ligada" in batuta("resume", "pulse")[1]
+    assert "volta a rodar no próximo disparo" in batuta("resume", "tudo")[1]
+
+
+def test_a_resume_says_which_part_is_held_still(batuta: Command) -> None:
+    batuta("pause", "tidy", "--for", "2h")
+    out = batuta("resume", "tudo")[1]
+    assert "volta a rodar no próximo disparo" in out
+    assert "menos o que isto ainda segura: pause.job.tidy está ligada" in out
+    batuta("pause", "ofertas")
+    assert "offers.enabled está desligada" in batuta("resume", "offer")[1]
+
+
+def test_a_pause_with_an_end_says_when_that_is_on_the_clocks_here(batuta: Command) -> None:
+    told = as_json(batuta("pause", "live", "--for", "2h", "--json"))
+    assert told["before"] is None
+    out = batuta("pause", "upkeep", "--for", "30m")[1]
+    assert re.search(r"em pausa até \d\d/\d\d/\d{4} \d\d:\d\d:\d\d \(chave pause\.category\.upkeep\)", out)
+    assert "antes disto" not in out
+    assert re.search(r"está desligada até \d\d/", batuta("switch", "off", "ofertas", "--for", "1d")[1])
+
+
+def test_a_pause_over_a_pause_says_what_it_was_before(batuta: Command) -> None:
+    batuta("pause", "live", "--reason", "até segunda ordem")
+    out = batuta("pause", "live", "--for", "2h", "--reason", "almoço")[1]
+    assert re.search(r"antes disto: pause\.category\.live está ligada por .*, sem fim marcado: até segunda ordem", out)
+    told = as_json(batuta("pause", "live", "--json"))
+    assert told["before"]["reason"] == "almoço"
+    assert told["before"]["until"] is not None
+    batuta("resume", "live")
+    assert as_json(batuta("pause", "live", "--json"))["before"] is None
+
+
+def test_a_user_without_a_name_is_known_by_the_number(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 54321)
+    assert as_json(batuta("pause", "live", "--json"))["by"] == "uid:54321"
+    assert batuta("schedule", "use", "windows")[0] == 0
+    assert batuta("windows", "set", "manha", "11:00")[0] == 0
+    made = as_json(batuta("token", "create", "--name", "painel", "--scope", "read", "--json"))
+    (listed,) = as_json(batuta("token", "list", "--json"))["tokens"]
+    assert listed["created_by"] == "uid:54321"
+    assert batuta("token", "revoke", made["id"])[0] == 0
+
+
+INTERRUPTED = """
+import asyncio, signal
+
+@work.job("0 0 1 1 *")
+async def interrupted():
+    signal.raise_signal(signal.SIGINT)
+    await asyncio.Event().wait()
+"""
+
+
+def test_a_run_that_is_interrupted_says_what_became_of_it(batuta: Command, folder: Path) -> None:
+    add_to_program(folder, INTERRUPTED)
+    code, out, err = batuta("run", "interrupted", "--param", "limite=1")
+    assert (code, out) == (130, "")
+    assert one_sentence(err), err
+    (row,) = as_json(batuta("executions", "--json"))["executions"]
+    assert f"interrupted foi interrompida: a execução {row['id']}" in err
+    assert row["status"] in err
+
+
+ORPHANED = """
+import asyncio, logging, os, signal
+
+@work.job("0 0 1 1 *")
+async def orphaned():
+    import asyncpg
+
+    complained = asyncio.Event()
+    logging.getLogger("asyncpg.pool").addFilter(lambda record: complained.set() or True)
+    connection = await asyncpg.connect(URL)
+    said = await connection.fetchval("SELECT pg_read_file('postmaster.pid')")
+    os.kill(int(said.split()[0]), signal.SIGQUIT)
+    await complained.wait()
+    signal.raise_signal(signal.SIGINT)
+    await asyncio.Event().wait()
+"""
+
+
+def test_a_database_that_goes_during_a_run_leaves_no_traceback_on_the_terminal(batuta: Command, folder: Path) -> None:
+    with postgres_server() as server:
+        server = server or lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
+        add_to_program(folder, f"URL = {server.url()!r}\n{ORPHANED}")
+        program = folder / "program.py"
+        program.write_text(program.read_text().replace("sqlite:///work.db", server.url()))
+        code, out, err = batuta("run", "orphaned")
+        server.start()
+    assert (code, out) == (130, "")
+    assert one_sentence(err), err
+    assert "`batuta executions orphaned`" in err

@@ -1,27 +1,46 @@
 """What people turn at run time: ``batuta pause``, ``batuta resume``, ``batuta switch``."""
 
-import asyncio
-import getpass
 import re
-from datetime import timedelta
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import Desk, JsonFlag, desk_of
-from batuta.dispatch.plan import PAUSE_ALL, pause_of_categoria, pause_of_job
+from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.dispatch.job import Job
+from batuta.dispatch.plan import PAUSE_ALL, pause_of_categoria, pause_of_job, rules_of
 from batuta.engine import Batuta
-from batuta.guard.switches import Switch, SwitchRule
+from batuta.guard.base import Hold
+from batuta.guard.switches import Switch, SwitchRule, verdict
 from batuta.kernel.errors import InvalidName, UnknownWord
 from batuta.kernel.nearest import nearest
 from batuta.texts import Texts
 
 EVERYTHING = frozenset({"all", "tudo"})
-_SPAN = re.compile(r"^(\d+)([smhd])$")
+_SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+# Who means longer than a century means without end.
+LONGEST = timedelta(days=36500)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 Reason = Annotated[str, typer.Option("--reason", help="why, for whoever reads it later")]
 Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then it is as if nobody had turned it")]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    switch: Switch
+    before: Switch | None  # somebody had turned it to the same position, and that still counted
+    switches: Mapping[str, Switch]  # all of them, after it
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What still holds the jobs of a switch that was lifted."""
+
+    rules: Collection[SwitchRule]
+    every_job: bool  # none of them runs yet
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
@@ -45,12 +64,15 @@ def pause(
 def resume(context: typer.Context, word: str, reason: Reason = "-", as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     rule = holding(desk.work(), word)
-    _turn(desk, rule.key, not rule.hold_when, reason, None, as_json, "cli.resume.told", word)
+    turn = wait_for(_turned(desk, rule.key, not rule.hold_when, reason, None))
+    left = left_holding(list(desk.work().book), rule.key, turn.switches, desk.work().clock.now())
+    document = {**_turn_described(desk, turn), "still_held_by": [each.key for each in left.rules]}
+    desk.show(document, as_json, lambda: _tell_left(desk, word, turn, left))
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    turned = asyncio.run(_all(desk))
+    turned = wait_for(_all(desk))
     known = desk.work().extension.switches
     keys = sorted({rule.key for rule in known.values()} | set(turned))
     listed = [_described(key, turned.get(key), _rule(known.values(), key), desk) for key in keys]
@@ -100,18 +122,99 @@ def switch_key(work: Batuta, word: str) -> str:
     return word
 
 
+def left_holding(jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime) -> Left:
+    """Of the jobs that switch ``key`` can hold."""
+
+    def holds(rule: SwitchRule) -> bool:
+        return isinstance(verdict(rule, switches.get(rule.key), now), Hold)
+
+    concerned = [rules for rules in map(rules_of, jobs) if any(rule.key == key for rule in rules)]
+    found = {rule.key: rule for rules in concerned for rule in rules if holds(rule)}
+    every_job = all(any(map(holds, rules)) for rules in concerned)
+    return Left(list(found.values()), every_job)
+
+
 def _turn(desk: Desk, key: str, on: bool, reason: str, span: str | None, as_json: bool, told: str, word: str) -> None:
-    switch = asyncio.run(_turned(desk, key, on, reason, span))
-    until = switch.until.astimezone(desk.work().zone).isoformat(timespec="seconds") if switch.until else None
-    document = {"key": key, "on": on, "reason": reason, "until": until, "by": switch.turned_by}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()(told, word=word, switch=key)))
+    turn = wait_for(_turned(desk, key, on, reason, span))
+    desk.show(_turn_described(desk, turn), as_json, lambda: _tell_turn(desk, turn, told, word))
 
 
-async def _turned(desk: Desk, key: str, on: bool, reason: str, span: str | None) -> Switch:
+async def _turned(desk: Desk, key: str, on: bool, reason: str, span: str | None) -> Turn:
     work = desk.work()
-    until = None if span is None else work.clock.now() + _length(span)
+    length = None if span is None else _length(span)
     async with work:
-        return await work.switches.turn(key, on, by=getpass.getuser(), reason=reason, now=work.clock.now(), until=until)
+        now = work.clock.now()
+        until = None if length is None else now + length
+        before = await work.switches.all()
+        switch = await work.switches.turn(key, on, by=who(), reason=reason, now=now, until=until)
+    old = before.get(key)
+    stood = old is not None and _counts(old, now) and old.on is on
+    return Turn(switch, old if stood else None, {**before, key: switch})
+
+
+def _turn_described(desk: Desk, turn: Turn) -> dict[str, Any]:
+    switch, before = turn.switch, turn.before
+    return {
+        "key": switch.key,
+        "on": switch.on,
+        "reason": switch.reason,
+        "until": _written(desk, switch.until),
+        "by": switch.turned_by,
+        "before": None
+        if before is None
+        else {"reason": before.reason, "until": _written(desk, before.until), "by": before.turned_by},
+    }
+
+
+def _tell_turn(desk: Desk, turn: Turn, told: str, word: str) -> None:
+    texts, switch = desk.texts(), turn.switch
+    if switch.until is None:
+        desk.say(texts(told, word=word, switch=switch.key))
+    else:
+        desk.say(texts(f"{told}_until", word=word, switch=switch.key, until=desk.local(switch.until)))
+    if turn.before is not None:
+        desk.say(texts("cli.switch.before", standing=_standing(desk, turn.before)))
+
+
+def _tell_left(desk: Desk, word: str, turn: Turn, left: Left) -> None:
+    texts, key = desk.texts(), turn.switch.key
+    if not left.rules:
+        desk.say(texts("cli.resume.told", word=word, switch=key))
+        return
+    now = desk.work().clock.now()
+    holds = "; ".join(_holding(desk, rule, turn.switches.get(rule.key), now) for rule in left.rules)
+    desk.say(texts("cli.resume.held" if left.every_job else "cli.resume.partly", word=word, switch=key, holds=holds))
+
+
+def _holding(desk: Desk, rule: SwitchRule, switch: Switch | None, now: datetime) -> str:
+    if switch is not None and _counts(switch, now):
+        return _standing(desk, switch)
+    texts = desk.texts()
+    position, rest = texts("cli.switch.on" if rule.at_rest else "cli.switch.off"), texts("cli.switch.at_rest")
+    return texts("cli.switch.resting", switch=rule.key, position=position, at_rest=rest)
+
+
+def _standing(desk: Desk, switch: Switch) -> str:
+    texts = desk.texts()
+    position = {True: "cli.switch.on", False: "cli.switch.off", None: "cli.switch.unreadable"}[switch.on]
+    end = None if switch.until is None else desk.local(switch.until)
+    return texts(
+        "cli.switch.standing",
+        switch=switch.key,
+        position=texts(position),
+        by=switch.turned_by,
+        at=desk.local(switch.turned_at),
+        until=texts("cli.switch.endless") if end is None else texts("cli.switch.until", time=end),
+        reason=switch.reason,
+    )
+
+
+def _counts(switch: Switch, now: datetime) -> bool:
+    return switch.until is None or now < switch.until
+
+
+def _written(desk: Desk, instant: datetime | None) -> str | None:
+    return None if instant is None else instant.astimezone(desk.work().zone).isoformat(timespec="seconds")
 
 
 async def _all(desk: Desk) -> dict[str, Switch]:
@@ -120,10 +223,11 @@ async def _all(desk: Desk) -> dict[str, Switch]:
 
 
 def _length(span: str) -> timedelta:
-    matched = _SPAN.match(span)
-    if matched is None or int(matched[1]) == 0:
-        raise typer.BadParameter("30m, 2h, 1d", param_hint="--for")
-    return timedelta(**{_UNITS[matched[2]]: int(matched[1])})
+    matched = _SPAN.fullmatch(span)
+    length = timedelta(**{_UNITS[matched[2]]: int(matched[1])}) if matched else timedelta(0)
+    if not timedelta(0) < length <= LONGEST:
+        raise typer.BadParameter(f"30m, 2h, 1d … {LONGEST.days}d", param_hint="--for")
+    return length
 
 
 def _rule(rules: Any, key: str) -> SwitchRule | None:
@@ -131,20 +235,17 @@ def _rule(rules: Any, key: str) -> SwitchRule | None:
 
 
 def _described(key: str, switch: Switch | None, rule: SwitchRule | None, desk: Desk) -> dict[str, Any]:
-    now = desk.work().clock.now()
-    counts = switch is not None and (switch.until is None or now < switch.until)
+    if switch is None or not _counts(switch, desk.work().clock.now()):
+        rest = {"on": rule.at_rest if rule else False, "turned": False}
+        return {"key": key, **rest, "reason": None, "by": None, "at": None, "until": None}
     return {
         "key": key,
-        "on": switch.on if switch and counts else (rule.at_rest if rule else False),
-        "turned": bool(counts),
-        "reason": switch.reason if switch and counts else None,
-        "by": switch.turned_by if switch and counts else None,
-        "at": switch.turned_at.astimezone(desk.work().zone).isoformat(timespec="seconds")
-        if switch and counts
-        else None,
-        "until": switch.until.astimezone(desk.work().zone).isoformat(timespec="seconds")
-        if switch and switch.until and counts
-        else None,
+        "on": switch.on,
+        "turned": True,
+        "reason": switch.reason,
+        "by": switch.turned_by,
+        "at": _written(desk, switch.turned_at),
+        "until": _written(desk, switch.until),
     }
 
 

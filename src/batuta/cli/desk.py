@@ -1,13 +1,18 @@
 """What every command works with: the language, the application behind ``--app``, and the one way to print."""
 
+import asyncio
+import getpass
 import importlib
 import json
+import logging
+import os
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -23,8 +28,12 @@ ENV_FILE = Path(".env")
 DONE = 0
 FAILED = 1  # it ran and found or met a problem
 REFUSED = 2  # it did not run: the command line or the configuration is wrong
+INTERRUPTED = 130
 
 WIDE = 240
+
+T = TypeVar("T")
+_NOWHERE = logging.NullHandler()
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON document.")]
 
@@ -61,19 +70,47 @@ class Desk:
         self.out.print_json(json.dumps(document, ensure_ascii=False, default=str))
 
     def say(self, text: str) -> None:
-        """As it is: the terminal breaks lines, not we, and nothing in it is markup."""
-        self.out.print(text, markup=False, highlight=False, soft_wrap=True)
+        """As it is: the terminal breaks lines, not we."""
+        self.out.print(text, soft_wrap=True)
 
     def say_wrong(self, sentence: str) -> None:
-        self.err.print(f"batuta: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
+        self.err.print(f"batuta: {sentence}", style="red", soft_wrap=True)
 
     def complain(self, error: BatutaError) -> None:
         self.say_wrong(self.texts().error(error))
+
+    def local(self, instant: datetime) -> str:
+        return f"{instant.astimezone(self.work().zone):%d/%m/%Y %H:%M:%S}"
 
 
 def desk_of(context: typer.Context) -> Desk:
     desk: Desk = context.obj
     return desk
+
+
+def wait_for(running: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end. What goes wrong is told once, by its error; what drivers and the loop say of it besides is not."""
+    for name in ("asyncio", "asyncpg"):
+        logging.getLogger(name).addHandler(_NOWHERE)
+    return asyncio.run(_interruptible(running))
+
+
+async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await running
+    except BatutaError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # what a person stopped did not fail
+            raise asyncio.CancelledError from None
+        raise
+
+
+def who() -> str:
+    """Whoever types this. In a container a user may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid:{os.getuid()}"
 
 
 def load_app(name: str) -> Batuta:
@@ -118,7 +155,12 @@ def make_desk(argv: list[str]) -> Desk:
     language: Language = "en" if wanted == "en" else "pt-BR"
     # What goes into a file or a pipe is not cut to the width of a terminal that is not there.
     width = None if sys.stdout.isatty() else WIDE
-    return Desk(language, option(argv, "--app"), env, Console(width=width), Console(stderr=True))
+    return Desk(language, option(argv, "--app"), env, _console(width=width), _console(stderr=True))
+
+
+def _console(*, width: int | None = None, stderr: bool = False) -> Console:
+    """What people and jobs wrote is printed as they wrote it: brackets and colons in it mean nothing."""
+    return Console(width=width, stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def option(argv: list[str], name: str) -> str | None:

@@ -1,6 +1,5 @@
 """``batuta doctor``: looks at everything a start needs, and says the next step for what is wrong."""
 
-import asyncio
 import platform
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -9,7 +8,7 @@ from typing import Literal, TypeAlias
 import typer
 
 from batuta.cli.announcer import answers
-from batuta.cli.desk import ENV_FILE, FAILED, Desk, JsonFlag, desk_of
+from batuta.cli.desk import ENV_FILE, FAILED, Desk, JsonFlag, desk_of, wait_for
 from batuta.config import EngineSettings, in_file, names, near_misses
 from batuta.engine import Batuta
 from batuta.health.ready import State, look
@@ -34,7 +33,7 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 def doctor(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    findings = asyncio.run(examine(desk))
+    findings = wait_for(examine(desk))
     healthy = all(finding.mark != "wrong" for finding in findings)
     document = {"healthy": healthy, "findings": [asdict(finding) for finding in findings]}
     desk.show(document, as_json, lambda: _tell(desk, findings))
@@ -110,7 +109,7 @@ async def _outside(work: Batuta, texts: Texts) -> list[Finding]:
 def _tell(desk: Desk, findings: list[Finding]) -> None:
     for finding in findings:
         sign, colour = SIGNS[finding.mark]
-        desk.out.print(f"[{colour}]{sign}[/]", end=" ")
+        desk.out.print(sign, style=colour, end=" ")
         desk.say(finding.what)
         if finding.next_step:
             desk.say(f"  → {finding.next_step}")

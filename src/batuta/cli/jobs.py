@@ -1,16 +1,17 @@
 """``batuta jobs``, ``batuta run``, ``batuta executions``."""
 
-import asyncio
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of
+from batuta.cli.desk import FAILED, INTERRUPTED, Desk, JsonFlag, desk_of, wait_for
 from batuta.health.jobs import JobHealth, JobState
 from batuta.health.watch import JobsSeen
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.events import Event, ExecutionStarted
 from batuta.runlog.execution import Status
 from batuta.runlog.report import Recorded
 from batuta.texts import Texts
@@ -33,6 +34,8 @@ ENDINGS = {
     "missed": "yellow",
     "running": "cyan",
 }
+# Later than any row, in a zone in which it can be written down.
+EVER = datetime.max.replace(tzinfo=UTC)
 LongestList = Annotated[int, typer.Option("--limit", min=1, max=1000)]
 
 
@@ -46,7 +49,7 @@ def jobs(
     context: typer.Context, profile: Annotated[str | None, typer.Option("--profile")] = None, as_json: JsonFlag = False
 ) -> None:
     desk = desk_of(context)
-    seen = asyncio.run(_look(desk, profile))
+    seen = wait_for(_look(desk, profile))
     document = {"profile": seen.profile, "jobs": [described(health) for health in seen.jobs]}
     desk.show(document, as_json, lambda: desk.out.print(_jobs_table(desk, seen)))
 
@@ -60,7 +63,18 @@ def run(
 ) -> None:
     desk = desk_of(context)
     params = dict(_pair(each) for each in param or ())
-    ran = asyncio.run(_run(desk, name, params, even_if_held))
+    begun: list[str] = []
+
+    def notice(event: Event) -> None:
+        if isinstance(event, ExecutionStarted):
+            begun.append(event.execution)
+
+    desk.work().events.subscribe(notice)
+    try:
+        ran = wait_for(_run(desk, name, params, even_if_held))
+    except KeyboardInterrupt:
+        desk.say_wrong(_interrupted(desk, name, begun))
+        raise typer.Exit(INTERRUPTED) from None
     desk.show(row(ran), as_json, lambda: desk.say(_sentence(desk, ran)))
     if ran.status not in (Status.SUCCESS, Status.SKIPPED):
         raise typer.Exit(FAILED)
@@ -74,7 +88,7 @@ def executions(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    found = asyncio.run(_recent(desk, name, None if status is None else status.value, limit))
+    found = wait_for(_recent(desk, name, None if status is None else status.value, limit))
     document = {"executions": [row(each) for each in found]}
     desk.show(document, as_json, lambda: desk.out.print(_executions_table(desk, found)))
 
@@ -101,8 +115,27 @@ async def _recent(desk: Desk, name: str | None, status: str | None, limit: int) 
     async with work:
         if name is not None:
             name = work.book.find(name, await work.controls.read()).name
-        far = datetime.max.replace(tzinfo=work.zone)
-        return list(await work.reports.recent(job=name, status=status, before=far, limit=limit))
+        return list(await work.reports.recent(job=name, status=status, before=EVER, limit=limit))
+
+
+def _interrupted(desk: Desk, name: str, begun: list[str]) -> str:
+    """What became of the run, as the log has it."""
+    texts = desk.texts()
+    try:
+        left = wait_for(_recorded(desk, begun[-1])) if begun else None
+    except BatutaError:
+        left = None
+    if left is None:
+        return texts("cli.run.interrupted", job=name)
+    facts = {"job": name, "status": left.status, "id": left.id}
+    if left.finished_at is None:
+        return texts("cli.run.interrupted_running", **facts)
+    return texts("cli.run.interrupted_ended", **facts, why=left.error or left.reason or "-")
+
+
+async def _recorded(desk: Desk, id: str) -> Recorded | None:
+    async with desk.work() as work:
+        return await work.reports.execution(id)
 
 
 def described(health: JobHealth) -> dict[str, Any]:

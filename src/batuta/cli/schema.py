@@ -1,10 +1,8 @@
 """``batuta migrate``."""
 
-import asyncio
-
 import typer
 
-from batuta.cli.desk import Desk, JsonFlag, desk_of
+from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for
 from batuta.stores.sql.migrations import Migration
 from batuta.texts import Texts
 
@@ -15,7 +13,7 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 def migrate(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    applied = [migration.title for migration in asyncio.run(_migrate(desk))]
+    applied = [migration.title for migration in wait_for(_migrate(desk))]
     where = desk.work().database.where
     desk.show({"database": where, "applied": applied}, as_json, lambda: _tell(desk, where, applied))
 

@@ -1,14 +1,12 @@
 """``batuta schedule`` (the day as a timeline), ``schedule use``, ``schedule compare``; ``batuta windows list | set``."""
 
-import asyncio
-import getpass
 from datetime import date
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import DONE, FAILED, Desk, JsonFlag, desk_of
+from batuta.cli.desk import DONE, FAILED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.dispatch.timetable import Change, Comparison, Fire, compare, day_of
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, read_window, written
@@ -16,6 +14,8 @@ from batuta.texts import Texts
 
 # More fires of one job in a day than this are told as a rhythm, not one by one.
 TOLD_ONE_BY_ONE = 6
+# A schedule is looked up around a day, and its next fire may be decades ahead: the calendar has to go on for that.
+FIRST_DAY, LAST_DAY = date(2, 1, 1), date(9899, 12, 31)
 ProfileOption = Annotated[str | None, typer.Option("--profile")]
 
 
@@ -41,7 +41,7 @@ def show(
         return
     desk = desk_of(context)
     work = desk.work()
-    controls = asyncio.run(_controls(desk, profile))
+    controls = wait_for(_controls(desk, profile))
     jobs = work.book.timetable(controls).values()
     chosen = _day(day) if day else work.clock.now().astimezone(work.zone).date()
     fires = day_of(list(jobs), chosen, work.zone)
@@ -53,7 +53,7 @@ def show(
 
 def use(context: typer.Context, profile: str, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    asyncio.run(_use(desk, desk.work().book.known_profile(profile)))
+    wait_for(_use(desk, desk.work().book.known_profile(profile)))
     desk.show({"profile": profile}, as_json, lambda: desk.say(desk.texts()("cli.schedule.used", profile=profile)))
 
 
@@ -80,7 +80,7 @@ def compare_profiles(
 
 def list_windows(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    windows = desk.work().book.windows_now(asyncio.run(_controls(desk, None)))
+    windows = desk.work().book.windows_now(wait_for(_controls(desk, None)))
     listed = [{"name": name, **written(window)} for name, window in windows.items()]
     desk.show({"windows": listed}, as_json, lambda: desk.out.print(_windows_table(desk, listed)))
 
@@ -98,7 +98,7 @@ def set_window(
     window = read_window(
         desk.work().book.known_window(name), opens=opens, minutes=minutes, days=days, on_holidays=on_holidays
     )
-    asyncio.run(_set_window(desk, name, window))
+    wait_for(_set_window(desk, name, window))
     document = {"name": name, **written(window)}
     desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.windows.told", name=name, cron=window.cron)))
 
@@ -113,19 +113,22 @@ async def _controls(desk: Desk, profile: str | None) -> Controls:
 
 async def _use(desk: Desk, profile: str) -> None:
     async with desk.work() as work:
-        await work.controls.use_profile(profile, by=getpass.getuser(), now=work.clock.now())
+        await work.controls.use_profile(profile, by=who(), now=work.clock.now())
 
 
 async def _set_window(desk: Desk, name: str, window: Window) -> None:
     async with desk.work() as work:
-        await work.controls.set_window(name, window, by=getpass.getuser(), now=work.clock.now())
+        await work.controls.set_window(name, window, by=who(), now=work.clock.now())
 
 
 def _day(word: str) -> date:
     try:
-        return date.fromisoformat(word)
+        day = date.fromisoformat(word)
     except ValueError:
         raise typer.BadParameter("2026-01-05", param_hint="--day") from None
+    if not FIRST_DAY <= day <= LAST_DAY:
+        raise typer.BadParameter(f"{FIRST_DAY} … {LAST_DAY}", param_hint="--day")
+    return day
 
 
 def _tell_day(desk: Desk, day: date, profile: str, fires: list[Fire]) -> None:

@@ -1,7 +1,5 @@
 """``batuta token create | list | revoke``."""
 
-import asyncio
-import getpass
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
@@ -9,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of
+from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.guard.tokens import Scope, Token, mint
 from batuta.texts import Texts
 
@@ -32,15 +30,15 @@ def create(
 ) -> None:
     desk = desk_of(context)
     work = desk.work()
-    token, text = mint(name, scope, by=getpass.getuser(), now=work.clock.now(), chance=secrets.token_hex)
-    asyncio.run(_with_database(desk, lambda: work.tokens.keep(token)))
+    token, text = mint(name, scope, by=who(), now=work.clock.now(), chance=secrets.token_hex)
+    wait_for(_with_database(desk, lambda: work.tokens.keep(token)))
     document = {"id": token.id, "name": token.name, "scopes": sorted(token.scopes), "token": text}
     desk.show(document, as_json, lambda: _tell_once(desk, text))
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    tokens = asyncio.run(_with_database(desk, desk.work().tokens.all))
+    tokens = wait_for(_with_database(desk, desk.work().tokens.all))
     desk.show(
         {"tokens": [_described(token) for token in tokens]}, as_json, lambda: desk.out.print(_table(desk, tokens))
     )
@@ -49,9 +47,7 @@ def show(context: typer.Context, as_json: JsonFlag = False) -> None:
 def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     work = desk.work()
-    revoked = asyncio.run(
-        _with_database(desk, lambda: work.tokens.revoke(id, by=getpass.getuser(), now=work.clock.now()))
-    )
+    revoked = wait_for(_with_database(desk, lambda: work.tokens.revoke(id, by=who(), now=work.clock.now())))
     key = "cli.token.revoked" if revoked else "cli.token.unknown"
     desk.show({"id": id, "revoked": revoked}, as_json, lambda: desk.say(desk.texts()(key, id=id)))
     if not revoked:
@@ -64,7 +60,7 @@ async def _with_database(desk: Desk, act: Callable[[], Awaitable[T]]) -> T:
 
 
 def _tell_once(desk: Desk, text: str) -> None:
-    desk.err.print(desk.texts()("cli.token.once"), markup=False)
+    desk.err.print(desk.texts()("cli.token.once"))
     desk.say(text)
 
 
