@@ -81,7 +81,7 @@ class Line:
                 while isinstance(await worker.tick(), Again):
                     pass
                 await settle()
-                await asyncio.gather(*(task for _, task in worker._running.values()), return_exceptions=True)
+                await asyncio.gather(*(running.task for running in worker._running.values()), return_exceptions=True)
         for worker in working:
             await worker.tick()
 
@@ -219,11 +219,12 @@ async def test_a_stage_has_a_time_limit_and_says_so(line: Line) -> None:
 
     line.handlers["pendente"] = hang
     await line.put("m1")
-    workers = line.workers(timeout=timedelta(seconds=5))
-    running = asyncio.create_task(line.run(workers))
-    while not running.done():
-        await line.clock.advance(1)
-    await running
+    (worker, *_) = line.workers(timeout=timedelta(seconds=5))
+    await worker.tick()
+    await line.clock.advance(timedelta(seconds=5))
+    await worker.tick()
+    await settle()
+    await worker.tick()
     (row,) = await line.rows()
     assert (row["estagio"], row["ultimo_erro"]) == ("pendente", "Job timeout exceeded")
 

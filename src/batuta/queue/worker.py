@@ -9,15 +9,14 @@ worthless: it is cancelled, and nothing it says is written.
 """
 
 import asyncio
+import heapq
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
 from batuta.kernel.waiting import ended, first_of, insist
 from batuta.queue.item import ItemState, Lease
@@ -51,6 +50,14 @@ class WorkerPolicy:
     batch: int = 500  # items in one claim, at most
 
 
+@dataclass(slots=True)
+class Running:
+    lease: Lease
+    task: "asyncio.Task[None]"
+    overdue_at: float
+    is_overdue: bool = False
+
+
 class Worker:
     def __init__(
         self,
@@ -72,35 +79,39 @@ class Worker:
         self._policy = policy
         self._clock = clock
         self._events = events
-        self._running: dict[str, tuple[Lease, asyncio.Task[None]]] = {}
+        self._running: dict[str, Running] = {}
+        # One clock for all time limits: an alarm for each item would cost more than most items.
+        self._limits: list[tuple[float, str]] = []
         self._endings: list[tuple[Lease, Settlement]] = []
         self._turns = 0
         self._beat_at = 0.0
 
     async def tick(self) -> Pace:
         await self._keep_leases()
+        self._stop_overdue()
         asked = min(self._policy.batch, self._policy.limit - len(self._running))
         if asked <= 0 and not self._endings:
-            return Idle(self._next_beat())
+            return Idle(self._soon())
         claimed = await self._turn(max(asked, 0))
         if claimed and claimed == asked:
-            return Again() if len(self._running) < self._policy.limit else Idle(self._next_beat())
+            return Again() if len(self._running) < self._policy.limit else Idle(self._soon())
         return Idle(await self._wake_at())
 
     async def drain(self, grace: timedelta) -> None:
         """Let handlers end; what does not is given back by its lease, and counts as a crash of ours, not of the item's."""
         await first_of(self._finish(), self._clock.sleep(grace.total_seconds() * 0.9))
         left = list(self._running.values())
-        await ended(*(task for _, task in left))
-        self._endings += [(lease, _given_back(self._clock.now())) for lease, _ in left]
+        await ended(*(running.task for running in left))
+        self._endings += [(running.lease, _given_back(self._clock.now())) for running in left]
         await self._turn(0)
 
     async def _finish(self) -> None:
         while self._running:
-            tasks = [task for _, task in self._running.values()]
+            tasks = [running.task for running in self._running.values()]
             beat = self._clock.sleep(self._tenure.lease.total_seconds() / 3)
             await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), beat)
             await self._keep_leases()
+            self._stop_overdue()
             await self._turn(0)
 
     async def _turn(self, limit: int) -> int:
@@ -121,11 +132,12 @@ class Worker:
         return len(turned.leases)
 
     def _start(self, lease: Lease) -> None:
-        task = asyncio.create_task(self._work(lease))
-        self._running[lease.id] = (lease, task)
-
-    async def _work(self, lease: Lease) -> None:
         recipe = self._recipe_of(lease) or UNKNOWN
+        overdue_at = self._clock.monotonic() + recipe.timeout.total_seconds()
+        self._running[lease.id] = Running(lease, asyncio.create_task(self._work(lease, recipe)), overdue_at)
+        heapq.heappush(self._limits, (overdue_at, lease.id))
+
+    async def _work(self, lease: Lease, recipe: Recipe) -> None:
         outcome, may_retry = await self._outcome(lease, recipe)
         settlement: Settlement | None = self._settlement(lease, recipe, outcome, may_retry)
         if settlement is not None and (settlement.effect is not None or settlement.follow_ups):
@@ -134,6 +146,15 @@ class Worker:
             self._endings.append((lease, settlement))
         self._running.pop(lease.id, None)
         self.doorbell.ring()
+
+    def _stop_overdue(self) -> None:
+        now = self._clock.monotonic()
+        while self._limits and self._limits[0][0] <= now:
+            overdue_at, id = heapq.heappop(self._limits)
+            running = self._running.get(id)
+            if running is not None and running.overdue_at == overdue_at:
+                running.is_overdue = True
+                running.task.cancel()
 
     async def _concluded(self, lease: Lease, recipe: Recipe, settlement: Settlement) -> Settlement | None:
         """Settle it alone, with what belongs to it. What fails then is the item's failure, and harms no other item."""
@@ -154,40 +175,52 @@ class Worker:
 
     async def _outcome(self, lease: Lease, recipe: Recipe) -> tuple[object, bool]:
         try:
-            return await within(recipe.timeout, recipe.handle(lease), self._clock, self._queue), True
-        except DeadlineExceeded:
+            return await recipe.handle(lease), True
+        except asyncio.CancelledError:
+            if not self._is_overdue(lease):
+                raise
             return Failed("Job timeout exceeded"), recipe.retry_timeout
         except Exception as error:  # noqa: BLE001 - whatever a handler meets is the item's failure, told as one
             self._events.emit(ItemCrashed(self._queue, lease.id, error))
             return Failed(f"{type(error).__name__} in the handler; the log has the traceback"), True
+
+    def _is_overdue(self, lease: Lease) -> bool:
+        """It was our own time limit that ended it: the cancellation is used up, and the task goes on."""
+        running, task = self._running.get(lease.id), asyncio.current_task()
+        if running is None or not running.is_overdue or task is None:
+            return False
+        task.uncancel()
+        return True
 
     async def _keep_leases(self) -> None:
         now = self._clock.monotonic()
         if not self._running or now < self._beat_at:
             return
         self._beat_at = now + self._tenure.lease.total_seconds() / 3
-        renewed = await self._store.renew([lease for lease, _ in self._running.values()], self._tenure)
+        renewed = await self._store.renew([running.lease for running in self._running.values()], self._tenure)
         for id in (*renewed.lost, *renewed.cancelled):
-            lease, task = self._running.pop(id, (None, None))
-            if lease is None or task is None:
+            running = self._running.pop(id, None)
+            if running is None:
                 continue
-            await ended(task)
+            await ended(running.task)
             if id in renewed.cancelled:
-                self._endings.append(
-                    (lease, settle(lease.attempt, Cancelled(), _NEVER, self._clock.now(), random.random))
-                )
+                settlement = settle(running.lease.attempt, Cancelled(), _NEVER, self._clock.now(), random.random)
+                self._endings.append((running.lease, settlement))
             else:
                 self._events.emit(ItemLost(self._queue, id))
 
     async def _wake_at(self) -> datetime | None:
-        soon = self._next_beat()
+        soon = self._soon()
         due = await self._store.next_at()
         return min((at for at in (soon, due) if at is not None), default=None)
 
-    def _next_beat(self) -> datetime | None:
+    def _soon(self) -> datetime | None:
+        """When a lease wants to be renewed, or a time limit is over."""
         if not self._running:
+            self._limits.clear()
             return None
-        return self._clock.now() + timedelta(seconds=max(0.0, self._beat_at - self._clock.monotonic()))
+        moments = [self._beat_at, *(overdue_at for overdue_at, _ in self._limits[:1])]
+        return self._clock.now() + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic()))
 
     def _tell(self, endings: list[tuple[Lease, Settlement]], lost: int) -> None:
         counts: dict[str, int] = {}
