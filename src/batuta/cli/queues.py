@@ -1,13 +1,12 @@
 """``batuta queue list | show | retry | discard | unstick``."""
 
-import asyncio
 from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of
+from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for
 from batuta.kernel.errors import UnknownWord
 from batuta.kernel.nearest import nearest
 from batuta.queue.item import ItemState
@@ -42,7 +41,7 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 def list_queues(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    found = asyncio.run(_counted(desk))
+    found = wait_for(_counted(desk))
     desk.show({"queues": found}, as_json, lambda: desk.out.print(_queues_table(desk, found)))
 
 
@@ -54,7 +53,7 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    items = asyncio.run(_listed(desk, queue, state, limit))
+    items = wait_for(_listed(desk, queue, state, limit))
     desk.show({"queue": queue, "items": items}, as_json, lambda: desk.out.print(_items_table(desk, items)))
 
 
@@ -68,13 +67,13 @@ def discard(context: typer.Context, queue: str, id: str, as_json: JsonFlag = Fal
 
 def unstick(context: typer.Context, queue: str, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    rescued, dead = asyncio.run(_unstick(desk, queue))
+    rescued, dead = wait_for(_unstick(desk, queue))
     document = {"queue": queue, "rescued": rescued, "dead": dead}
     desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.queue.unstuck", rescued=rescued, dead=dead)))
 
 
 def _act(desk: Desk, queue: str, id: str, done: str, as_json: bool) -> None:
-    is_done = asyncio.run(_acted(desk, queue, id, done))
+    is_done = wait_for(_acted(desk, queue, id, done))
     key = f"cli.queue.{done}" if is_done else "cli.queue.not_dead"
     desk.show(
         {"queue": queue, "id": id, done: is_done}, as_json, lambda: desk.say(desk.texts()(key, id=id, queue=queue))

@@ -1,0 +1,122 @@
+"""What both databases can hold, whatever somebody's code hands us.
+
+PostgreSQL refuses NUL in text and in JSON, UTF-8 knows no half of a surrogate pair, JSON no NaN, and an INTEGER ends at 2³¹ - 1.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from itertools import islice
+from uuid import UUID
+
+from batuta.kernel.json import Json, dumps
+from batuta.kernel.masking import mask
+
+LARGEST_INTEGER = 2**31 - 1
+# In JSON a number may be longer, but not so long that others cannot read it.
+LARGEST_NUMBER = 2**63 - 1
+DEEPEST = 20
+# What is looked at of a text of which much less is kept: masking may make it shorter.
+LOOKED_AT = 32_000
+LEFT_OUT = "[…]"
+
+_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+def is_writable(text: str) -> bool:
+    return _UNWRITABLE.search(text) is None
+
+
+def writable(text: str) -> str:
+    return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def told(value: object, longest: int) -> str:
+    """Of anything, a text for operators: masked and short. An exception is only named, because its message may say anything."""
+    text = type(value).__name__ if isinstance(value, BaseException) else _as_text(value)
+    if len(text) > LOOKED_AT:
+        # Cut between words: half a number would not be recognised.
+        text = text[:LOOKED_AT].rpartition(" ")[0] or text[:LOOKED_AT]
+    return mask(writable(text))[:longest]
+
+
+def count(value: object) -> int | None:
+    """None: it is no count, or none that a column holds."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return int(value) if 0 <= value <= LARGEST_INTEGER else None
+
+
+def json_object(
+    value: Mapping[str, object], most: int, of_text: Callable[[str], str] = writable
+) -> dict[str, Json] | None:
+    """A copy that JSON can say, with null for a number it cannot; None: it is longer than about ``most`` characters."""
+    copy = _Copy(most, of_text)
+    copied = dict(copy.items(value, DEEPEST))
+    return None if copy.is_too_long else copied
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    copied = _Copy(LOOKED_AT, writable).of(value, DEEPEST)
+    return copied if isinstance(copied, str) else dumps(copied)
+
+
+class _Copy:
+    """Stops copying when it becomes too long, however large the original is."""
+
+    def __init__(self, most: int, of_text: Callable[[str], str]) -> None:
+        self._left = most
+        self._of_text = of_text
+
+    @property
+    def is_too_long(self) -> bool:
+        return self._left < 0
+
+    def of(self, value: object, depth: int) -> Json:
+        self._left -= 1
+        if depth == 0 or self.is_too_long:
+            return LEFT_OUT
+        match value:
+            case None | bool():
+                return value
+            case str():
+                return self._text(value)
+            case int():
+                return int(value) if abs(value) <= LARGEST_NUMBER else None
+            case float():
+                return float(value) if math.isfinite(value) else None
+            case Mapping():
+                return dict(self.items(value, depth))
+            case list() | tuple() | set() | frozenset():
+                # One more than fits, so that it shows that it does not.
+                return [self.of(each, depth - 1) for each in islice(value, self._left + 1)]
+            case _:
+                return self._text(_word_for(value))
+
+    def items(self, mapping: Mapping[str, object], depth: int) -> list[tuple[str, Json]]:
+        return [(self._key(key), self.of(item, depth - 1)) for key, item in islice(mapping.items(), self._left + 1)]
+
+    def _key(self, key: object) -> str:
+        copied = self.of(key, 1)
+        return copied if isinstance(copied, str) else dumps(copied)
+
+    def _text(self, text: str) -> str:
+        self._left -= len(text)
+        return LEFT_OUT if self.is_too_long else self._of_text(text)
+
+
+def _word_for(value: object) -> str:
+    match value:
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta() | Decimal() | UUID():
+            return str(value)
+        case Enum():
+            return value.name
+        case _:
+            return f"<{type(value).__name__}>"  # never its repr, which may say anything

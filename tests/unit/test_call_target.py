@@ -1,0 +1,195 @@
+"""A function as a job: whatever it raises, returns or forgets to end, its run has an ending and the process goes on."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from batuta.dispatch.answer import Ok
+from batuta.dispatch.job import Run
+from batuta.guard.deadline import within
+from batuta.guard.foreign import name_of
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import DeadlineExceeded, ExitRefused
+from batuta.runlog.execution import Ending, Execution, Status, Trigger
+from batuta.targets.call import MOST_LEFT_BEHIND, CallTarget
+from batuta.testing import FakeClock
+from batuta.testing.clock import settle
+
+MINUTE = timedelta(minutes=1)
+
+
+def a_run(clock: FakeClock | SystemClock) -> Run:
+    now = clock.now()
+    execution = Execution(
+        id="e-1", job="teste", categoria="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now
+    )
+    return Run(execution=execution, deadline=now + MINUTE, timeout=MINUTE, grace=timedelta(0))
+
+
+async def delivered(function: Callable[..., Any], clock: FakeClock | None = None) -> Ending:
+    clock = clock or FakeClock()
+    return await CallTarget(function, clock).deliver(a_run(clock))
+
+
+class OwnKind(BaseException):
+    pass
+
+
+def leaves(kind: type[BaseException]) -> list[Callable[[], object]]:
+    def plain() -> None:
+        raise kind
+
+    async def waits() -> None:
+        raise kind
+
+    return [plain, waits]
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit, OwnKind])
+async def test_a_job_that_wants_to_end_the_process_has_only_failed(kind: type[BaseException]) -> None:
+    for function in leaves(kind):
+        with pytest.raises(ExitRefused) as failed:
+            await delivered(function)
+        assert name_of(failed.value) == kind.__name__
+
+
+async def test_a_job_that_cancels_its_own_task_has_only_failed() -> None:
+    async def cancels_itself() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    with pytest.raises(ExitRefused):
+        await delivered(cancels_itself)
+
+
+async def test_a_job_that_is_cancelled_from_outside_is_cancelled() -> None:
+    async def waits() -> None:
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(delivered(waits))
+    await settle()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+@pytest.mark.parametrize("kind", [ValueError, StopIteration, DeadlineExceeded])
+async def test_an_ordinary_failure_is_raised_as_what_it_is(kind: type[Exception]) -> None:
+    def fails() -> None:
+        raise kind(what="x", deadline="y") if kind is DeadlineExceeded else kind("x")
+
+    with pytest.raises(RuntimeError if kind is StopIteration else kind):
+        await delivered(fails)
+
+
+async def test_only_the_jobs_own_deadline_is_its_timeout(clock: FakeClock) -> None:
+    async def waits_for_somebody() -> None:
+        await within(timedelta(seconds=1), asyncio.Event().wait(), clock, "envio a 5511987654321")
+
+    async def waits() -> None:
+        await asyncio.Event().wait()
+
+    inner = asyncio.create_task(delivered(waits_for_somebody, clock))
+    own = asyncio.create_task(delivered(waits, clock))
+    await clock.advance(1)
+    with pytest.raises(DeadlineExceeded):
+        await inner
+    await clock.advance(60)
+    ending = await own
+    assert ending.status is Status.TIMEOUT
+    assert (ending.error or "").startswith("job teste did not end by ")
+
+
+async def test_plain_functions_do_not_wait_for_each_other() -> None:
+    together = threading.Barrier(64)
+
+    def meets_the_others() -> int:
+        return together.wait(timeout=20)
+
+    endings = await asyncio.gather(*(delivered(meets_the_others) for _ in range(together.parties)))
+    assert sorted(ending.items or 0 for ending in endings) == list(range(64))
+
+
+async def test_a_plain_function_that_does_not_end_is_left_behind_and_what_it_says_later_is_not_heard(
+    clock: FakeClock,
+) -> None:
+    gate, threads = threading.Event(), list[threading.Thread]()
+
+    def never_ends() -> int:
+        threads.append(threading.current_thread())
+        gate.wait(20)
+        return 7
+
+    running = asyncio.create_task(delivered(never_ends, clock))
+    await clock.advance(61)
+    assert (await running).status is Status.TIMEOUT
+    assert [thread.daemon for thread in threads] == [True]  # the end of the process does not wait for it
+    gate.set()
+    threads[0].join(20)
+    await settle()
+
+
+async def test_a_function_that_never_ends_takes_only_so_many_threads(clock: FakeClock) -> None:
+    gate = threading.Event()
+
+    def never_ends() -> None:
+        gate.wait(20)
+
+    target = CallTarget(never_ends, clock)
+    before = threading.active_count()
+    for _ in range(MOST_LEFT_BEHIND):
+        running = asyncio.create_task(target.deliver(a_run(clock)))
+        await clock.advance(61)
+        assert (await running).status is Status.TIMEOUT
+    held = await target.deliver(a_run(clock))
+    assert held.status is Status.SKIPPED
+    assert (held.reason or "").startswith("overlap: ")
+    assert threading.active_count() - before == MOST_LEFT_BEHIND
+    gate.set()
+    for thread in threading.enumerate():
+        if thread.name == "job teste":
+            thread.join(20)
+    assert (await target.deliver(a_run(clock))).status is Status.SUCCESS
+
+
+async def test_what_a_plain_function_makes_to_be_awaited_is_awaited() -> None:
+    class Answers:
+        __module__, __qualname__ = "x", "Answers"
+
+        async def __call__(self) -> Ok:
+            await asyncio.sleep(0)
+            return Ok(items=3)
+
+    assert (await delivered(Answers())).items == 3
+
+
+async def test_a_loop_that_has_ended_is_not_told_and_nobody_hears_of_it() -> None:
+    gate, threads, heard = threading.Event(), list[threading.Thread](), list[object]()
+
+    def ends_late() -> None:
+        threads.append(threading.current_thread())
+        gate.wait(20)
+
+    def another_loop() -> None:
+        async def begins() -> None:
+            running = asyncio.create_task(delivered(ends_late))
+            while not threads:
+                await asyncio.sleep(0)
+            running.cancel()
+
+        asyncio.run(begins())
+
+    before, threading.excepthook = threading.excepthook, heard.append
+    try:
+        await asyncio.to_thread(another_loop)
+        gate.set()
+        threads[0].join(20)
+    finally:
+        threading.excepthook = before
+    assert heard == []
