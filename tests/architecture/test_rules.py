@@ -19,7 +19,7 @@ OURS = [ENGINE, ROOT / "app", ROOT / "simulador"]
 BROAD_CATCHES = {
     "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
     "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
-    "dispatch/reception.py": {"_answer"},  # whatever a handler meets is the job's failure, told as one
+    "guard/foreign.py": {"_outcome", "_outcome_here"},  # whatever somebody's code raises is a value for its caller
     "queue/worker.py": {
         "_outcome",
         "_concluded",

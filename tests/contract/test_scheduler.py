@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -9,8 +10,10 @@ import pytest
 
 from batuta.dispatch.book import JobBook
 from batuta.guard.switches import SwitchRule
-from batuta.kernel.errors import JobRefused
+from batuta.kernel.errors import DeadlineExceeded, JobRefused, StoreConflict, StoreReadOnly
 from batuta.kernel.events import (
+    ExecutionCrashed,
+    ExecutionEnded,
     ExecutionLost,
     ExecutionStarted,
     ExecutionTakenOver,
@@ -19,11 +22,12 @@ from batuta.kernel.events import (
     ScheduleFailed,
 )
 from batuta.queue.lease import Tenure
-from batuta.runlog.execution import Ending, Status
+from batuta.runlog.execution import Ending, Execution, Status
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.targets.call import CallTarget
 from batuta.testing import EventRecorder, FakeClock
 from tests.contract.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at
 
@@ -615,3 +619,122 @@ async def test_a_spoilt_window_is_as_if_nobody_had_set_it(house: House, clock: F
     await tick_at(scheduler, clock, T0)
     await tick_at(scheduler, clock, T0 + MINUTE)
     assert len(endpoint.runs) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"result": {"taxa": float("nan"), "limite": float("inf")}},
+        {"result": {"nome": "a\0b"}},
+        {"result": {"\0": "\ud800"}},
+        {"result": {"objeto": object(), "grande": 10**400}},
+        {"result": {"muito": "x" * 2_000_000}},
+        {"reason": "a\0b\ud800"},
+        {"reason": "r" * 900_000},
+        {"items": 2**31},
+        {"items": 2**70},
+        {"items": 3.5},
+    ],
+    ids=lambda said: next(iter(said)),
+)
+async def test_whatever_a_job_says_its_run_ends_as_it_did(
+    house: House, clock: FakeClock, said: dict[str, object]
+) -> None:
+    endpoint = Endpoint(answer=Ending(status=Status.SUCCESS, **said))  # type: ignore[arg-type]
+    scheduler = house.scheduler(job(target=endpoint))
+    await tick_at(scheduler, clock, T0)
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    (row,) = await house.rows()
+    assert (row["status"], row["attempt"], row["items_processed"]) == ("success", 1, None)
+    assert len(row["reason"] or "") <= 500
+
+
+async def test_a_database_that_refuses_what_a_run_says_still_learns_how_it_ended(
+    house: House, clock: FakeClock, events: EventRecorder
+) -> None:
+    refusal = {
+        "sqlite": "CREATE TRIGGER no BEFORE UPDATE ON job_executions WHEN NEW.items_processed IS NOT NULL "
+        "BEGIN SELECT RAISE(ABORT, 'no'); END;",
+        "postgres": "ALTER TABLE job_executions ADD CONSTRAINT no CHECK (items_processed IS NULL);",
+    }
+    await house.database.script(refusal[house.database.dialect])
+    answer = Ending(status=Status.SUCCESS, reason="partial: one of three", items=3, result={"x": 1})
+    scheduler = house.scheduler(job(target=Endpoint(answer=answer)))
+    await tick_at(scheduler, clock, T0)
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    (row,) = await house.rows()
+    assert (row["status"], row["attempt"], row["items_processed"], row["result"]) == ("success", 1, None, None)
+    assert row["reason"] == "partial: one of three; the database refused the rest of what it said"
+    assert [type(event.error) for event in events.of(ExecutionCrashed)] == [StoreConflict]
+    (told,) = events.of(ExecutionEnded)
+    assert (told.reason, told.items) == ("partial: one of three", 3)  # the log can hold it
+
+
+async def test_a_run_that_ends_while_the_database_only_reads_is_written_when_it_writes_again(
+    house: House, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close, tries = house.log.close, 0
+
+    async def after_the_failover(execution: Execution, ending: Ending) -> bool:
+        nonlocal tries
+        tries += 1
+        if tries <= 3:
+            raise StoreReadOnly(where="the old primary", why="it is a standby now")
+        return await close(execution, ending)
+
+    monkeypatch.setattr(house.log, "close", after_the_failover)
+    endpoint = Endpoint()
+    scheduler = house.scheduler(job(target=endpoint))
+    await tick_at(scheduler, clock, T0)
+    clock.step(MINUTE)
+    await scheduler.dispatcher.tick()
+    finishing = asyncio.create_task(finish(scheduler))
+    await clock.advance(timedelta(seconds=10))
+    await finishing
+    assert await house.statuses() == ["success"]
+    assert (tries, len(endpoint.runs)) == (4, 1)
+
+
+async def test_a_job_that_wants_to_end_the_process_is_a_failed_run_and_the_others_go_on(
+    house: House, clock: FakeClock
+) -> None:
+    def leaves() -> None:
+        sys.exit(3)
+
+    async def leaves_too() -> None:
+        raise asyncio.CancelledError
+
+    targets = {"a": CallTarget(leaves, clock), "b": CallTarget(leaves_too, clock), "c": Endpoint()}
+    scheduler = house.scheduler(*(job(name, target=target) for name, target in targets.items()))
+    await tick_at(scheduler, clock, T0)
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    rows = {row["job_name"]: (row["status"], row["error"]) for row in await house.rows()}
+    assert rows == {
+        "a": ("error", "SystemExit in the job; the log has the traceback"),
+        "b": ("error", "CancelledError in the job; the log has the traceback"),
+        "c": ("success", None),
+    }
+
+
+async def test_a_deadline_inside_a_job_is_told_by_its_name_alone(house: House, clock: FakeClock) -> None:
+    async def sends() -> None:
+        raise DeadlineExceeded(what="envio a 5511987654321 Maria", deadline="12:00")
+
+    scheduler = house.scheduler(job(target=CallTarget(sends, clock)))
+    await tick_at(scheduler, clock, T0)
+    await tick_at(scheduler, clock, T0 + MINUTE)
+    (row,) = await house.rows()
+    assert (row["status"], row["error"]) == ("error", "DeadlineExceeded in the job; the log has the traceback")
+
+
+async def test_a_run_during_which_the_clock_jumps_for_years_is_written_too(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    scheduler = house.scheduler(job(target=endpoint))
+    await tick_at(scheduler, clock, T0)
+    clock.step(MINUTE)
+    await scheduler.dispatcher.tick()
+    clock.step(timedelta(days=3650))
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(scheduler)
+    assert await house.statuses() == ["success"]

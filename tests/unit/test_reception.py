@@ -10,10 +10,10 @@ from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped, TimedOut, bo
 from batuta.dispatch.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
 from batuta.dispatch.endpoints import Endpoint, JobCall, JobEndpoints
 from batuta.dispatch.reception import Reception, Reply
-from batuta.kernel.errors import InvalidName
+from batuta.kernel.errors import DeadlineExceeded, InvalidName
 from batuta.kernel.events import JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
+from batuta.kernel.json import Json, dumps
 from batuta.queue.outcome import Failed
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -209,10 +209,8 @@ def test_two_handlers_of_one_name_and_no_time_at_all_are_refused() -> None:
     assert endpoints.nearest("hartbeat") == "heartbeat"
 
 
-@pytest.mark.parametrize("nonsense", [None, "ok", Ok(1, {"x": float("nan")}), Ok(1, {"x": object()})])  # type: ignore[dict-item]
-async def test_an_answer_that_is_none_or_cannot_be_written_is_a_failure_and_frees_the_way(
-    reception: Reception, nonsense: object
-) -> None:
+@pytest.mark.parametrize("nonsense", [None, "ok", 3, {"status": "ok"}])
+async def test_an_answer_that_is_none_is_a_failure_and_frees_the_way(reception: Reception, nonsense: object) -> None:
     async def answers_nonsense(call: JobCall) -> object:
         return nonsense
 
@@ -220,3 +218,64 @@ async def test_an_answer_that_is_none_or_cannot_be_written_is_a_failure_and_free
         reply = await reception.receive(endpoint(answers_nonsense), {}, key=None, deadline=None)
         assert isinstance(reply, Reply)
         assert reply.status == 500
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        (float("nan"), None),
+        ("a\0b\ud800", "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"),
+        (object(), "<object>"),
+        (2**80, None),
+    ],
+)
+async def test_what_cannot_be_written_is_left_out_of_the_answer_and_what_happened_stays(
+    reception: Reception, given: object, sent: Json
+) -> None:
+    reply = await reception.receive(answering(Ok(2**80, {"x": given})), {}, key=None, deadline=None)  # type: ignore[dict-item]
+    assert reply == Reply(200, {"status": "ok", "items_processed": None, "x": sent})
+    odd = await reception.receive(answering(Ok(1, [1])), {}, key=None, deadline=None)  # type: ignore[arg-type]
+    assert odd == Reply(200, {"status": "ok", "items_processed": 1, "details": "[1]"})
+
+
+async def test_details_without_a_bottom_or_an_end_are_cut(reception: Reception) -> None:
+    deep: list[Json] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for details in ({"x": deep}, {"x": "y" * 2_000_000}):
+        reply = await reception.receive(answering(Ok(1, details)), {}, key=None, deadline=None)
+        assert isinstance(reply, Reply)
+        assert (reply.status, len(dumps(reply.body)) < 1000) == (200, True)
+
+
+@pytest.mark.parametrize("answer", [Failed, Skipped, Partial])
+async def test_the_text_of_an_answer_shows_nobodys_data(reception: Reception, answer: type[Failed]) -> None:
+    said = answer("CPF 529.982.247-25, fone 11 98765-4321, ana@example.com")
+    reply = await reception.receive(answering(said), {}, key=None, deadline=None)
+    assert isinstance(reply, Reply)
+    assert "CPF [cpf], fone [telefone], [email]" in (reply.body.get("error"), reply.body.get("reason"))
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+async def test_a_handler_that_wants_to_end_the_process_is_a_failed_job(
+    reception: Reception, kind: type[BaseException], events: EventRecorder
+) -> None:
+    async def leaves(call: JobCall) -> JobAnswer:
+        raise kind
+
+    reply = await reception.receive(endpoint(leaves), {}, key="k", deadline=None)
+    assert isinstance(reply, Reply)
+    assert (reply.status, reply.body["error"]) == (500, f"{kind.__name__} in the handler; the log has the traceback")
+    assert len(events.of(JobCrashed)) == 1
+    again = await reception.receive(endpoint(leaves), {}, key="k", deadline=None)
+    assert isinstance(again, Reply)
+    assert again.replayed
+
+
+async def test_a_deadline_inside_the_handler_is_told_by_its_name_alone(reception: Reception) -> None:
+    async def sends(call: JobCall) -> JobAnswer:
+        raise DeadlineExceeded(what="envio a 5511987654321 Maria", deadline="12:00")
+
+    reply = await reception.receive(endpoint(sends), {}, key=None, deadline=None)
+    assert isinstance(reply, Reply)
+    assert (reply.status, reply.body["error"]) == (500, "DeadlineExceeded in the handler; the log has the traceback")

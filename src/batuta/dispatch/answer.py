@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from batuta.kernel.json import Json
+from batuta.kernel.writable import count, json_object, told
 from batuta.queue.outcome import Failed
+from batuta.runlog.execution import LONGEST_ERROR
 
+LARGEST_DETAILS = 1024 * 1024
 Details: TypeAlias = Mapping[str, Json]
 
 
@@ -57,17 +60,26 @@ def http_status(answer: JobAnswer) -> int:
 
 
 def body(answer: JobAnswer) -> dict[str, Json]:
+    """As it can be sent and kept: whatever the handler put into it, with texts in which nobody's data shows."""
     match answer:
         case Ok(items=items, details=details):
-            return {**details, "status": "ok", "items_processed": items}
+            return {**_sent(details), "status": "ok", "items_processed": count(items)}
         case Partial(reason=reason, items=items, details=details):
-            return {**details, "status": "partial", "items_processed": items, "reason": reason}
+            said = {"status": "partial", "items_processed": count(items), "reason": told(reason, LONGEST_ERROR)}
+            return {**_sent(details), **said}
         case Skipped(reason=reason):
-            return {"status": "skipped", "items_processed": 0, "reason": reason}
+            return {"status": "skipped", "items_processed": 0, "reason": told(reason, LONGEST_ERROR)}
         case Failed(error=error) | TimedOut(error=error):
-            return {"status": "error", "items_processed": None, "error": error[:500]}
+            return {"status": "error", "items_processed": None, "error": told(error, LONGEST_ERROR)}
         case _:
             assert_never(answer)
+
+
+def _sent(details: Details) -> dict[str, Json]:
+    if not isinstance(details, Mapping):
+        return {"details": told(details, LONGEST_ERROR)}
+    sent = json_object(details, LARGEST_DETAILS)
+    return {"details": "left out: they are longer than 1 MB"} if sent is None else sent
 
 
 def outcome(answer: JobAnswer) -> str:

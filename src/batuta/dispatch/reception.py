@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
-from batuta.dispatch.answer import JobAnswer, TimedOut, body, http_status, outcome
+from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped, TimedOut, body, http_status, outcome
 from batuta.dispatch.calls import Answered, Busy, JobCalls, KeyReused, NewCall, Opened
 from batuta.dispatch.endpoints import Endpoint, JobCall
-from batuta.guard.deadline import by
+from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded, StoreUnavailable
+from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
@@ -92,15 +92,16 @@ class Reception:
                 await self._calls.renew(call.key, opened_at=call.started_at, lease_until=until)
 
     async def _answer(self, endpoint: Endpoint, call: JobCall) -> JobAnswer:
-        try:
-            answer = await by(call.deadline, endpoint.handler(call), self._clock, f"job {endpoint.name}")
-            dumps(body(answer))  # what is no answer, or cannot be written down, is found here and not later
-            return answer
-        except DeadlineExceeded as late:
-            return TimedOut(str(late))
-        except Exception as error:  # noqa: BLE001 - whatever a handler meets is the job's failure, told as one
-            self._events.emit(JobCrashed(endpoint.name, error))
-            return Failed(f"{type(error).__name__} in the handler; the log has the traceback")
+        match await attempt(lambda: endpoint.handler(call), call.deadline, self._clock, f"job {endpoint.name}"):
+            case Returned(value=Ok() | Partial() | Skipped() | Failed() | TimedOut() as answer):
+                return answer
+            case Returned(value=value):
+                return Failed(f"the handler returned {type(value).__name__}, which is no answer of a job")
+            case Late(error=error):
+                return TimedOut(error)
+            case Raised(error=crash):
+                self._events.emit(JobCrashed(endpoint.name, crash))
+                return Failed(f"{name_of(crash)} in the handler; the log has the traceback")
 
     def _reply(self, endpoint: Endpoint, answer: JobAnswer, started_at: datetime) -> Reply:
         said = body(answer)

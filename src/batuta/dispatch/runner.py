@@ -12,12 +12,13 @@ from types import MappingProxyType
 
 from batuta.dispatch.job import Job, Run
 from batuta.dispatch.lanes import Lanes
+from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.errors import StatementRefused, StoreConflict, StoreUnavailable
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
 from batuta.kernel.waiting import ended, first_of, insist
 from batuta.queue.lease import Tenure
-from batuta.runlog.execution import HELD, Ending, Execution, Status
+from batuta.runlog.execution import HELD, Ending, Execution, Status, storable, without_details
 from batuta.runlog.log import ExecutionLog
 from batuta.supervise.loop import Doorbell, Idle, Pace
 
@@ -96,7 +97,9 @@ class Runner:
         async with self._lanes.of(order.job.categoria):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
             held = await self._why_not(order.job) if waited >= STALE else None
-            ending = await self._deliver(order) if held is None else Ending(status=Status.SKIPPED, reason=held)
+            ending = (
+                await self._deliver(order) if held is None else storable(Ending(status=Status.SKIPPED, reason=held))
+            )
         await self._close(order.execution, ending)
 
     async def _why_not(self, job: Job) -> str | None:
@@ -129,13 +132,21 @@ class Runner:
             why_not=lambda: insist(lambda: self._gate(job), self._clock),
         )
         try:
-            return await job.target.deliver(run)
+            return storable(await job.target.deliver(run))
         except Exception as error:  # noqa: BLE001 - whatever a job meets is its own failure, told as one
             self._events.emit(ExecutionCrashed(job.name, error))
-            return Ending(status=Status.ERROR, error=f"{type(error).__name__} in the job; the log has the traceback")
+            text = f"{name_of(error)} in the job; the log has the traceback"
+            return storable(Ending(status=Status.ERROR, error=text))
 
     async def _close(self, execution: Execution, ending: Ending) -> None:
-        if not await insist(lambda: self._log.close(execution, ending), self._clock):
+        try:
+            is_written = await insist(lambda: self._log.close(execution, ending), self._clock)
+        except (StatementRefused, StoreConflict) as refused:
+            # It happened and must not happen again: what cannot be written about it matters less than how it ended.
+            self._events.emit(ExecutionCrashed(execution.job, refused))
+            less = without_details(ending)
+            is_written = await insist(lambda: self._log.close(execution, less), self._clock)
+        if not is_written:
             self._events.emit(ExecutionLost(execution.job, execution.id, ending.status.value))
             return
         self._events.emit(

@@ -24,6 +24,7 @@
     │   ├── StatementRefused        the database does not understand the statement: our mistake
     │   └── TransactionMisuse       opened inside another, or used after its end
     ├── JobRefused                  a run that a person asked for may not start now
+    ├── ExitRefused                 a job's own code wanted to end the process, or its task
     ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
     └── DeadlineExceeded            the time somebody gave us is over
 
@@ -142,6 +143,12 @@ class TransactionMisuse(StoreError):
 
 class JobRefused(BatutaError):
     sentence = "{job} was not started ({why}): {next_step}"
+
+
+class ExitRefused(BatutaError):
+    sentence = (
+        "{raised} was raised by a job's own code, which may not end the process: raise an ordinary exception instead"
+    )
 
 
 class LoopGaveUp(BatutaError):

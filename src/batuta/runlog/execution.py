@@ -9,18 +9,22 @@ skipped | missed                                             opened and closed a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from batuta.kernel.json import Json
+from batuta.kernel.masking import mask
+from batuta.kernel.writable import count, json_object, told, writable
 
 # The beginnings of reasons that others tell apart by: health, the pages and the operators' queries.
 HELD = "held: "
 OVERLAP = "overlap: "
 PARTIAL = "partial: "
 UNFINISHED = "not implemented yet"
-LONGEST_ERROR = 500
+LONGEST_ERROR = 500  # and reason
+LARGEST_RESULT = 20_000
+REFUSED = "the database refused the rest of what it said"
 
 
 class Status(StrEnum):
@@ -61,6 +65,38 @@ class Ending:
     reason: str | None = None
     items: int | None = None
     result: Mapping[str, Json] | None = None
+
+
+def storable(ending: Ending) -> Ending:
+    """The ending as both databases can hold it, and as anybody may read it. Whatever a job says goes through here."""
+    return replace(
+        ending,
+        response_code=count(ending.response_code),
+        error=None if ending.error is None else told(ending.error, LONGEST_ERROR),
+        reason=None if ending.reason is None else told(ending.reason, LONGEST_ERROR),
+        items=count(ending.items),
+        result=None if ending.result is None else json_object(ending.result, LARGEST_RESULT, _masked),
+    )
+
+
+def without_details(ending: Ending) -> Ending:
+    """The same end for a database that refuses even that: plain signs, a note, and nothing else."""
+    is_quiet = ending.error is None and ending.reason is None
+    return Ending(
+        status=ending.status,
+        response_code=ending.response_code,
+        error=_noted(ending.error),
+        reason=REFUSED if is_quiet else _noted(ending.reason),
+    )
+
+
+def _masked(text: str) -> str:
+    return mask(writable(text))
+
+
+def _noted(text: str | None) -> str | None:
+    note = f"; {REFUSED}"
+    return None if text is None else text[: LONGEST_ERROR - len(note)].encode("ascii", "replace").decode() + note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,19 @@
 """A fire as a call of a function in this process."""
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped, TimedOut
 from batuta.dispatch.job import Run
-from batuta.guard.deadline import by
+from batuta.guard.foreign import Late, Raised, Returned, Threads, attempt
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded
 from batuta.queue.outcome import Failed
-from batuta.runlog.execution import PARTIAL, Ending, Status
+from batuta.runlog.execution import OVERLAP, PARTIAL, Ending, Status
 
 JobFunction: TypeAlias = Callable[..., Any] | Callable[..., Awaitable[Any]]
+# Of one function that does not end, so many threads may pile up.
+MOST_LEFT_BEHIND = 4
 
 
 class CallTarget:
@@ -25,23 +25,30 @@ class CallTarget:
         self._function = function
         self._takes_run = bool(inspect.signature(function).parameters)
         self._clock = clock
+        self._threads = Threads()
 
     @property
     def address(self) -> str:
         return f"{self._function.__module__}.{self._function.__qualname__}"
 
     async def deliver(self, run: Run) -> Ending:
-        try:
-            returned = await by(run.deadline, self._call(run), self._clock, f"job {run.execution.job}")
-        except DeadlineExceeded as late:
-            return Ending(status=Status.TIMEOUT, error=str(late))
-        return ending_of(answer_of(returned))
+        if (left := self._threads.left_behind) >= MOST_LEFT_BEHIND:
+            reason = f"{OVERLAP}{left} earlier runs took too long and still go on in their threads"
+            return Ending(status=Status.SKIPPED, reason=reason)
+        match await attempt(lambda: self._call(run), run.deadline, self._clock, f"job {run.execution.job}"):
+            case Returned(value=value):
+                return ending_of(answer_of(value))
+            case Late(error=error):
+                return Ending(status=Status.TIMEOUT, error=error)
+            case Raised(error=error):
+                raise error
 
     async def _call(self, run: Run) -> object:
         arguments = (run,) if self._takes_run else ()
         if inspect.iscoroutinefunction(self._function):
             return await self._function(*arguments)
-        return await asyncio.to_thread(self._function, *arguments)
+        returned = await self._threads.call(self._function, *arguments, name=f"job {run.execution.job}")
+        return await returned if inspect.isawaitable(returned) else returned
 
 
 def answer_of(returned: object) -> JobAnswer:

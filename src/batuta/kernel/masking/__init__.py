@@ -1,4 +1,4 @@
-"""Takes people's data and secrets out of any text, in logs and in what is kept. Pure, linear in its length, the same when done twice."""
+"""Takes people's data and secrets out of any text, in logs and elsewhere. Pure, linear in its length, the same when done twice."""
 
 import re
 

@@ -9,8 +9,9 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.writable import LARGEST_INTEGER
 from batuta.queue.lease import Tenure
-from batuta.runlog.execution import LONGEST_ERROR, Ending, Execution, Opening, Registration, Status, Trigger
+from batuta.runlog.execution import Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import Controls, Decisions, Ledger, Opened
 from batuta.schedule.cron import parse
 from batuta.schedule.due import CatchUp, due
@@ -122,9 +123,10 @@ class SqlExecutionLog:
             attempt=execution.attempt,
             status=ending.status.value,
             now=now,
-            duration_ms=max(0, (now - execution.started_at) // timedelta(milliseconds=1)),
+            # A clock that was put forward makes a run longer than the column holds.
+            duration_ms=min(max(0, (now - execution.started_at) // timedelta(milliseconds=1)), LARGEST_INTEGER),
             response_code=ending.response_code,
-            error=None if ending.error is None else ending.error[:LONGEST_ERROR],
+            error=ending.error,
             reason=ending.reason,
             items=ending.items,
             result=AsJson(ending.result),
