@@ -214,7 +214,7 @@ class Batuta:
             target,
             zone=self.zone,
             categoria=category,
-            timeout=timedelta(seconds=timeout),
+            timeout=timeout,
             **options,
         )
         self.book.add(job, profiles)

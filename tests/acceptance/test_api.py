@@ -15,6 +15,7 @@ from app.wiring import build
 from batuta.config import load
 from batuta.dispatch.answer import JobAnswer, Ok
 from batuta.dispatch.endpoints import JobCall
+from batuta.dispatch.reception import Reply
 from batuta.engine import Batuta
 from batuta.guard.tokens import Scope, mint
 from batuta.kernel.events import RequestAnswered, RequestCrashed
@@ -350,3 +351,39 @@ async def test_two_databases_are_never_confused(tmp_path: Path) -> None:
     )
     with pytest.raises(MarkerMismatch):
         await build(settings).open()
+
+
+@pytest.mark.parametrize("query", ["tipo=%00", "%00=x", "tipo=a%1Bb"])
+async def test_a_parameter_that_cannot_be_written_down_is_refused(julia: Julia, query: str) -> None:
+    assert is_problem(await julia.ask("POST", f"/jobs/conta?{query}"), 400, "unwritable_parameter")
+    assert (await julia.ask("POST", "/jobs/conta?tipo=manh%C3%A3%0A")).status_code == 200
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+async def test_a_handler_that_wants_to_end_the_process_is_answered_with_a_failure(
+    julia: Julia, kind: type[BaseException]
+) -> None:
+    async def sai(call: JobCall) -> JobAnswer:
+        raise kind
+
+    julia.work.endpoints.add("sai", sai, manual=True)
+    answer = await julia.ask("POST", "/jobs/sai")
+    assert (answer.status_code, answer.json()["status"]) == (500, "error")
+    assert (await julia.ask("POST", "/jobs/conta")).status_code == 200
+
+
+async def test_an_answer_that_a_database_would_refuse_is_kept_and_repeated(database_url: str) -> None:
+    async def estranha(call: JobCall) -> JobAnswer:
+        return Ok(2**40, {"nome": "a\0b\ud800", "taxa": float("nan")})
+
+    work = Batuta(database_url)
+    work.endpoints.add("estranha", estranha)
+    found = work.endpoints.find("estranha")
+    assert found is not None
+    async with work:
+        first = await work.reception.receive(found, {}, key="k", deadline=None)
+        again = await work.reception.receive(found, {}, key="k", deadline=None)
+    assert isinstance(first, Reply)
+    assert isinstance(again, Reply)
+    assert (first.status, first.body["nome"], first.body["taxa"]) == (200, "a\ufffdb\ufffd", None)
+    assert (again.body, again.replayed) == (first.body, True)

@@ -73,7 +73,8 @@ async def delivered(url: str, *, token: str | None = None, timeout: float = 5, g
         (200, {"status": "skipped", "reason": "not implemented yet"}, (Status.SKIPPED, 200, None, "not implemented yet", None)),
         (200, {"status": "error", "error": "no chip"}, (Status.ERROR, 200, "the endpoint says error: no chip", None, None)),
         (200, {"status": "whatever"}, (Status.ERROR, 200, "the endpoint says error", None, None)),
-        (200, b"hello", (Status.SUCCESS, 200, None, None, None)),
+        (200, b"", (Status.SUCCESS, 200, None, None, None)),
+        (204, b"\n", (Status.SUCCESS, 204, None, None, None)),
         (200, {"processados": 9}, (Status.SUCCESS, 200, None, None, None)),  # one agreed field, and no other
         (409, {"type": "/problemas/already_running"}, (Status.SKIPPED, 409, None, BUSY, None)),
         (429, {"detail": "slow down"}, (Status.ERROR, 429, "429 Too Many Requests: slow down", None, None)),
@@ -81,6 +82,8 @@ async def delivered(url: str, *, token: str | None = None, timeout: float = 5, g
         (503, b"", (Status.ERROR, 503, "HTTP 503", None, None)),
         (504, {"status": "error"}, (Status.TIMEOUT, 504, "it did not answer by its deadline", None, None)),
         (302, b"", (Status.ERROR, 302, "HTTP 302", None, None)),
+        (422, {"detail": [{"input": "5511987654321"}]}, (Status.ERROR, 422, "HTTP 422", None, None)),
+        (500, b"<html>oops</html>", (Status.ERROR, 500, "HTTP 500", None, None)),
         (404, {"title": "Unknown job"}, (Status.ERROR, 404, "HTTP 404: Unknown job", None, None)),
     ],
 )  # fmt: skip
@@ -102,6 +105,29 @@ async def test_the_key_the_deadline_and_the_token_go_along() -> None:
     assert "idempotency-key: e-1\r\n" in seen[0]
     assert "x-batuta-deadline: 20" in seen[0]
     assert "authorization: bearer segredo\r\n" in seen[0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"hello",
+        b"<html>Internal error</html>",
+        b'[{"status":"error"}]',
+        b'"error"',
+        b"null",
+        b"0",
+        b'{"status":"ok"',
+        b'{"status":"error","error":"\xff"}',
+        b'{"status":"error","items_processed":' + b"9" * 5000 + b"}",
+        b'{"status":"ok","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ],
+    ids=range(10),
+)
+async def test_what_is_no_json_object_never_passes_for_success(body: bytes) -> None:
+    async with server(says(200, body)) as url:
+        ending = await delivered(url)
+    assert (ending.status, ending.response_code) == (Status.ERROR, 200)
+    assert ending.error == "HTTP 200, and the answer is no JSON object"
 
 
 async def test_parameters_join_those_of_the_address() -> None:

@@ -1,5 +1,6 @@
 """A job that cannot be is refused at the door, in one sentence that names it and the fix."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,31 @@ def test_a_job_that_cannot_be_is_refused_by_name(
     assert said in str(refused.value)
     assert str(refused.value).startswith("job 'teste' cannot be scheduled: ")
     assert str(refused.value).endswith("Correct it where it is declared and start again")
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        *(({"timeout": wrong}, "24 hours") for wrong in (float("inf"), float("nan"), 1e12, 86401, "5", None, -1, 0)),
+        *(
+            ({"sla": wrong}, "ten years")
+            for wrong in (timedelta.max, timedelta(days=4000), timedelta.min, float("inf"))
+        ),
+        *(({"max_age": wrong}, "366 days") for wrong in (timedelta.max, timedelta(days=367), timedelta(0))),
+    ],
+)
+def test_a_length_of_time_that_nobody_can_mean_is_refused_in_one_sentence(
+    work: Batuta, options: dict[str, object], most: str
+) -> None:
+    (what,) = options
+    with pytest.raises(InvalidJob) as refused:
+        work.job("* * * * *", name="teste", **options)(nothing)  # type: ignore[arg-type]
+    assert f"its {what} must be longer than nothing and at most {most}. Correct it" in str(refused.value)
+
+
+def test_lengths_of_time_that_can_be_meant_are_taken(work: Batuta) -> None:
+    work.job("0 0 29 2 *", name="a", timeout=86400, sla=timedelta(days=3650), max_age=timedelta(days=366))(nothing)
+    work.job("* * * * *", name="b", timeout=0.5, sla=60, max_age=90)(nothing)
 
 
 def test_two_jobs_of_one_name_are_refused(work: Batuta) -> None:

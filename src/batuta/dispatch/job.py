@@ -19,6 +19,12 @@ from batuta.schedule.window import Window
 
 LONGEST_CATCH_UP = timedelta(hours=24)
 LONGEST_GRACE = timedelta(minutes=10)
+# Longer than anybody means; beyond it instants overflow.
+LONGEST = {
+    "timeout": (timedelta(hours=24), "24 hours"),
+    "sla": (timedelta(days=3653), "ten years"),
+    "max_age": (timedelta(days=366), "366 days"),
+}
 Choice = TypeVar("Choice", bound=StrEnum)
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
@@ -101,9 +107,9 @@ def make_job(
     *,
     zone: ZoneInfo,
     categoria: str = "default",
-    sla: timedelta | None = None,
-    max_age: timedelta | None = None,
-    timeout: timedelta = DEFAULT_TIMEOUT,
+    sla: timedelta | float | None = None,
+    max_age: timedelta | float | None = None,
+    timeout: timedelta | float = DEFAULT_TIMEOUT,
     critical: bool = False,
     autonomous: bool = False,
     catch_up: CatchUp | str = CatchUp.LATEST,
@@ -113,7 +119,7 @@ def make_job(
     replaces: str | None = None,
     finished: bool = True,
 ) -> Job:
-    """A job with what follows from its schedule filled in. Every mistake names the job."""
+    """A job with what follows from its schedule filled in; numbers are seconds. Every mistake names the job."""
     if not _NAME.match(name):
         raise InvalidJob(job=name, why="a name is written in small letters, digits and underscores")
     cron = _parsed(name, schedule)
@@ -124,9 +130,9 @@ def make_job(
         cron=cron,
         zone=zone,
         categoria=categoria,
-        sla=default_sla(every) if sla is None else sla,
-        max_age=min(every, LONGEST_CATCH_UP) if max_age is None else max_age,
-        timeout=timeout,
+        sla=default_sla(every) if sla is None else _span(name, "sla", sla),
+        max_age=min(every, LONGEST_CATCH_UP) if max_age is None else _span(name, "max_age", max_age),
+        timeout=_span(name, "timeout", timeout),
         critical=critical,
         autonomous=autonomous,
         catch_up=_one_of(CatchUp, catch_up, name, "catch_up"),
@@ -136,9 +142,6 @@ def make_job(
         replaces=replaces,
         finished=finished,
     )
-    for what in ("timeout", "sla", "max_age"):
-        if getattr(job, what) <= timedelta(0):
-            raise InvalidJob(job=name, why=f"its {what} must be longer than nothing")
     if not _NAME.match(categoria):
         raise InvalidJob(job=name, why=f"'{categoria}' is no category: small letters, digits and underscores")
     return job
@@ -149,6 +152,17 @@ def _parsed(name: str, schedule: str) -> Cron:
         return parse(schedule)
     except InvalidCron as error:
         raise InvalidJob(job=name, why=str(error)) from None
+
+
+def _span(job: str, what: str, given: timedelta | float) -> timedelta:
+    longest, in_words = LONGEST[what]
+    try:
+        span = given if isinstance(given, timedelta) else timedelta(seconds=given)
+    except (TypeError, ValueError, OverflowError):  # no number, not a number, and infinity
+        span = timedelta(0)
+    if not timedelta(0) < span <= longest:
+        raise InvalidJob(job=job, why=f"its {what} must be longer than nothing and at most {in_words}")
+    return span
 
 
 def _one_of(kind: type[Choice], word: str, job: str, what: str) -> Choice:

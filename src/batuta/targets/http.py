@@ -18,11 +18,9 @@ from batuta.guard.deadline import by
 from batuta.kernel.backoff import exponential
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
-from batuta.kernel.json import Json
 from batuta.runlog.execution import OVERLAP, PARTIAL, Ending, Status
 
 LARGEST_ANSWER = 1024 * 1024
-KEPT_OF_RESULT = 20_000
 STILL_RUNNING = "/problemas/still_running"
 # What provably never left: it may be tried again without any doubt.
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
@@ -33,7 +31,8 @@ CONNECT_SECONDS = 5.0
 @dataclass(frozen=True, slots=True)
 class Answer:
     status: int
-    body: Mapping[str, Any]  # empty: it was no JSON object
+    body: Mapping[str, Any]
+    is_object: bool = True  # False: something was said, and it was no JSON object
     too_long: bool = False
     lost: str | None = None  # what ended the connection before the answer was whole
 
@@ -54,7 +53,7 @@ class HttpCaller:
                 body += piece
                 if len(body) > LARGEST_ANSWER:
                     return Answer(response.status_code, {}, too_long=True)
-            return Answer(response.status_code, _object(bytes(body)))
+            return _answer(response.status_code, bytes(body))
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -142,13 +141,16 @@ def ending_of(answer: Answer) -> Ending:
         return Ending(status=Status.ERROR, response_code=code, error=_told("429 Too Many Requests", body))
     if not 200 <= code < 300:
         return Ending(status=Status.ERROR, response_code=code, error=_told(f"HTTP {code}", body))
+    if not answer.is_object:
+        # A page of somebody's proxy, say: it must not pass for success.
+        return Ending(status=Status.ERROR, response_code=code, error=f"HTTP {code}, and the answer is no JSON object")
     return _said(code, body)
 
 
 def _said(code: int, body: Mapping[str, Any]) -> Ending:
-    items = body.get("items_processed")
-    items = items if isinstance(items, int) and not isinstance(items, bool) else None
-    reason = str(body.get("reason") or "no reason was given")
+    """An endpoint that knows nothing of us says nothing, or an object without a status: it worked."""
+    items, reason = body.get("items_processed"), body.get("reason")
+    reason = reason if reason and isinstance(reason, str) else "no reason was given"
     match body.get("status", "ok"):
         case "ok":
             return Ending(status=Status.SUCCESS, response_code=code, items=items, result=_kept(body))
@@ -174,22 +176,24 @@ def _refused(error: Exception, tries: int) -> Ending:
 
 
 def _told(what: str, body: Mapping[str, Any]) -> str:
-    said = body.get("error") or body.get("detail") or body.get("title")
-    return f"{what}: {said}" if said else what
+    """With its own words, if they are words: a list of what was wrong with a request repeats the request."""
+    said = next((text for name in ("error", "detail", "title") if (text := body.get(name))), None)
+    return f"{what}: {said}" if isinstance(said, str) else what
 
 
-def _kept(body: Mapping[str, Any]) -> Mapping[str, Json] | None:
-    """What it said besides the agreed fields, if it is not too much to keep."""
-    rest = {name: value for name, value in body.items() if name not in ("status", "items_processed", "reason")}
-    return rest if rest and len(json.dumps(rest)) <= KEPT_OF_RESULT else None
+def _kept(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What it said besides the agreed fields."""
+    return {name: value for name, value in body.items() if name not in ("status", "items_processed", "reason")} or None
 
 
-def _object(body: bytes) -> Mapping[str, Any]:
+def _answer(status: int, body: bytes) -> Answer:
+    if not body.strip():
+        return Answer(status, {})
     try:
         found = json.loads(body)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, a number without end, or a list in a list in a list …
+        found = None
+    return Answer(status, found) if isinstance(found, dict) else Answer(status, {}, is_object=False)
 
 
 def _with(url: str, params: Mapping[str, str]) -> str:
