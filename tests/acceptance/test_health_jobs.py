@@ -85,7 +85,8 @@ async def test_a_scheduler_that_was_never_started_shows_within_the_sla(julia: Ju
     assert (await julia.get("/health/jobs"))["status"] == "healthy"
     julia.clock.step(5 * MINUTE)
     found = await julia.get("/health/jobs")
-    assert found["status"] == "degraded"
+    assert found["status"] == "critical"
+    assert await julia.status("/health/jobs?strict=1") == 503
     assert found["alerts"]["stale_jobs"] == ["heartbeat"]  # the others are not built yet, and say so
     assert found["jobs"]["heartbeat"]["why"] == "no scheduler has ever been seen"
     assert found["jobs"]["processar_grupos"]["state"] == "unfinished"

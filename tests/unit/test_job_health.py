@@ -96,7 +96,8 @@ def test_a_partial_success_is_degraded() -> None:
         ([], Level.HEALTHY),
         ([judged(Facts(last=last()))], Level.HEALTHY),
         ([judged(Facts(last=last(), counts=Counts(by_status={"timeout": 1})))], Level.DEGRADED),
-        ([judged(Facts(last=last()), answered=False)], Level.DEGRADED),
+        ([judged(Facts(last=last()), answered=False), judged(Facts(last=last()))], Level.DEGRADED),
+        ([judged(Facts(last=last()), answered=False)], Level.CRITICAL),  # nothing fires at all
         ([judged(Facts(last=last()), answered=False, critical=True)], Level.CRITICAL),
         ([judged(Facts(), answered=False, critical=True, finished=False)], Level.HEALTHY),
     ],

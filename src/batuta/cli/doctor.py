@@ -89,11 +89,27 @@ async def _database(work: Batuta, texts: Texts) -> list[Finding]:
     reached = Finding("ok", texts("doctor.database", where=where))
     try:
         await work.check()
-        return [reached, Finding("ok", texts("doctor.schema"))]
+        return [reached, Finding("ok", texts("doctor.schema")), *await _jobs(work, texts)]
     except BatutaError as error:
         return [reached, Finding("wrong", texts("doctor.schema_wrong"), texts.error(error))]
     finally:
         await work.close()
+
+
+async def _jobs(work: Batuta, texts: Texts) -> list[Finding]:
+    if not len(work.book):
+        return []
+    seen = await work.watch.look()
+    late = [health.job.name for health in seen.jobs if health.is_stale]
+    if late:
+        return [
+            Finding(
+                "warning",
+                texts("doctor.jobs_late", count=len(late), names=", ".join(late[:5])),
+                texts("doctor.jobs_step"),
+            )
+        ]
+    return [Finding("ok", texts("doctor.jobs", count=len(seen.jobs), profile=seen.profile))]
 
 
 async def _outside(work: Batuta, texts: Texts) -> list[Finding]:

@@ -205,13 +205,14 @@ def _jobs_table(desk: Desk, seen: JobsSeen) -> Table:
 
 def _executions_table(desk: Desk, found: list[Recorded]) -> Table:
     texts = desk.texts()
-    columns = ("started", "job", "trigger", "status", "took", "items", "why")
+    columns = ("started", "fire", "job", "trigger", "status", "took", "items", "why")
     table = Table(*(texts(f"cli.executions.column_{column}") for column in columns), box=None, pad_edge=False)
     for column in table.columns[:-1]:
         column.no_wrap = True
     for each in found:
         table.add_row(
             _clock(desk, each.started_at),
+            _clock(desk, each.scheduled_for) if each.scheduled_for else "",
             each.job,
             each.trigger,
             Text(each.status, ENDINGS.get(each.status, "")),

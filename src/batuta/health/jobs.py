@@ -120,7 +120,9 @@ def _why_stale(facts: Facts) -> str:
 
 def level(healths: Collection[JobHealth]) -> Level:
     """The worst finding wins."""
-    if any(health.is_stale and health.job.critical for health in healths):
+    judged = [health for health in healths if health.expected_at and health.state is not JobState.UNFINISHED]
+    nothing_fires = bool(judged) and all(health.is_stale for health in judged)
+    if nothing_fires or any(health.is_stale and health.job.critical for health in healths):
         return Level.CRITICAL
     return Level.DEGRADED if any(health.is_troubled for health in healths) else Level.HEALTHY
 
