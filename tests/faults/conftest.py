@@ -26,8 +26,10 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Path]:
 
 async def together(*runs: Coroutine[Any, Any, None]) -> None:
     """Short runs side by side, for most of their time is waiting; long ones one after the other, for their figures."""
-    if not LONG:
-        await asyncio.gather(*runs)
+    if LONG:
+        for run in runs:
+            await run
         return
-    for run in runs:
-        await run
+    for ending in await asyncio.gather(*runs, return_exceptions=True):
+        if ending is not None:
+            raise ending

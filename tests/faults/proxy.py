@@ -18,6 +18,7 @@ class Proxy:
         self._open = asyncio.Event()
         self._open.set()
         self._taking = True
+        self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._connection, "127.0.0.1", 0)
@@ -41,8 +42,15 @@ class Proxy:
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
+        await asyncio.gather(*self._connections)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        here = asyncio.create_task(self._connect(reader, writer))
+        self._connections.add(here)
+        await here
+        self._connections.discard(here)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self._taking:
             writer.transport.abort()
             return

@@ -10,7 +10,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, available_timezones
 
 from batuta.schedule.cron import parse
-from batuta.testing import Rules
+from batuta.testing import Target
 from tests.faults.conftest import together
 from tests.faults.figures import Figures, kind
 from tests.faults.harness import SECOND, Spec, plant
@@ -32,9 +32,7 @@ async def _three_schedulers(url: str, folder: Path) -> None:
         await running.begin_first()
         await running.begin_more(2)
         await running.passes(lasts)
-        rules = Rules(read_at=running.clock.now(), epsilon=epsilon)
-        await running.stop()
-        verdict = await running.verdict(rules)
+        verdict = await running.verdict(epsilon)
         owners = await running.ask("SELECT DISTINCT owner FROM job_executions WHERE owner IS NOT NULL")
         figures.record(verdict, f"{len(owners)} of them fired; {running.lateness(await running.log())}")
         assert verdict.served >= 2000
@@ -58,9 +56,8 @@ async def _restarts(url: str, folder: Path) -> None:
             running.begin()
             await running.passes(20 * SECOND)
         await running.passes(timedelta(minutes=2))
-        rules = Rules(read_at=running.clock.now(), epsilon=40 * SECOND, longest_run=4 * SECOND)
-        await running.stop()
-        figures.record(await running.verdict(rules), running.lateness(await running.log()))
+        verdict = await running.verdict(40 * SECOND, longest_run=4 * SECOND)
+        figures.record(verdict, running.lateness(await running.log()))
 
 
 async def test_a_clock_put_forward_and_back_under_running_processes_harms_nothing(places: Mapping[str, Path]) -> None:
@@ -83,14 +80,13 @@ async def _stepped(url: str, folder: Path) -> None:
         running.clock.step(-hour)
         await running.passes(timedelta(minutes=4))
         end = running.clock.now()
-        await running.stop()
-        targets = [
-            each if each.at <= before - 5 * SECOND or each.at > before + hour or ahead - hour < each.at <= end
-            else replace(each, until=before + hour + 50 * SECOND, must_run=False)
-            for each in running.targets(ahead)
-        ]  # fmt: skip
-        rules = Rules(read_at=end, epsilon=40 * SECOND)
-        verdict = await running.verdict(rules, targets=targets)
+
+        def known(target: Target) -> Target:
+            """What was passed over by the step says so, unless its minute came again."""
+            passed_over = before - 5 * SECOND < target.at <= before + hour and not ahead - hour < target.at <= end
+            return replace(target, until=before + hour + 50 * SECOND, must_run=False) if passed_over else target
+
+        verdict = await running.verdict(40 * SECOND, known=known, seen_until=ahead)
         assert await running.ask("SELECT * FROM job_executions WHERE attempt > 1") == []
         figures.record(verdict, "no run was taken from the living")
 

@@ -7,25 +7,34 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from batuta.testing import Rules
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
-from tests.faults.harness import MINUTE, SECOND, Down, Plant, Spec, plant
+from tests.faults.harness import SECOND, Down, Plant, Spec, plant
 from tests.faults.proxy import proxy
+from tests.faults.simulated import HOUR
+from tests.faults.test_scheduler_many import ONCE_A_DAY
 from tests.servers import postgres_server
 
 POLICIES = ["latest", "all", "skip"]
-RECOVERS = 50 * SECOND
-AFTER = RECOVERS + 40 * SECOND
+RECOVERS = 50 * SECOND if LONG else HOUR / 2
+AFTER = 70 * SECOND
 
 
 def jobs() -> list[Spec]:
-    """One of them is going whenever something happens, and is not judged by its fires."""
+    """In the long form one of them is going whenever something happens, and is not judged by its fires."""
     slow = Spec(name="slow", path="slow", category="slow", takes=170)
-    return [slow] + [
-        Spec(name=f"{policy}_{n}", catch_up=policy, category=f"lane_{n}", takes=2 * n, max_age=3600)
+    crons = ["* * * * *"] * 4 if LONG else ONCE_A_DAY
+    return [slow] * LONG + [
+        Spec(
+            name=f"{policy}_{n}",
+            schedule=cron,
+            catch_up=policy,
+            category=f"lane_{n % 8}",
+            takes=2 * (n % 4),
+            max_age=3600,
+        )
         for policy in POLICIES
-        for n in range(4)
+        for n, cron in enumerate(crons)
     ]
 
 
@@ -39,13 +48,13 @@ async def test_a_database_that_is_away_for_a_while_loses_no_fire(places: Mapping
 
 
 async def _stopped(folder: Path) -> None:
-    rate, rounds, away = (4.0, 2, 90 * SECOND) if LONG else (25.0, 1, 60 * SECOND)
+    rate, rounds, away = (4.0, 2, 90 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
     figures = Figures("T12", "PostgreSQL", f"server stopped for {away} of its time, {rounds} times")
     downs = []
     folder.mkdir()
     with postgres_server() as server:
         assert server is not None
-        async with plant(folder, server.url(), jobs(), rate=rate, lease=12) as running:
+        async with plant(folder, server.url(), jobs(), rate=rate, lease=12, drain=600) as running:
             await running.begin_first()
             await running.begin_more(1)
             for _ in range(rounds):
@@ -61,12 +70,12 @@ async def _stopped(folder: Path) -> None:
 
 async def _cut_off(url: str, folder: Path) -> None:
     """One of two schedulers. The other stands in for it, so no fire is owed anything."""
-    rate, rounds, away = (4.0, 1, 200 * SECOND) if LONG else (25.0, 1, 40 * SECOND)
+    rate, rounds, away = (4.0, 1, 200 * SECOND) if LONG else (40.0, 1, 40 * SECOND)
     figures = Figures(
         "T12", "PostgreSQL", f"one of two schedulers cut off for {away} and frozen as long, {rounds} times"
     )
     parts = urlsplit(url)
-    async with proxy(parts.port or 5432) as way, plant(folder, url, jobs(), rate=rate, lease=12) as running:
+    async with proxy(parts.port or 5432) as way, plant(folder, url, jobs(), rate=rate, lease=12, drain=600) as running:
         await running.begin_first(parts._replace(netloc=f"postgres@127.0.0.1:{way.port}").geturl())
         await running.begin_more(1)
         for harm in (way.cut, way.freeze) * rounds:
@@ -79,10 +88,10 @@ async def _cut_off(url: str, folder: Path) -> None:
 
 
 async def _locked(url: str, folder: Path) -> None:
-    rate, rounds, away = (4.0, 2, 90 * SECOND) if LONG else (25.0, 1, 60 * SECOND)
+    rate, rounds, away = (4.0, 2, 90 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
     figures = Figures("T12", "SQLite", f"the file locked by another program for {away} of its time, {rounds} times")
     downs = []
-    async with plant(folder, url, jobs(), rate=rate, lease=12) as running:
+    async with plant(folder, url, jobs(), rate=rate, lease=12, drain=600) as running:
         await running.begin_first()
         await running.begin_more(1)
         for _ in range(rounds):
@@ -104,18 +113,11 @@ def _down(running: Plant, start: datetime) -> Down:
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:
-    await running.passes((90 - running.clock.now().second) * SECOND)
+    await running.passes((30 - running.clock.now().second) % 60 * SECOND)
 
 
 async def _judge(running: Plant, figures: Figures, downs: list[Down]) -> None:
-    read_at = running.clock.now()
-    healed = downs[-1].end if downs else None
-    rules = Rules(
-        read_at=read_at, epsilon=RECOVERS, longest_run=10 * SECOND, healed_at=healed, rto=RECOVERS + MINUTE
-    )  # fmt: skip
-    await running.stop()
-    await running.reconnect()
-    verdict = await running.verdict(rules, downs)
-    if downs:  # nobody died, so nobody may have been taken for dead
+    verdict = await running.verdict(RECOVERS, longest_run=10 * SECOND, downs=downs)
+    if LONG and downs:  # nobody died, so nobody may have been taken for dead
         assert await running.ask("SELECT * FROM job_executions WHERE attempt > 1") == []
     figures.record(verdict, f"{verdict.explained} told as missed, {running.repeats()} repeated deliveries")

@@ -163,7 +163,7 @@ async def test_a_refused_delivery_asks_before_every_further_try() -> None:
     execution = Execution(
         id="key", job="pulse", categoria="default", scheduled_for=T0, trigger=Trigger.SCHEDULE, attempt=1, started_at=T0
     )
-    run = Run(execution=execution, deadline=T0, timeout=MINUTE, grace=5 * MINUTE, why_not=why_not)
+    run = Run(execution=execution, deadline=T0, timeout=MINUTE, grace=HOUR, why_not=why_not)
     ending = await HttpTarget(f"http://127.0.0.1:{free_port()}/pulse", caller).deliver(run)
     await caller.close()
     assert (ending.status, ending.reason) == (Status.SKIPPED, "held: switch pause.all is on")
