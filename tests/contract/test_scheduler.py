@@ -738,3 +738,19 @@ async def test_a_run_during_which_the_clock_jumps_for_years_is_written_too(house
     endpoint.gate.set()
     await finish(scheduler)
     assert await house.statuses() == ["success"]
+
+
+async def test_whoever_lost_a_run_stops_it_as_soon_as_it_knows(house: House, clock: FakeClock) -> None:
+    """A process that was stopped for longer than its lease and wakes up must not go on beside the next fire."""
+    endpoint = Endpoint(gate=asyncio.Event(), repeatable=False)
+    thawed, other = house.scheduler(job(target=endpoint)), house.scheduler(job(target=endpoint))
+    await tick_at(thawed, clock, T0)
+    await tick_at(other, clock, T0)
+    clock.step(MINUTE)
+    await thawed.dispatcher.tick()
+    await asyncio.sleep(0)
+    clock.step(LEASE)
+    await other.reaper.tick()
+    await thawed.runner.tick()
+    await finish(thawed)  # it ends, although its endpoint never answers
+    assert await house.statuses() == ["abandoned"]

@@ -53,6 +53,7 @@ class Runner:
         self._tenure = tenure
         self._gate = gate
         self._runs: dict[asyncio.Task[None], Execution] = {}
+        self._closing: set[asyncio.Task[None]] = set()  # they are done, and write so
 
     def start(
         self,
@@ -70,13 +71,21 @@ class Runner:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         execution = self._runs.pop(task)
+        self._closing.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._events.emit(ExecutionCrashed(execution.job, error))
 
     async def tick(self) -> Pace:
         if self._runs:
-            await self._log.renew(list(self._runs.values()), self._tenure)
+            self._let_go(await self._log.renew(list(self._runs.values()), self._tenure))
         return Idle()
+
+    def _let_go(self, lost: frozenset[str]) -> None:
+        """Somebody took them over, or they were closed just now: going on would be a second run of the same."""
+        for task, execution in self._runs.items():
+            if execution.id in lost and task not in self._closing:
+                self._events.emit(ExecutionLost(execution.job, execution.id, "running"))
+                task.cancel()
 
     async def drain(self, grace: timedelta) -> None:
         await first_of(self.finish(), self._clock.sleep(grace.total_seconds() * (1 - TO_HAND_BACK)))
@@ -90,7 +99,8 @@ class Runner:
         while self._runs:
             await first_of(asyncio.wait(list(self._runs)), self._clock.sleep(self._tenure.lease.total_seconds() / 3))
             if self._runs:
-                await insist(lambda: self._log.renew(list(self._runs.values()), self._tenure), self._clock)
+                renewing = insist(lambda: self._log.renew(list(self._runs.values()), self._tenure), self._clock)
+                self._let_go(await renewing)
 
     async def _run(self, order: Order) -> None:
         asked = self._clock.monotonic()
@@ -100,6 +110,7 @@ class Runner:
             ending = (
                 await self._deliver(order) if held is None else storable(Ending(status=Status.SKIPPED, reason=held))
             )
+        self._closing |= {task for task, execution in self._runs.items() if execution is order.execution}
         await self._close(order.execution, ending)
 
     async def _why_not(self, job: Job) -> str | None:

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import assert_never
 
 from batuta.kernel.errors import InvalidName
+from batuta.kernel.writable import told
 from batuta.pipeline.stage import Drop, FanOut, Jump, Next, Stage, StageOutcome
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Effect, Failed, Snooze
 from batuta.queue.retry import RetryPolicy
-from batuta.queue.settle import Settlement, settle
+from batuta.queue.settle import LONGEST_ERROR, Settlement, settle
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Recipe
 
@@ -60,7 +61,9 @@ class Pipeline:
                 made = tuple(self._item(item, following) for item in items)
                 return Settlement(state=ItemState.DONE, follow_ups=made, effect=effect)
             case Drop(reason=reason, effect=effect):
-                return Settlement(state=ItemState.DONE, stage=self.dropped, error=reason, effect=effect)
+                return Settlement(
+                    state=ItemState.DONE, stage=self.dropped, error=told(reason, LONGEST_ERROR), effect=effect
+                )
             case Snooze() | Failed():
                 return settle(lease.attempt, outcome, retry, now, random.random)
             case _:

@@ -28,6 +28,10 @@ class Snooze:
     until: datetime
     reason: str
 
+    def __post_init__(self) -> None:
+        if self.until.tzinfo is None:
+            raise ValueError("Snooze(until) needs an instant with a zone, as work.clock.now() gives")
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import assert_never
 
 from batuta.kernel.json import Json
+from batuta.kernel.writable import told
 from batuta.queue.item import ItemState, NewItem
 from batuta.queue.outcome import Cancelled, Done, Effect, Failed, Outcome, Snooze
 from batuta.queue.retry import RetryPolicy
@@ -35,13 +36,15 @@ def settle(
         case Done(result=result, emit=emit, effect=effect):
             return Settlement(state=ItemState.DONE, result=result, follow_ups=emit, effect=effect)
         case Snooze(until=until, reason=reason):
-            return Settlement(state=ItemState.READY, available_at=until, gives_back=True, error=reason[:LONGEST_ERROR])
+            return Settlement(
+                state=ItemState.READY, available_at=until, gives_back=True, error=told(reason, LONGEST_ERROR)
+            )
         case Failed(error=error, permanent=permanent):
             wait = None if permanent else retry.wait_after(attempt, chance)
             if wait is None:
-                return Settlement(state=ItemState.DEAD, error=error[:LONGEST_ERROR])
-            return Settlement(state=ItemState.READY, available_at=now + wait, error=error[:LONGEST_ERROR])
+                return Settlement(state=ItemState.DEAD, error=told(error, LONGEST_ERROR))
+            return Settlement(state=ItemState.READY, available_at=now + wait, error=told(error, LONGEST_ERROR))
         case Cancelled(reason=reason):
-            return Settlement(state=ItemState.CANCELLED, error=reason[:LONGEST_ERROR])
+            return Settlement(state=ItemState.CANCELLED, error=told(reason, LONGEST_ERROR))
         case _:
             assert_never(outcome)

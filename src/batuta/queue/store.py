@@ -29,7 +29,7 @@ class Renewed:
 @dataclass(frozen=True, slots=True)
 class Rescued:
     id: str
-    state: ItemState  # READY: it is tried again. DEAD: it was taken for the cause
+    state: ItemState  # READY: it is tried again. DEAD: it was taken for the cause. CANCELLED: somebody had asked for it
     crashes: int
 
 
@@ -64,7 +64,7 @@ class QueueStore(Protocol):
         ...
 
     async def revive(self, id: str) -> bool:
-        """A dead item is tried again from the beginning."""
+        """A dead item is tried again from the beginning. False: it is not dead, or another with its key is alive."""
         ...
 
     async def discard(self, id: str) -> bool: ...

@@ -11,11 +11,12 @@ A row is *running* while its lease column holds an instant; the ``running`` valu
 
 import re
 from dataclasses import dataclass, fields
+from datetime import timedelta
 
 from batuta.kernel.errors import InvalidName
 
 _IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
-_NOT_IDENTIFIERS = frozenset({"ready", "running", "done", "dead", "cancelled", "urgent_is_high", "crash_cap", "lanes"})
+_NOT_IDENTIFIERS = frozenset({"ready", "running", "done", "dead", "cancelled", "urgent_is_high", "crash_cap", "keep"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ class QueueTable:
     cancel_requested: str | None = None
     last_stage: str | None = None  # of a pipeline: where a dead row died
     crash_cap: int = 3  # so many dead workers, and the item is taken for the cause
+    keep: timedelta = timedelta(days=30)  # of what ended without a worker's word, where ``expires_at`` is a column
 
     def __post_init__(self) -> None:
         for each in fields(self):

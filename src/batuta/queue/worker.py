@@ -6,29 +6,39 @@
 
 A handler's result is a value; what it means for the item is decided by ``settle``. A lease that was lost makes the handler's work
 worthless: it is cancelled, and nothing it says is written.
+
+What an item does is its own affair: a handler that exits, raises what it should not, or answers what cannot be written fails, and
+its neighbours do not notice. Of items that have one crash left, a worker runs one at a time: whichever of them kills the process,
+the others are not taken for the cause with it.
 """
 
 import asyncio
 import heapq
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from typing import Any
 
+from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import ExitRefused, StatementRefused, StoreConflict
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
-from batuta.kernel.waiting import ended, first_of, insist
+from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Cancelled, Failed, Outcome
-from batuta.queue.retry import FullJitter, RetryPolicy
+from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
 from batuta.queue.settle import Settlement, settle
-from batuta.queue.store import QueueStore
+from batuta.queue.storable import refuse_unstorable
+from batuta.queue.store import Endings, QueueStore, Turned
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 # Every so many claims the least urgent come first, so that nobody starves.
 TURN_OF_THE_LAST = 8
+# Nothing of ours: what a table of somebody's own refuses to hold.
+_REFUSALS = (StatementRefused, StoreConflict, TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +58,30 @@ class Recipe:
 class WorkerPolicy:
     limit: int = 20  # handlers at a time
     batch: int = 500  # items in one claim, at most
+    # Nobody may have told us of what came: so often the table is asked, whatever else is known.
+    look_every: timedelta = timedelta(seconds=5)
+
+
+class Stop(Enum):
+    """Why a handler was cancelled."""
+
+    OVERDUE = auto()  # its time limit is over
+    UNWANTED = auto()  # somebody asked for it
 
 
 @dataclass(slots=True)
 class Running:
     lease: Lease
-    task: "asyncio.Task[None]"
+    recipe: Recipe
     overdue_at: float
-    is_overdue: bool = False
+    stopped: Stop | None = None
+    is_settling: bool = False  # its handler has ended: what it said is being written
+    task: "asyncio.Task[None]" = field(init=False)
+
+    def stop(self, why: Stop) -> None:
+        if not self.is_settling:
+            self.stopped = why
+            self.task.cancel()
 
 
 class Worker:
@@ -80,6 +106,8 @@ class Worker:
         self._clock = clock
         self._events = events
         self._running: dict[str, Running] = {}
+        # Handlers whose item is somebody else's by now, until they have taken notice.
+        self._leaving: set[asyncio.Task[None]] = set()
         # One clock for all time limits: an alarm for each item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
         self._endings: list[tuple[Lease, Settlement]] = []
@@ -92,34 +120,47 @@ class Worker:
         asked = min(self._policy.batch, self._policy.limit - len(self._running))
         if asked <= 0 and not self._endings:
             return Idle(self._soon())
+        looked_at, came_back = self._clock.now(), self._has_returning()
         claimed = await self._turn(max(asked, 0))
-        if claimed and claimed == asked:
+        if self._endings:
+            return Again()
+        if claimed == asked and claimed:
             return Again() if len(self._running) < self._policy.limit else Idle(self._soon())
-        return Idle(await self._wake_at())
+        return Idle(await self._wake_at(looked_at, came_back=came_back))
 
     async def drain(self, grace: timedelta) -> None:
-        """Let handlers end; what does not is given back by its lease, and counts as a crash of ours, not of the item's."""
-        await first_of(self._finish(), self._clock.sleep(grace.total_seconds() * 0.9))
+        """Let handlers end; what does not is given back, without counting the attempt."""
+        seconds = grace.total_seconds()
+        await first_of(insist(self._finish, self._clock), self._clock.sleep(seconds * 0.9))
         left = list(self._running.values())
-        await ended(*(running.task for running in left))
-        self._endings += [(running.lease, _given_back(self._clock.now())) for running in left]
-        await self._turn(0)
+        for running in left:
+            running.task.cancel()
+        if left:
+            # Not for ever: one that will not be cancelled is left to its lease.
+            await first_of(asyncio.wait([running.task for running in left]), self._clock.sleep(seconds * 0.05))
+        # One that ended after all has said what became of it.
+        given_back = [running.lease for running in left if running.task.cancelled()]
+        self._endings += [(lease, _given_back(self._clock.now())) for lease in given_back]
+        await insist(lambda: self._turn(0), self._clock)
 
     async def _finish(self) -> None:
         while self._running:
             tasks = [running.task for running in self._running.values()]
-            beat = self._clock.sleep(self._tenure.lease.total_seconds() / 3)
-            await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), beat)
+            soon = self._clock.sleep(max(0.0, (self._soon() - self._clock.now()).total_seconds()))
+            await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), soon)
             await self._keep_leases()
             self._stop_overdue()
             await self._turn(0)
+        await self._turn(0)
 
     async def _turn(self, limit: int) -> int:
         endings, self._endings = self._endings, []
+        if not endings and not limit:
+            return 0
         self._turns += 1
         is_last_first = self._turns % TURN_OF_THE_LAST == 0
         try:
-            turned = await self._store.turn(endings, self._tenure, limit, reversed=is_last_first)
+            turned = await self._turned(endings, limit, is_last_first)
         except BaseException:
             self._endings = endings + self._endings  # they happened: they are written as soon as it can be
             raise
@@ -131,33 +172,66 @@ class Worker:
             self._start(lease)
         return len(turned.leases)
 
-    def _start(self, lease: Lease) -> None:
-        recipe = self._recipe_of(lease) or UNKNOWN
-        overdue_at = self._clock.monotonic() + recipe.timeout.total_seconds()
-        self._running[lease.id] = Running(lease, asyncio.create_task(self._work(lease, recipe)), overdue_at)
-        heapq.heappush(self._limits, (overdue_at, lease.id))
+    async def _turned(self, endings: Endings, limit: int, is_last_first: bool) -> Turned:
+        try:
+            return await self._store.turn(endings, self._tenure, limit, reversed=is_last_first)
+        except _REFUSALS:
+            if not endings:
+                raise
+        # One of them cannot be written. Each alone, so that it harms no other.
+        return Turned((), [lease for ending in endings for lease in await self._settle_alone(*ending)])
 
-    async def _work(self, lease: Lease, recipe: Recipe) -> None:
-        outcome, may_retry = await self._outcome(lease, recipe)
-        settlement: Settlement | None = self._settlement(lease, recipe, outcome, may_retry)
-        if settlement is not None and (settlement.effect is not None or settlement.follow_ups):
-            settlement = await self._concluded(lease, recipe, settlement)
-        if settlement is not None:
-            self._endings.append((lease, settlement))
-        self._running.pop(lease.id, None)
-        self.doorbell.ring()
+    async def _settle_alone(self, lease: Lease, settlement: Settlement) -> Sequence[Lease]:
+        try:
+            return (await self._store.turn([(lease, settlement)], self._tenure, 0)).lost
+        except _REFUSALS as error:
+            self._events.emit(ItemCrashed(self._queue, lease.id, error))
+            why = f"{type(error).__name__} while it was settled; the log has the traceback"
+        try:
+            return (
+                await self._store.turn([(lease, Settlement(state=ItemState.DEAD, error=why))], self._tenure, 0)
+            ).lost
+        except _REFUSALS:
+            return [lease]  # its table takes no ending at all: its lease will tell
+
+    def _start(self, lease: Lease) -> None:
+        if (before := self._running.get(lease.id)) is not None:
+            self._let_go(before)  # lost and claimed again, before we were told
+        if lease.is_last_chance and any(running.lease.is_last_chance for running in self._running.values()):
+            self._endings.append((lease, _put_off(self._clock.now())))
+            return
+        recipe = self._recipe_of(lease) or UNKNOWN
+        running = Running(lease, recipe, self._clock.monotonic() + recipe.timeout.total_seconds())
+        running.task = asyncio.create_task(self._work(running))
+        self._running[lease.id] = running
+        heapq.heappush(self._limits, (running.overdue_at, lease.id))
+
+    async def _work(self, running: Running) -> None:
+        try:
+            settlement = await self._outcome(running)
+            running.is_settling = True
+            if settlement.effect is not None or settlement.follow_ups:
+                concluded = await self._concluded(running, settlement)
+            else:
+                concluded = settlement
+            if concluded is not None and self._running.get(running.lease.id) is running:
+                self._endings.append((running.lease, concluded))
+        finally:
+            # Whatever happened: what is not worked on any more must not be renewed.
+            if self._running.get(running.lease.id) is running:
+                del self._running[running.lease.id]
+            self.doorbell.ring()
 
     def _stop_overdue(self) -> None:
         now = self._clock.monotonic()
         while self._limits and self._limits[0][0] <= now:
             overdue_at, id = heapq.heappop(self._limits)
-            running = self._running.get(id)
-            if running is not None and running.overdue_at == overdue_at:
-                running.is_overdue = True
-                running.task.cancel()
+            if id in self._running and self._running[id].overdue_at == overdue_at:
+                self._running[id].stop(Stop.OVERDUE)
 
-    async def _concluded(self, lease: Lease, recipe: Recipe, settlement: Settlement) -> Settlement | None:
+    async def _concluded(self, running: Running, settlement: Settlement) -> Settlement | None:
         """Settle it alone, with what belongs to it. What fails then is the item's failure, and harms no other item."""
+        lease = running.lease
         try:
             if await insist(lambda: self._store.conclude(lease, settlement), self._clock):
                 self._tell([(lease, settlement)], 0)
@@ -166,63 +240,95 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - whatever an effect meets is the item's failure, told as one
             self._events.emit(ItemCrashed(self._queue, lease.id, error))
             outcome = Failed(f"{type(error).__name__} while it was settled; the log has the traceback")
-            return self._settlement(lease, recipe, outcome, True)
+            return self._settlement(running, outcome, running.recipe.retry)
         return None
 
-    def _settlement(self, lease: Lease, recipe: Recipe, outcome: object, may_retry: bool) -> Settlement:
-        retry = recipe.retry if may_retry else _NEVER
-        return _kept(recipe.settle(lease, outcome, retry, self._clock.now()), recipe, self._clock.now())
+    def _settlement(self, running: Running, outcome: object, retry: RetryPolicy) -> Settlement:
+        now = self._clock.now()
+        settlement = running.recipe.settle(running.lease, outcome, retry, now)
+        refuse_unstorable(settlement.result, "what the handler returned")
+        return _kept(settlement, running.recipe, now)
 
-    async def _outcome(self, lease: Lease, recipe: Recipe) -> tuple[object, bool]:
+    async def _outcome(self, running: Running) -> Settlement:
+        recipe = running.recipe
         try:
-            return await recipe.handle(lease), True
+            return self._settlement(running, await recipe.handle(running.lease), recipe.retry)
         except asyncio.CancelledError:
-            if not self._is_overdue(lease):
-                raise
-            return Failed("Job timeout exceeded"), recipe.retry_timeout
+            return self._cancelled(running)
+        except (SystemExit, KeyboardInterrupt) as exit:
+            return self._crashed(running, ExitRefused(raised=type(exit).__name__))
         except Exception as error:  # noqa: BLE001 - whatever a handler meets is the item's failure, told as one
-            self._events.emit(ItemCrashed(self._queue, lease.id, error))
-            return Failed(f"{type(error).__name__} in the handler; the log has the traceback"), True
+            return self._crashed(running, error)
 
-    def _is_overdue(self, lease: Lease) -> bool:
-        """It was our own time limit that ended it: the cancellation is used up, and the task goes on."""
-        running, task = self._running.get(lease.id), asyncio.current_task()
-        if running is None or not running.is_overdue or task is None:
-            return False
-        task.uncancel()
-        return True
+    def _cancelled(self, running: Running) -> Settlement:
+        """By us for a reason that is its ending, by itself, which is a failure; or we are to stop, and that is no ending."""
+        task = asyncio.current_task()
+        assert task is not None
+        match running.stopped:
+            case Stop.OVERDUE:
+                task.uncancel()
+                retry = running.recipe.retry if running.recipe.retry_timeout else _NEVER
+                return self._settlement(running, Failed("Job timeout exceeded"), retry)
+            case Stop.UNWANTED:
+                task.uncancel()
+                now = self._clock.now()
+                return _kept(
+                    settle(running.lease.attempt, Cancelled(), _NEVER, now, random.random), running.recipe, now
+                )
+            case None:
+                if task.cancelling():
+                    raise asyncio.CancelledError
+                return self._crashed(running, ExitRefused(raised="CancelledError"))
+
+    def _crashed(self, running: Running, error: Exception) -> Settlement:
+        self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
+        failed = Failed(f"{name_of(error)} in the handler; the log has the traceback")
+        return self._settlement(running, failed, running.recipe.retry)
 
     async def _keep_leases(self) -> None:
         now = self._clock.monotonic()
         if not self._running or now < self._beat_at:
             return
-        self._beat_at = now + self._tenure.lease.total_seconds() / 3
         renewed = await self._store.renew([running.lease for running in self._running.values()], self._tenure)
-        for id in (*renewed.lost, *renewed.cancelled):
-            running = self._running.pop(id, None)
-            if running is None:
-                continue
-            await ended(running.task)
-            if id in renewed.cancelled:
-                settlement = settle(running.lease.attempt, Cancelled(), _NEVER, self._clock.now(), random.random)
-                self._endings.append((running.lease, settlement))
-            else:
-                self._events.emit(ItemLost(self._queue, id))
+        self._beat_at = now + self._tenure.lease.total_seconds() / 3
+        for id in renewed.lost:
+            if (running := self._running.get(id)) is not None:
+                self._let_go(running)
+        for id in renewed.cancelled:
+            if (running := self._running.get(id)) is not None:
+                running.stop(Stop.UNWANTED)
 
-    async def _wake_at(self) -> datetime | None:
-        soon = self._soon()
+    def _let_go(self, running: Running) -> None:
+        """Somebody else has the item. Its handler is told and not waited for: it may take its time, or never notice."""
+        del self._running[running.lease.id]
+        self._leaving.add(running.task)
+        running.task.add_done_callback(self._leaving.discard)
+        running.task.cancel()
+        self._events.emit(ItemLost(self._queue, running.lease.id))
+
+    def _has_returning(self) -> bool:
+        """Something that ended comes back, maybe at once."""
+        return any(settlement.state is ItemState.READY for _, settlement in self._endings)
+
+    async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
         due = await self._store.next_at()
-        return min((at for at in (soon, due) if at is not None), default=None)
+        # What was due when we looked and was not taken cannot be taken now: it is held, or somebody else is at it. Asking
+        # again at once would be asking without end.
+        if due is None or (due <= looked_at and not came_back):
+            return self._soon()
+        return min(self._soon(), due)
 
-    def _soon(self) -> datetime | None:
-        """When a lease wants to be renewed, or a time limit is over."""
+    def _soon(self) -> datetime:
+        """When the table is looked at in any case, a lease wants to be renewed, or a time limit is over."""
+        now = self._clock.now()
+        looks_at = now + self._policy.look_every
         if not self._running:
             self._limits.clear()
-            return None
+            return looks_at
         moments = [self._beat_at, *(overdue_at for overdue_at, _ in self._limits[:1])]
-        return self._clock.now() + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic()))
+        return min(looks_at, now + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic())))
 
-    def _tell(self, endings: list[tuple[Lease, Settlement]], lost: int) -> None:
+    def _tell(self, endings: Endings, lost: int) -> None:
         counts: dict[str, int] = {}
         for _, settlement in endings:
             counts[settlement.state.value] = counts.get(settlement.state.value, 0) + 1
@@ -242,14 +348,26 @@ def _settled(lease: Lease, outcome: Outcome, retry: RetryPolicy, now: datetime) 
 
 
 async def _refuse(lease: Lease) -> Outcome:
-    return Failed("nobody here knows how to work on it", permanent=True)
+    return Failed("nobody here knows how to work on it")
 
 
-UNKNOWN = Recipe(handle=_refuse, retry=_NEVER)
+# Another version of the program may know it, and be about to start: a deployment's time, and then it is nobody's.
+UNKNOWN = Recipe(handle=_refuse, retry=after_seconds([15, 60, 300, 900]), keep_dead=timedelta(days=30))
+# How long an item waits whose neighbour has one crash left as well.
+PUT_OFF = timedelta(seconds=2)
 
 
 def _given_back(now: datetime) -> Settlement:
     return Settlement(state=ItemState.READY, available_at=now, gives_back=True, error="its worker stopped")
+
+
+def _put_off(now: datetime) -> Settlement:
+    return Settlement(
+        state=ItemState.READY,
+        available_at=now + PUT_OFF,
+        gives_back=True,
+        error="its worker died twice while it ran: it waits for a place of its own",
+    )
 
 
 def _kept(settlement: Settlement, recipe: Recipe, now: datetime) -> Settlement:

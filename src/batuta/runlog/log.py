@@ -75,7 +75,9 @@ class ExecutionLog(Protocol):
         """Like ``open_due``, for a job that perhaps no scheduler has seen."""
         ...
 
-    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> None: ...
+    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> frozenset[str]:
+        """The ids of those that are not ours any more."""
+        ...
 
     async def close(self, execution: Execution, ending: Ending) -> bool:
         """False: somebody took it over, and nothing was written."""

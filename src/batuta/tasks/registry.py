@@ -1,15 +1,16 @@
 """Functions that can be enqueued, by name, and how each is run."""
 
-import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeAlias
 
+from batuta.guard.foreign import Threads
 from batuta.kernel.errors import InvalidName, UnknownWord
-from batuta.kernel.json import Json, dumps
+from batuta.kernel.json import Json
 from batuta.kernel.nearest import nearest
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
@@ -42,6 +43,9 @@ class Task:
     retry: RetryPolicy = field(default_factory=FullJitter)
     retry_timeout: bool = False  # what took too long once will take too long again
     keep_result: timedelta = timedelta(hours=1)
+    threads: Threads = field(
+        default_factory=Threads
+    )  # of a plain function: one for each call, which nothing can stop early
 
     def recipe(self, report: Callable[[Lease, Json], Awaitable[None]]) -> Recipe:
         return Recipe(
@@ -64,7 +68,8 @@ class Task:
         if inspect.iscoroutinefunction(self.function):
             returned = await self.function(context, *arguments, **named)
         else:
-            returned = await asyncio.to_thread(self.function, context, *arguments, **named)
+            call = partial(self.function, context, *arguments, **named)
+            returned = await self.threads.call(call, name=f"task {self.name}")
         return outcome_of(returned)
 
 
@@ -74,7 +79,6 @@ def outcome_of(returned: object) -> Outcome:
         case Done() | Snooze() | Failed() | Cancelled():
             return returned
         case _:
-            dumps(returned)  # what cannot be written down is found here and not later
             return Done(result=returned)  # type: ignore[arg-type]
 
 

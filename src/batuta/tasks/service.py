@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json, dumps
+from batuta.kernel.json import Json
+from batuta.queue.storable import refuse_unstorable, refuse_unstorable_key, refuse_unstorable_priority
 from batuta.tasks.registry import Task, TaskFunction, TaskRegistry
 from batuta.tasks.status import TaskStatus
 
@@ -51,7 +52,8 @@ class TaskService:
 
         ``key``: while a task with it is alive, no second one is made and its id is returned. ``priority``: small is urgent.
         """
-        dumps([arguments, named])  # what cannot be written down is refused here
+        refuse_unstorable([arguments, named], "what the task is called with")
+        _check([key], priority)
         (id,) = await self._backend.enqueue(
             self._registry.named(task),
             [(arguments, named)],
@@ -74,7 +76,8 @@ class TaskService:
     ) -> list[str]:
         """All of them or none."""
         given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
-        dumps(given)
+        refuse_unstorable(given, "what the tasks are called with")
+        _check(keys or (), priority)
         return await self._backend.enqueue(
             self._registry.named(task),
             given,
@@ -92,3 +95,9 @@ class TaskService:
 
     def _at(self, delay: float) -> datetime | None:
         return None if delay <= 0 else self._clock.now() + timedelta(seconds=delay)
+
+
+def _check(keys: Sequence[str | None], priority: int) -> None:
+    refuse_unstorable_priority(priority)
+    for key in keys:
+        refuse_unstorable_key(key)

@@ -110,10 +110,11 @@ class SqlExecutionLog:
         await self._database.run(self._book.bury, job=job.job, now=now)
         return await self._open_held(self._book.hold_firmly, [job.job], tenure, decide)
 
-    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> None:
+    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> frozenset[str]:
         until = await self._now(self._database) + tenure.lease
-        ids = AsJson([execution.id for execution in executions])
-        await self._database.run(self._book.renew, ids=ids, owner=tenure.owner, lease_until=until)
+        ids = [execution.id for execution in executions]
+        rows = await self._database.all(self._book.renew, ids=AsJson(ids), owner=tenure.owner, lease_until=until)
+        return frozenset(ids) - {row["id"] for row in rows}
 
     async def close(self, execution: Execution, ending: Ending) -> bool:
         now = await self._now(self._database)

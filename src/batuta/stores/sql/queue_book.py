@@ -52,21 +52,28 @@ def _gaps(table: QueueTable, dialect: Dialect, columns: Sequence[str]) -> dict[s
         "id_type": "uuid",
         "priority": table.priority or "0",
         "group": table.group or "0",
-        "direction": "DESC" if table.urgent_is_high else "ASC",
-        "beyond": "<" if table.urgent_is_high else ">",
         "at_level": f" AND {table.priority} = :level" if table.priority else "",
         "in_group_order": ", ".join([*_by_priority(table), table.available_at, table.id]),
         "ready_index": f"{table.name}_ready",
         "lease_index": f"{table.name}_leased",
         "revived": f"coalesce({table.last_stage}, '{table.ready[0]}')" if table.last_stage else f"'{table.ready[0]}'",
+        "of_level": f" AND {table.priority} = level.value" if table.priority else "",
+        "bell": f"coalesce({table.queue}, :bell)" if table.queue else ":bell",
+        # Whoever works on the next stage hears of it.
+        "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS rung"
+        if table.queue == table.state
+        else "",
+        "and_kept": f", {table.expires_at} = {_kept(table, dialect, clock)}" if table.expires_at else "",
+        "as_new": _as_new(table),
         "wish": f"{table.cancel_requested} = TRUE" if table.cancel_requested else f"{table.fence} = {table.fence}",
         "taken": _taken(table, clock),
-        "rescued": _rescued(table, clock),
+        "rescued": _rescued(table, dialect, clock),
         "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
     gaps["settle"] = _settle(table, dialect, clock)
-    gaps["levels"] = _levels(table, gaps, table.urgent_is_high)
-    gaps["levels_reversed"] = _levels(table, gaps, not table.urgent_is_high)
+    index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
+    gaps["levels"] = _levels(table, gaps, table.urgent_is_high, index)
+    gaps["levels_reversed"] = _levels(table, gaps, not table.urgent_is_high, index)
     gaps["levels_alone"] = gaps["levels"].rstrip(",") or "level(value) AS (SELECT 0)"
     gaps["pick"] = _pick(table, gaps)
     return gaps
@@ -105,19 +112,38 @@ def _taken(table: QueueTable, clock: str) -> str:
     return ", ".join(sets)
 
 
-def _rescued(table: QueueTable, clock: str) -> str:
+def _kept(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    """How long a row stays that ended without a worker's word."""
+    seconds = int(table.keep.total_seconds())
+    span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
+    return f"coalesce(:now, {clock}) + {span}"
+
+
+def _as_new(table: QueueTable) -> str:
+    """What a revived row must not keep of its former life: it would be cancelled, or pruned, while it runs."""
+    sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
+    sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
+    return "".join(f", {each}" for each in sets)
+
+
+def _rescued(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    is_unwanted = table.cancel_requested or "FALSE"
     is_cause = f"{table.crashes} + 1 >= {table.crash_cap}"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
     sets = [
         f"{table.crashes} = {table.crashes} + 1",
-        f"{table.state} = CASE WHEN {is_cause} THEN '{table.dead}' ELSE {back} END",
+        f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}' WHEN {is_cause} THEN '{table.dead}' ELSE {back} END",
         f"{table.error} = CASE WHEN {is_cause} THEN 'its worker died ' || ({table.crashes} + 1) || ' times while it ran'"
         f" ELSE 'its worker died while it ran' END",
-        f"{table.finished_at} = CASE WHEN {is_cause} THEN coalesce(:now, {clock}) END",
+        f"{table.finished_at} = CASE WHEN {is_cause} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
         f"{table.fence} = {table.fence} + 1",
         f"{table.owner} = NULL",
         f"{table.lease_until} = NULL",
     ]
+    if table.expires_at:
+        sets.append(
+            f"{table.expires_at} = CASE WHEN {is_cause} OR {is_unwanted} THEN {_kept(table, dialect, clock)} END"
+        )
     if table.last_stage:
         sets.append(f"{table.last_stage} = CASE WHEN {is_cause} THEN {table.state} ELSE {table.last_stage} END")
     if table.updated_at:
@@ -137,12 +163,15 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str) -> str:
     def instant(name: str) -> str:
         return of(name) if dialect == "sqlite" else f"TIMESTAMPTZ 'epoch' + {of(name)} * INTERVAL '1 microsecond'"
 
+    # What was to come back although somebody had asked for it to stop does not.
+    is_unwanted = f"{mine(table.cancel_requested)} AND NOT {of('ended')}" if table.cancel_requested else "FALSE"
     sets = [
-        f"{table.state} = coalesce({of('state')}, {mine(table.state)})",
+        f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}'"
+        f" ELSE coalesce({of('state')}, {mine(table.state)}) END",
         f"{table.available_at} = coalesce({instant('available_at')}, {mine(table.available_at)})",
         f"{table.attempts} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.attempts)} - {of('back')} END",
         f"{table.error} = {of('error')}",
-        f"{table.finished_at} = CASE WHEN {of('ended')} THEN coalesce(:now, {clock}) END",
+        f"{table.finished_at} = CASE WHEN {of('ended')} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
         f"{table.lease_until} = NULL",
         f"{table.owner} = NULL",
     ]
@@ -150,7 +179,10 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str) -> str:
         result = "nullif(ending.value -> 'result', 'null')" if dialect == "sqlite" else "ending.result"
         sets.append(f"{table.result} = {result}")
     if table.expires_at:
-        sets.append(f"{table.expires_at} = {instant('expires_at')}")
+        sets.append(
+            f"{table.expires_at} = CASE WHEN {is_unwanted} THEN {_kept(table, dialect, clock)}"
+            f" ELSE {instant('expires_at')} END"
+        )
     if table.last_stage:
         sets.append(f"{table.last_stage} = coalesce({of('last_stage')}, {mine(table.last_stage)})")
     if table.updated_at:
@@ -173,12 +205,12 @@ def _qualified(table: QueueTable, dialect: Dialect, column: str) -> str:
     return f"{table.name if dialect == 'sqlite' else 'item'}.{column}"
 
 
-def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool) -> str:
-    """For PostgreSQL: the priorities that are waiting, found by jumping from one to the next in the index."""
+def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: str) -> str:
+    """The priorities that are waiting, found by jumping from one to the next in the index."""
     if table.priority is None:
         return ""
     direction, beyond = ("DESC", "<") if high_first else ("ASC", ">")
-    first = f"SELECT {table.priority} FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']}"
+    first = f"SELECT {table.priority} FROM {table.name}{index} WHERE {gaps['is_ready']}{gaps['in_queue']}"
     order = f"ORDER BY {table.priority} {direction} LIMIT 1"
     return (
         f"level(value) AS (SELECT ({first} {order}) UNION ALL"

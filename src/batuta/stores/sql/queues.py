@@ -8,9 +8,10 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
+from batuta.kernel.writable import told
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
-from batuta.queue.settle import Settlement
+from batuta.queue.settle import LONGEST_ERROR, Settlement
 from batuta.queue.store import Endings, Renewed, Rescued, Turned
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Database, Dialect, Row, Transaction
@@ -50,11 +51,25 @@ class SqlQueue:
             return []
         now = self._clock.now()
         rows = [self._row(item, now) for item in items]
-        columns = tuple(dict.fromkeys(column for row in rows for column in row))
-        book = self._books.setdefault(columns, queue_book(self.table, self._database.dialect, columns))
-        written = await (within or self._database).all(book.put, rows=AsJson(rows), bell=self.name)
-        taken = {row["id"] for row in written}
+        if within is not None or len({frozenset(row) for row in rows}) == 1:
+            taken = await self._put(rows, within or self._database)
+        else:
+            async with self._database.transaction() as transaction:
+                taken = await self._put(rows, transaction)
         return [id if id in taken else None for id in (str(row[self.table.id]) for row in rows)]
+
+    async def _put(self, rows: Sequence[dict[str, Json]], into: Transaction) -> set[str]:
+        """A column that a row does not fill has its default: rows that fill others go in a statement of their own."""
+        taken: set[str] = set()
+        alike: dict[tuple[str, ...], list[dict[str, Json]]] = {}
+        for row in rows:
+            alike.setdefault(tuple(sorted(row)), []).append(row)
+        for columns, some in alike.items():
+            if columns not in self._books:
+                self._books[columns] = queue_book(self.table, self._database.dialect, columns)
+            written = await into.all(self._books[columns].put, rows=AsJson(some), bell=self.name)
+            taken |= {row["id"] for row in written}
+        return taken
 
     async def turn(self, endings: Endings, tenure: Tenure, limit: int, *, reversed: bool = False) -> Turned:
         plain = not any(settlement.follow_ups for _, settlement in endings)
@@ -97,26 +112,23 @@ class SqlQueue:
 
     async def rescue(self, limit: int) -> Sequence[Rescued]:
         rows = await self._database.all(self._book.rescue, limit=limit, now=self._now())
-        return [
-            Rescued(row["id"], ItemState.DEAD if row["state"] == self.table.dead else ItemState.READY, row["crashes"])
-            for row in rows
-        ]
+        ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
+        return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
 
     async def next_at(self) -> datetime | None:
-        found = [
-            row["at"]
-            for level in await self._levels(self._database)
-            if (row := await self._database.one(self._book.next_at, **level, **self._queue)) is not None
-        ]
-        return min(found, default=None)
+        row = await self._database.one(self._book.next_at, **self._queue)
+        return None if row is None else row["at"]
 
     async def cancel(self, id: str, reason: str) -> bool:
-        if await self._database.run(self._book.cancel, id=id, reason=reason, now=self._now()):
+        if await self._database.run(self._book.cancel, id=id, reason=told(reason, LONGEST_ERROR), now=self._now()):
             return True
         return bool(await self._database.run(self._book.wish_cancelled, id=id))
 
     async def revive(self, id: str) -> bool:
-        return bool(await self._database.run(self._book.revive, id=id, now=self._now()))
+        try:
+            return bool(await self._database.run(self._book.revive, id=id, now=self._now()))
+        except StoreConflict:
+            return False  # another with its key is alive
 
     async def discard(self, id: str) -> bool:
         return bool(await self._database.run(self._book.discard, id=id))
@@ -186,12 +198,19 @@ class SqlQueue:
     async def _levels(self, reading: Any) -> list[dict[str, int]]:
         if self.table.priority is None:
             return [{}]
-        return [{"level": row["value"]} for row in await reading.all(self._book.levels, **self._queue)]
+        rows = await reading.all(self._book.levels, **self._queue, now=self._now())
+        return [{"level": row["value"]} for row in rows]
 
     def _lease(self, row: Row) -> Lease:
         table = self.table
         values = dict(row)
-        return Lease(id=values[table.id], fence=values[table.fence], attempt=values[table.attempts], row=values)
+        return Lease(
+            id=values[table.id],
+            fence=values[table.fence],
+            attempt=values[table.attempts],
+            row=values,
+            is_last_chance=values[table.crashes] + 1 >= table.crash_cap,
+        )
 
     def _row(self, item: NewItem, now: datetime) -> dict[str, Json]:
         table, dialect = self.table, self._database.dialect

@@ -99,11 +99,13 @@ WHERE schedule.job_name = decided.key;
 
 -- write renew on sqlite: whoever runs them is alive
 UPDATE job_executions SET lease_until = :lease_until
-WHERE status = 'running' AND owner = :owner AND id IN (SELECT value FROM json_each(:ids));
+WHERE status = 'running' AND owner = :owner AND id IN (SELECT value FROM json_each(:ids))
+RETURNING id;
 
 -- write renew on postgres: whoever runs them is alive
 UPDATE job_executions SET lease_until = :lease_until
-WHERE status = 'running' AND owner = :owner AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
+WHERE status = 'running' AND owner = :owner AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
+RETURNING id;
 
 -- write close: how it ended; whoever lost it meanwhile writes nothing
 UPDATE job_executions

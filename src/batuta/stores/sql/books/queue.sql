@@ -5,24 +5,17 @@ ON CONFLICT DO NOTHING RETURNING {id} AS id;
 -- write put on postgres: new items; one whose key is alive already is left out
 WITH accepted AS (
     INSERT INTO {table} ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::{table}, :rows)
-    ON CONFLICT DO NOTHING RETURNING {id} AS id
+    ON CONFLICT DO NOTHING RETURNING {id} AS id, pg_notify('batuta', {bell}) IS NULL AS rung
 )
-SELECT accepted.id FROM accepted CROSS JOIN (SELECT pg_notify('batuta', :bell)) AS rung;
+SELECT accepted.id FROM accepted;
 
--- read levels on sqlite: the priorities that are waiting, the most urgent first
-WITH RECURSIVE level(value) AS (
-    SELECT (SELECT {priority} FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}
-            ORDER BY {priority} {direction} LIMIT 1)
-    UNION ALL
-    SELECT (SELECT {priority} FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}
-            AND {priority} {beyond} level.value ORDER BY {priority} {direction} LIMIT 1)
-    FROM level WHERE level.value IS NOT NULL
-)
-SELECT value FROM level WHERE value IS NOT NULL;
-
--- read levels on postgres: the priorities that are waiting, the most urgent first
+-- read levels on sqlite: the priorities of which something is due, the most urgent first
 WITH RECURSIVE {levels_alone}
-SELECT value FROM level WHERE value IS NOT NULL;
+SELECT value FROM level WHERE value IS NOT NULL AND EXISTS (
+    SELECT 1 FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, now()));
+
+-- read levels on postgres: not asked: there a claim goes through them by itself
+SELECT 1;
 
 -- write claim on sqlite: the next items of one priority, and with them their lease
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease
@@ -44,7 +37,7 @@ SELECT 1;
 
 -- write turn on postgres: settle the last batch and claim the next in one statement, with one commit
 WITH RECURSIVE {levels}
-settled AS ({settle} RETURNING item.{id} AS id),
+settled AS ({settle} RETURNING item.{id} AS id{handed_over}),
 picked AS MATERIALIZED ({pick} LIMIT :limit),
 claimed AS (
     UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
@@ -111,7 +104,7 @@ RETURNING *;
 {settle} RETURNING {table}.{id} AS id;
 
 -- write settle on postgres: how items ended; whoever lost one meanwhile writes nothing about it
-{settle} RETURNING item.{id} AS id;
+{settle} RETURNING item.{id} AS id{handed_over};
 
 -- write renew on sqlite: whoever works on them is alive; tells which of them are still ours
 UPDATE {table} SET {lease_until} = coalesce(:now, now()) + :lease
@@ -138,15 +131,20 @@ WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lea
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
 
--- read next_at on sqlite: when the next item of one priority is due
-SELECT {available_at} AS "at [TIMESTAMPTZ]" FROM {table} INDEXED BY {ready_index}
-WHERE {is_ready}{in_queue}{at_level} ORDER BY {available_at} LIMIT 1;
+-- read next_at on sqlite: when the next item is due
+WITH RECURSIVE {levels_alone}
+SELECT min((SELECT {available_at} FROM {table} INDEXED BY {ready_index}
+            WHERE {is_ready}{in_queue}{of_level} ORDER BY {available_at} LIMIT 1)) AS "at [TIMESTAMPTZ]"
+FROM level WHERE value IS NOT NULL;
 
--- read next_at on postgres: when the next item of one priority is due
-SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue}{at_level} ORDER BY {available_at} LIMIT 1;
+-- read next_at on postgres: when the next item is due
+WITH RECURSIVE {levels_alone}
+SELECT min(due.at) AS at FROM level CROSS JOIN LATERAL (
+    SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue}{of_level} ORDER BY {available_at} LIMIT 1) AS due
+WHERE level.value IS NOT NULL;
 
 -- write cancel: at once if nobody works on it
-UPDATE {table} SET {state} = '{cancelled}', {error} = :reason, {finished_at} = coalesce(:now, {clock})
+UPDATE {table} SET {state} = '{cancelled}', {error} = :reason, {finished_at} = coalesce(:now, {clock}){and_kept}
 WHERE {id} = :id AND {is_ready};
 
 -- write wish_cancelled: somebody works on it: it is asked to stop
@@ -154,7 +152,7 @@ UPDATE {table} SET {wish} WHERE {id} = :id AND {lease_until} IS NOT NULL;
 
 -- write revive: a dead item is tried again, as if for the first time
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
-    {available_at} = coalesce(:now, {clock}), {fence} = {fence} + 1
+    {available_at} = coalesce(:now, {clock}), {fence} = {fence} + 1{as_new}
 WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL;
 
 -- write discard: a dead item goes for good

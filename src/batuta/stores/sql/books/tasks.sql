@@ -9,4 +9,4 @@ FROM tasks WHERE id = :id;
 UPDATE tasks SET progress = :progress WHERE id = :id AND fence = :fence AND lease_until IS NOT NULL;
 
 -- write prune: results that are kept no longer, a bounded number of them
-DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= :before ORDER BY expires_at LIMIT :limit);
+DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= :before AND finished_at IS NOT NULL ORDER BY expires_at LIMIT :limit);
