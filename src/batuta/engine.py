@@ -135,6 +135,7 @@ class Batuta:
         self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
         self.worker_policy = WorkerPolicy(limit=concurrency)
+        self.queue_lease = QUEUE_LEASE
         self._http: HttpCaller | None = None
         self.tokens = SqlTokens(self.database, self.ids)
         self.ears = Ears(self.database)
@@ -288,8 +289,11 @@ class Batuta:
     def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
         if not self.task_registry.queues:
             return
-        tenure = Tenure(owner=owner(self.ids), lease=QUEUE_LEASE)
-        often = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=2), max_failures=20)
+        lease = self.queue_lease
+        tenure = Tenure(owner=owner(self.ids), lease=lease)
+        often = LoopPolicy(every=self.worker_policy.look_every, stuck_after=timedelta(minutes=2), max_failures=20)
+        # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
+        rescuing = replace(often, every=min(timedelta(seconds=5), lease / 3))
         yield self.ears, replace(often, every=self.ears.every)
         yield TaskPruner(self._task_store, self.clock), PRUNING
         for name in self.task_registry.queues:
@@ -297,7 +301,7 @@ class Batuta:
             worker = Worker(name, store, self._recipe, tenure, self.worker_policy, self.clock, self.events)
             self.ears.add(name, worker.doorbell)
             yield worker, often
-            yield Rescuer(name, store, QUEUE_LEASE, self.clock, self.events), often
+            yield Rescuer(name, store, lease, self.clock, self.events, worker.doorbell), rescuing
 
     def _recipe(self, lease: Lease) -> Recipe | None:
         task = self.task_registry.find(lease.row["name"])

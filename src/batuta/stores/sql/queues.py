@@ -104,10 +104,10 @@ class SqlQueue:
     async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed:
         held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in leases])
         rows = await self._database.all(self._book.renew, held=held, **self._time(tenure))
-        ours = {row["id"]: row["cancelled"] for row in rows}
+        ours = {(row["id"], row["fence"]) for row in rows}
         return Renewed(
-            lost=frozenset(lease.id for lease in leases if lease.id not in ours),
-            cancelled=frozenset(id for id, is_cancelled in ours.items() if is_cancelled),
+            lost=frozenset(lease.id for lease in leases if (lease.id, lease.fence) not in ours),
+            cancelled=frozenset(row["id"] for row in rows if row["cancelled"]),
         )
 
     async def rescue(self, limit: int) -> Sequence[Rescued]:
@@ -161,19 +161,20 @@ class SqlQueue:
             **self._queue,
             **self._time(tenure),
         )
-        settled = set(rows[0]["settled_ids"] or ())
+        settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
         leases = [self._lease(row) for row in rows if row[self.table.id] is not None]
-        return Turned(leases, [lease for lease, _ in endings if lease.id not in settled])
+        return Turned(leases, [lease for lease, _ in endings if (lease.id, lease.fence) not in settled])
 
     async def _settle(self, transaction: Transaction, endings: Endings) -> list[Lease]:
         if not endings:
             return []
         described = AsJson([self._ending(lease, settlement) for lease, settlement in endings])
         rows = await transaction.all(self._book.settle, endings=described, now=self._now())
-        settled = {row["id"] for row in rows}
-        follow_ups = [item for lease, ended in endings if lease.id in settled for item in ended.follow_ups]
-        await self.put(follow_ups, within=transaction)
-        return [lease for lease, _ in endings if lease.id not in settled]
+        # By the fence as well: an item that was lost and claimed again may stand here twice.
+        settled = {(row["id"], row["fence"]) for row in rows}
+        ours = [(lease, settlement) for lease, settlement in endings if (lease.id, lease.fence) in settled]
+        await self.put([item for _, settlement in ours for item in settlement.follow_ups], within=transaction)
+        return [lease for lease, _ in endings if (lease.id, lease.fence) not in settled]
 
     async def _claim(self, transaction: Transaction, tenure: Tenure, limit: int, reversed: bool) -> list[Lease]:
         asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}

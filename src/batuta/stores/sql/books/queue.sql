@@ -37,7 +37,7 @@ SELECT 1;
 
 -- write turn on postgres: settle the last batch and claim the next in one statement, with one commit
 WITH RECURSIVE {levels}
-settled AS ({settle} RETURNING item.{id} AS id{handed_over}),
+settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
 picked AS MATERIALIZED ({pick} LIMIT :limit),
 claimed AS (
     UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
@@ -45,8 +45,9 @@ claimed AS (
     RETURNING *
 )
 -- What was settled stands in the first row alone: in every row it would be more to read than the items themselves.
-SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids, claimed.*
-FROM (SELECT array_agg(settled.id) AS ids FROM settled) AS ended LEFT JOIN claimed ON TRUE;
+SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids,
+       CASE row_number() OVER () WHEN 1 THEN ended.fences END AS settled_fences, claimed.*
+FROM (SELECT array_agg(settled.id) AS ids, array_agg(settled.fence) AS fences FROM settled) AS ended LEFT JOIN claimed ON TRUE;
 
 -- write claim_reversed on sqlite: not asked: there the priorities are gone through one by one
 SELECT 1;
@@ -101,23 +102,23 @@ WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING *;
 
 -- write settle on sqlite: how items ended; whoever lost one meanwhile writes nothing about it
-{settle} RETURNING {table}.{id} AS id;
+{settle} RETURNING {table}.{id} AS id, {table}.{fence} AS fence;
 
 -- write settle on postgres: how items ended; whoever lost one meanwhile writes nothing about it
-{settle} RETURNING item.{id} AS id{handed_over};
+{settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over};
 
 -- write renew on sqlite: whoever works on them is alive; tells which of them are still ours
 UPDATE {table} SET {lease_until} = coalesce(:now, now()) + :lease
 FROM json_each(:held) AS mine
 WHERE {table}.{id} = mine.value ->> 'id' AND {table}.{fence} = mine.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL
-RETURNING {table}.{id} AS id, {cancel_wish} AS "cancelled [BOOLEAN]";
+RETURNING {table}.{id} AS id, {table}.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]";
 
 -- write renew on postgres: whoever works on them is alive; tells which of them are still ours
 UPDATE {table} AS item
 SET {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)
 WHERE item.{id} = mine.id AND item.{fence} = mine.fence AND item.{lease_until} IS NOT NULL
-RETURNING item.{id} AS id, {cancel_wish} AS "cancelled [BOOLEAN]";
+RETURNING item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]";
 
 -- write rescue on sqlite: items whose worker fell silent come back, or are taken for the cause of it
 UPDATE {table} SET {rescued}
