@@ -70,6 +70,8 @@ def test_a_result_that_is_too_long_is_not_kept() -> None:
 def test_error_and_reason_are_short_plain_text() -> None:
     ending = storable(Ending(status=Status.ERROR, error="e" * 900_000, reason="r\0\ud800" + "r " * 450_000))
     assert ending.error == "e" * LONGEST_ERROR
+    one_word = storable(Ending(status=Status.ERROR, error="it says " + "e" * 900_000))
+    assert one_word.error == "it says " + "e" * (LONGEST_ERROR - 8)
     assert ending.reason is not None
     assert len(ending.reason) == LONGEST_ERROR
     assert ending.reason.startswith("r\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}r r")

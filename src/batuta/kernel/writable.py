@@ -38,8 +38,10 @@ def told(value: object, longest: int) -> str:
     """Of anything, a text for operators: masked and short. An exception is only named, because its message may say anything."""
     text = type(value).__name__ if isinstance(value, BaseException) else _as_text(value)
     if len(text) > LOOKED_AT:
-        # Cut between words: half a number would not be recognised.
-        text = text[:LOOKED_AT].rpartition(" ")[0] or text[:LOOKED_AT]
+        # Cut between words, as half a number would not be recognised; unless one word is nearly all there is.
+        head = text[:LOOKED_AT]
+        words = head.rpartition(" ")[0]
+        text = words if len(words) >= longest else head
     return mask(writable(text))[:longest]
 
 
