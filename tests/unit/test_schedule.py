@@ -230,3 +230,9 @@ def test_the_first_look_at_a_new_job_owes_nothing() -> None:
 def test_the_sla_follows_from_the_period(cron: str, every: timedelta, sla: timedelta) -> None:
     assert period(parse(cron), SAO_PAULO) == every
     assert default_sla(every) == sla
+
+
+def test_a_window_of_one_weekday_that_keeps_holidays_waits_for_the_first_free_one() -> None:
+    window = Window(opens=time(10), days=frozenset({5}), on_holidays=False)  # Fridays; 25 December and 1 January are
+    assert not window.is_open(local("2026-12-19T10:30"), SAO_PAULO)
+    assert window.next_open(local("2026-12-19T10:30"), SAO_PAULO) == local("2027-01-08T10:00")

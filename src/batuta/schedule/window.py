@@ -14,8 +14,8 @@ from batuta.schedule.calendar import is_holiday
 from batuta.schedule.cron import first_instant, parse
 
 DAY = timedelta(days=1)
-# A week of holidays does not exist; a fortnight without an opening is a mistake of the window's.
-LONGEST_WAIT_DAYS = 15
+# A window of one day of the week may meet holidays in a row (Christmas and New Year), but not for two months.
+LONGEST_WAIT_DAYS = 60
 WEEKDAYS = frozenset({1, 2, 3, 4, 5})
 MINUTES_OF_A_DAY = 24 * 60
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})", re.ASCII)
@@ -39,7 +39,7 @@ class Window:
             raise ValueError("a window opens at a wall time; its zone is given when it is asked")
 
     def is_open(self, instant: datetime, zone: ZoneInfo) -> bool:
-        return self.next_open(instant, zone) <= instant
+        return self.closes(instant, zone) is not None
 
     def next_open(self, instant: datetime, zone: ZoneInfo) -> datetime:
         """``instant`` itself if the window is open then, otherwise when it opens next."""
@@ -48,7 +48,7 @@ class Window:
             opening = self._opening(today + ahead * DAY, zone)
             if opening is not None and instant < opening + self.lasts:
                 return max(instant, opening)
-        raise ValueError("the window does not open within a fortnight")
+        raise ValueError("the window does not open within two months")
 
     def closes(self, instant: datetime, zone: ZoneInfo) -> datetime | None:
         """When the window that is open at ``instant`` closes; None if it is not open."""
