@@ -41,7 +41,7 @@ def main(words: list[str]) -> int:
     file = Path(tempfile.mkdtemp(prefix="batuta-faults-")) / "figures"
     file.touch()
     began = datetime.now(UTC)
-    command = [sys.executable, "-m", "pytest", str(Path(__file__).parent), "-k", "test_scheduler", "-s"]
+    command = [sys.executable, "-m", "pytest", str(Path(__file__).parent), "-k", "test_scheduler or test_queue", "-s"]
     code = subprocess.run(command, env={**os.environ, FORM: "long", FILE: str(file)}, check=False).returncode
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     print(table(rows))

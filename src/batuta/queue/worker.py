@@ -23,7 +23,7 @@ from typing import Any
 
 from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import ExitRefused, StatementRefused, StoreConflict
+from batuta.kernel.errors import ExitRefused, StatementRefused, StoreConflict, StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
@@ -169,8 +169,28 @@ class Worker:
         for lease in turned.lost:
             self._events.emit(ItemLost(self._queue, lease.id))
         for lease in turned.leases:
+            if (before := self._running.get(lease.id)) is not None:
+                self._let_go(before)  # lost and claimed again, before we were told
+        suspects = [lease for lease in turned.leases if lease.is_last_chance]
+        for lease in await self._chosen(suspects) if suspects else ():
             self._start(lease)
+        for lease in turned.leases:
+            if not lease.is_last_chance:
+                self._start(lease)
         return len(turned.leases)
+
+    async def _chosen(self, suspects: Sequence[Lease]) -> Sequence[Lease]:
+        """Of those that have one crash left, at most one. The others are given back before it starts, for it may kill us."""
+        has_one = any(running.lease.is_last_chance for running in self._running.values())
+        chosen = () if has_one else suspects[:1]
+        now = self._clock.now()
+        put_off = [(lease, _put_off(now + n * PUT_OFF)) for n, lease in enumerate(suspects[len(chosen) :], start=1)]
+        try:
+            await self._store.turn(put_off, self._tenure, 0)
+        except StoreUnavailable:
+            self._endings += [*put_off, *((lease, _put_off(now)) for lease in chosen)]
+            return ()
+        return chosen
 
     async def _turned(self, endings: Endings, limit: int, is_last_first: bool) -> Turned:
         try:
@@ -195,11 +215,6 @@ class Worker:
             return [lease]  # its table takes no ending at all: its lease will tell
 
     def _start(self, lease: Lease) -> None:
-        if (before := self._running.get(lease.id)) is not None:
-            self._let_go(before)  # lost and claimed again, before we were told
-        if lease.is_last_chance and any(running.lease.is_last_chance for running in self._running.values()):
-            self._endings.append((lease, _put_off(self._clock.now())))
-            return
         recipe = self._recipe_of(lease) or UNKNOWN
         running = Running(lease, recipe, self._clock.monotonic() + recipe.timeout.total_seconds())
         running.task = asyncio.create_task(self._work(running))
@@ -353,18 +368,18 @@ async def _refuse(lease: Lease) -> Outcome:
 
 # Another version of the program may know it, and be about to start: a deployment's time, and then it is nobody's.
 UNKNOWN = Recipe(handle=_refuse, retry=after_seconds([15, 60, 300, 900]), keep_dead=timedelta(days=30))
-# How long an item waits whose neighbour has one crash left as well.
-PUT_OFF = timedelta(seconds=2)
+# How long an item waits whose neighbour has one crash left as well; the next one as long again.
+PUT_OFF = timedelta(milliseconds=250)
 
 
 def _given_back(now: datetime) -> Settlement:
     return Settlement(state=ItemState.READY, available_at=now, gives_back=True, error="its worker stopped")
 
 
-def _put_off(now: datetime) -> Settlement:
+def _put_off(until: datetime) -> Settlement:
     return Settlement(
         state=ItemState.READY,
-        available_at=now + PUT_OFF,
+        available_at=until,
         gives_back=True,
         error="its worker died twice while it ran: it waits for a place of its own",
     )

@@ -26,10 +26,15 @@ class Ears:
                 for bell in bells:
                     bell.ring()
 
+    def _said(self, name: str | None) -> None:
+        self.ring(name)
+        if name is None and self._database.dialect == "postgres":
+            self.doorbell.ring()  # the ear itself is gone, it says: another is needed now and not at the next probe
+
     async def tick(self) -> Pace:
         try:
             if self._ear is None:
-                self._ear = await self._database.hear(self.ring)
+                self._ear = await self._database.hear(self._said)
                 self.ring()  # whatever was said while nobody listened
             await self._ear.probe()
         except StoreUnavailable:

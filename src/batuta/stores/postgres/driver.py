@@ -138,6 +138,8 @@ class PostgresDatabase:
                 server_settings={"application_name": "batuta-ear"},
             )
             await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: said(str(payload)))
+            # A connection that ends may have missed anything.
+            connection.add_termination_listener(lambda _connection: said(None))
         return PostgresEar(connection, self.where)
 
     async def exists(self) -> bool:

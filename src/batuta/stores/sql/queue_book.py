@@ -59,6 +59,7 @@ def _gaps(table: QueueTable, dialect: Dialect, columns: Sequence[str]) -> dict[s
         "revived": f"coalesce({table.last_stage}, '{table.ready[0]}')" if table.last_stage else f"'{table.ready[0]}'",
         "of_level": f" AND {table.priority} = level.value" if table.priority else "",
         "bell": f"coalesce({table.queue}, :bell)" if table.queue else ":bell",
+        "own_bell": table.queue or f"'{table.name}'",
         # Whoever works on the next stage hears of it.
         "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS rung"
         if table.queue == table.state
@@ -170,6 +171,7 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str) -> str:
         f" ELSE coalesce({of('state')}, {mine(table.state)}) END",
         f"{table.available_at} = coalesce({instant('available_at')}, {mine(table.available_at)})",
         f"{table.attempts} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.attempts)} - {of('back')} END",
+        f"{table.crashes} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.crashes)} END",
         f"{table.error} = {of('error')}",
         f"{table.finished_at} = CASE WHEN {of('ended')} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
         f"{table.lease_until} = NULL",

@@ -111,7 +111,9 @@ class SqlQueue:
         )
 
     async def rescue(self, limit: int) -> Sequence[Rescued]:
-        rows = await self._database.all(self._book.rescue, limit=limit, now=self._now())
+        # What was over when we asked: while a file is locked we wait, and the living with us, who could not renew.
+        asked_at = self._clock.now() if self._database.dialect == "sqlite" else self._now()
+        rows = await self._database.all(self._book.rescue, limit=limit, now=asked_at)
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
         return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
 

@@ -130,7 +130,7 @@ RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, statement_timestamp())
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
 
 -- read next_at on sqlite: when the next item is due
 WITH RECURSIVE {levels_alone}

@@ -1,0 +1,154 @@
+"""Starts, stops, kills and freezes workers, and counts what became of everything that was enqueued."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+from batuta import Batuta
+from batuta.stores.sql.queries import in_dialect, query_of
+from tests.faults import queue_plant
+from tests.faults.queue_plant import Plan
+
+PATIENCE = 30.0
+
+
+@cache
+def processes() -> ForkServerContext:
+    """A process that has imported everything already: each worker is a fork of it, there in hundredths of a second."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.faults.queue_plant"])
+    return context
+
+
+@dataclass
+class Shop:
+    plan: Plan
+    work: Batuta  # of this process, which only enqueues and asks
+    workers: list[ForkServerProcess] = field(default_factory=list)
+
+    def begin(self, **other: Any) -> ForkServerProcess:
+        """One more worker. ``other``: what is different in its plan."""
+        worker = processes().Process(target=queue_plant.run, args=(replace(self.plan, **other).told(),))
+        worker.start()
+        self.workers.append(worker)
+        return worker
+
+    async def begin_until_up(self, count: int = 1, **other: Any) -> list[ForkServerProcess]:
+        begun = [self.begin(**other) for _ in range(count)]
+        pids = {str(each.pid) for each in begun}
+        await self.until("they are up", lambda: pids <= {pid for word, pid, *_ in self.notes() if word == "up"})
+        return begun
+
+    def kill(self, worker: ForkServerProcess) -> None:
+        worker.kill()
+        worker.join()
+        self.workers.remove(worker)
+
+    def signal(self, worker: ForkServerProcess, number: int) -> None:
+        assert worker.pid is not None
+        os.kill(worker.pid, number)
+
+    async def stop(self, worker: ForkServerProcess, within: float = PATIENCE) -> int | None:
+        self.signal(worker, signal.SIGTERM)
+        await asyncio.to_thread(worker.join, within)
+        self.workers.remove(worker)
+        return worker.exitcode
+
+    @asynccontextmanager
+    async def kept(self, count: int) -> AsyncIterator[None]:
+        """So many workers, and another for each that dies: what an operator's supervisor does."""
+        wanted = [self.begin() for _ in range(count)]
+
+        async def keep() -> None:
+            while True:
+                for dead in [each for each in wanted if not each.is_alive()]:
+                    wanted.remove(dead)
+                    self.workers.remove(dead)
+                    wanted.append(self.begin())
+                await asyncio.sleep(0.05)
+
+        keeping = asyncio.create_task(keep())
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+    def notes(self) -> list[list[str]]:
+        book = Path(self.plan.folder) / "runs"
+        return [line.split() for line in book.read_text().splitlines()] if book.exists() else []
+
+    def runs(self) -> Counter[str]:
+        """How often each item's handler began."""
+        return Counter(words[1] for words in self.notes() if words[0] == "run")
+
+    async def effects(self) -> Counter[str]:
+        return Counter(row["item"] for row in await self.ask("SELECT item FROM effects"))
+
+    async def ask(self, text: str) -> list[dict[str, Any]]:
+        database = self.work.database
+        rows = await database.all(in_dialect(query_of("ask", text, writes=False), database.dialect))
+        return [dict(row) for row in rows]
+
+    async def counts(self) -> dict[str, int]:
+        rows = await self.ask("SELECT status, count(*) AS items FROM tasks GROUP BY status")
+        return {row["status"]: row["items"] for row in rows}
+
+    async def row(self, id: str) -> dict[str, Any]:
+        (row,) = await self.ask(f"SELECT * FROM tasks WHERE id = '{id}'")
+        return row
+
+    async def until(self, what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
+        ends = time.monotonic() + within
+        while time.monotonic() < ends:
+            answer = true()
+            if found := await answer if asyncio.iscoroutine(answer) else answer:
+                return found
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"{what}: not within {within} s; {await self.state_of_things()}")
+
+    async def state_of_things(self) -> str:
+        log = Path(self.plan.folder) / "log"
+        said = log.read_text()[-3000:] if log.exists() else ""
+        return f"{await self.counts()}\n{said}"
+
+    async def until_over(self, within: float = PATIENCE) -> None:
+        """Everything enqueued has ended."""
+
+        async def is_over() -> bool:
+            return not {"queued", "in_progress"} & (await self.counts()).keys()
+
+        await self.until("everything is over", is_over, within)
+
+    async def judge(self, ids: Sequence[str]) -> int:
+        """Every item is complete and left its effect once. Returns how often a handler began in vain."""
+        assert await self.counts() == {"complete": len(ids)}, await self.state_of_things()
+        effects = await self.effects()
+        assert {id: effects[id] for id in ids if effects[id] != 1} == {}
+        assert effects.total() == len(ids)
+        return self.runs().total() - len(ids)
+
+
+@asynccontextmanager
+async def shop(folder: Path, url: str, **options: Any) -> AsyncIterator[Shop]:
+    """An open database without workers; whatever still runs at the end is killed."""
+    plan = Plan(url=url, folder=str(folder), **options)
+    made = Shop(plan, queue_plant.build(plan))
+    async with made.work:
+        await made.work.database.script(f"{queue_plant.EFFECTS};{queue_plant.LINE_SQL if plan.has_line else ''}")
+        try:
+            yield made
+        finally:
+            for worker in made.workers:
+                worker.kill()
+                worker.join()

@@ -1,0 +1,177 @@
+"""Workers on one database, as real processes, whose tasks leave traces that outlive them.
+
+A *run* is a line in a file, written when a handler begins. An *effect* is a row, written with the settlement or not at all.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from batuta import Batuta, Done
+from batuta.kernel.events import ItemLost
+from batuta.pipeline.pipeline import Pipeline
+from batuta.pipeline.stage import Next, Stage, StageOutcome
+from batuta.queue.item import Lease
+from batuta.queue.lease import Tenure
+from batuta.queue.outcome import Failed
+from batuta.queue.rescuer import Rescuer
+from batuta.queue.retry import after_seconds
+from batuta.queue.table import QueueTable
+from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queues import SqlQueue
+from batuta.supervise.loop import LoopPolicy
+from batuta.supervise.signals import stop_on_signals
+from batuta.tasks.registry import TaskContext
+
+EFFECTS = "CREATE TABLE IF NOT EXISTS effects (item TEXT NOT NULL, what TEXT NOT NULL)"
+STAGES = ("lida", "limpa", "lotada", "lavrada", "lacrada")
+LINE = QueueTable(
+    name="esteira", state="estagio", queue="estagio", ready=STAGES, running=None, done="feita", dead="erro",
+    cancelled="cancelada", key="chave", last_stage="ultimo_estagio",
+)  # fmt: skip
+LINE_SQL = f"""
+CREATE TABLE esteira (
+    id UUID PRIMARY KEY, chave TEXT, estagio TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0,
+    available_at TIMESTAMPTZ NOT NULL, lease_until TIMESTAMPTZ, fence BIGINT NOT NULL DEFAULT 0, owner TEXT, error TEXT,
+    ultimo_estagio TEXT, created_at TIMESTAMPTZ NOT NULL, finished_at TIMESTAMPTZ
+);
+CREATE INDEX esteira_ready ON esteira (estagio, available_at, id) WHERE estagio IN {STAGES} AND lease_until IS NULL;
+CREATE INDEX esteira_leased ON esteira (lease_until) WHERE lease_until IS NOT NULL;
+CREATE UNIQUE INDEX esteira_chave ON esteira (chave);
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Times in seconds. ``looks_every``: how often a worker asks the table although nobody rang."""
+
+    url: str
+    folder: str
+    lease: float = 1.0
+    limit: int = 10
+    looks_every: float = 5.0
+    drain: float = 5.0
+    has_line: bool = False
+
+    def told(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run(told: Mapping[str, Any]) -> None:
+    """The life of one worker process."""
+    plan = Plan(**told)
+    out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, sys.stdout.fileno())
+    os.dup2(out, sys.stderr.fileno())
+    asyncio.run(_work(plan))
+
+
+async def _work(plan: Plan) -> None:
+    work = build(plan)
+    stop = asyncio.Event()
+    with stop_on_signals(stop):
+        async with work:
+            note(plan, "up", str(os.getpid()))
+            await work.supervisor().run(stop, timedelta(seconds=plan.drain))
+
+
+def build(plan: Plan) -> Batuta:
+    work = Batuta(plan.url, timezone="UTC", concurrency=plan.limit)
+    work.queue_lease = timedelta(seconds=plan.lease)
+    work.worker_policy = replace(work.worker_policy, look_every=timedelta(seconds=plan.looks_every))
+    work.events.subscribe(lambda event: note(plan, "lost", event.item) if isinstance(event, ItemLost) else None)
+    add_tasks(work, plan)
+    if plan.has_line:
+        add_line(work, plan)
+    return work
+
+
+def note(plan: Plan, *words: str) -> None:
+    """One write, so that lines of several processes do not mix and a killed process leaves whole ones."""
+    book = os.open(Path(plan.folder) / "runs", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(book, f"{' '.join(words)}\n".encode())
+    finally:
+        os.close(book)
+
+
+def add_tasks(work: Batuta, plan: Plan) -> None:
+    def begin(ctx: TaskContext) -> Done:
+        note(plan, "run", ctx.id, str(os.getpid()), str(ctx.attempt))
+        return Done(effect=partial(write_effect, work.database, ctx.id, "task"))
+
+    @work.task(retry=[0.05])
+    async def conta(ctx: TaskContext, seconds: float = 0.0, payload: str = "") -> Done:
+        done = begin(ctx)
+        await asyncio.sleep(seconds)
+        return done
+
+    @work.task(retry=[0.05])
+    async def veneno(ctx: TaskContext, how: str) -> Done:
+        done = begin(ctx)
+        if how == "exit":
+            os._exit(1)
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return done
+
+    @work.task(retry=[0.05], timeout=600)
+    async def teimosa(ctx: TaskContext, seconds: float) -> Done:
+        """Does not let itself be cancelled."""
+        done, loop = begin(ctx), asyncio.get_running_loop()
+        ends = loop.time() + seconds
+        while loop.time() < ends:
+            try:
+                await asyncio.sleep(ends - loop.time())
+            except asyncio.CancelledError:
+                note(plan, "refused", ctx.id)
+        return done
+
+
+async def write_effect(database: Database, item: str, what: str, transaction: Any) -> None:
+    insert = query_of("insert", "INSERT INTO effects (item, what) VALUES (:item, :what)", writes=True)
+    await transaction.run(in_dialect(insert, database.dialect), item=item, what=what)
+
+
+def add_line(work: Batuta, plan: Plan) -> None:
+    """Five stages. What happens to an item at which stage stands in its key: ``17 lotada=dies limpa=fails``."""
+    line = Pipeline(table=LINE, stages=tuple(stage(work, plan, name) for name in STAGES), dropped="fora")
+    lease = timedelta(seconds=plan.lease)
+    tenure = Tenure(owner=work.ids.new(), lease=lease)
+    policy = LoopPolicy(every=timedelta(seconds=plan.looks_every), stuck_after=timedelta(minutes=2), max_failures=20)
+    for each in line.stages:
+        store = line_queue(work, each.name)
+        budget = WorkerPolicy(limit=each.budget, look_every=timedelta(seconds=plan.looks_every))
+        recipe = line.recipe(each)
+        worker = Worker(each.name, store, lambda _, recipe=recipe: recipe, tenure, budget, work.clock, work.events)  # type: ignore[misc]
+        work.ears.add(each.name, worker.doorbell)
+        work.add_loop(worker, policy)
+    work.add_loop(Rescuer(LINE.name, store, lease, work.clock, work.events), replace(policy, every=lease / 3))
+
+
+def line_queue(work: Batuta, name: str) -> SqlQueue:
+    return SqlQueue(work.database, LINE, work.ids, work.clock, queue=name)
+
+
+def stage(work: Batuta, plan: Plan, name: str) -> Stage:
+    async def handle(lease: Lease) -> StageOutcome:
+        key = lease.row["chave"]
+        note(plan, "run", key.split()[0], name, str(lease.attempt))
+        match dict(each.split("=") for each in key.split()[1:]).get(name):
+            case "dies" if lease.row["crashes"] == 0:
+                os._exit(1)
+            case "fails" if lease.attempt == 1:
+                return Failed("not yet")
+            case "never":
+                return Failed("never", permanent=True)
+        return Next(partial(write_effect, work.database, key.split()[0], name))
+
+    return Stage(name=name, handle=handle, budget=plan.limit, retry=after_seconds([0.05, 0.05, 0.05]))

@@ -1,0 +1,114 @@
+"""Workers die, freeze and restart under load: nothing is lost, and what was done through the fence was done once."""
+
+import asyncio
+import random
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.queue_harness import Shop, shop
+
+
+async def test_a_storm_of_kills_loses_nothing_and_doubles_nothing(places: Mapping[str, Path]) -> None:
+    await together(*(_storm(url, folder) for url, folder in places.items()))
+
+
+async def _storm(url: str, folder: Path) -> None:
+    tasks, kills, takes, pause = (10_000, 200, 0.2, (0.2, 1.5)) if LONG else (500, 12, 0.08, (0.1, 0.3))
+    figures = Figures("T01", kind(url), f"{kills} kills -9 of three workers, {tasks} tasks")
+    chance = random.Random(20260105)
+    async with shop(folder, url, limit=20) as running:
+        ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(tasks)])
+        async with running.kept(3):
+            for _ in range(kills):
+                await asyncio.sleep(chance.uniform(*pause))
+                living = [each for each in running.workers if each.is_alive()]
+                if living:
+                    chance.choice(living).kill()
+            await running.until_over(within=600 if LONG else 30)
+            taken_for_the_cause = await _revive_the_dead(running)
+            await running.until_over()
+        in_vain = await running.judge(ids)
+        note = f"lost 0; {in_vain} runs died with their worker; {taken_for_the_cause} dead by three crashes, revived"
+        figures.record_bare(tasks, note)
+
+
+async def _revive_the_dead(running: Shop) -> int:
+    """Whoever was there at three kills is dead with the evidence, as it should be; a person looks, and tries again."""
+    dead = await running.ask("SELECT id, error, attempts FROM tasks WHERE status = 'failed'")
+    for row in dead:
+        assert row["error"] == "its worker died 3 times while it ran"
+        assert await running.work.queues["default"].revive(row["id"])
+    return len(dead)
+
+
+async def test_a_restart_under_the_same_name_recovers_by_the_lease_alone(places: Mapping[str, Path]) -> None:
+    await together(*(_restart(url, folder) for url, folder in places.items()))
+
+
+async def _restart(url: str, folder: Path) -> None:
+    figures = Figures(
+        "T03, T04", kind(url), "the only worker killed -9 and started again; nobody keeps a list of workers"
+    )
+    async with shop(folder, url) as running:
+        ids = await running.work.enqueue_many("conta", [(0.5,) for _ in range(8)])
+        (worker,) = await running.begin_until_up()
+        await running.until("it works", lambda: running.runs().total() == len(ids))
+        running.kill(worker)
+        killed_at = time.monotonic()
+        await running.begin_until_up()
+        await running.until("all are taken up", lambda: running.runs().total() == 2 * len(ids))
+        took = time.monotonic() - killed_at
+        assert took < running.plan.lease + 5
+        await running.until_over()
+        await running.judge(ids)
+        figures.record_bare(
+            len(ids), f"taken up again {took:.1f} s after the kill, with a lease of {running.plan.lease} s"
+        )
+
+
+async def test_a_frozen_worker_that_thaws_writes_nothing(places: Mapping[str, Path]) -> None:
+    await together(*(_frozen(url, folder) for url, folder in places.items()))
+
+
+async def _frozen(url: str, folder: Path) -> None:
+    figures = Figures(
+        "T06", kind(url), "a worker frozen for longer than its lease in the middle of its tasks, and thawed"
+    )
+    async with shop(folder, url, looks_every=0.5) as running:
+        ids = await running.work.enqueue_many("conta", [(0.6,) for _ in range(8)])
+        (frozen,) = await running.begin_until_up()
+        await running.until("it works", lambda: running.runs().total() == len(ids))
+        running.signal(frozen, signal.SIGSTOP)
+        await running.begin_until_up()
+        await running.until_over()
+        rows = await running.ask("SELECT * FROM tasks ORDER BY id")
+        running.signal(frozen, signal.SIGCONT)
+        lost = {"lost"}
+        await running.until("it notices", lambda: sum(words[0] in lost for words in running.notes()) >= len(ids))
+        assert await running.ask("SELECT * FROM tasks ORDER BY id") == rows
+        await running.judge(ids)
+        # It goes on with what is still its own to take.
+        more = await running.work.enqueue_many("conta", [(0.0,) for _ in range(40)])
+        await running.until_over()
+        await running.judge([*ids, *more])
+        figures.record_bare(len(ids), "written by the thawed worker: 0")
+
+
+async def test_a_slow_worker_that_lives_keeps_its_items(places: Mapping[str, Path]) -> None:
+    await together(*(_slow(url, folder) for url, folder in places.items()))
+
+
+async def _slow(url: str, folder: Path) -> None:
+    tasks, lease = (1_000, 1.0) if LONG else (40, 0.5)
+    figures = Figures("T07", kind(url), f"{tasks} tasks that take ten leases, in two workers")
+    async with shop(folder, url, lease=lease, limit=tasks // 2, looks_every=0.2) as running:
+        ids = await running.work.enqueue_many("conta", [(10 * lease,) for _ in range(tasks)])
+        await running.begin_until_up(2)
+        await running.until_over()
+        assert await running.judge(ids) == 0
+        assert await running.ask("SELECT id FROM tasks WHERE attempts > 1 OR crashes > 0") == []
+        figures.record_bare(tasks, "second runs 0")

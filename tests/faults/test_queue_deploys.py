@@ -1,0 +1,118 @@
+"""Workers come and go in order, and many want the same thing at once."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.ids import Ids
+from batuta.queue.lease import Tenure
+from batuta.stores import connect
+from batuta.stores.sql.queues import SqlQueue
+from batuta.tasks.table import TASKS
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.queue_harness import shop
+
+
+async def test_a_rolling_deploy_neither_loses_nor_repeats(places: Mapping[str, Path]) -> None:
+    await together(*(_deploys(url, folder) for url, folder in places.items()))
+
+
+async def _deploys(url: str, folder: Path) -> None:
+    workers, rounds, tasks = (20, 10, 20_000) if LONG else (3, 2, 400)
+    figures = Figures("T05", kind(url), f"{workers} workers replaced {rounds} times by SIGTERM, {tasks} tasks")
+    async with shop(folder, url) as running:
+        ids = await running.work.enqueue_many("conta", [(0.15,) for _ in range(tasks)])
+        slowest = 0.0
+        await running.begin_until_up(workers)
+        for _ in range(rounds):
+            for old in list(running.workers):
+                await running.begin_until_up()
+                asked_at = time.monotonic()
+                assert await running.stop(old) == 0
+                slowest = max(slowest, time.monotonic() - asked_at)
+        await running.until_over(within=300 if LONG else 30)
+        assert await running.judge(ids) == 0
+        assert await running.ask("SELECT id FROM tasks WHERE attempts <> 1 OR crashes <> 0") == []
+        figures.record_bare(tasks, f"none begun twice; the slowest end took {slowest:.2f} s")
+
+
+async def test_what_does_not_end_in_time_is_given_back_and_a_second_signal_leaves_at_once(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_impatient(url, folder) for url, folder in places.items()))
+
+
+async def _impatient(url: str, folder: Path) -> None:
+    async with shop(folder, url, drain=0.5, lease=2.0) as running:
+        id = await running.work.enqueue("conta", 60.0)
+        (worker,) = await running.begin_until_up()
+        await running.until("it runs", lambda: running.runs()[id] == 1)
+        began = time.monotonic()
+        assert await running.stop(worker) == 0
+        assert time.monotonic() - began < 5
+        row = await running.row(id)
+        assert (row["status"], row["attempts"], row["crashes"], row["error"]) == ("queued", 0, 0, "its worker stopped")
+        (worker,) = await running.begin_until_up(drain=60.0)
+        await running.until("it runs again", lambda: running.runs()[id] == 2)
+        running.signal(worker, signal.SIGTERM)
+        await asyncio.sleep(0.2)
+        assert worker.is_alive()
+        assert await running.stop(worker) == 128 + signal.SIGTERM
+        assert (await running.row(id))["status"] == "in_progress"
+
+
+async def test_of_fifty_one_gets_it(places: Mapping[str, Path]) -> None:
+    await together(*(_fifty(url, folder) for url, folder in places.items()))
+
+
+async def _fifty(url: str, folder: Path) -> None:
+    """Ten databases as ten processes would open them, five claimers each."""
+    rounds = 1_000 if LONG else 10
+    figures = Figures("T08", kind(url), f"50 claimers of one row and 50 enqueues of one key, {rounds} times")
+    async with shop(folder, url) as running:
+        databases = [connect(url, SystemClock()) for _ in range(10)]
+        for each in databases:
+            await each.open()
+        ids = Ids(SystemClock())
+        queues = [SqlQueue(each, TASKS, ids, SystemClock(), queue="default") for each in databases for _ in range(5)]
+        tenures = [Tenure(owner=f"o{n}", lease=running.work.queue_lease * 60) for n in range(len(queues))]
+        try:
+            for n in range(rounds):
+                works = [running.work] * 50
+                made = await asyncio.gather(*(each.enqueue("conta", key=f"k{n}") for each in works))
+                assert len(set(made)) == 1
+                turns = zip(queues, tenures, strict=True)
+                claims = await asyncio.gather(*(queue.turn([], tenure, 5) for queue, tenure in turns))
+                assert [lease.id for claim in claims for lease in claim.leases] == made[:1]
+        finally:
+            for each in databases:
+                await each.close()
+        assert await running.counts() == {"in_progress": rounds}
+        figures.record_bare(2 * rounds, "one of fifty, each time")
+
+
+async def test_an_enqueue_elsewhere_wakes_a_worker_that_would_not_look_for_an_hour(places: Mapping[str, Path]) -> None:
+    await together(*(_wakes(url, folder) for url, folder in places.items()))
+
+
+async def _wakes(url: str, folder: Path) -> None:
+    figures = Figures(
+        "wake", kind(url), "enqueues in one process, a worker in another that asks the table once an hour"
+    )
+    async with shop(folder, url, looks_every=3600) as running:
+        await running.begin_until_up()
+        first = await running.work.enqueue("conta")  # it may look once when it begins
+        await running.until("it is done", lambda: running.runs()[first])
+        later = await running.work.enqueue("conta", delay=3000)  # what is far away must not hide what is near
+        took = []
+        for _ in range(5):
+            asked_at = time.monotonic()
+            id = await running.work.enqueue("conta")
+            await running.until("it began", lambda id=id: running.runs()[id])  # type: ignore[misc]
+            took.append(time.monotonic() - asked_at)
+        assert (await running.row(later))["status"] == "queued"
+        figures.record_bare(len(took), f"begun after {max(took):.2f} s at most")

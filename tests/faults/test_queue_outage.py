@@ -1,0 +1,111 @@
+"""The database goes away under the workers: nothing is lost, nothing is done twice, and they find their way back."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import asyncpg
+
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures
+from tests.faults.queue_harness import Shop, shop
+from tests.servers import postgres_server
+
+
+async def test_a_database_that_is_away_for_a_while_loses_no_item(places: Mapping[str, Path]) -> None:
+    runs = [_locked(url, folder) if url.startswith("sqlite") else _cut(url, folder) for url, folder in places.items()]
+    if len(places) > 1:
+        runs.append(_stopped(next(iter(places.values())).parent / "stopped"))
+    await together(*runs)
+
+
+async def _cut(url: str, folder: Path) -> None:
+    """Every connection is terminated, again and again, also those that listen."""
+    tasks, rounds = (5_000, 40) if LONG else (300, 4)
+    figures = Figures("T33", "PostgreSQL", f"all connections of two workers terminated {rounds} times, {tasks} tasks")
+    async with shop(folder, url, looks_every=3600) as running:
+        await running.begin_until_up(2)
+        ids = await running.work.enqueue_many("conta", [(0.1,) for _ in range(tasks)])
+        for _ in range(rounds):
+            await asyncio.sleep(0.3)
+            await _terminate(url, "application_name LIKE 'batuta%'")
+        cut_at = time.monotonic()
+        await running.until_over(within=300 if LONG else 30)
+        healed = time.monotonic() - cut_at
+        in_vain = await running.judge(ids)
+        assert not [each for each in running.workers if not each.is_alive()]
+        # Whoever lost its ear has another: only the event can wake it within the hour.
+        deaf = await _ears(running)
+        await _terminate(url, "application_name = 'batuta-ear'")
+        await running.until("they listen again", lambda: _has_others(running, deaf))
+        more = await running.work.enqueue("conta")
+        await running.until("it is heard", lambda: running.runs()[more])
+        figures.record_bare(tasks, f"over {healed:.1f} s after the last; {in_vain} runs repeated")
+
+
+async def _terminate(url: str, which: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {which}"
+        " AND datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    await connection.close()
+
+
+async def _ears(running: Shop) -> set[int]:
+    rows = await running.ask(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'batuta-ear' AND datname = current_database()"
+    )
+    return {row["pid"] for row in rows}
+
+
+async def _has_others(running: Shop, deaf: set[int]) -> bool:
+    return len(await _ears(running) - deaf) == len(running.workers)
+
+
+async def _stopped(folder: Path) -> None:
+    tasks, rounds, away = (2_000, 10, 5.0) if LONG else (200, 1, 1.5)
+    figures = Figures("T35", "PostgreSQL", f"server stopped (immediate) for {away} s, {rounds} times, {tasks} tasks")
+    folder.mkdir()
+    with postgres_server() as server:
+        assert server is not None
+        async with shop(folder, server.url(), lease=1.0) as running:
+            await running.begin_until_up(2)
+            ids = await running.work.enqueue_many("conta", [(0.2,) for _ in range(tasks)])
+            for _ in range(rounds):
+                await asyncio.sleep(0.5)
+                await asyncio.to_thread(server.stop)
+                await asyncio.sleep(away)
+                await asyncio.to_thread(server.start)
+                back_at = time.monotonic()
+            await running.work.database.close()
+            await running.work.database.open()
+            await running.until_over(within=300 if LONG else 30)
+            healed = time.monotonic() - back_at
+            in_vain = await running.judge(ids)
+            assert await running.ask("SELECT id FROM tasks WHERE crashes > 1") == []
+            figures.record_bare(tasks, f"over {healed:.1f} s after the server was back; {in_vain} runs repeated")
+
+
+async def _locked(url: str, folder: Path) -> None:
+    tasks, rounds, away = (2_000, 10, 5.0) if LONG else (200, 1, 1.5)
+    figures = Figures(
+        "T35", "SQLite", f"the file locked by another program for {away} s, {rounds} times, {tasks} tasks"
+    )
+    async with shop(folder, url, lease=1.0) as running:
+        await running.begin_until_up(2)
+        ids = await running.work.enqueue_many("conta", [(0.2,) for _ in range(tasks)])
+        for _ in range(rounds):
+            await asyncio.sleep(0.5)
+            other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=10)
+            other.execute("BEGIN IMMEDIATE")
+            await asyncio.sleep(away)
+            other.execute("ROLLBACK")
+            other.close()
+            back_at = time.monotonic()
+        await running.until_over(within=300 if LONG else 30)
+        healed = time.monotonic() - back_at
+        assert await running.judge(ids) == 0  # nobody died, so nobody may have been taken for dead
+        figures.record_bare(tasks, f"over {healed:.1f} s after it was free; runs repeated 0")

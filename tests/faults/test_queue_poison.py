@@ -1,0 +1,156 @@
+"""Items that kill their workers, rows that cannot be read, stages that fail: each is its own trouble and nobody else's."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from batuta.queue.item import NewItem
+from batuta.stores.sql.queries import in_dialect, query_of
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_plant import STAGES, line_queue
+
+
+async def test_an_item_that_kills_its_workers_is_dead_after_three_and_takes_nobody_with_it(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_poison(url, folder) for url, folder in places.items()))
+
+
+async def _poison(url: str, folder: Path) -> None:
+    """The poison is claimed in one batch with slow neighbours, which are charged with its first two crashes."""
+    figures = Figures("T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) among slow and quick ones")
+    async with shop(folder, url, limit=30, lease=0.8, looks_every=0.3) as running:
+        work = running.work
+        poison = [await work.enqueue("veneno", how, priority=-1) for how in ("exit", "segv")]
+        slow = await work.enqueue_many("conta", [(0.3,) for _ in range(6)], priority=-1)
+        async with running.kept(1):
+            await running.until("the first crash", lambda: running.runs().total() > 1)
+            quick = await work.enqueue_many("conta", [(0.0,) for _ in range(100)])
+            await running.until_over()
+        for row in [await running.row(id) for id in poison]:
+            assert (row["status"], row["attempts"], row["crashes"]) == ("failed", 3, 3)
+            assert row["error"] == "its worker died 3 times while it ran"
+            assert 1 <= running.runs()[row["id"]] <= 3
+        assert await running.counts() == {"failed": 2, "complete": 106}
+        effects = await running.effects()
+        assert {effects[id] for id in (*slow, *quick)} == {1}
+        figures.record_bare(108, "each poison dead at its third attempt; 106 neighbours complete, once each")
+
+
+async def test_a_row_that_cannot_be_read_is_its_own_failure(places: Mapping[str, Path]) -> None:
+    await together(*(_rows(url, folder) for url, folder in places.items()))
+
+
+async def _rows(url: str, folder: Path) -> None:
+    figures = Figures("T30", kind(url), "broken arguments, unknown names, columns of a newer version, 5 MB of payload")
+    async with shop(folder, url) as running:
+        broken = ['"x"', "[1]", "[[], {}, {}]", "{}", "null", "[[1, 2, 3, 4, 5], {}]", '[[], {"no": 1}]']
+        if running.work.database.dialect == "sqlite":
+            broken += ["{", "", "\x00"]
+        await running.work.database.script("ALTER TABLE tasks ADD COLUMN novidade TEXT NOT NULL DEFAULT 'x'")
+        ids = [await _planted(running, args) for args in broken]
+        unknown = await _planted(running, "[[], {}]", name="de_amanha")
+        (worker,) = await running.begin_until_up()
+        large = await running.work.enqueue("conta", 0.0, "ã" * 2_500_000)
+        good = await running.work.enqueue_many("conta", [(0.0,) for _ in range(50)])
+
+        async def is_over() -> bool:
+            return await running.counts() == {"complete": 51, "failed": len(ids), "queued": 1}
+
+        await running.until("all but one are over", is_over)
+        for id in ids:
+            row = await running.row(id)
+            assert row["status"] == "failed"
+            assert row["error"].endswith("in the handler; the log has the traceback")
+        row = await running.row(unknown)
+        assert (row["status"], row["error"], row["attempts"]) == ("queued", "nobody here knows how to work on it", 1)
+        effects = await running.effects()
+        assert {effects[id] for id in (large, *good)} == {1}
+        assert worker.is_alive()
+        assert sum(words[0] == "up" for words in running.notes()) == 1
+        figures.record_bare(len(ids) + 52, "loop exits 0")
+
+
+async def _planted(running: Shop, args: str, name: str = "conta") -> str:
+    """A row as nobody of ours would write it."""
+    id = await running.work.enqueue("conta", delay=3600)
+    database = running.work.database
+    now = "now()" if database.dialect == "sqlite" else "statement_timestamp()"
+    args_is = ":args" if database.dialect == "sqlite" else ":args::text::jsonb"
+    text = f"UPDATE tasks SET args = {args_is}, name = :name, available_at = {now} WHERE id = :id"
+    update = in_dialect(query_of("plant", text, writes=True), database.dialect)
+    await database.run(update, args=args, name=name, id=id)
+    return id
+
+
+async def test_whatever_a_stage_does_every_item_ends_and_has_its_effects_once(places: Mapping[str, Path]) -> None:
+    await together(*(_stages(url, folder) for url, folder in places.items()))
+
+
+async def _stages(url: str, folder: Path) -> None:
+    items = 10_000 if LONG else 120
+    figures = Figures("T31", kind(url), f"{items} items through five stages, each of which fails, dies and repeats")
+    async with shop(folder, url, has_line=True, limit=20, lease=0.8, looks_every=60) as running:
+        keys = [_key(n, items) for n in range(items)]
+        for start in range(0, items, 500):
+            some = [NewItem(key=key, values={"estagio": STAGES[0]}) for key in keys[start : start + 500]]
+            queue = line_queue(running.work, STAGES[0])
+            assert None not in await queue.put(some)
+            assert set(await queue.put(some)) == {None}  # the same again: nothing is added
+        async with running.kept(2):
+            await running.until("every item has ended", lambda: _all_ended(running), within=900 if LONG else 30)
+        rows = {row["chave"]: row for row in await running.ask("SELECT * FROM esteira")}
+        assert len(rows) == items
+        effects = await running.ask("SELECT item, what, count(*) AS times FROM effects GROUP BY item, what")
+        assert [row for row in effects if row["times"] != 1] == []
+        done: dict[str, set[str]] = {}
+        for row in effects:
+            done.setdefault(row["item"], set()).add(row["what"])
+        for key, row in rows.items():
+            stages = done.get(key.split()[0], set())
+            if "=never" in key:
+                assert (row["estagio"], row["ultimo_estagio"], row["error"]) == ("erro", _stage_of(key), "never")
+                assert stages == set(STAGES[: STAGES.index(_stage_of(key))])
+            else:
+                assert (row["estagio"], stages) == ("feita", set(STAGES)), row
+        figures.record_bare(items, f"hanging 0; {running.runs().total()} stages begun, {5 * items} needed at most")
+
+
+def _key(n: int, items: int) -> str:
+    """Few die, for each takes its neighbours' time with it; one in seven fails at first, one in thirteen for good."""
+    stage = STAGES[n % 5]
+    trouble = "dies" if n % (items // 5) == n % 5 == (5 * n // items) else "fails" if n % 7 == 0 else ""
+    trouble = "never" if n % 13 == 0 and not trouble else trouble
+    return f"i{n} {stage}={trouble}" if trouble else f"i{n}"
+
+
+def _stage_of(key: str) -> str:
+    return key.split()[1].partition("=")[0]
+
+
+async def _all_ended(running: Shop) -> bool:
+    return (
+        await running.ask("SELECT 1 AS one FROM esteira WHERE estagio NOT IN ('feita', 'erro', 'fora') LIMIT 1") == []
+    )
+
+
+async def test_a_handler_that_will_not_be_cancelled_keeps_nobody_waiting(places: Mapping[str, Path]) -> None:
+    await together(*(_stubborn(url, folder) for url, folder in places.items()))
+
+
+async def _stubborn(url: str, folder: Path) -> None:
+    """Its item is taken away under it: the worker tells it, and goes on with the others."""
+    async with shop(folder, url, looks_every=0.2) as running:
+        stubborn = await running.work.enqueue("teimosa", 20.0)
+        await running.begin_until_up()
+        await running.until("it runs", lambda: running.runs()[stubborn] == 1)
+        took = "UPDATE tasks SET fence = fence + 1, status = 'failed', lease_until = NULL, owner = NULL WHERE id = :id"
+        database = running.work.database
+        await database.run(in_dialect(query_of("take", took, writes=True), database.dialect), id=stubborn)
+        await running.until("it was told", lambda: ["refused", stubborn] in running.notes())
+        good = await running.work.enqueue_many("conta", [(0.0,) for _ in range(30)])
+        await running.until_over(within=10)
+        effects = await running.effects()
+        assert {effects[id] for id in good} == {1}
+        assert effects[stubborn] == 0
