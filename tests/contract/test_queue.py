@@ -15,7 +15,7 @@ from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.tasks.table import TASKS
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import ANN, BEN, LEASE, QueueContract, Shelf
+from batuta.testing.contracts.queue import ANN, BEN, LEASE, SECOND, QueueContract, Shelf
 
 FILA = QueueTable(
     name="fila_teste",
@@ -81,6 +81,44 @@ class TestTheEnginesOwnTable(QueueContract):
         await queue.put()
         assert not (await other.turn([], ANN, 10)).leases
         assert len(await queue.claim()) == 1
+
+    async def test_items_that_fill_different_columns_are_put_together(self, queue: Shelf) -> None:
+        values = {"name": "f", "args": AsJson([])}
+        ids = await queue.put(
+            NewItem(values=values), NewItem(values=values, priority=-3), NewItem(values=values, key="k")
+        )
+        assert len(ids) == 3
+        assert [lease.row["priority"] for lease in await queue.claim(limit=1)] == [-3]
+
+    async def test_of_many_priorities_the_next_one_is_known_at_once(self, queue: Shelf) -> None:
+        values, now = {"name": "f", "args": AsJson([])}, queue.clock.now()
+        later = [now + SECOND * n for n in range(1, 301)]
+        await queue.put(*(NewItem(values=values, priority=n, available_at=at) for n, at in enumerate(later)))
+        assert await queue.store.next_at() == later[0]
+        assert await queue.claim() == []
+        queue.clock.step(300 * SECOND)
+        assert [lease.row["priority"] for lease in await queue.claim(limit=3)] == [0, 1, 2]
+
+    @pytest.mark.parametrize("ends", ["cancelled", "crashed"])
+    async def test_what_ended_without_a_worker_is_kept_for_a_while_and_not_for_ever(
+        self, queue: Shelf, ends: str
+    ) -> None:
+        (id,) = await queue.put()
+        for _ in range(3 if ends == "crashed" else 0):
+            await queue.claim()
+            queue.clock.step(LEASE + SECOND)
+            await queue.store.rescue(10)
+        if ends == "cancelled":
+            await queue.store.cancel(id, "x" * 2_000)
+        assert isinstance(queue.store, SqlQueue)
+        row = await queue.store.item(id)
+        assert row is not None
+        assert row["expires_at"] == row["finished_at"] + TASKS.keep
+        if ends == "crashed":
+            assert await queue.store.revive(id)
+            row = await queue.store.item(id)
+            assert row is not None
+            assert row["expires_at"] is None  # it would be pruned while it lives
 
 
 class TestAnApplicationsTable(QueueContract):

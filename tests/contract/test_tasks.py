@@ -1,6 +1,7 @@
 """Tasks end to end: enqueued, run by a real worker under a supervisor, settled, asked about."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -207,3 +208,63 @@ async def test_nonsense_is_refused_with_the_next_step(work: Batuta) -> None:
     with pytest.raises(InvalidName, match="another task"):
         work.task(name="normaliza")(normaliza)
     assert await work.status("not-an-id") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("a\x00b", "NUL"),
+        ({"a": ["\x00"]}, "NUL"),
+        ("half \ud800", "surrogate"),
+        (float("nan"), "JSON compliant"),
+        (float("inf"), "JSON compliant"),
+        ({1, object()}, "cannot be stored"),
+    ],
+    ids=["nul", "nul inside", "surrogate", "nan", "inf", "object"],
+)
+async def test_what_cannot_be_stored_is_refused_at_the_door(work: Batuta, given: Any, why: str) -> None:
+    @work.task()
+    async def nada(ctx: TaskContext, given: Any) -> None: ...
+
+    with pytest.raises((TypeError, ValueError), match=why):
+        await work.enqueue(nada, given)
+    with pytest.raises((TypeError, ValueError), match=why):
+        await work.enqueue_many(nada, [(1,), (given,)])
+    assert (await work.queues["default"].counts()) == {}
+
+
+async def test_a_key_or_a_priority_that_cannot_be_stored_is_refused_at_the_door(work: Batuta) -> None:
+    @work.task()
+    async def nada(ctx: TaskContext) -> None: ...
+
+    with pytest.raises(ValueError, match="key"):
+        await work.enqueue(nada, key="a\x00b")
+    with pytest.raises(ValueError, match="priority"):
+        await work.enqueue(nada, priority=2**31)
+
+
+async def test_what_is_stored_comes_back_as_it_was(work: Batuta, events: EventRecorder) -> None:
+    @work.task()
+    async def eco(ctx: TaskContext, given: Any) -> Any:
+        return given
+
+    given: Any = {
+        "large": 2**70, "small": -(2**63), "float": 0.1, "whole": 2.0, "tiny": 5e-324, "text": "\\u0000 ção 🩺 \u2028\t",
+        "deep": [[[[[None, True, False, []]]]]], "": {},
+    }  # fmt: skip
+    async with working(work):
+        id = await work.enqueue(eco, given)
+        assert (await ended(work, events, id)).result == given
+
+
+async def test_plain_functions_do_not_wait_for_each_others_threads(work: Batuta, events: EventRecorder) -> None:
+    """More of them at once than any pool of the machine's has places."""
+    together = threading.Barrier(20)
+
+    @work.task(retry=[])
+    def encontro(ctx: TaskContext) -> int:
+        return together.wait(10)
+
+    ids = await work.enqueue_many(encontro, [() for _ in range(20)])
+    async with working(work):
+        assert sorted([(await ended(work, events, id)).result for id in ids]) == list(range(20))

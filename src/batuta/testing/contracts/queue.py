@@ -228,6 +228,60 @@ class QueueContract:
         assert await queue.store.cancel(id, "no longer wanted")
         assert list((await queue.store.renew(leases, ANN)).cancelled) == [id]
 
+    async def test_what_was_to_stop_does_not_come_back(self, queue: Shelf) -> None:
+        """Neither by a retry nor from a dead worker: it was asked for, and is not asked for again."""
+        retried, orphaned = await queue.put(queue.item(), queue.item())
+        leases = {lease.id: lease for lease in await queue.claim()}
+        for id in (retried, orphaned):
+            assert await queue.store.cancel(id, "no longer wanted")
+        back = Settlement(state=ItemState.READY, available_at=queue.clock.now(), error="again")
+        assert await queue.settle([leases[retried]], back) == []
+        queue.clock.step(LEASE + SECOND)
+        assert [each.state for each in await queue.store.rescue(10)] == [ItemState.CANCELLED]
+        assert [await queue.state(id) for id in (retried, orphaned)] == ["cancelled", "cancelled"]
+        assert await queue.claim() == []
+
+    async def test_a_revived_item_has_nothing_of_its_former_life(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        leases = await queue.claim()
+        await queue.store.cancel(id, "no longer wanted")
+        await queue.settle(leases, DEAD)
+        assert await queue.store.revive(id)
+        fresh = await queue.claim()
+        assert not (await queue.store.renew(fresh, ANN)).cancelled
+
+    async def test_a_dead_item_is_not_revived_beside_another_of_its_key(self, queue: Shelf) -> None:
+        (id,) = await queue.put(queue.item(key="k"))
+        await queue.settle(await queue.claim(), DEAD)
+        (other,) = await queue.put(queue.item(key="k"))
+        assert not await queue.store.revive(id)
+        await queue.settle(await queue.claim())
+        assert await queue.state(other) in ("done", None)
+        assert await queue.store.revive(id)
+
+    async def test_a_stale_ending_beside_a_fresh_one_of_the_same_item_is_lost(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        stale = await queue.claim()
+        queue.clock.step(LEASE + SECOND)
+        await queue.store.rescue(10)
+        fresh = await queue.claim()
+        emitting = Settlement(state=ItemState.DONE, follow_ups=(queue.item(),))
+        for limit in (0, 10):
+            turned = await queue.store.turn([(stale[0], emitting), (fresh[0], DONE)], ANN, limit)
+            assert stale[0] in turned.lost
+            assert list(turned.leases) == []  # what the stale one would have emitted is not there
+        assert await queue.state(id) in ("done", None)
+
+    async def test_an_item_says_when_one_crash_is_left(self, queue: Shelf) -> None:
+        await queue.put()
+        seen = []
+        for _ in range(3):
+            (lease,) = await queue.claim()
+            seen.append(lease.is_last_chance)
+            queue.clock.step(LEASE + SECOND)
+            await queue.store.rescue(10)
+        assert seen == [False, False, True]
+
     async def test_a_paused_queue_gives_nothing_and_loses_nothing(self, queue: Shelf) -> None:
         await queue.put()
         await queue.pause(True)

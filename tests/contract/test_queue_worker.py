@@ -1,0 +1,361 @@
+"""A worker and a rescuer on both databases, at a time the test says: no item stops them, and none is stuck in their hands."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from batuta.kernel.events import ItemCrashed, ItemLost
+from batuta.kernel.ids import Ids
+from batuta.queue.item import ItemState, Lease, NewItem
+from batuta.queue.lease import Tenure
+from batuta.queue.outcome import Done, Failed, Snooze
+from batuta.queue.rescuer import Rescuer
+from batuta.queue.retry import after_seconds
+from batuta.queue.settle import Settlement
+from batuta.queue.worker import Recipe, Worker, WorkerPolicy
+from batuta.stores.sql.database import AsJson, Database
+from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.switches import SqlSwitches
+from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.tasks.table import TASKS
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+
+LEASE = timedelta(seconds=30)
+SECOND = timedelta(seconds=1)
+Handler = Callable[[Lease], Awaitable[object]]
+
+
+class Bench:
+    def __init__(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> None:
+        self.clock, self.events, self.ids = clock, events, ids
+        self.store = SqlQueue(database, TASKS, ids, clock, queue="default", own_time=True)
+        self.switches = SqlSwitches(database, ids, events)
+        self.recipes: dict[str, Recipe] = {}
+
+    def worker(self, **policy: Any) -> Worker:
+        tenure = Tenure(owner=self.ids.new(), lease=LEASE)
+        find = lambda lease: self.recipes.get(lease.row["name"])  # noqa: E731
+        return Worker("default", self.store, find, tenure, WorkerPolicy(**policy), self.clock, self.events)
+
+    def handles(self, name: str, handle: Handler, **options: Any) -> None:
+        self.recipes[name] = Recipe(handle=handle, **{"retry": after_seconds([60]), **options})
+
+    async def put(self, *names: str, **options: Any) -> list[str]:
+        items = [NewItem(values={"name": name, "args": AsJson([])}, **options) for name in names]
+        return [str(id) for id in await self.store.put(items)]
+
+    async def row(self, id: str) -> dict[str, Any]:
+        row = await self.store.item(id)
+        assert row is not None
+        return dict(row)
+
+    async def works(self, worker: Worker) -> Pace:
+        """Until what it began has ended and is written."""
+        pace = await worker.tick()
+        for _ in range(4):
+            await settle()
+            await asyncio.gather(*(each.task for each in worker._running.values()), return_exceptions=True)
+            pace = await worker.tick()
+        return pace
+
+    async def crash(self, id: str, times: int) -> None:
+        for _ in range(times):
+            leases = (await self.store.turn([], Tenure(owner="x", lease=LEASE), 100)).leases
+            assert id in [lease.id for lease in leases]
+            self.clock.step(LEASE + SECOND)
+            await self.store.rescue(100)
+
+
+@pytest.fixture
+async def bench(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
+    return Bench(migrated, clock, ids, events)
+
+
+async def fine(lease: Lease) -> object:
+    return Done()
+
+
+async def for_ever(lease: Lease) -> object:
+    return await asyncio.Event().wait()
+
+
+def until(pace: Pace, clock: FakeClock) -> timedelta:
+    assert isinstance(pace, Idle)
+    assert pace.until is not None
+    return pace.until - clock.now()
+
+
+async def test_a_paused_queue_is_not_asked_without_rest(bench: Bench) -> None:
+    bench.handles("fine", fine)
+    (id,) = await bench.put("fine")
+    await bench.switches.turn("pause.queue.default", True, by="test", reason="-", now=bench.clock.now())
+    worker = bench.worker()
+    assert until(await worker.tick(), bench.clock) == timedelta(seconds=5)
+    await bench.switches.turn("pause.queue.default", False, by="test", reason="-", now=bench.clock.now())
+    await bench.works(worker)
+    assert (await bench.row(id))["status"] == "complete"
+
+
+async def test_an_item_that_is_far_away_does_not_keep_the_worker_from_looking(bench: Bench) -> None:
+    worker = bench.worker()
+    await bench.put("fine", available_at=bench.clock.now() + timedelta(days=3))
+    assert until(await worker.tick(), bench.clock) == timedelta(seconds=5)
+    await bench.put("fine", available_at=bench.clock.now() + SECOND)
+    assert until(await worker.tick(), bench.clock) == SECOND
+
+
+async def test_what_comes_back_at_once_is_taken_at_once(bench: Bench) -> None:
+    calls: list[int] = []
+
+    async def twice(lease: Lease) -> object:
+        calls.append(lease.attempt)
+        return Snooze(bench.clock.now(), "not yet") if len(calls) == 1 else Done()
+
+    bench.handles("twice", twice)
+    (id,) = await bench.put("twice")
+    await bench.works(bench.worker())
+    assert (await bench.row(id))["status"] == "complete"
+    assert calls == [1, 1]
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), ValueError("x")])
+async def test_whatever_a_handler_raises_is_its_items_failure(bench: Bench, raised: BaseException) -> None:
+    async def raises(lease: Lease) -> object:
+        raise raised
+
+    bench.handles("raises", raises)
+    bench.handles("fine", fine)
+    first, second = await bench.put("raises", "fine")
+    worker = bench.worker()
+    await bench.works(worker)
+    row = await bench.row(first)
+    error = f"{type(raised).__name__} in the handler; the log has the traceback"
+    assert (row["status"], row["error"], row["lease_until"]) == ("queued", error, None)
+    assert (await bench.row(second))["status"] == "complete"
+    assert not worker._running
+    assert len(bench.events.of(ItemCrashed)) == 1
+
+
+ANSWERS: list[Any] = [
+    Done(object()),  # type: ignore[arg-type]
+    Done("a\x00b"),
+    Done("half \ud800"),
+    Done(float("nan")),
+    Done({"a": object()}),  # type: ignore[dict-item]
+    Failed(7),  # type: ignore[arg-type]
+    "no outcome at all",
+]
+
+
+@pytest.mark.parametrize("said", ANSWERS, ids=["object", "nul", "surrogate", "nan", "inside", "number", "text"])
+async def test_an_answer_that_cannot_be_written_is_a_failure_and_harms_no_other(bench: Bench, said: Any) -> None:
+    async def answers(lease: Lease) -> object:
+        return said
+
+    bench.handles("odd", answers, retry=after_seconds([]))
+    bench.handles("fine", fine)
+    first, second = await bench.put("odd", "fine")
+    await bench.works(bench.worker())
+    assert (await bench.row(first))["status"] == "failed"
+    assert (await bench.row(second))["status"] == "complete"
+
+
+async def test_an_ending_that_the_table_refuses_is_told_apart_from_its_neighbours(bench: Bench) -> None:
+    def refused(*_: object) -> Settlement:
+        return Settlement(state=ItemState.DONE, stage="no such state")
+
+    bench.handles("odd", fine, settle=refused)
+    bench.handles("fine", fine)
+    first, *others = await bench.put("odd", "fine", "fine")
+    await bench.works(bench.worker())
+    row = await bench.row(first)
+    assert (row["status"], row["error"]) == ("failed", "StoreConflict while it was settled; the log has the traceback")
+    assert [(await bench.row(id))["status"] for id in others] == ["complete", "complete"]
+
+
+async def test_a_handler_that_swallows_its_cancellation_holds_nobody_up(bench: Bench) -> None:
+    told, leave = asyncio.Event(), asyncio.Event()
+
+    async def stubborn(lease: Lease) -> object:
+        while not leave.is_set():
+            try:
+                await leave.wait()
+            except asyncio.CancelledError:
+                told.set()
+        return Done("too late")
+
+    bench.handles("stubborn", stubborn)
+    bench.handles("fine", fine)
+    (first,) = await bench.put("stubborn")
+    worker = bench.worker()
+    await worker.tick()
+    await settle()
+    bench.clock.step(LEASE + SECOND)
+    await bench.store.rescue(10)  # somebody else's by now
+    await bench.store.cancel(first, "-")
+    (second,) = await bench.put("fine")
+    await worker.tick()  # renews: lost
+    await bench.works(worker)
+    assert told.is_set()
+    assert (await bench.row(second))["status"] == "complete"
+    leave.set()
+    await settle()
+    await bench.works(worker)
+    assert (await bench.row(first))["status"] == "cancelled"
+    assert [event.item for event in bench.events.of(ItemLost)] == [first]
+
+
+async def test_an_item_that_was_lost_and_claimed_again_by_the_same_worker_is_kept_alive(bench: Bench) -> None:
+    begun: list[int] = []
+
+    async def slow(lease: Lease) -> object:
+        begun.append(lease.fence)
+        return await asyncio.Event().wait()
+
+    bench.handles("slow", slow)
+    (id,) = await bench.put("slow")
+    worker = bench.worker()
+    await worker.tick()
+    await worker.tick()  # renewed: the next renewal is ten seconds away
+    await settle()
+    bench.clock.step(LEASE + SECOND)
+    await bench.store.rescue(10)
+    await worker.tick()  # claims it again, and does not know yet that it was lost
+    await settle()
+    assert len(begun) == 2
+    await bench.clock.advance(20)
+    await worker.tick()
+    assert (await bench.row(id))["lease_until"] == bench.clock.now() + LEASE
+    assert list(worker._running) == [id]
+    for each in worker._running.values():
+        each.task.cancel()
+
+
+async def test_a_wish_to_cancel_ends_the_handler_and_the_item(bench: Bench) -> None:
+    bench.handles("slow", for_ever)
+    (id,) = await bench.put("slow")
+    worker = bench.worker()
+    await worker.tick()
+    await settle()
+    await bench.store.cancel(id, "-")
+    await bench.works(worker)
+    row = await bench.row(id)
+    assert (row["status"], row["lease_until"]) == ("cancelled", None)
+
+
+async def test_a_time_limit_does_not_end_what_is_being_written(bench: Bench) -> None:
+    """The handler was in time; its effect is on its way."""
+    going, go_on = asyncio.Event(), asyncio.Event()
+
+    async def effect(transaction: object) -> None:
+        going.set()
+        await go_on.wait()
+
+    async def quick(lease: Lease) -> object:
+        return Done(effect=effect)
+
+    bench.handles("quick", quick, timeout=SECOND)
+    (id,) = await bench.put("quick")
+    worker = bench.worker()
+    await worker.tick()
+    await going.wait()
+    await bench.clock.advance(5)
+    worker._stop_overdue()
+    await settle()
+    go_on.set()
+    await bench.works(worker)
+    assert (await bench.row(id))["status"] == "complete"
+
+
+async def test_a_stop_does_not_give_back_what_has_ended(bench: Bench) -> None:
+    async def careful(lease: Lease) -> object:
+        try:
+            return await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return Done("just in time")
+
+    bench.handles("careful", careful)
+    bench.handles("slow", for_ever)
+    first, second = await bench.put("careful", "slow")
+    worker = bench.worker()
+    await worker.tick()
+    await settle()
+    draining = asyncio.create_task(worker.drain(timedelta(seconds=10)))
+    await bench.clock.advance(10)
+    await draining
+    row = await bench.row(first)
+    assert (row["status"], row["result"]) == ("complete", "just in time")
+    row = await bench.row(second)
+    assert (row["status"], row["attempts"], row["error"]) == ("queued", 0, "its worker stopped")
+
+
+async def test_of_items_with_one_crash_left_one_runs_at_a_time(bench: Bench) -> None:
+    going: list[str] = []
+    go_on = asyncio.Event()
+
+    async def suspect(lease: Lease) -> object:
+        going.append(lease.id)
+        await go_on.wait()
+        return Done()
+
+    bench.handles("suspect", suspect)
+    ids = await bench.put("suspect", "suspect", "suspect")
+    await bench.crash(ids[0], times=2)
+    worker = bench.worker()
+    await worker.tick()
+    await settle()
+    assert len(going) == 1
+    rows = [await bench.row(id) for id in ids if id not in going]
+    assert [(row["status"], row["attempts"], row["lease_until"]) for row in rows] == [("queued", 2, None)] * 2
+    go_on.set()
+    for _ in range(3):
+        await bench.clock.advance(SECOND)
+        await bench.works(worker)
+    assert sorted(going) == sorted(ids)
+    assert {(await bench.row(id))["status"] for id in ids} == {"complete"}
+
+
+async def test_a_name_nobody_knows_waits_for_another_version_and_is_dead_after_a_while(bench: Bench) -> None:
+    (id,) = await bench.put("de_amanha")
+    worker = bench.worker()
+    for _ in range(30):
+        await bench.works(worker)
+        bench.clock.step(timedelta(minutes=1))
+    row = await bench.row(id)
+    assert (row["status"], row["error"], row["attempts"]) == ("failed", "nobody here knows how to work on it", 5)
+    (known_later,) = await bench.put("amanha")
+    await bench.works(worker)
+    bench.handles("amanha", fine)
+    bench.clock.step(timedelta(minutes=1))
+    await bench.works(worker)
+    assert (await bench.row(known_later))["status"] == "complete"
+
+
+async def test_a_rescuer_that_slept_lets_the_living_speak_first(bench: Bench) -> None:
+    bench.handles("slow", for_ever)
+    (id,) = await bench.put("slow")
+    worker, bell = bench.worker(), Doorbell()
+    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events, bell)
+    await worker.tick()
+    await rescuer.tick()
+    bench.clock.step(timedelta(hours=1))  # the machine slept, or somebody set the clock
+    await rescuer.tick()
+    assert (await bench.row(id))["crashes"] == 0
+    await bench.clock.advance(10)
+    await worker.tick()
+    for _ in range(5):
+        await bench.clock.advance(10)
+        await worker.tick()
+        await rescuer.tick()
+    assert (await bench.row(id))["crashes"] == 0
+    for each in worker._running.values():
+        each.task.cancel()
+    for _ in range(5):
+        await bench.clock.advance(10)
+        await rescuer.tick()
+    assert (await bench.row(id))["crashes"] == 1
+    await asyncio.wait_for(bell.wait(), 1)
