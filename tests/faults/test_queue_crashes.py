@@ -3,8 +3,11 @@
 import asyncio
 import random
 import signal
+import sqlite3
 import time
 from collections.abc import Mapping
+from contextlib import closing
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from tests.faults.conftest import together
@@ -82,7 +85,7 @@ async def _frozen(url: str, folder: Path) -> None:
         ids = await running.work.enqueue_many("conta", [(0.6,) for _ in range(8)])
         (frozen,) = await running.begin_until_up()
         await running.until("it works", lambda: running.runs().total() == len(ids))
-        running.signal(frozen, signal.SIGSTOP)
+        await _freeze(running, frozen)
         await running.begin_until_up()
         await running.until_over()
         rows = await running.ask("SELECT * FROM tasks ORDER BY id")
@@ -96,6 +99,26 @@ async def _frozen(url: str, folder: Path) -> None:
         await running.until_over()
         await running.judge([*ids, *more])
         figures.record_bare(len(ids), "written by the thawed worker: 0")
+
+
+async def _freeze(running: Shop, worker: ForkServerProcess) -> None:
+    """Not in the middle of a transaction: whoever is frozen there holds SQLite's file, and all others with it."""
+    while True:
+        running.signal(worker, signal.SIGSTOP)
+        if running.work.database.dialect != "sqlite" or _is_free(running.plan.url.removeprefix("sqlite:///")):
+            return
+        running.signal(worker, signal.SIGCONT)
+        await asyncio.sleep(0.03)
+
+
+def _is_free(file: str) -> bool:
+    with closing(sqlite3.connect(file, isolation_level=None, timeout=0.2)) as other:
+        try:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+    return True
 
 
 async def test_a_slow_worker_that_lives_keeps_its_items(places: Mapping[str, Path]) -> None:

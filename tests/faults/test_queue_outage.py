@@ -3,7 +3,8 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
@@ -28,10 +29,11 @@ async def _cut(url: str, folder: Path) -> None:
     async with shop(folder, url, looks_every=3600) as running:
         await running.begin_until_up(2)
         ids = await running.work.enqueue_many("conta", [(0.1,) for _ in range(tasks)])
-        for _ in range(rounds):
-            await asyncio.sleep(0.3)
-            await _terminate(url, "application_name LIKE 'batuta%'")
-        cut_at = time.monotonic()
+        async with _looking_away(running):
+            for _ in range(rounds):
+                await asyncio.sleep(0.3)
+                await _terminate(url, "application_name LIKE 'batuta%'")
+            cut_at = time.monotonic()
         await running.until_over(within=300 if LONG else 30)
         healed = time.monotonic() - cut_at
         in_vain = await running.judge(ids)
@@ -43,6 +45,14 @@ async def _cut(url: str, folder: Path) -> None:
         more = await running.work.enqueue("conta")
         await running.until("it is heard", lambda: running.runs()[more])
         figures.record_bare(tasks, f"over {healed:.1f} s after the last; {in_vain} runs repeated")
+
+
+@asynccontextmanager
+async def _looking_away(running: Shop) -> AsyncIterator[None]:
+    """What is done to every connection is not done to those that only look."""
+    await running.work.database.close()
+    yield
+    await running.work.database.open()
 
 
 async def _terminate(url: str, which: str) -> None:
@@ -74,14 +84,13 @@ async def _stopped(folder: Path) -> None:
         async with shop(folder, server.url(), lease=1.0) as running:
             await running.begin_until_up(2)
             ids = await running.work.enqueue_many("conta", [(0.2,) for _ in range(tasks)])
-            for _ in range(rounds):
-                await asyncio.sleep(0.5)
-                await asyncio.to_thread(server.stop)
-                await asyncio.sleep(away)
-                await asyncio.to_thread(server.start)
-                back_at = time.monotonic()
-            await running.work.database.close()
-            await running.work.database.open()
+            async with _looking_away(running):
+                for _ in range(rounds):
+                    await asyncio.sleep(0.5)
+                    await asyncio.to_thread(server.stop)
+                    await asyncio.sleep(away)
+                    await asyncio.to_thread(server.start)
+                    back_at = time.monotonic()
             await running.until_over(within=300 if LONG else 30)
             healed = time.monotonic() - back_at
             in_vain = await running.judge(ids)
