@@ -4,6 +4,7 @@ A subclass gives a fixture ``queue``: an empty ``Shelf`` on the store under test
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,24 +24,21 @@ DEAD = Settlement(state=ItemState.DEAD, error="no")
 
 
 @dataclass
-class Shelf:
+class Shelf(ABC):
     """A store under test. ``item`` makes an item of its table; ``state`` reads one back in the contract's words."""
 
     store: QueueStore
     clock: FakeClock
 
-    def item(self, **options: Any) -> NewItem:
-        raise NotImplementedError
+    @abstractmethod
+    def item(self, **options: Any) -> NewItem: ...
 
+    @abstractmethod
     async def state(self, id: str) -> str | None:
         """ready, running, done, dead, cancelled; None: it is gone."""
-        raise NotImplementedError
 
-    async def column(self, id: str, name: str) -> Any:
-        raise NotImplementedError
-
-    async def pause(self, on: bool) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def pause(self, on: bool) -> None: ...
 
     async def put(self, *items: NewItem) -> list[str]:
         ids = await self.store.put(list(items) or [self.item()])
