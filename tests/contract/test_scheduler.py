@@ -754,3 +754,26 @@ async def test_whoever_lost_a_run_stops_it_as_soon_as_it_knows(house: House, clo
     await thawed.runner.tick()
     await finish(thawed)  # it ends, although its endpoint never answers
     assert await house.statuses() == ["abandoned"]
+
+
+async def test_a_run_is_asked_after_for_as_long_as_it_may_take_however_many_processes_die(
+    house: House, clock: FakeClock
+) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    first = house.scheduler(job(target=endpoint))
+    await tick_at(first, clock, T0)
+    clock.step(MINUTE)
+    await first.dispatcher.tick()
+    await asyncio.sleep(0)
+    others = [house.scheduler(job(target=endpoint)) for _ in range(5)]
+    for other in others:
+        clock.step(LEASE)
+        await other.reaper.tick()
+        await asyncio.sleep(0)
+    assert await house.statuses() == ["running"]
+    assert len(endpoint.runs) == 6
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    for each in (first, *others):
+        await finish(each)
+    assert await house.statuses() == ["success"]

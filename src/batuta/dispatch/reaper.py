@@ -79,7 +79,7 @@ class Reaper:
         held = None if job is None else hold(job, ledger.switches, windows, ledger.now)
         # Whoever asked for a run by hand is gone: nobody repeats it behind his back.
         may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL
-        again = may_repeat and execution.attempt <= MOST_ATTEMPTS and held is None
+        again = held is None and job is not None and may_repeat and not _is_enough(execution, job, ledger.now)
         self._events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again))
         if job is not None and again:
             self._runner.start(execution, job, execution.params)
@@ -90,3 +90,8 @@ class Reaper:
         if held is not None:
             reason = f"{reason}, and now it is {held}"
         await self._log.close(execution, Ending(status=Status.ABANDONED, reason=reason))
+
+
+def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
+    """Asking again with the same key is harmless, and giving up while the other side may still work invites an overlap."""
+    return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout
