@@ -1,10 +1,19 @@
 """The database goes away and comes back: loops wait for it and go on, and nobody has to restart anything."""
 
 import asyncio
+import sqlite3
 from datetime import timedelta
+from pathlib import Path
+
+import pytest
 
 from batuta import Batuta
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import StoreTimeout
 from batuta.kernel.events import LoopFailed, LoopRecovered
+from batuta.stores.sql.database import Limits
+from batuta.stores.sql.queries import query_of
+from batuta.stores.sqlite.driver import SqliteDatabase
 from batuta.testing import EventRecorder
 from tests.conftest import lack
 from tests.servers import postgres_server
@@ -42,3 +51,32 @@ async def test_loops_survive_a_database_that_is_stopped_and_started() -> None:
             assert reads > before
             stop.set()
             await running
+
+
+async def test_a_transaction_that_never_got_the_writer_is_told_so_and_the_next_one_works(tmp_path: Path) -> None:
+    """Another program keeps the file locked for longer than anybody waits. Nothing may wait for ever after that."""
+    put = query_of("put", "INSERT INTO things (n) VALUES (:n)", writes=True)
+    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits(lock=timedelta(milliseconds=300)))
+    await database.open()
+    await database.script("CREATE TABLE things (n INTEGER PRIMARY KEY)")
+
+    async def transaction(n: int) -> None:
+        async with database.transaction() as writing:
+            await writing.run(put, n=n)
+            await writing.run(put, n=-n)
+
+    other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    # The first meets the lock, the others the writer that waits for it.
+    waiting = [asyncio.create_task(transaction(n)) for n in (1, 2, 3)]
+    done, late = await asyncio.wait(waiting, timeout=20)
+    other.execute("ROLLBACK")
+    other.close()
+    assert late == set()
+    for each in done:
+        with pytest.raises(StoreTimeout):
+            await each
+    await asyncio.wait_for(transaction(4), 20)
+    rows = await database.all(query_of("all", "SELECT n FROM things ORDER BY n", writes=False))
+    await database.close()
+    assert [row["n"] for row in rows] == [-4, 4]

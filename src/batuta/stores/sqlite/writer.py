@@ -107,7 +107,7 @@ class Session:
             while self._serve(connection):
                 pass
         finally:
-            self._close()
+            self._close(TransactionMisuse(why="the transaction has ended"))
 
     def _serve(self, connection: sqlite3.Connection) -> bool:
         """Do the next thing the block asks for; False when it asks to commit."""
@@ -126,19 +126,20 @@ class Session:
             self.loop.call_soon_threadsafe(settle, future, result, error)
         return True
 
-    def _close(self) -> None:
+    def _close(self, why: BatutaError) -> None:
         with self._closing:
             self._closed = True
             while not self._acts.empty():
                 _, future = self._acts.get_nowait()
                 if future is not None:
-                    ended = TransactionMisuse(why="the transaction has ended")
-                    self.loop.call_soon_threadsafe(settle, future, None, ended)
+                    self.loop.call_soon_threadsafe(settle, future, None, why)
 
     def committed(self) -> None:
         settle(self.ended, None, None)
 
     def failed(self, error: BatutaError) -> None:
+        # The writer may never have come to it: whoever waits for its first statement waits for this.
+        self._close(error)
         settle(self.ended, None, error)
 
 
