@@ -42,6 +42,7 @@ def main(words: list[str]) -> int:
     file.touch()
     began = datetime.now(UTC)
     command = [sys.executable, "-m", "pytest", str(Path(__file__).parent), "-k", "test_scheduler or test_queue", "-s"]
+    command += ["-o", "faulthandler_timeout=0"]  # long is no sign of hanging here
     code = subprocess.run(command, env={**os.environ, FORM: "long", FILE: str(file)}, check=False).returncode
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     print(table(rows))

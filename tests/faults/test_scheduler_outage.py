@@ -7,9 +7,15 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from batuta.kernel.clock import SystemClock
+from batuta.stores import connect
+from batuta.stores.sql.engine_schema import engine_migrations
+from batuta.stores.sql.migrations import Migrator
+from batuta.testing import EventRecorder, FakeClock
+from tests.contract.scheduling import LEASE, Endpoint, House, job
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
-from tests.faults.harness import SECOND, Down, Plant, Spec, plant
+from tests.faults.harness import MINUTE, SECOND, Down, Plant, Spec, plant
 from tests.faults.proxy import proxy
 from tests.faults.simulated import HOUR
 from tests.faults.test_scheduler_many import ONCE_A_DAY
@@ -110,6 +116,38 @@ async def _locked(url: str, folder: Path) -> None:
 def _down(running: Plant, start: datetime) -> Down:
     """What was being decided when it went away may have been lost with it: the seconds before count as well."""
     return Down(start - 5 * SECOND, running.clock.now(), running.clock.now() + RECOVERS)
+
+
+async def test_a_file_that_was_locked_for_long_takes_no_run_from_the_living(
+    tmp_path: Path, clock: FakeClock, events: EventRecorder
+) -> None:
+    """While it was, nobody could show a sign of life; whoever gets in first must not take that for death."""
+    database = connect(f"sqlite:///{tmp_path}/test.db", SystemClock())
+    await database.open()
+    await Migrator(database, engine_migrations(), clock, events).migrate()
+    house, endpoint = House(database, clock, events), Endpoint(gate=asyncio.Event(), repeatable=False)
+    living, other = (house.scheduler(job(target=endpoint)) for _ in range(2))
+    for each in (living, other):
+        await each.dispatcher.tick()
+    clock.step(MINUTE)
+    await living.dispatcher.tick()
+    locking = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
+    locking.execute("BEGIN IMMEDIATE")
+    clock.step(LEASE)
+    looking = asyncio.create_task(other.reaper.tick())
+    await asyncio.sleep(0.2)
+    await clock.advance(LEASE)
+    locking.execute("ROLLBACK")
+    locking.close()
+    await looking
+    await living.runner.tick()
+    await other.reaper.tick()
+    assert await house.statuses() == ["running"]
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await living.runner.finish()
+    assert await house.statuses() == ["success"]
+    await database.close()
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:

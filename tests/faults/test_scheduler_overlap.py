@@ -40,7 +40,7 @@ async def _long_runs(url: str, folder: Path) -> None:
         await running.begin_first()
         await running.begin_more(1)
         for _ in range(kills):
-            await running.passes(20 * SECOND)
+            await running.passes((150 if LONG else 20) * SECOND)  # one run survives one kill or two
             await running.until("a run is going", lambda: running.ask(GOING))
             victim = running.fired_last((await running.ask(GOING))[0]["owner"])
             assert victim is not None

@@ -49,6 +49,9 @@ class Reaper:
         if self._clock.monotonic() < self._patient_until:
             return Idle()
         try:
+            if await self._is_kept_waiting():
+                self._let_the_living_speak()
+                return Idle()
             # What holds them is asked before anything is taken: whoever took a run must be able to decide about it.
             ledger = await self._log.look()
             taken = await self._log.take_over(self._tenure, self._book.names, AT_ONCE)
@@ -68,6 +71,12 @@ class Reaper:
         if self._looked_at is not None and now - self._looked_at > self._tenure.lease:
             self._let_the_living_speak()
         self._looked_at = now
+
+    async def _is_kept_waiting(self) -> bool:
+        """A write that changes nothing: where it has to wait, so had the signs of life of the others."""
+        knocked = self._clock.monotonic()
+        await self._log.renew([], self._tenure)
+        return self._clock.monotonic() - knocked > self._tenure.lease.total_seconds() / 3
 
     def _let_the_living_speak(self) -> None:
         """For a while nobody could show a sign of life: before anything is taken, they may."""
