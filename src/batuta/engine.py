@@ -28,6 +28,8 @@ from batuta.dispatch.endpoints import DEFAULT_TIMEOUT, JobEndpoints
 from batuta.dispatch.job import Target, make_job
 from batuta.dispatch.reception import Reception
 from batuta.dispatch.scheduler import LEASE, Scheduler, owner
+from batuta.guard.breaker import CircuitRule
+from batuta.guard.circuits import Circuits
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Part, Probe, State
 from batuta.health.watch import JobWatch
@@ -44,6 +46,7 @@ from batuta.schedule.window import Window
 from batuta.stores import connect
 from batuta.stores.ears import Ears
 from batuta.stores.sql.calls import SqlJobCalls
+from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.controls import SqlControls
 from batuta.stores.sql.engine_schema import engine_migrations
 from batuta.stores.sql.executions import SqlExecutionLog
@@ -126,6 +129,8 @@ class Batuta:
         self.database = connect(database_url, SystemClock())
         self.switches = SqlSwitches(self.database, self.ids, self.events)
         self.controls = SqlControls(self.database, self.ids, self.events)
+        self.circuit_store = SqlCircuits(self.database, self.ids, self.clock, self.events, own_time=clock is not None)
+        self.circuits = Circuits(self.circuit_store, self.clock)
         self.executions = SqlExecutionLog(
             self.database, self.switches, self.controls, self.ids, self.clock, own_time=clock is not None
         )
@@ -219,6 +224,28 @@ class Batuta:
             **options,
         )
         self.book.add(job, profiles)
+
+    def circuit(
+        self,
+        name: str,
+        *,
+        failures: int = 5,
+        reset: float = 60,
+        longest_reset: float = 1800,
+        count_timeouts: bool = False,
+        probe_within: float = 60,
+    ) -> None:
+        """Register a circuit breaker, shared by all processes; times are seconds. ``chip:*`` is the rule of a family."""
+        self.circuits.add(
+            CircuitRule(
+                name=name,
+                failures=failures,
+                reset=timedelta(seconds=reset),
+                longest_reset=timedelta(seconds=longest_reset),
+                count_timeouts=count_timeouts,
+                probe_within=timedelta(seconds=probe_within),
+            )
+        )
 
     def scheduler(self) -> Scheduler:
         return Scheduler(self.book, self.executions, self.clock, self.ids, self.events, lease=self._lease)

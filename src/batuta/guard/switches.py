@@ -56,9 +56,6 @@ class SwitchGuard(SwitchRule):
             return Hold(now + PATIENCE, f"cannot read switch {self.key}")
         return verdict(self, switch, now)
 
-    async def record(self, ok: bool, now: datetime) -> None:
-        """A switch learns nothing: people turn it."""
-
 
 def verdict(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
     if switch is None or (switch.until is not None and now >= switch.until):

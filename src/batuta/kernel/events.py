@@ -249,6 +249,17 @@ class ItemsRescued:
 
 
 @dataclass(frozen=True, slots=True)
+class CircuitMoved:
+    """A circuit breaker opened, let one try, or closed."""
+
+    circuit: str
+    before: str
+    after: str
+    reason: str
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
 class SettingWarned:
     name: str
     nearest: str
@@ -292,6 +303,7 @@ Event: TypeAlias = (
     | ItemCrashed
     | ItemLost
     | ItemsRescued
+    | CircuitMoved
     | SettingWarned
     | SubscriberFailed
 )

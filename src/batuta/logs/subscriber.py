@@ -9,6 +9,7 @@ import structlog
 from batuta.kernel.events import (
     ChildEnded,
     ChildStarted,
+    CircuitMoved,
     ClockStepped,
     ControlSet,
     Event,
@@ -133,6 +134,10 @@ def _items_settled(event: ItemsSettled) -> Line:
     return Line("items settled", logging.INFO if event.counts.get("dead") or event.lost else logging.DEBUG)
 
 
+def _circuit_moved(event: CircuitMoved) -> Line:
+    return Line(f"circuit {event.after}", logging.WARNING if event.after == "open" else logging.INFO)
+
+
 def _setting_warned(event: SettingWarned) -> Line:
     return Line(f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING)
 
@@ -168,6 +173,7 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
     ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
     ItemsRescued: lambda event: Line("items rescued: their worker fell silent", logging.WARNING),
+    CircuitMoved: _circuit_moved,
     SettingWarned: _setting_warned,
     SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
 }

@@ -1,0 +1,262 @@
+"""Circuit breakers: what one decides, without touching anything, and the port it is kept behind.
+
+              N failures in a row               the reset is over: one probe
+    ┌────────┐ ─────────────────▶ ┌──────┐ ──────────────────────────────▶ ┌───────────┐
+    │ closed │                    │ open │ ◀────────────────────────────── │ half_open │
+    └────────┘ ◀───────┐          └──────┘  it failed: the reset doubles;  └───────────┘
+                       │                    it timed out: once more                │
+                       └───────────────────────────────────────────────────────────┘ it worked
+
+One row per circuit, in the database: all processes see one state. Half open, one caller in the whole cluster may pass. Its place
+is leased, so that a probe whose process died is replaced and no circuit stays half open for ever.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+from batuta.guard.base import Effect, Hold, Told
+from batuta.kernel.errors import InvalidName
+
+OPEN_REASON = "circuit open: "
+SHORTEST_RESET = timedelta(seconds=1)
+LONGEST_RESET = timedelta(days=1)
+# Those who were held come back spread over this, or over the reset if that is shorter: who stands up again is not run down.
+LONGEST_SPREAD = timedelta(minutes=1)
+A_MOMENT = timedelta(seconds=1)
+LONGEST_ERROR = 100
+FAMILY = ":*"
+
+
+class CircuitState(StrEnum):
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitRule:
+    """``name`` may end in ``:*``: the rule of a whole family, ``chip:*`` of ``chip:1``, ``chip:2`` and so on."""
+
+    name: str
+    failures: int = 5  # in a row, until it opens
+    reset: timedelta = timedelta(minutes=1)  # how long it is open before somebody may try
+    longest_reset: timedelta = timedelta(minutes=30)  # doubled after each failed probe, up to here
+    count_timeouts: bool = False  # whether a time-out is a failure
+    probe_within: timedelta = timedelta(minutes=1)  # a probe that has said nothing by then is taken for dead
+
+    def __post_init__(self) -> None:
+        if not self.name or any(each.isspace() for each in self.name):
+            raise InvalidName(name=self.name, kind="circuit", why="it needs a name without spaces")
+        if self.failures < 1:
+            raise InvalidName(name=self.name, kind="circuit", why="it opens after at least one failure")
+        if not SHORTEST_RESET <= self.reset <= self.longest_reset <= LONGEST_RESET:
+            why = "its reset is at least a second, and at most its longest reset, which is at most a day"
+            raise InvalidName(name=self.name, kind="circuit", why=why)
+        if not timedelta(0) < self.probe_within <= LONGEST_RESET:
+            raise InvalidName(
+                name=self.name, kind="circuit", why="its probe ends after more than nothing and within a day"
+            )
+
+    @property
+    def is_family(self) -> bool:
+        return self.name.endswith(FAMILY)
+
+    def covers(self, name: str) -> bool:
+        return (not self.is_family and name == self.name) or (
+            self.is_family and name.startswith(self.name.removesuffix("*"))
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuit:
+    """How one stands."""
+
+    name: str
+    state: CircuitState = CircuitState.CLOSED
+    failures: int = 0  # in a row
+    half_open_attempts: int = 0  # probes since it opened
+    reset: timedelta  # how long it is open, this time
+    last_failure: datetime | None = None
+    last_success: datetime | None = None  # true to the minute
+    last_error: str | None = None  # class or number, never a message
+    opened_at: datetime | None = None
+    wait_until: datetime | None = None  # the other side said when to come back
+    probe_until: datetime | None = None  # when the present probe is taken for dead
+    probe: int = 0  # the number of the last probe: what an older one says is not heard
+
+    @property
+    def tries_at(self) -> datetime | None:
+        """When an open one lets a probe through; None: it is not open."""
+        return None if self.state is not CircuitState.OPEN or self.opened_at is None else self.opened_at + self.reset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    circuit: str
+    before: CircuitState
+    after: CircuitState
+    reason: str
+    failures: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Go ahead; ``probe``: as the one that finds out whether it works again."""
+
+    probe: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MayProbe:
+    """Somebody may try; who asks the database first, does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of a circuit; ``reason``: why, if its state is another."""
+
+    circuit: Circuit
+    reason: str = ""
+
+
+Answer: TypeAlias = Pass | MayProbe | Hold
+Decide: TypeAlias = Callable[[Circuit, datetime], Change | None]
+
+
+class CircuitStore(Protocol):
+    """``rules`` say how a circuit stands that nobody ever wrote about. ``now=None``: the database's clock."""
+
+    async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
+
+    async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
+        """Those with a rule of their own, and those of a family that somebody wrote about."""
+        ...
+
+    async def change(
+        self, rule: CircuitRule, name: str, decide: Decide, *, by: str | None = None, now: datetime | None = None
+    ) -> Circuit:
+        """Decide and write under a lock on this circuit; None: nothing is written. ``by``: a person, for the audit log."""
+        ...
+
+    async def history(self, name: str | None, since: datetime, limit: int) -> list[Transition]:
+        """Newest first."""
+        ...
+
+
+def fresh(rule: CircuitRule, name: str) -> Circuit:
+    return Circuit(name=name, reset=rule.reset)
+
+
+def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
+    """May one pass? ``chance`` in [0, 1) spreads those who are held."""
+    spread = min(circuit.reset, LONGEST_SPREAD) * chance
+    if circuit.wait_until is not None and now < circuit.wait_until:
+        return Hold(circuit.wait_until + spread, f"{circuit.name} asked to be left alone until then")
+    if circuit.state is CircuitState.CLOSED:
+        return Pass()
+    if circuit.tries_at is not None and now < circuit.tries_at:
+        return Hold(circuit.tries_at + spread, f"{OPEN_REASON}{circuit.name}, {_failures(circuit)}")
+    if circuit.state is CircuitState.HALF_OPEN and circuit.probe_until is not None and now < circuit.probe_until:
+        return Hold(now + max(A_MOMENT, spread), f"{OPEN_REASON}{circuit.name} is being tried by somebody else")
+    return MayProbe()
+
+
+def probed(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
+    """The one who asks becomes the probe; None: somebody was faster."""
+    if not isinstance(answer(circuit, now, 0.0), MayProbe):
+        return None
+    after = replace(
+        circuit,
+        state=CircuitState.HALF_OPEN,
+        half_open_attempts=circuit.half_open_attempts + 1,
+        probe=circuit.probe + 1,
+        probe_until=now + rule.probe_within,
+    )
+    return Change(after, f"{circuit.reset.total_seconds():g} s are over: one may try")
+
+
+def unprobed(circuit: Circuit, probe: int, now: datetime) -> Change | None:
+    """It was not tried after all: the next one may, at once."""
+    return Change(replace(circuit, probe_until=now)) if _is_probe(circuit, probe) else None
+
+
+def told(circuit: Circuit, rule: CircuitRule, permit: Pass, what: Told, now: datetime) -> Change | None:
+    """What a report makes of it; None: nothing. Who passed before it opened neither closes nor opens it again."""
+    waiting = circuit if what.retry_at is None else replace(circuit, wait_until=_wait(circuit, what.retry_at, now))
+    if permit.probe is None:
+        change = _told_closed(waiting, rule, what, now) if circuit.state is CircuitState.CLOSED else None
+    else:
+        change = _told_probe(waiting, rule, what, now) if _is_probe(circuit, permit.probe) else None
+    return change or (Change(waiting) if waiting != circuit else None)
+
+
+def tripped(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Change | None:
+    """Opened by somebody who knows, without waiting for more failures."""
+    return None if circuit.state is CircuitState.OPEN else Change(_opened(circuit, rule.reset, now), reason)
+
+
+def closed(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
+    after = fresh(rule, circuit.name)
+    seen = {
+        "last_failure": circuit.last_failure,
+        "last_success": circuit.last_success,
+        "last_error": circuit.last_error,
+    }
+    return Change(replace(after, probe=circuit.probe, **seen), reason)  # type: ignore[arg-type]
+
+
+def _told_closed(circuit: Circuit, rule: CircuitRule, what: Told, now: datetime) -> Change | None:
+    if what.effect is Effect.WORKED:
+        return Change(replace(circuit, failures=0, last_success=now))
+    if not _is_failure(what.effect, rule):
+        return None
+    failed = _failed(circuit, what, now)
+    if failed.failures < rule.failures:
+        return Change(failed)
+    return Change(_opened(failed, rule.reset, now), _failures(failed))
+
+
+def _told_probe(circuit: Circuit, rule: CircuitRule, what: Told, now: datetime) -> Change:
+    if what.effect is Effect.WORKED:
+        return closed(replace(circuit, last_success=now), rule, "the probe worked")
+    if what.effect is Effect.MISTAKE:
+        return closed(circuit, rule, f"the probe was answered ({what.error or what.effect})")
+    failed = _failed(circuit, what, now)
+    if not _is_failure(what.effect, rule):  # it proved nothing, and must not stay half open
+        return Change(_opened(replace(failed, failures=circuit.failures), circuit.reset, now), "the probe timed out")
+    longer = min(circuit.reset * 2, rule.longest_reset)
+    return Change(_opened(failed, longer, now), f"the probe failed ({failed.last_error})")
+
+
+def _wait(circuit: Circuit, retry_at: datetime, now: datetime) -> datetime:
+    """As it said, if that is within reason; who said it last is not heard if somebody was told to wait longer."""
+    asked = min(retry_at, now + LONGEST_RESET)
+    return asked if circuit.wait_until is None else max(asked, circuit.wait_until)
+
+
+def _is_failure(effect: Effect, rule: CircuitRule) -> bool:
+    return effect in (Effect.BROKE, Effect.UNREACHED) or (effect is Effect.TIMED_OUT and rule.count_timeouts)
+
+
+def _is_probe(circuit: Circuit, probe: int) -> bool:
+    return circuit.state is CircuitState.HALF_OPEN and circuit.probe == probe
+
+
+def _failed(circuit: Circuit, what: Told, now: datetime) -> Circuit:
+    error = (what.error or what.effect.value)[:LONGEST_ERROR]
+    return replace(circuit, failures=circuit.failures + 1, last_failure=now, last_error=error)
+
+
+def _opened(circuit: Circuit, reset: timedelta, now: datetime) -> Circuit:
+    attempts = circuit.half_open_attempts if circuit.state is not CircuitState.CLOSED else 0
+    return replace(
+        circuit, state=CircuitState.OPEN, opened_at=now, reset=reset, probe_until=None, half_open_attempts=attempts
+    )
+
+
+def _failures(circuit: Circuit) -> str:
+    return f"{circuit.failures} failures in a row, the last {circuit.last_error}"

@@ -1,0 +1,176 @@
+"""The circuits of an application: their rules, and a breaker for each, which asks the database as seldom as it can."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from batuta.guard import breaker as decisions
+from batuta.guard.base import Admit, Effect, Hold, Told, Verdict
+from batuta.guard.breaker import Change, Circuit, CircuitRule, CircuitState, CircuitStore, MayProbe, Pass, Transition
+from batuta.guard.switches import PATIENCE
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import InvalidName, StoreUnavailable, UnknownWord
+from batuta.kernel.nearest import nearest
+
+# What another process found out is known here after this.
+LOOK_EVERY = timedelta(milliseconds=500)
+# A success of a circuit that is well is written down this often, so that "last success" tells the truth.
+NOTE_EVERY = timedelta(minutes=1)
+MOST_TRANSITIONS = 1000
+
+
+class Circuits:
+    def __init__(self, store: CircuitStore, clock: Clock, chance: Callable[[], float] = random.random) -> None:
+        self._store = store
+        self._clock = clock
+        self._chance = chance
+        self._rules: dict[str, CircuitRule] = {}
+        self._breakers: dict[str, Breaker] = {}
+
+    def add(self, rule: CircuitRule) -> None:
+        if rule.name in self._rules:
+            raise InvalidName(name=rule.name, kind="circuit", why="another circuit is called that")
+        self._rules[rule.name] = rule
+
+    @property
+    def rules(self) -> tuple[CircuitRule, ...]:
+        return tuple(self._rules.values())
+
+    def rule_of(self, name: str) -> CircuitRule:
+        found = self._rules.get(name) or next((rule for rule in self._rules.values() if rule.covers(name)), None)
+        if found is None:
+            raise UnknownWord(kind="circuit", word=name, nearest=nearest(name, self._rules))
+        return found
+
+    def breaker(self, name: str) -> "Breaker":
+        """The same one for the same name: what it knows is shared by all who use it in this process."""
+        if name not in self._breakers:
+            self._breakers[name] = Breaker(name, self.rule_of(name), self._store, self._clock, self._chance)
+        return self._breakers[name]
+
+    async def look(self) -> list[Circuit]:
+        """Every circuit by name, also the one that never failed; of a family, those that somebody wrote about."""
+        return await self._store.all(self.rules)
+
+    async def history(self, name: str | None, since: datetime, limit: int = MOST_TRANSITIONS) -> list[Transition]:
+        """Newest first; None: of all circuits."""
+        return await self._store.history(name, since, limit)
+
+    async def reset(self, name: str, *, by: str) -> Circuit:
+        """Closed by a person, whatever it has seen."""
+        rule = self.rule_of(name)
+        after = await self._store.change(
+            rule, name, lambda circuit, now: decisions.closed(circuit, rule, f"reset by {by}"), by=by
+        )
+        self.breaker(name).learn(after)
+        return after
+
+
+class Breaker:
+    """A guard. Closed, it costs a read every half second and no write."""
+
+    def __init__(
+        self, name: str, rule: CircuitRule, store: CircuitStore, clock: Clock, chance: Callable[[], float]
+    ) -> None:
+        self.name = name
+        self.rule = rule
+        self._store = store
+        self._clock = clock
+        self._chance = chance
+        self._known: Circuit | None = None
+        self._looked_at = 0.0
+        self._asking = asyncio.Lock()
+
+    async def admit(self, now: datetime) -> Verdict:
+        try:
+            passed = await self._answer(now)
+        except StoreUnavailable:
+            return Hold(now + PATIENCE, f"cannot read circuit {self.name}")
+        return passed if isinstance(passed, Hold) else Admit(BreakerTicket(self, passed))
+
+    async def trip(self, reason: str) -> None:
+        """Open it at once: somebody knows better than to wait for more failures."""
+        self.learn(
+            await self._store.change(
+                self.rule, self.name, lambda circuit, now: decisions.tripped(circuit, self.rule, reason, now)
+            )
+        )
+
+    def learn(self, circuit: Circuit) -> None:
+        self._known, self._looked_at = circuit, self._clock.monotonic()
+
+    async def report(self, permit: Pass, told: Told) -> None:
+        if permit.probe is None and self._is_no_news(told):
+            return
+        change = await self._store.change(
+            self.rule, self.name, lambda circuit, now: decisions.told(circuit, self.rule, permit, told, now)
+        )
+        self.learn(change)
+
+    async def give_back(self, permit: Pass) -> None:
+        probe = permit.probe
+        if probe is not None:
+            self.learn(
+                await self._store.change(
+                    self.rule, self.name, lambda circuit, now: decisions.unprobed(circuit, probe, now)
+                )
+            )
+
+    async def _answer(self, now: datetime) -> Pass | Hold:
+        answer = decisions.answer(await self._circuit(), now, self._chance())
+        if not isinstance(answer, MayProbe):
+            return answer
+        async with self._asking:  # a crowd that finds the reset over sends one to the database
+            answer = decisions.answer(await self._circuit(), now, self._chance())
+            return answer if not isinstance(answer, MayProbe) else await self._probe(now)
+
+    async def _probe(self, now: datetime) -> Pass | Hold:
+        is_mine = False
+
+        def decide(circuit: Circuit, at: datetime) -> Change | None:
+            nonlocal is_mine
+            change = decisions.probed(circuit, self.rule, at)
+            is_mine = change is not None
+            return change
+
+        circuit = await self._store.change(self.rule, self.name, decide)
+        self.learn(circuit)
+        if is_mine:
+            return Pass(circuit.probe)
+        answer = decisions.answer(circuit, now, self._chance())
+        # By another's clock the reset is not over yet.
+        return Hold(now + PATIENCE, f"{decisions.OPEN_REASON}{self.name}") if isinstance(answer, MayProbe) else answer
+
+    async def _circuit(self) -> Circuit:
+        if self._known is None or self._clock.monotonic() - self._looked_at >= LOOK_EVERY.total_seconds():
+            self.learn(await self._store.read(self.rule, self.name))
+        assert self._known is not None
+        return self._known
+
+    def _is_no_news(self, told: Told) -> bool:
+        known = self._known
+        if told.retry_at is not None or known is None or known.state is not CircuitState.CLOSED:
+            return False
+        if told.effect is Effect.WORKED:
+            is_noted = known.last_success is not None and self._clock.now() - known.last_success < NOTE_EVERY
+            return known.failures == 0 and is_noted
+        return told.effect is Effect.MISTAKE or (told.effect is Effect.TIMED_OUT and not self.rule.count_timeouts)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerTicket:
+    """What cannot be written is not insisted on: it happened, and the next one will tell."""
+
+    breaker: Breaker
+    permit: Pass
+
+    async def used(self, told: Told) -> None:
+        with suppress(StoreUnavailable):
+            await self.breaker.report(self.permit, told)
+
+    async def unused(self) -> None:
+        with suppress(StoreUnavailable):
+            await self.breaker.give_back(self.permit)

@@ -1,0 +1,172 @@
+"""Circuit breakers in ``circuits``; every transition is a row of ``circuit_transitions``, written with the change it tells of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from batuta.guard.breaker import Circuit, CircuitRule, CircuitState, Decide, Transition, fresh
+from batuta.kernel.clock import Clock
+from batuta.kernel.events import CircuitMoved, Events
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import Database, Query, Row, Transaction
+from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.queries import load
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitBook:
+    clock: Query
+    circuit: Query
+    all: Query
+    hold: Query
+    save: Query
+    note: Query
+    history: Query
+    history_of: Query
+    prune: Query
+    forget: Query
+
+
+class SqlCircuits:
+    """``own_time``: the clock decides. Otherwise PostgreSQL's does, as it should where several machines share it."""
+
+    def __init__(self, database: Database, ids: Ids, clock: Clock, events: Events, *, own_time: bool = False) -> None:
+        self._database = database
+        self._ids = ids
+        self._clock = clock
+        self._events = events
+        self._own_time = own_time or database.dialect == "sqlite"
+        self._book = load(CircuitBook, BOOKS / "circuits.sql", database.dialect)
+        self._audit = AuditLog(database.dialect, ids)
+
+    async def read(self, rule: CircuitRule, name: str) -> Circuit:
+        row = await self._database.one(self._book.circuit, name=name)
+        return fresh(rule, name) if row is None else _circuit(row, rule)
+
+    async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
+        rows = await self._database.all(self._book.all)
+        own = {rule.name: fresh(rule, rule.name) for rule in rules if not rule.is_family}
+        ruled = [(row, next((rule for rule in rules if rule.covers(row["circuit_name"])), None)) for row in rows]
+        written = {row["circuit_name"]: _circuit(row, rule) for row, rule in ruled if rule is not None}
+        return [each for _, each in sorted({**own, **written}.items())]
+
+    async def change(
+        self, rule: CircuitRule, name: str, decide: Decide, *, by: str | None = None, now: datetime | None = None
+    ) -> Circuit:
+        async with self._database.transaction() as transaction:
+            held = await transaction.one(
+                self._book.hold, name=name, reset_ms=_milliseconds(rule.reset), now=now or self._clock.now()
+            )
+            assert held is not None
+            before = _circuit(held, rule)
+            # Asked after the row is held: whoever waited for it must not decide with an old time.
+            at = now or await self._now(transaction)
+            change = decide(before, at)
+            if change is None:
+                return before
+            after = change.circuit
+            await transaction.run(self._book.save, **_values(after), now=at)
+            if after.state is not before.state:
+                await self._note(transaction, before, after, change.reason, at)
+            if by is not None:
+                await self._audit.note(
+                    transaction,
+                    actor=by,
+                    action="circuit.reset",
+                    subject=name,
+                    before=before.state,
+                    after=after.state,
+                    now=at,
+                )
+        if after.state is not before.state:
+            self._events.emit(CircuitMoved(name, before.state.value, after.state.value, change.reason, after.failures))
+        return after
+
+    async def history(self, name: str | None, since: datetime, limit: int) -> list[Transition]:
+        if name is None:
+            rows = await self._database.all(self._book.history, since=since, limit=limit)
+        else:
+            rows = await self._database.all(self._book.history_of, name=name, since=since, limit=limit)
+        return [_transition(row) for row in rows]
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        await self._database.run(self._book.forget, before=before)
+        return await self._database.run(self._book.prune, before=before, limit=limit)
+
+    async def _note(
+        self, transaction: Transaction, before: Circuit, after: Circuit, reason: str, now: datetime
+    ) -> None:
+        await transaction.run(
+            self._book.note,
+            id=self._ids.new(),
+            name=after.name,
+            before=before.state.value,
+            after=after.state.value,
+            reason=reason,
+            # How many there were: a circuit that closes has forgotten them.
+            failures=max(before.failures, after.failures),
+            half_open_attempts=max(before.half_open_attempts, after.half_open_attempts),
+            now=now,
+        )
+
+    async def _now(self, within: Transaction) -> datetime:
+        if self._own_time:
+            return self._clock.now()
+        row = await within.one(self._book.clock)
+        assert row is not None
+        now: datetime = row["now"]
+        return now
+
+
+def _circuit(row: Row, rule: CircuitRule) -> Circuit:
+    circuit = Circuit(
+        name=row["circuit_name"],
+        state=CircuitState(row["state"]),
+        failures=row["falhas_consecutivas"],
+        half_open_attempts=row["tentativas_half_open"],
+        reset=row["reset_ms"] * _MILLISECOND,
+        last_failure=row["last_failure_at"],
+        last_success=row["last_success_at"],
+        last_error=row["last_error"],
+        opened_at=row["opened_at"],
+        wait_until=row["wait_until"],
+        probe_until=row["probe_until"],
+        probe=row["probe"],
+    )
+    # A closed one will open for as long as its rule says now, not when the row was written.
+    return replace(circuit, reset=rule.reset) if circuit.state is CircuitState.CLOSED else circuit
+
+
+def _values(circuit: Circuit) -> dict[str, object]:
+    return {
+        "name": circuit.name,
+        "state": circuit.state.value,
+        "failures": circuit.failures,
+        "half_open_attempts": circuit.half_open_attempts,
+        "reset_ms": _milliseconds(circuit.reset),
+        "last_failure": circuit.last_failure,
+        "last_success": circuit.last_success,
+        "last_error": circuit.last_error,
+        "opened_at": circuit.opened_at,
+        "wait_until": circuit.wait_until,
+        "probe": circuit.probe,
+        "probe_until": circuit.probe_until,
+    }
+
+
+def _transition(row: Row) -> Transition:
+    return Transition(
+        circuit=row["circuit_name"],
+        before=CircuitState(row["from_state"]),
+        after=CircuitState(row["to_state"]),
+        reason=row["reason"],
+        failures=row["falhas_consecutivas"],
+        at=row["created_at"],
+    )
+
+
+def _milliseconds(span: timedelta) -> int:
+    return span // _MILLISECOND

@@ -1,0 +1,249 @@
+"""Circuit breakers on both databases, shared by processes that know nothing of each other."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from batuta.guard.base import WORKED, Admit, Effect, Hold, Told
+from batuta.guard.breaker import CircuitRule, CircuitState
+from batuta.guard.circuits import LOOK_EVERY, NOTE_EVERY, Breaker, Circuits
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import UnknownWord
+from batuta.kernel.events import CircuitMoved
+from batuta.kernel.ids import Ids
+from batuta.stores import connect
+from batuta.stores.sql.circuits import SqlCircuits
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.testing import EventRecorder, FakeClock
+
+SECOND = timedelta(seconds=1)
+RULE = CircuitRule(
+    name="evolution", failures=3, reset=300 * SECOND, longest_reset=1800 * SECOND, probe_within=60 * SECOND
+)
+CHIP = CircuitRule(name="chip:*", failures=3, reset=300 * SECOND)
+BROKE = Told(Effect.BROKE, "HTTP 503")
+
+
+def circuits_on(database: Database, ids: Ids, clock: FakeClock, events: EventRecorder) -> Circuits:
+    """As another process has them."""
+    circuits = Circuits(SqlCircuits(database, ids, clock, events, own_time=True), clock, lambda: 0.0)
+    circuits.add(RULE)
+    circuits.add(CHIP)
+    return circuits
+
+
+@pytest.fixture
+def circuits(migrated: Database, ids: Ids, clock: FakeClock, events: EventRecorder) -> Circuits:
+    return circuits_on(migrated, ids, clock, events)
+
+
+@pytest.fixture
+async def elsewhere(
+    migrated: Database, database_url: str, ids: Ids, clock: FakeClock, events: EventRecorder
+) -> AsyncIterator[Circuits]:
+    database = connect(database_url, SystemClock())
+    await database.open()
+    yield circuits_on(database, ids, clock, events)
+    await database.close()
+
+
+async def admitted(breaker: Breaker, clock: FakeClock) -> Admit:
+    verdict = await breaker.admit(clock.now())
+    assert isinstance(verdict, Admit), verdict
+    return verdict
+
+
+async def fail(breaker: Breaker, clock: FakeClock, times: int, told: Told = BROKE) -> None:
+    for _ in range(times):
+        await (await admitted(breaker, clock)).ticket.used(told)
+
+
+async def count(database: Database, text: str) -> int:
+    row = await database.one(
+        in_dialect(query_of("count", f"SELECT count(*) AS n FROM {text}", writes=False), database.dialect)
+    )
+    assert row is not None
+    return int(row["n"])
+
+
+async def test_what_one_process_opened_is_open_in_every_other(
+    circuits: Circuits, elsewhere: Circuits, clock: FakeClock
+) -> None:
+    other = elsewhere.breaker("evolution")
+    await admitted(other, clock)
+    await fail(circuits.breaker("evolution"), clock, 3)
+    await clock.advance(LOOK_EVERY.total_seconds())
+    held = await other.admit(clock.now())
+    assert isinstance(held, Hold)
+    assert held.reason == "circuit open: evolution, 3 failures in a row, the last HTTP 503"
+
+
+async def test_failures_of_several_processes_are_counted_together(
+    circuits: Circuits, elsewhere: Circuits, clock: FakeClock
+) -> None:
+    await fail(circuits.breaker("evolution"), clock, 2)
+    await fail(elsewhere.breaker("evolution"), clock, 1)
+    (circuit,) = await circuits.look()
+    assert (circuit.state, circuit.failures) == (CircuitState.OPEN, 3)
+
+
+async def test_half_open_lets_one_caller_of_all_processes_through(
+    circuits: Circuits, elsewhere: Circuits, clock: FakeClock
+) -> None:
+    here, there = circuits.breaker("evolution"), elsewhere.breaker("evolution")
+    await fail(here, clock, 3)
+    await clock.advance(300)
+    verdicts = await asyncio.gather(*(each.admit(clock.now()) for _ in range(50) for each in (here, there)))
+    assert sum(isinstance(verdict, Admit) for verdict in verdicts) == 1
+    (probe,) = [verdict for verdict in verdicts if isinstance(verdict, Admit)]
+    await probe.ticket.used(WORKED)
+    await clock.advance(LOOK_EVERY.total_seconds())
+    await admitted(here, clock)
+    await admitted(there, clock)
+
+
+async def test_a_probe_whose_process_died_is_replaced_when_its_lease_is_over(
+    circuits: Circuits, elsewhere: Circuits, clock: FakeClock
+) -> None:
+    here, there = circuits.breaker("evolution"), elsewhere.breaker("evolution")
+    await fail(here, clock, 3)
+    await clock.advance(300)
+    dead = await admitted(here, clock)
+    await clock.advance(59)
+    assert isinstance(await there.admit(clock.now()), Hold)
+    await clock.advance(1)
+    living = await admitted(there, clock)
+    await dead.ticket.used(BROKE)  # it was only slow: nobody listens any more
+    await living.ticket.used(WORKED)
+    (circuit,) = await circuits.look()
+    assert circuit.state is CircuitState.CLOSED
+
+
+async def test_a_time_out_of_the_probe_does_not_leave_it_half_open_for_ever(
+    circuits: Circuits, clock: FakeClock
+) -> None:
+    breaker = circuits.breaker("evolution")
+    await fail(breaker, clock, 3)
+    for _ in range(3):
+        await clock.advance(300)
+        await (await admitted(breaker, clock)).ticket.used(Told(Effect.TIMED_OUT, "ReadTimeout"))
+        (circuit,) = await circuits.look()
+        assert circuit.state is CircuitState.OPEN
+
+
+async def test_every_transition_is_a_row_and_is_announced_once(
+    circuits: Circuits, clock: FakeClock, events: EventRecorder
+) -> None:
+    began = clock.now()
+    breaker = circuits.breaker("evolution")
+    await fail(breaker, clock, 3)
+    await clock.advance(300)
+    await (await admitted(breaker, clock)).ticket.used(BROKE)
+    await clock.advance(600)
+    await (await admitted(breaker, clock)).ticket.used(WORKED)
+    history = await circuits.history("evolution", began)
+    assert [(each.before.value, each.after.value, each.failures, each.reason) for each in reversed(history)] == [
+        ("closed", "open", 3, "3 failures in a row, the last HTTP 503"),
+        ("open", "half_open", 3, "300 s are over: one may try"),
+        ("half_open", "open", 4, "the probe failed (HTTP 503)"),
+        ("open", "half_open", 4, "600 s are over: one may try"),
+        ("half_open", "closed", 4, "the probe worked"),
+    ]
+    assert [(event.before, event.after) for event in events.of(CircuitMoved)] == [
+        (each.before.value, each.after.value) for each in reversed(history)
+    ]
+    assert await circuits.history("chip:1", began) == []
+    assert await circuits.history(None, clock.now() - SECOND) == history[:2]
+
+
+async def test_a_success_of_one_that_is_well_is_written_once_a_minute_at_most(
+    circuits: Circuits, migrated: Database, clock: FakeClock
+) -> None:
+    breaker = circuits.breaker("evolution")
+    await (await admitted(breaker, clock)).ticket.used(WORKED)
+    noted = clock.now()
+    for _ in range(59):
+        await clock.advance(1)
+        await (await admitted(breaker, clock)).ticket.used(WORKED)
+    (circuit,) = await circuits.look()
+    assert circuit.last_success == noted
+    await clock.advance(1)
+    await (await admitted(breaker, clock)).ticket.used(WORKED)
+    (circuit,) = await circuits.look()
+    assert circuit.last_success == noted + NOTE_EVERY
+
+
+async def test_a_closed_one_is_read_once_in_half_a_second(
+    circuits: Circuits, migrated: Database, clock: FakeClock
+) -> None:
+    breaker = circuits.breaker("evolution")
+    await admitted(breaker, clock)
+    await migrated.script("DROP TABLE circuits")
+    for _ in range(100):
+        await admitted(breaker, clock)
+
+
+async def test_a_database_that_cannot_answer_holds(
+    elsewhere: Circuits, migrated: Database, ids: Ids, clock: FakeClock, events: EventRecorder
+) -> None:
+    closed = connect("sqlite:///nowhere/none.db", SystemClock())
+    circuits = circuits_on(closed, ids, clock, events)
+    assert await circuits.breaker("evolution").admit(clock.now()) == Hold(
+        clock.now() + SECOND, "cannot read circuit evolution"
+    )
+
+
+async def test_each_chip_has_a_circuit_of_its_own(circuits: Circuits, clock: FakeClock) -> None:
+    await fail(circuits.breaker("chip:1"), clock, 3)
+    assert isinstance(await circuits.breaker("chip:1").admit(clock.now()), Hold)
+    await admitted(circuits.breaker("chip:2"), clock)
+    assert [(each.name, each.state.value) for each in await circuits.look()] == [
+        ("chip:1", "open"),
+        ("evolution", "closed"),
+    ]
+    with pytest.raises(UnknownWord, match="did you mean evolution"):
+        circuits.breaker("evolutoin")
+
+
+async def test_an_unused_pass_gives_the_probe_back(circuits: Circuits, elsewhere: Circuits, clock: FakeClock) -> None:
+    here, there = circuits.breaker("evolution"), elsewhere.breaker("evolution")
+    await fail(here, clock, 3)
+    await clock.advance(300)
+    await (await admitted(here, clock)).ticket.unused()
+    await admitted(there, clock)
+
+
+async def test_somebody_may_close_it_by_hand_and_is_named(
+    circuits: Circuits, migrated: Database, clock: FakeClock
+) -> None:
+    breaker = circuits.breaker("evolution")
+    await fail(breaker, clock, 3)
+    await circuits.reset("evolution", by="operador")
+    await admitted(breaker, clock)
+    (last, *_) = await circuits.history("evolution", clock.now())
+    assert (last.after, last.reason) == (CircuitState.CLOSED, "reset by operador")
+    assert await count(migrated, "audit_log WHERE actor = 'operador' AND action = 'circuit.reset'") == 1
+
+
+async def test_a_hundred_failures_at_once_open_it_once(
+    circuits: Circuits, elsewhere: Circuits, clock: FakeClock, events: EventRecorder
+) -> None:
+    passes = [await admitted(each.breaker("evolution"), clock) for _ in range(25) for each in (circuits, elsewhere)]
+    await asyncio.gather(*(each.ticket.used(BROKE) for each in passes))
+    assert len(events.of(CircuitMoved)) == 1
+    assert len(await circuits.history(None, clock.now())) == 1
+
+
+async def test_transitions_and_forgotten_circuits_are_pruned(
+    circuits: Circuits, migrated: Database, ids: Ids, clock: FakeClock, events: EventRecorder
+) -> None:
+    await fail(circuits.breaker("chip:1"), clock, 3)
+    await clock.advance(3600)
+    await fail(circuits.breaker("chip:2"), clock, 3)
+    store = SqlCircuits(migrated, ids, clock, events, own_time=True)
+    assert await store.prune(before=clock.now(), limit=100) == 1
+    assert [each.circuit for each in await circuits.history(None, clock.now() - timedelta(days=1))] == ["chip:2"]
+    assert [each.name for each in await circuits.look()] == ["chip:2", "evolution"]

@@ -1,0 +1,190 @@
+"""What a circuit breaker decides."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from batuta.guard.base import WORKED, Effect, Hold, Told, effect_of_error, effect_of_status
+from batuta.guard.breaker import (
+    Circuit,
+    CircuitRule,
+    CircuitState,
+    MayProbe,
+    Pass,
+    answer,
+    fresh,
+    probed,
+    told,
+    tripped,
+    unprobed,
+)
+from batuta.kernel.errors import DeadlineExceeded, InvalidName
+from batuta.testing import FakeClock
+
+SECOND = timedelta(seconds=1)
+RULE = CircuitRule(name="evolution", failures=3, reset=300 * SECOND, longest_reset=1000 * SECOND)
+BROKE = Told(Effect.BROKE, "HTTP 503")
+TIMED_OUT = Told(Effect.TIMED_OUT, "ReadTimeout")
+CLOSED, OPEN, HALF_OPEN = CircuitState.CLOSED, CircuitState.OPEN, CircuitState.HALF_OPEN
+
+
+def after(
+    circuit: Circuit, clock: FakeClock, *reports: Told, rule: CircuitRule = RULE, permit: Pass | None = None
+) -> Circuit:
+    for report in reports:
+        change = told(circuit, rule, permit or Pass(), report, clock.now())
+        circuit = circuit if change is None else change.circuit
+    return circuit
+
+
+def opened(clock: FakeClock, rule: CircuitRule = RULE) -> Circuit:
+    return after(fresh(rule, rule.name), clock, *[BROKE] * rule.failures, rule=rule)
+
+
+def half_open(clock: FakeClock, rule: CircuitRule = RULE) -> Circuit:
+    change = probed(opened(clock, rule), rule, clock.now() + rule.reset)
+    assert change is not None
+    return change.circuit
+
+
+def test_it_opens_after_so_many_failures_in_a_row_and_says_why(clock: FakeClock) -> None:
+    assert after(fresh(RULE, "evolution"), clock, BROKE, BROKE).state is CLOSED
+    circuit = opened(clock)
+    assert (circuit.state, circuit.failures, circuit.last_error) == (OPEN, 3, "HTTP 503")
+    held = answer(circuit, clock.now(), 0.0)
+    assert held == Hold(clock.now() + RULE.reset, "circuit open: evolution, 3 failures in a row, the last HTTP 503")
+
+
+def test_a_success_between_failures_starts_the_count_anew(clock: FakeClock) -> None:
+    assert after(fresh(RULE, "evolution"), clock, BROKE, BROKE, WORKED, BROKE, BROKE).state is CLOSED
+
+
+def test_what_was_our_own_mistake_never_opens_it(clock: FakeClock) -> None:
+    for status in (400, 401, 403, 404, 409, 422, 499):
+        assert after(fresh(RULE, "evolution"), clock, *[Told(effect_of_status(status))] * 50) == fresh(
+            RULE, "evolution"
+        )
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
+def test_what_is_the_other_sides_own_state_does(status: int, clock: FakeClock) -> None:
+    assert after(fresh(RULE, "evolution"), clock, *[Told(effect_of_status(status))] * 3).state is OPEN
+
+
+def test_the_class_of_an_error_counts_and_not_its_words() -> None:
+    assert effect_of_error(ValueError("Timeout: 404 Bad Request, connection refused")) is Effect.BROKE
+    assert effect_of_error(TimeoutError("HTTP 500")) is Effect.TIMED_OUT
+    assert effect_of_error(DeadlineExceeded(what="it", deadline="now")) is Effect.TIMED_OUT
+    assert effect_of_error(ConnectionRefusedError()) is Effect.UNREACHED
+
+
+def test_a_time_out_counts_only_where_it_was_chosen(clock: FakeClock) -> None:
+    assert after(fresh(RULE, "evolution"), clock, *[TIMED_OUT] * 50).state is CLOSED
+    counting = replace(RULE, count_timeouts=True)
+    assert after(fresh(counting, "evolution"), clock, *[TIMED_OUT] * 3, rule=counting).state is OPEN
+
+
+def test_one_may_try_when_the_reset_is_over_and_nobody_else_until_it_has_spoken(clock: FakeClock) -> None:
+    circuit, later = opened(clock), clock.now() + RULE.reset
+    assert isinstance(answer(circuit, later - SECOND, 0.0), Hold)
+    assert answer(circuit, later, 0.0) == MayProbe()
+    trying = half_open(clock)
+    assert (trying.state, trying.half_open_attempts, trying.probe) == (HALF_OPEN, 1, 1)
+    assert probed(trying, RULE, later) is None
+    assert isinstance(answer(trying, later, 0.0), Hold)
+
+
+def test_a_probe_that_worked_closes_it_and_one_that_failed_doubles_the_reset_up_to_its_cap(clock: FakeClock) -> None:
+    circuit = half_open(clock)
+    assert after(circuit, clock, WORKED, permit=Pass(1)).state is CLOSED
+    resets = []
+    for number in range(1, 5):
+        circuit = after(circuit, clock, BROKE, permit=Pass(number))
+        resets.append(circuit.reset // SECOND)
+        change = probed(circuit, RULE, clock.now() + circuit.reset)
+        assert change is not None
+        circuit = change.circuit
+    assert resets == [600, 1000, 1000, 1000]
+    assert after(circuit, clock, WORKED, permit=Pass(5)).reset == RULE.reset
+
+
+def test_a_probe_that_timed_out_opens_it_again_with_the_same_reset(clock: FakeClock) -> None:
+    circuit = after(half_open(clock), clock, TIMED_OUT, permit=Pass(1))
+    assert (circuit.state, circuit.reset, circuit.failures) == (OPEN, RULE.reset, 3)
+
+
+def test_a_probe_that_never_spoke_is_replaced_and_not_heard_any_more(clock: FakeClock) -> None:
+    trying = half_open(clock)
+    assert trying.probe_until is not None
+    change = probed(trying, RULE, trying.probe_until)
+    assert change is not None
+    assert (change.circuit.state, change.circuit.probe, change.circuit.half_open_attempts) == (HALF_OPEN, 2, 2)
+    assert told(change.circuit, RULE, Pass(1), BROKE, clock.now()) is None
+    assert told(change.circuit, RULE, Pass(1), WORKED, clock.now()) is None
+
+
+def test_a_probe_that_was_not_used_leaves_its_place_to_the_next(clock: FakeClock) -> None:
+    now = clock.now() + RULE.reset
+    change = unprobed(half_open(clock), 1, now)
+    assert change is not None
+    assert answer(change.circuit, now, 0.0) == MayProbe()
+
+
+def test_whoever_passed_before_it_opened_neither_closes_it_nor_opens_it_again(clock: FakeClock) -> None:
+    for circuit in (opened(clock), half_open(clock)):
+        assert told(circuit, RULE, Pass(), WORKED, clock.now()) is None
+        assert told(circuit, RULE, Pass(), BROKE, clock.now()) is None
+
+
+def test_a_probe_that_was_answered_with_our_own_mistake_has_found_somebody_alive(clock: FakeClock) -> None:
+    assert after(half_open(clock), clock, Told(Effect.MISTAKE, "HTTP 404"), permit=Pass(1)).state is CLOSED
+
+
+def test_when_the_other_side_says_when_to_come_back_everybody_waits(clock: FakeClock) -> None:
+    retry_at = clock.now() + 20 * SECOND
+    circuit = after(fresh(RULE, "evolution"), clock, Told(Effect.BROKE, "HTTP 429", retry_at))
+    assert circuit.state is CLOSED
+    assert answer(circuit, clock.now(), 0.0) == Hold(retry_at, "evolution asked to be left alone until then")
+    assert answer(circuit, retry_at, 0.0) == Pass()
+    sooner = after(circuit, clock, Told(Effect.BROKE, "HTTP 429", clock.now() + SECOND))
+    assert sooner.wait_until == retry_at
+    never = after(circuit, clock, Told(Effect.BROKE, "HTTP 429", clock.now() + timedelta(days=3000)))
+    assert never.wait_until == clock.now() + timedelta(days=1)
+
+
+def test_those_who_are_held_come_back_spread_out(clock: FakeClock) -> None:
+    circuit = opened(clock)
+    untils = [answer(circuit, clock.now(), n / 100).until for n in range(100)]  # type: ignore[union-attr]
+    assert min(untils) == clock.now() + RULE.reset
+    assert max(untils) - min(untils) > 59 * SECOND
+
+
+def test_somebody_who_knows_may_open_it_at_once(clock: FakeClock) -> None:
+    change = tripped(fresh(RULE, "evolution"), RULE, "the number was restricted", clock.now())
+    assert change is not None
+    assert (change.circuit.state, change.circuit.tries_at) == (OPEN, clock.now() + RULE.reset)
+
+
+def test_a_family_has_one_rule() -> None:
+    rule = CircuitRule(name="chip:*")
+    assert rule.covers("chip:7")
+    assert not rule.covers("chips")
+    assert not CircuitRule(name="chip").covers("chip:7")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"name": "a b"},
+        {"name": "x", "failures": 0},
+        {"name": "x", "reset": timedelta(0)},
+        {"name": "x", "reset": timedelta(hours=2)},
+        {"name": "x", "longest_reset": timedelta(days=2)},
+        {"name": "x", "probe_within": timedelta(0)},
+    ],
+)
+def test_a_rule_that_cannot_be_kept_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidName):
+        CircuitRule(**wrong)  # type: ignore[arg-type]
