@@ -13,6 +13,7 @@ from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.engine import Batuta, Extension, Role
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
+from batuta.stores.sql.migrations import Migration, read_folder
 from batuta.supervise.address import listen
 
 HERE = Path(__file__).parent
@@ -26,6 +27,7 @@ def build(settings: Settings) -> Batuta:
         settings=settings,
         migrate=not settings.in_production,
         extension=Extension(
+            migrations=migrations(),
             texts=[HERE / "texts"],
             roles=[] if settings.in_production else [Role("simulador", lambda stop: _simulate(settings, stop))],
             later=["telegram"],
@@ -43,6 +45,10 @@ def build(settings: Settings) -> Batuta:
     add_jobs(work, settings)
     work.probes["evolution"] = Probe(lambda: answers(settings.evolution_api_url), needed=False)
     return work
+
+
+def migrations() -> list[Migration]:
+    return read_folder("app", HERE / "schema")
 
 
 def switches(settings: Settings) -> Mapping[str, SwitchRule]:

@@ -80,6 +80,15 @@ async def migrated(database: Database, clock: FakeClock, events: EventRecorder) 
     return database
 
 
+@pytest.fixture
+async def julia(database: Database, clock: FakeClock, events: EventRecorder) -> Database:
+    """With Julia's tables beside the engine's."""
+    from app.wiring import migrations
+
+    await Migrator(database, [*engine_migrations(), *migrations()], clock, events).migrate()
+    return database
+
+
 def lack(server: str, next_step: str) -> NoReturn:
     if REQUIRED:
         pytest.fail(f"{server} was not found and BATUTA_REQUIRE_SERVERS=1: {next_step}", pytrace=False)

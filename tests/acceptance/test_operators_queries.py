@@ -7,17 +7,23 @@ from typing import Any
 import asyncpg
 import pytest
 
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.wiring import migrations
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
+from batuta.queue.item import NewItem
+from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Ending, Status
 from batuta.stores import connect
 from batuta.stores.sql.controls import SqlControls
 from batuta.stores.sql.engine_schema import engine_migrations
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.migrations import Migrator
+from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.testing import EventRecorder
 from tests.contract.scheduling import Endpoint, House, job
+from tests.julia import PHONE, add_doctor
 
 LAST_OF_A_JOB = """
 -- Ultimas 20 execucoes de um job
@@ -106,6 +112,26 @@ GROUP BY 1
 ORDER BY execucoes DESC;
 """
 
+WAITING = """
+SELECT COUNT(*)
+FROM fila_mensagens
+WHERE status = 'pendente';
+"""
+STUCK = """
+-- Ver se ha mensagens travadas (processando por muito tempo)
+SELECT id, created_at, telefone_destino
+FROM fila_mensagens
+WHERE status = 'processando'
+  AND updated_at < NOW() - INTERVAL '5 minutes';
+"""
+RESET_STUCK = """
+-- Resetar mensagens travadas para pendente
+UPDATE fila_mensagens
+SET status = 'pendente', tentativas = tentativas + 1
+WHERE status = 'processando'
+  AND updated_at < NOW() - INTERVAL '5 minutes';
+"""
+
 
 @pytest.fixture
 async def asked(postgres_url: str) -> Any:
@@ -153,3 +179,43 @@ async def test_executions_by_category_by_the_older_name_of_the_column(asked: Any
     found = {row["categoria"]: (row["execucoes"], row["por_hora"]) for row in await asked(BY_CATEGORY)}
     assert set(found) == {"grupos", "outros"}
     assert found["grupos"][1] == pytest.approx(Decimal(1) / 24)
+
+
+@pytest.fixture
+async def fila(postgres_url: str) -> Any:
+    """Julia's tables, a queue on the server's own clock, and a plain connection to ask."""
+    clock = SystemClock()
+    database = connect(postgres_url, clock)
+    await database.open()
+    await Migrator(database, [*engine_migrations(), *migrations()], clock, EventRecorder()).migrate()
+    queue = SqlQueue(database, FILA_MENSAGENS, Ids(clock), clock)
+    values = {"cliente_id": await add_doctor(database), "telefone_destino": PHONE, "conteudo": "mensagem de teste"}
+    await queue.put([NewItem(values=values) for _ in range(3)])
+    connection = await asyncpg.connect(postgres_url)
+    yield connection, queue
+    await connection.close()
+    await database.close()
+
+
+async def test_how_many_messages_wait(fila: Any) -> None:
+    connection, queue = fila
+    assert (await connection.fetchval(WAITING)) == 3
+    await queue.turn([], Tenure(owner="a", lease=timedelta(minutes=1)), 1)
+    assert (await connection.fetchval(WAITING)) == 2
+    assert await connection.fetch(STUCK) == []
+
+
+async def test_what_is_stuck_is_shown_and_reset_and_nobody_gets_a_message_twice(fila: Any) -> None:
+    connection, queue = fila
+    sends, dies, lives = (await queue.turn([], Tenure(owner="a", lease=timedelta(hours=1)), 3)).leases
+    await connection.execute("UPDATE fila_mensagens SET updated_at = updated_at - INTERVAL '6 minutes'")
+    await connection.execute(
+        "UPDATE fila_mensagens SET envio_estado = 'intent', envio_desde = NOW() WHERE id = $1", sends.id
+    )
+    await connection.execute("UPDATE fila_mensagens SET lease_until = NOW() WHERE id = ANY($1)", [sends.id, dies.id])
+    assert {str(row["id"]) for row in await connection.fetch(STUCK)} == {sends.id, dies.id, lives.id}
+    assert await connection.execute(RESET_STUCK) == "UPDATE 3"
+    await queue.rescue(10)
+    again = (await queue.turn([], Tenure(owner="b", lease=timedelta(minutes=1)), 10)).leases
+    # Whoever works on one keeps it, and one that may have left is not repeated.
+    assert [lease.id for lease in again] == [dies.id]

@@ -49,6 +49,8 @@ class QueueTable:
     expires_at: str | None = None  # when a finished row may go
     cancel_requested: str | None = None
     last_stage: str | None = None  # of a pipeline: where a dead row died
+    # While it is filled nobody claims the row, whatever its state: what was done with it must be found out first.
+    doubt: str | None = None
     crash_cap: int = 3  # so many dead workers, and the item is taken for the cause
     keep: timedelta = timedelta(days=30)  # of what ended without a worker's word, where ``expires_at`` is a column
 

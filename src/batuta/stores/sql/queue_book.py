@@ -40,6 +40,7 @@ def _gaps(table: QueueTable, dialect: Dialect, columns: Sequence[str]) -> dict[s
     names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
     clock = "now()" if dialect == "sqlite" else "statement_timestamp()"
     is_ready = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
+    is_ready += f" AND {table.doubt} IS NULL" if table.doubt else ""
     in_queue = f" AND {table.queue} = :queue" if table.queue else ""
     gaps = names | {
         "table": table.name,

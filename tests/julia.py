@@ -1,0 +1,59 @@
+"""Small hands for tests on Julia's tables: plain SQL, and people who obviously do not exist."""
+
+from datetime import datetime
+from typing import Any
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.database import Database, Query
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.testing.clock import START
+
+PHONE = "5511900000001"
+_ids = Ids(SystemClock())
+
+
+async def write(database: Database, sql: str, **values: Any) -> int:
+    return await database.run(_query(database, sql, writes=True), **values)
+
+
+async def rows(database: Database, sql: str, **values: Any) -> list[dict[str, Any]]:
+    return [dict(row) for row in await database.all(_query(database, sql, writes=False), **values)]
+
+
+async def one(database: Database, sql: str, **values: Any) -> dict[str, Any]:
+    (row,) = await rows(database, sql, **values)
+    return row
+
+
+async def add_doctor(database: Database, telefone: str = PHONE, *, now: datetime = START) -> str:
+    id = _ids.new()
+    await write(
+        database,
+        "INSERT INTO clientes (id, telefone, primeiro_nome, created_at) VALUES (:id, :telefone, 'Médica Teste', :now)",
+        id=id,
+        telefone=telefone,
+        now=now,
+    )
+    return id
+
+
+async def add_chip(
+    database: Database, instance: str = "julia-sim", *, tipo: str = "julia", status: str = "active"
+) -> str:
+    id = _ids.new()
+    await write(
+        database,
+        "INSERT INTO chips (id, instance_name, tipo, status, evolution_connected, created_at, updated_at)"
+        " VALUES (:id, :instance, :tipo, :status, TRUE, :now, :now)",
+        id=id,
+        instance=instance,
+        tipo=tipo,
+        status=status,
+        now=START,
+    )
+    return id
+
+
+def _query(database: Database, sql: str, *, writes: bool) -> Query:
+    return in_dialect(query_of("test", sql, writes=writes), database.dialect)

@@ -1,0 +1,53 @@
+"""Julia's frequent statements use their index, however large the tables have grown."""
+
+import pytest
+
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from batuta.stores.sql.database import AsJson, Database, Query
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queue_book import queue_book
+from batuta.testing import FakeClock
+from tests.plans.test_hot_statements import FILL, WORDS, plan
+
+TABLES = (
+    "INSERT INTO clientes (id, telefone, created_at) SELECT {id}, '5511' || (900000000 + i), now() FROM n",
+    "INSERT INTO fila_mensagens (id, cliente_id, telefone_destino, conteudo, agendar_para, created_at, status)"
+    " SELECT id, id, telefone, 't', now(), now(), CASE substr(telefone, 13, 1) WHEN '0' THEN 'pendente' ELSE 'enviada' END"
+    " FROM clientes",
+)
+STUCK = "SELECT id FROM fila_mensagens WHERE status = 'processando' AND updated_at < :now"
+DOUBTS = "SELECT id FROM fila_mensagens WHERE envio_estado IS NOT NULL ORDER BY envio_desde LIMIT 100"
+OF_DOCTOR = "SELECT id FROM fila_mensagens WHERE cliente_id = :id ORDER BY created_at DESC LIMIT 10"
+BY_PHONE = "SELECT id FROM clientes WHERE telefone_chave = :phone AND deleted_at IS NULL"
+
+
+@pytest.fixture
+async def full(julia: Database) -> Database:
+    for insert in TABLES:
+        prefix, _, select = insert.partition(" SELECT ")
+        text = f"{prefix} {FILL[julia.dialect].format(rows=20_000)} SELECT {select.format(**WORDS[julia.dialect])}"
+        await julia.run(in_dialect(query_of("fill", text, writes=True), julia.dialect))
+    await julia.script("ANALYZE")
+    return julia
+
+
+async def test_messages_are_claimed_reset_reconciled_and_found_by_index(full: Database, clock: FakeClock) -> None:
+    def query(text: str) -> Query:
+        return in_dialect(query_of("q", text, writes=False), full.dialect)
+
+    now = clock.now()
+    id = "00000001-0000-7000-8000-000000000000"
+    rescue = await plan(full, queue_book(FILA_MENSAGENS, full.dialect).rescue, limit=100, now=now)
+    assert "fila_mensagens_leased" in rescue
+    assert "fila_mensagens_ready" in await plan(full, queue_book(FILA_MENSAGENS, full.dialect).next_at)
+    assert "fila_mensagens_stuck" in await plan(full, query(STUCK), now=now)
+    assert "fila_mensagens_in_doubt" in await plan(full, query(DOUBTS))
+    assert "fila_mensagens_of_doctor" in await plan(full, query(OF_DOCTOR), id=id)
+    assert "clientes_by_phone" in await plan(full, query(BY_PHONE), phone="5511900000001")
+
+
+async def test_a_claim_looks_at_the_waiting_alone(full: Database, clock: FakeClock) -> None:
+    book = queue_book(FILA_MENSAGENS, full.dialect)
+    level = {"level": 5} if full.dialect == "sqlite" else {}
+    asked = {"limit": 10, "owner": "a", "holds": AsJson([]), "now": clock.now(), "lease": 30_000_000}
+    assert "fila_mensagens_ready" in await plan(full, book.claim, **level, **asked)
