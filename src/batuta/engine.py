@@ -332,7 +332,7 @@ class Batuta:
 
     def _recipe(self, lease: Lease) -> Recipe | None:
         task = self.task_registry.find(lease.row["name"])
-        return None if task is None else task.recipe(self._task_store.report)
+        return None if task is None else task.recipe(lease, self._task_store.report)
 
     async def open(self) -> None:
         """Open the database and check that it is ours and up to date."""

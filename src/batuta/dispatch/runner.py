@@ -16,6 +16,7 @@ from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StatementRefused, StoreConflict, StoreUnavailable
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
+from batuta.kernel.trace import bind, of_run
 from batuta.kernel.waiting import ended, first_of, insist
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import HELD, Ending, Execution, Status, storable, without_details
@@ -103,6 +104,7 @@ class Runner:
                 self._let_go(await renewing)
 
     async def _run(self, order: Order) -> None:
+        bind(of_run(order.execution.id))
         asked = self._clock.monotonic()
         async with self._lanes.of(order.job.categoria):
             waited = timedelta(seconds=self._clock.monotonic() - asked)

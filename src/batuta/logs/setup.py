@@ -17,6 +17,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from batuta.kernel import json
 from batuta.kernel.errors import InvalidSetting
+from batuta.kernel.trace import current
 from batuta.logs.hooks import LOGGER, log_what_python_prints
 from batuta.logs.records import with_safe_message, worded
 from batuta.logs.scrubbing import scrub_field, scrub_text
@@ -98,6 +99,7 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
             "event": scrub_text(words),
             "service": self._service,
             "logger": scrub_text(record.name),
+            **_trace(),
         }
 
 
@@ -136,6 +138,7 @@ def _renderer(format: str, stream: TextIO, colour: bool, zone: tzinfo) -> Proces
         del line["service"]
         if line["logger"] == LOGGER:
             del line["logger"]
+        line.pop("span_id", None)
         return str(console(logger, method, line))
 
     return for_eyes
@@ -152,6 +155,12 @@ def _make_the_only_handler(handler: logging.Handler) -> None:
             known.handlers.clear()
             known.propagate = True
     logging.getLogger().addHandler(handler)
+
+
+def _trace() -> dict[str, str]:
+    """Read while the line is made, in the context of whoever speaks: a library's lines have it too."""
+    here = current()
+    return {} if here is None else {"trace_id": here.trace_id, "span_id": here.span_id}
 
 
 def _is_from_structlog(record: logging.LogRecord) -> bool:

@@ -25,6 +25,7 @@ from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ExitRefused, StatementRefused, StoreConflict, StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
+from batuta.kernel.trace import bind, follow
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
@@ -52,6 +53,7 @@ class Recipe:
     settle: "Callable[[Lease, Any, RetryPolicy, datetime], Settlement]" = field(default_factory=lambda: _settled)
     keep: timedelta | None = None
     keep_dead: timedelta | None = None
+    traceparent: object = None  # what whoever put it there was doing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +224,7 @@ class Worker:
         heapq.heappush(self._limits, (running.overdue_at, lease.id))
 
     async def _work(self, running: Running) -> None:
+        bind(follow(running.recipe.traceparent))
         try:
             settlement = await self._outcome(running)
             running.is_settling = True

@@ -18,6 +18,7 @@ from batuta.guard.deadline import by
 from batuta.kernel.backoff import exponential
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
+from batuta.kernel.trace import HEADER, onward
 from batuta.runlog.execution import OVERLAP, PARTIAL, Ending, Status
 
 LARGEST_ANSWER = 1024 * 1024
@@ -108,7 +109,7 @@ class HttpTarget:
             await clock.sleep(rest.total_seconds())
 
     async def _call(self, run: Run, deadline: datetime) -> Answer:
-        headers = {"Idempotency-Key": run.execution.id, "X-Batuta-Deadline": deadline.isoformat()}
+        headers = {"Idempotency-Key": run.execution.id, "X-Batuta-Deadline": deadline.isoformat(), HEADER: onward()}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         try:

@@ -12,6 +12,7 @@ from batuta.guard.foreign import Threads
 from batuta.kernel.errors import InvalidName, UnknownWord
 from batuta.kernel.json import Json
 from batuta.kernel.nearest import nearest
+from batuta.kernel.trace import HEADER
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
 from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
@@ -47,9 +48,10 @@ class Task:
         default_factory=Threads
     )  # of a plain function: one for each call, which nothing can stop early
 
-    def recipe(self, report: Callable[[Lease, Json], Awaitable[None]]) -> Recipe:
+    def recipe(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Recipe:
         return Recipe(
             handle=lambda lease: self._run(lease, report),
+            traceparent=_carried(lease.row["args"]),
             timeout=self.timeout,
             retry=self.retry,
             retry_timeout=self.retry_timeout,
@@ -58,7 +60,7 @@ class Task:
         )
 
     async def _run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Outcome:
-        arguments, named = lease.row["args"]
+        arguments, named, *_ = lease.row["args"]
         context = TaskContext(
             id=lease.id,
             attempt=lease.attempt,
@@ -71,6 +73,15 @@ class Task:
             call = partial(self.function, context, *arguments, **named)
             returned = await self.threads.call(call, name=f"task {self.name}")
         return outcome_of(returned)
+
+
+def _carried(args: object) -> object:
+    """What whoever enqueued it was doing; third after the arguments, and whatever stands there is not trusted."""
+    match args:
+        case [_, _, {**carried}]:
+            return carried.get(HEADER)
+        case _:
+            return None
 
 
 def outcome_of(returned: object) -> Outcome:

@@ -11,10 +11,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, RequestAnswered, RequestCrashed
 from batuta.kernel.ids import Ids
+from batuta.kernel.masking import mask
+from batuta.kernel.trace import HEADER, bind, follow
 from batuta.web.context import request_id_of, route_of
 from batuta.web.problems import Problem, answer
 
-_USABLE_ID = re.compile(r"^[A-Za-z0-9._-]{8,64}$")
+_USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -39,6 +41,7 @@ class Accounted:
             await self._app(scope, receive, send)
             return
         scope.setdefault("state", {})["request_id"] = self._request_id(scope)
+        bind(follow(Headers(scope=scope).get(HEADER)))
         started = self._clock.monotonic()
         status: int | None = None
 
@@ -62,8 +65,13 @@ class Accounted:
 
     def _request_id(self, scope: Scope) -> str:
         """The caller's own, if it is harmless, so that his log and ours can be laid side by side."""
-        given = Headers(scope=scope).get("x-request-id", "")
-        return given if _USABLE_ID.match(given) else self._ids.new()
+        given = _harmless(Headers(scope=scope).get("x-request-id", ""))
+        return given if _USABLE_ID.fullmatch(given) else self._ids.new()
+
+
+def _harmless(id: str) -> str:
+    """A phone number has the form of an id as well."""
+    return id if mask(id) == id else ""
 
 
 def _add_headers(headers: MutableHeaders, request_id: str) -> None:

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.trace import current
 from batuta.texts import Texts, preferred
 from batuta.web.context import ApiState, request_id_of, state_of
 
@@ -54,6 +55,7 @@ def answer(
         "detail": texts(f"problem.{slug}.detail", **(facts or {})),
         "instance": request.url.path,
         "request_id": request_id_of(request.scope),
+        "trace_id": here.trace_id if (here := current()) else None,
         **(extra or {}),
     }
     return JSONResponse(content, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)

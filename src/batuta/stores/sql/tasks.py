@@ -8,6 +8,7 @@ from typing import Any
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.trace import HEADER, onward
 from batuta.queue.item import Lease, NewItem
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.engine_schema import BOOKS
@@ -68,9 +69,10 @@ class SqlTasks:
         priority: int,
         within: Any | None,
     ) -> list[str]:
+        carried: Json = {HEADER: onward()}
         items = [
             NewItem(
-                values={"name": task.name, "args": AsJson([list(given), named])},
+                values={"name": task.name, "args": AsJson([list(given), named, carried])},
                 key=key,
                 available_at=available_at,
                 priority=priority,
