@@ -79,6 +79,8 @@ class EngineSettings(BaseSettings):
     """how long a stop waits for what is running"""
     batuta_keep_executions_days: Annotated[int, Field(ge=1)] = 30
     """how long executions are kept; the newest of each job and ending stays for ever"""
+    batuta_metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """where a scheduler or worker answers GET /metrics; under `batuta up` the parent does, the scheduler at +1, the worker at +2"""
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
     """the longest request body, except where a route allows more"""
 

@@ -45,6 +45,7 @@ from batuta.queue.worker import Recipe, Worker, WorkerPolicy
 from batuta.schedule.window import Window
 from batuta.stores import connect
 from batuta.stores.ears import Ears
+from batuta.stores.observed import ObservedDatabase
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.controls import SqlControls
@@ -126,7 +127,7 @@ class Batuta:
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock)
         self.events = Fanout()
-        self.database = connect(database_url, SystemClock())
+        self.database = ObservedDatabase(connect(database_url, SystemClock()), SystemClock())
         self.switches = SqlSwitches(self.database, self.ids, self.events)
         self.controls = SqlControls(self.database, self.ids, self.events)
         self.circuit_store = SqlCircuits(self.database, self.ids, self.clock, self.events, own_time=clock is not None)

@@ -126,7 +126,9 @@ async def test_a_task_that_carries_no_trace_begins_one(system: System, args: str
         id = await work.enqueue("normaliza")
         as_json = ":args" if work.database.dialect == "sqlite" else ":args::text::jsonb"
         text = f"UPDATE tasks SET args = {as_json} WHERE id = :id"
-        await work.database.run(in_dialect(query_of("spoil", text, writes=True), work.database.dialect), args=args, id=id)
+        await work.database.run(
+            in_dialect(query_of("spoil", text, writes=True), work.database.dialect), args=args, id=id
+        )
         stop = asyncio.Event()
         running = asyncio.create_task(work.supervisor().run(stop, GRACE))
         await system.until_done()

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Annotated
 
@@ -12,6 +12,7 @@ import typer
 from batuta import __version__
 from batuta.cli.announcer import Announcer
 from batuta.cli.desk import ENV_FILE, FAILED, REFUSED, Desk, desk_of
+from batuta.cli.sidecar import port_of_child, shown
 from batuta.config import EngineSettings, in_file, names, near_misses
 from batuta.engine import Batuta, Role
 from batuta.kernel.errors import BatutaError, ConfigError
@@ -61,14 +62,15 @@ async def _up(desk: Desk, work: Batuta, settings: EngineSettings) -> int:
     grace = timedelta(seconds=settings.batuta_drain_seconds)
     roles = [role.name for role in roles_of(work, settings).values() if role.in_up]
     is_pretty = settings.log_format == "pretty" or (settings.log_format == "auto" and sys.stdout.isatty())
-    specs = [_child(desk, work, role, is_pretty) for role in roles]
+    specs = [_child(desk, work, role, is_pretty, port_of_child(settings, role)) for role in roles]
     family = Family(specs, work.clock, work.events, stop, prefixed=is_pretty)
     supervisor = Supervisor(work.clock, work.events)
     supervisor.add(family, FAMILY)
     address = f"http://{settings.host}:{settings.port}"
     supervisor.add(Announcer(address, lambda: work.events.emit(ProcessServing("up", address))), ANNOUNCING)
     # The children drain one after the other, each for as long as it may.
-    await _told(desk, work, settings, "up", stop, supervisor.run(stop, (grace + MARGIN) * len(roles)))
+    running = _supervise(work, settings, "up", supervisor, stop, (grace + MARGIN) * len(roles))
+    await _told(desk, work, settings, "up", stop, running)
     return family.exit_code
 
 
@@ -98,7 +100,8 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
 
 async def _work(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
     async with work:
-        await work.supervisor().run(stop, timedelta(seconds=settings.batuta_drain_seconds))
+        grace = timedelta(seconds=settings.batuta_drain_seconds)
+        await _supervise(work, settings, "worker", work.supervisor(), stop, grace)
 
 
 async def _schedule(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
@@ -106,7 +109,15 @@ async def _schedule(work: Batuta, settings: EngineSettings, stop: asyncio.Event)
     for loop, policy in work.scheduler().loops():
         supervisor.add(loop, policy)
     async with work:
-        await supervisor.run(stop, timedelta(seconds=settings.batuta_drain_seconds))
+        grace = timedelta(seconds=settings.batuta_drain_seconds)
+        await _supervise(work, settings, "scheduler", supervisor, stop, grace)
+
+
+async def _supervise(
+    work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor, stop: asyncio.Event, grace: timedelta
+) -> None:
+    async with shown(work, settings, role, supervisor):
+        await supervisor.run(stop, grace)
 
 
 def _command(name: str) -> Callable[..., None]:
@@ -152,12 +163,12 @@ def _not_yet(name: str) -> Callable[..., None]:
     return command
 
 
-def _child(desk: Desk, work: Batuta, role: str, is_pretty: bool) -> ChildSpec:
+def _child(desk: Desk, work: Batuta, role: str, is_pretty: bool, told: Mapping[str, str]) -> ChildSpec:
     app = ["--app", desk.app_name] if desk.app_name else []
     argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role, "--child-of", str(os.getpid())]
     # A child writes into a pipe: what the terminal's reader would like has to be told to it.
     form = {"LOG_FORMAT": "pretty" if is_pretty else "json"}
-    return ChildSpec(role, argv, {**work.extension.child_env, **desk.env, **form})
+    return ChildSpec(role, argv, {**work.extension.child_env, **desk.env, **form, **told})
 
 
 def _begin_logging(work: Batuta, settings: EngineSettings, service: str) -> None:

@@ -216,12 +216,24 @@ class ControlSet:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemsClaimed:
+    """A batch of items that starts now. ``waited``: for each, the seconds since it was due."""
+
+    queue: str
+    waited: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ItemsSettled:
-    """What became of a batch of items: how many ended in which state, and how many were somebody else's by then."""
+    """What became of a batch of items: how many ended in which way, and how many were somebody else's by then.
+
+    ``took``: the seconds that handlers worked which have ended since the last such fact.
+    """
 
     queue: str
     counts: Mapping[str, int]
     lost: int
+    took: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +311,7 @@ Event: TypeAlias = (
     | ScheduleFailed
     | ClockStepped
     | ControlSet
+    | ItemsClaimed
     | ItemsSettled
     | ItemCrashed
     | ItemLost

@@ -21,6 +21,7 @@ from batuta.kernel.events import (
     FireExplained,
     ItemCrashed,
     ItemLost,
+    ItemsClaimed,
     ItemsRescued,
     ItemsSettled,
     JobAnswered,
@@ -66,13 +67,19 @@ class LogSubscriber:
 
 
 def fields_of(event: Event) -> dict[str, object]:
-    return {shown_name(type(event), field.name): _shown(getattr(event, field.name)) for field in fields(event)}
+    return {
+        shown_name(type(event), field.name): _shown(getattr(event, field.name))
+        for field in fields(event)
+        if (type(event), field.name) not in _FIGURES
+    }
 
 
 def shown_name(kind: type, field: str) -> str:
     return _RENAMED.get((kind, field), field)
 
 
+# Of thousands of items: for the metrics alone.
+_FIGURES = {(ItemsClaimed, "waited"), (ItemsSettled, "took")}
 # `name` alone is taken for a person's, and `event` is the line's own words.
 _RENAMED = {(SettingWarned, "name"): "setting", (SubscriberFailed, "event"): "failed_on"}
 
@@ -169,6 +176,7 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ScheduleFailed: lambda event: Line("schedule cannot be computed: FAIL", logging.ERROR, trace=event.error),
     ClockStepped: lambda event: Line("the clock went back", logging.WARNING),
     ControlSet: lambda event: Line("control set"),
+    ItemsClaimed: lambda event: Line("items claimed", logging.DEBUG),
     ItemsSettled: _items_settled,
     ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
     ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),

@@ -34,3 +34,4 @@ class Lease:
     attempt: int  # counted at the claim: the first is 1
     row: Mapping[str, Any]  # every column, as it was claimed
     is_last_chance: bool = False  # one more crash, and it is taken for the cause
+    due_at: datetime | None = None  # since when it could have been taken

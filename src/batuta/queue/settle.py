@@ -28,6 +28,15 @@ class Settlement:
     expires_at: datetime | None = None  # of a finished item: when it may go
     stage: str | None = None  # of a pipeline: where it goes on; its attempts begin anew there
 
+    @property
+    def word(self) -> str:
+        """What became of the item, as it is counted."""
+        if self.state is not ItemState.READY:
+            return self.state.value
+        if self.stage is not None:
+            return "moved"
+        return "put_back" if self.gives_back else "retried"
+
 
 def settle(
     attempt: int, outcome: Outcome, retry: RetryPolicy, now: datetime, chance: Callable[[], float]

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from batuta.queue.item import ItemState, Lease, NewItem
@@ -31,6 +31,17 @@ class Rescued:
     id: str
     state: ItemState  # READY: it is tried again. DEAD: it was taken for the cause. CANCELLED: somebody had asked for it
     crashes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """How much lies in a queue. ``later``: it waits for its time."""
+
+    due: int
+    later: int
+    running: int
+    dead: int
+    oldest_due: timedelta  # how long it has waited; nothing if none is due
 
 
 class QueueStore(Protocol):

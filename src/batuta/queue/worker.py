@@ -24,7 +24,7 @@ from typing import Any
 from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ExitRefused, StatementRefused, StoreConflict, StoreUnavailable
-from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
+from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsClaimed, ItemsSettled
 from batuta.kernel.trace import bind, follow
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
@@ -113,6 +113,7 @@ class Worker:
         # One clock for all time limits: an alarm for each item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
         self._endings: list[tuple[Lease, Settlement]] = []
+        self._took: list[float] = []  # by handlers, since it was last told
         self._turns = 0
         self._beat_at = 0.0
 
@@ -167,9 +168,11 @@ class Worker:
             self._endings = endings + self._endings  # they happened: they are written as soon as it can be
             raise
         if endings:
-            self._tell(endings, len(turned.lost))
+            self._tell(endings, turned.lost)
         for lease in turned.lost:
             self._events.emit(ItemLost(self._queue, lease.id))
+        if turned.leases:
+            self._events.emit(ItemsClaimed(self._queue, _waited(turned.leases, self._clock.now())))
         for lease in turned.leases:
             if (before := self._running.get(lease.id)) is not None:
                 self._let_go(before)  # lost and claimed again, before we were told
@@ -228,6 +231,8 @@ class Worker:
         try:
             settlement = await self._outcome(running)
             running.is_settling = True
+            began = running.overdue_at - running.recipe.timeout.total_seconds()
+            self._took.append(max(0.0, self._clock.monotonic() - began))
             if settlement.effect is not None or settlement.follow_ups:
                 concluded = await self._concluded(running, settlement)
             else:
@@ -252,7 +257,7 @@ class Worker:
         lease = running.lease
         try:
             if await insist(lambda: self._store.conclude(lease, settlement), self._clock):
-                self._tell([(lease, settlement)], 0)
+                self._tell([(lease, settlement)], ())
             else:
                 self._events.emit(ItemLost(self._queue, lease.id))
         except Exception as error:  # noqa: BLE001 - whatever an effect meets is the item's failure, told as one
@@ -346,11 +351,13 @@ class Worker:
         moments = [self._beat_at, *(overdue_at for overdue_at, _ in self._limits[:1])]
         return min(looks_at, now + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic())))
 
-    def _tell(self, endings: Endings, lost: int) -> None:
+    def _tell(self, endings: Endings, lost: Sequence[Lease]) -> None:
         counts: dict[str, int] = {}
-        for _, settlement in endings:
-            counts[settlement.state.value] = counts.get(settlement.state.value, 0) + 1
-        self._events.emit(ItemsSettled(self._queue, counts, lost))
+        for lease, settlement in endings:
+            if not lost or lease not in lost:
+                counts[settlement.word] = counts.get(settlement.word, 0) + 1
+        took, self._took = tuple(self._took), []
+        self._events.emit(ItemsSettled(self._queue, counts, len(lost), took))
 
 
 class _Never:
@@ -373,6 +380,10 @@ async def _refuse(lease: Lease) -> Outcome:
 UNKNOWN = Recipe(handle=_refuse, retry=after_seconds([15, 60, 300, 900]), keep_dead=timedelta(days=30))
 # How long an item waits whose neighbour has one crash left as well; the next one as long again.
 PUT_OFF = timedelta(milliseconds=250)
+
+
+def _waited(leases: Sequence[Lease], now: datetime) -> tuple[float, ...]:
+    return tuple(max(0.0, (now - lease.due_at).total_seconds()) if lease.due_at else 0.0 for lease in leases)
 
 
 def _given_back(now: datetime) -> Settlement:

@@ -1,6 +1,6 @@
 """``create_api`` puts an HTTP application together. Deny by default: every route passes ``authorise``."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 from batuta import __version__
 from batuta.config import EngineSettings
 from batuta.engine import Batuta
-from batuta.metrics import MetricsSubscriber
+from batuta.metrics import Readings
+from batuta.supervise.supervisor import Running
 from batuta.texts import LANGUAGES, Texts
 from batuta.web import health, job_health, jobs, metrics, panel, problems, reference
 from batuta.web.access import authorise
@@ -27,11 +28,31 @@ def create_api(
     larger_bodies: Mapping[str, int] | None = None,
 ) -> FastAPI:
     """``larger_bodies``: paths that may be sent more than the usual limit, with theirs in bytes."""
-    registry = CollectorRegistry()
+    registry = metrics.observed(work, "api")
+    state = _state(work, settings, registry, metrics.readings_of(work, registry), service)
+    own = (health.router, job_health.router, jobs.router, metrics.router, reference.router, panel.router)
+    return _assembled(state, (*own, *routers, panel.home), dict(larger_bodies or {}))
+
+
+def create_side_api(
+    work: Batuta, settings: EngineSettings, role: str, loops: Callable[[], Iterable[Running]]
+) -> FastAPI:
+    """What a process without an API of its own shows of itself, under the same rules: that it lives, and its metrics."""
+    registry = metrics.observed(work, role, loops)
+    state = _state(work, settings, registry, Readings({}, work.clock, registry), f"batuta-{role}")
+    return _assembled(state, (health.router, metrics.router), {})
+
+
+def _state(
+    work: Batuta, settings: EngineSettings, registry: CollectorRegistry, readings: Readings, service: str
+) -> ApiState:
     folders: Sequence[Path] = work.extension.texts
     texts = {language: Texts(language, folders) for language in LANGUAGES}
-    state = ApiState(work, settings, texts, registry, service)
-    work.events.subscribe(MetricsSubscriber(registry))
+    return ApiState(work, settings, texts, registry, readings, service)
+
+
+def _assembled(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapping[str, int]) -> FastAPI:
+    work, settings = state.work, state.settings
 
     @asynccontextmanager
     async def open_while_serving(api: FastAPI) -> AsyncIterator[None]:
@@ -40,7 +61,7 @@ def create_api(
             yield
 
     api = FastAPI(
-        title=service,
+        title=state.service,
         version=__version__,
         lifespan=open_while_serving,
         dependencies=[Depends(authorise)],
@@ -50,10 +71,8 @@ def create_api(
     )
     api.state.batuta = state
     problems.install(api)
-    own = (health.router, job_health.router, jobs.router, metrics.router, reference.router, panel.router)
-    for router in (*own, *routers, panel.home):
+    for router in routers:
         api.include_router(router)
-    exceptions = dict(larger_bodies or {})
-    api.add_middleware(BodyLimit, limit=lambda path: exceptions.get(path, settings.batuta_max_body_bytes))
+    api.add_middleware(BodyLimit, limit=lambda path: larger_bodies.get(path, settings.batuta_max_body_bytes))
     api.add_middleware(Accounted, clock=work.clock, ids=work.ids, events=work.events)
     return api

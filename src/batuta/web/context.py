@@ -12,6 +12,7 @@ from starlette.types import Scope
 
 from batuta.config import EngineSettings
 from batuta.engine import Batuta
+from batuta.metrics import Readings
 from batuta.texts import Language, Texts
 
 UNMATCHED = "(none)"
@@ -23,6 +24,7 @@ class ApiState:
     settings: EngineSettings
     texts: Mapping[Language, Texts]
     registry: CollectorRegistry
+    readings: Readings
     service: str
     draining: asyncio.Event = field(default_factory=asyncio.Event)
 

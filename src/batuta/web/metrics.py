@@ -1,8 +1,27 @@
-"""``/metrics`` in Prometheus' words."""
+"""``/metrics`` in Prometheus' words.
+
+Every process shows what it did itself: the api at its own address, the others at BATUTA_METRICS_PORT. What the database knows of
+all of them together is shown by the api alone, so that a sum over the processes counts nothing twice.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
 
+from batuta import __version__
+from batuta.engine import Batuta
+from batuta.metrics import (
+    LoopCollector,
+    MetricsSubscriber,
+    Readings,
+    jobs_seen,
+    observe_database,
+    process_registry,
+    queues_seen,
+)
+from batuta.supervise.supervisor import Running
 from batuta.web.context import state_of
 
 router = APIRouter(tags=["operation"])
@@ -10,5 +29,28 @@ router = APIRouter(tags=["operation"])
 
 @router.get("/metrics", operation_id="metrics", response_class=Response)
 async def metrics(request: Request) -> Response:
-    """Counters and histograms of this process."""
-    return Response(generate_latest(state_of(request).registry), media_type=CONTENT_TYPE_LATEST)
+    """What this process did, and what the database knows; for Prometheus."""
+    state = state_of(request)
+    await state.readings.refresh()
+    return Response(generate_latest(state.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def observed(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = tuple) -> CollectorRegistry:
+    """Everything this process does from now on, in a registry of its own."""
+    registry = process_registry(__version__, role)
+    work.events.subscribe(MetricsSubscriber(registry))
+    observe_database(work.database, registry)
+    LoopCollector(loops, work.clock, registry)
+    return registry
+
+
+def readings_of(work: Batuta, registry: CollectorRegistry) -> Readings:
+    """What the database knows."""
+
+    async def jobs() -> Sequence[Metric]:
+        return jobs_seen(await work.watch.look())
+
+    async def queues() -> Sequence[Metric]:
+        return queues_seen({name: await queue.depth() for name, queue in work.queues.items()})
+
+    return Readings({"jobs": jobs, "queues": queues}, work.clock, registry)

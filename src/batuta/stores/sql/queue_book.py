@@ -28,6 +28,7 @@ class QueueBook:
     item: Query
     listed: Query
     counts: Query
+    depth: Query
 
 
 def queue_book(table: QueueTable, dialect: Dialect, columns: Sequence[str] = ("id",)) -> QueueBook:

@@ -12,7 +12,7 @@ from batuta.kernel.writable import told
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
 from batuta.queue.settle import LONGEST_ERROR, Settlement
-from batuta.queue.store import Endings, Renewed, Rescued, Turned
+from batuta.queue.store import Depth, Endings, Renewed, Rescued, Turned
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Database, Dialect, Row, Transaction
 from batuta.stores.sql.executions import microseconds
@@ -153,6 +153,18 @@ class SqlQueue:
     async def counts(self) -> dict[str, int]:
         return {row["state"]: row["items"] for row in await self._database.all(self._book.counts, **self._queue)}
 
+    async def depth(self) -> Depth:
+        row = await self._database.one(self._book.depth, now=self._now(), **self._queue)
+        assert row is not None
+        oldest = await self.next_at() if row["due"] else None
+        return Depth(
+            due=row["due"],
+            later=row["ready"] - row["due"],
+            running=row["running"],
+            dead=row["dead"],
+            oldest_due=timedelta(0) if oldest is None else max(timedelta(0), row["now"] - oldest),
+        )
+
     async def _turn_at_once(self, endings: Endings, tenure: Tenure, limit: int) -> Turned:
         rows = await self._database.all(
             self._book.turn,
@@ -213,6 +225,7 @@ class SqlQueue:
             attempt=values[table.attempts],
             row=values,
             is_last_chance=values[table.crashes] + 1 >= table.crash_cap,
+            due_at=values[table.available_at],
         )
 
     def _row(self, item: NewItem, now: datetime) -> dict[str, Json]:

@@ -165,6 +165,13 @@ SELECT * FROM {table} WHERE {id} = :id;
 -- read counts: how many are in which state
 SELECT {state} AS state, count(*) AS items FROM {table} WHERE TRUE{in_queue} GROUP BY {state};
 
+-- read depth: what waits, what is due of it, what runs and what is dead, each counted in its own index
+SELECT (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue}) AS ready,
+       (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue} AND {available_at} <= coalesce(:now, {clock})) AS due,
+       (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
+       (SELECT count(*) FROM {table} WHERE {state} = '{dead}'{in_queue}) AS dead,
+       coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
+
 -- read listed on sqlite: the newest in some states
 SELECT * FROM {table} WHERE {state} IN (SELECT value FROM json_each(:states)){in_queue} ORDER BY {created_at} DESC LIMIT :limit;
 

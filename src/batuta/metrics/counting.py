@@ -1,0 +1,154 @@
+"""What this process did, counted from the facts it announced. Labels are bounded: templates of routes, registered names, states."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from batuta.kernel.events import (
+    ChildEnded,
+    Event,
+    ExecutionEnded,
+    ExecutionLost,
+    ExecutionStarted,
+    ExecutionTakenOver,
+    FireExplained,
+    ItemCrashed,
+    ItemsClaimed,
+    ItemsRescued,
+    ItemsSettled,
+    JobAnswered,
+    LoopAbandoned,
+    LoopFailed,
+    LoopRecovered,
+    RequestAnswered,
+    RequestCrashed,
+    SubscriberFailed,
+)
+
+# From a fast page to a job that takes its whole time limit.
+BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 300)
+# From a wake-up in time to a fire nobody was there for.
+LATE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600)
+# Any word is a method to HTTP; these are the ones we tell apart.
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class MetricsSubscriber:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        make = _Maker(registry)
+        self._count_http(make)
+        self._count_jobs(make)
+        self._count_items(make)
+        self._count_loops(make)
+        self._counted: Mapping[type[Event], Callable[[Any], None]] = {
+            RequestAnswered: self._request,
+            RequestCrashed: lambda event: self._crashes.labels(event.route).inc(),
+            JobAnswered: lambda event: self._calls.labels(event.endpoint, event.outcome).observe(_seconds(event.took)),
+            ExecutionStarted: self._started,
+            ExecutionEnded: self._ended,
+            FireExplained: lambda event: self._runs.labels(event.job, event.status).inc(),
+            ExecutionLost: lambda event: self._runs_lost.labels(event.job).inc(),
+            ExecutionTakenOver: lambda event: self._runs_taken_over.labels(event.job).inc(),
+            ItemsClaimed: self._items_claimed,
+            ItemsSettled: self._items_settled,
+            ItemsRescued: self._items_rescued,
+            ItemCrashed: lambda event: self._crashed.labels(event.queue).inc(),
+            LoopFailed: lambda event: self._loop_failures.labels(event.loop).inc(),
+            LoopRecovered: lambda event: self._loop_recoveries.labels(event.loop).inc(),
+            LoopAbandoned: lambda event: self._loops_abandoned.labels(event.loop).inc(),
+            ChildEnded: self._child_ended,
+            SubscriberFailed: lambda event: self._deaf.labels(event.subscriber).inc(),
+        }
+
+    def __call__(self, event: Event) -> None:
+        if (count := self._counted.get(type(event))) is not None:  # not every fact is a number
+            count(event)
+
+    def _count_http(self, make: "_Maker") -> None:
+        self._requests = make.histogram("http_request_duration_seconds", "Answering a request", "method route status")
+        self._crashes = make.counter("http_crashes", "Requests that met an error nobody foresaw", "route")
+        self._calls = make.histogram("job_call_duration_seconds", "Working on a call of a job", "endpoint outcome")
+
+    def _count_jobs(self, make: "_Maker") -> None:
+        self._runs = make.counter(
+            "job_runs", "Fires by how they ended; also those that did not become a run", "job status"
+        )
+        self._durations = make.histogram("job_run_duration_seconds", "From the start of a run to its end", "job")
+        self._lateness = make.histogram(
+            "job_lateness_seconds", "From a scheduled fire to its delivery", "category", LATE_BUCKETS
+        )
+        self._runs_lost = make.counter("job_runs_lost", "Runs that another process took over from this one", "job")
+        self._runs_taken_over = make.counter("job_runs_taken_over", "Runs taken over: their process fell silent", "job")
+
+    def _count_items(self, make: "_Maker") -> None:
+        self._claimed = make.counter("queue_items_claimed", "Items taken to be worked on", "queue")
+        self._settled = make.counter("queue_items_settled", "Items by what became of them", "queue outcome")
+        self._lost = make.counter("queue_items_lost", "Items that another worker had by the time they ended", "queue")
+        self._rescued = make.counter("queue_items_rescued", "Items brought back: their worker fell silent", "queue")
+        self._crashed = make.counter("queue_items_crashed", "Handlers that met an error nobody foresaw", "queue")
+        self._waits = make.histogram("queue_wait_seconds", "From the instant an item is due to its start", "queue")
+        self._handlers = make.histogram("queue_handler_duration_seconds", "Working on an item", "queue")
+
+    def _count_loops(self, make: "_Maker") -> None:
+        self._loop_failures = make.counter("loop_failures", "Failed ticks", "loop")
+        self._loop_recoveries = make.counter("loop_recoveries", "Loops that work again", "loop")
+        self._loops_abandoned = make.counter(
+            "loops_abandoned", "Loops that failed too often; their process ended", "loop"
+        )
+        self._restarts = make.counter("process_restarts", "Children that ended and were started again", "role")
+        self._deaf = make.counter("subscriber_failures", "Listeners that failed", "subscriber")
+
+    def _request(self, event: RequestAnswered) -> None:
+        method = event.method if event.method in METHODS else "other"
+        self._requests.labels(method, event.route, event.status).observe(_seconds(event.took))
+
+    def _started(self, event: ExecutionStarted) -> None:
+        if event.trigger == "schedule":  # what was caught up is late by its nature, and a person's has no instant
+            self._lateness.labels(event.categoria).observe(_seconds(event.late))
+
+    def _ended(self, event: ExecutionEnded) -> None:
+        self._runs.labels(event.job, event.status).inc()
+        self._durations.labels(event.job).observe(_seconds(event.took))
+
+    def _items_claimed(self, event: ItemsClaimed) -> None:
+        self._claimed.labels(event.queue).inc(len(event.waited))
+        waits = self._waits.labels(event.queue)
+        for seconds in event.waited:
+            waits.observe(seconds)
+
+    def _items_settled(self, event: ItemsSettled) -> None:
+        for outcome, items in event.counts.items():
+            self._settled.labels(event.queue, outcome).inc(items)
+        if event.lost:
+            self._lost.labels(event.queue).inc(event.lost)
+        handlers = self._handlers.labels(event.queue)
+        for seconds in event.took:
+            handlers.observe(seconds)
+
+    def _items_rescued(self, event: ItemsRescued) -> None:
+        self._rescued.labels(event.queue).inc(event.rescued)
+        if event.dead:
+            self._settled.labels(event.queue, "dead").inc(event.dead)
+
+    def _child_ended(self, event: ChildEnded) -> None:
+        if event.again_in is not None:
+            self._restarts.labels(event.role).inc()
+
+
+class _Maker:
+    """Every figure of ours begins alike; labels are words with spaces between them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def counter(self, name: str, meaning: str, labels: str) -> Counter:
+        return Counter(f"batuta_{name}", meaning, labels.split(), registry=self._registry)
+
+    def histogram(self, name: str, meaning: str, labels: str, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
+        return Histogram(f"batuta_{name}", meaning, labels.split(), buckets=buckets, registry=self._registry)
+
+
+def _seconds(span: Any) -> float:
+    """Never less than nothing: a clock may have been put back meanwhile."""
+    return max(0.0, float(span.total_seconds()))
