@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from batuta.stores.sql.engine_schema import engine_migrations
 from tests.acceptance.conftest import Command, one_sentence
 
 ROOT = Path(__file__).parents[2]
@@ -18,10 +19,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def test_migrate_applies_what_is_missing_and_then_has_nothing_to_do(batuta: Command, folder: Path) -> None:
     code, out, _ = batuta("migrate")
-    assert (code, out) == (
-        0,
-        "aplicada batuta/0001_engine\naplicada batuta/0002_schedules\naplicada batuta/0003_tasks\n",
-    )
+    assert (code, out) == (0, "".join(f"aplicada {migration.title}\n" for migration in engine_migrations()))
     assert (folder / "work.db").exists()
     assert batuta("migrate")[1] == f"{folder / 'work.db'} já está em dia\n"
     assert (folder / "work.db").stat().st_mode & 0o777 == 0o600
@@ -31,7 +29,7 @@ def test_every_answer_can_be_had_as_json(batuta: Command, folder: Path) -> None:
     migrated = json.loads(batuta("migrate", "--json")[1])
     assert migrated == {
         "database": str(folder / "work.db"),
-        "applied": ["batuta/0001_engine", "batuta/0002_schedules", "batuta/0003_tasks"],
+        "applied": [migration.title for migration in engine_migrations()],
     }
     made = json.loads(batuta("token", "create", "--name", "painel", "--scope", "read", "--json")[1])
     assert re.fullmatch(r"bat_[0-9a-f]{12}_[0-9a-f]{48}", made["token"])

@@ -89,9 +89,10 @@ async def test_the_queue_is_counted_by_state_and_what_waits_for_its_time_is_not_
 
 async def test_the_dead_are_counted_and_so_is_what_a_worker_did(work: Batuta, events: EventRecorder) -> None:
     supervisor = work.supervisor()
-    async with shown(
-        work, load(EngineSettings, {"BATUTA_METRICS_PORT": str(port := free_port())}), "worker", supervisor
-    ), running(supervisor):
+    async with (
+        shown(work, load(EngineSettings, {"BATUTA_METRICS_PORT": str(port := free_port())}), "worker", supervisor),
+        running(supervisor),
+    ):
         await work.enqueue("normaliza")
         await work.enqueue("quebra")
         await events.wait_for(ItemsSettled, lambda event: "dead" in event.counts)
@@ -120,6 +121,16 @@ async def test_the_jobs_are_seen_as_health_sees_them(work: Batuta) -> None:
     assert figures["batuta_job_last_day_runs{job=resumo,status=success}"] == 1
     assert figures["batuta_job_stale{job=resumo}"] == figures["batuta_job_running{job=resumo}"] == 0
     assert figures["batuta_job_next_fire_timestamp_seconds{job=resumo}"] > 1.7e9
+
+
+async def test_a_circuit_is_seen_by_its_state_and_a_family_as_one(work: Batuta) -> None:
+    work.circuit("evolution")
+    work.circuit("chip:*", failures=1)
+    await work.circuits.breaker("chip:5511900000001").trip("o número caiu")
+    figures = await scraped(work)
+    assert figures["batuta_circuits{circuit=evolution,state=closed}"] == 1
+    assert figures["batuta_circuits{circuit=chip:*,state=open}"] == 1
+    assert not any("5511900000001" in name for name in figures)
 
 
 async def test_a_database_that_is_away_takes_only_its_own_figures_from_the_page(work: Batuta) -> None:

@@ -89,9 +89,19 @@ def test_a_child_that_is_started_again_is_a_restart() -> None:
 @pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)
 def test_no_fact_can_break_the_count(kind: type[Any]) -> None:
     samples: dict[object, Any] = {
-        str: "x", int: 1, bool: True, timedelta: SECOND, datetime: AT, BaseException: ValueError(),
-        str | None: None, int | None: None, datetime | None: None, timedelta | None: SECOND,
-        Mapping[str, int]: {"done": 1}, tuple[float, ...]: (1.0,), tuple[str, ...]: ("x",),
+        str: "x",
+        int: 1,
+        bool: True,
+        timedelta: SECOND,
+        datetime: AT,
+        BaseException: ValueError(),
+        str | None: None,
+        int | None: None,
+        datetime | None: None,
+        timedelta | None: SECOND,
+        Mapping[str, int]: {"done": 1},
+        tuple[float, ...]: (1.0,),
+        tuple[str, ...]: ("x",),
     }
     given = [samples[hint] for hint in get_type_hints(kind).values()]
     generate_latest(counted(kind(*given)))

@@ -3,12 +3,13 @@
 from batuta.metrics.counting import MetricsSubscriber
 from batuta.metrics.observing import LoopCollector, observe_database, process_registry
 from batuta.metrics.readings import Readings
-from batuta.metrics.stored import jobs_seen, queues_seen
+from batuta.metrics.stored import circuits_seen, jobs_seen, queues_seen
 
 __all__ = [
     "LoopCollector",
     "MetricsSubscriber",
     "Readings",
+    "circuits_seen",
     "jobs_seen",
     "observe_database",
     "process_registry",

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from batuta.kernel.events import (
     ChildEnded,
+    CircuitMoved,
     Event,
     ExecutionEnded,
     ExecutionLost,
@@ -54,6 +55,7 @@ class MetricsSubscriber:
             ItemsSettled: self._items_settled,
             ItemsRescued: self._items_rescued,
             ItemCrashed: lambda event: self._crashed.labels(event.queue).inc(),
+            CircuitMoved: lambda event: self._circuits.labels(family_of(event.circuit), event.after).inc(),
             LoopFailed: lambda event: self._loop_failures.labels(event.loop).inc(),
             LoopRecovered: lambda event: self._loop_recoveries.labels(event.loop).inc(),
             LoopAbandoned: lambda event: self._loops_abandoned.labels(event.loop).inc(),
@@ -96,6 +98,7 @@ class MetricsSubscriber:
         self._loops_abandoned = make.counter(
             "loops_abandoned", "Loops that failed too often; their process ended", "loop"
         )
+        self._circuits = make.counter("circuit_transitions", "Circuit breakers that moved", "circuit to")
         self._restarts = make.counter("process_restarts", "Children that ended and were started again", "role")
         self._deaf = make.counter("subscriber_failures", "Listeners that failed", "subscriber")
 
@@ -147,6 +150,12 @@ class _Maker:
 
     def histogram(self, name: str, meaning: str, labels: str, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
         return Histogram(f"batuta_{name}", meaning, labels.split(), buckets=buckets, registry=self._registry)
+
+
+def family_of(circuit: str) -> str:
+    """``chip:5`` belongs to ``chip:*``."""
+    family, colon, _ = circuit.partition(":")
+    return f"{family}:*" if colon else circuit
 
 
 def _seconds(span: Any) -> float:

@@ -1,10 +1,13 @@
 """What the database knows of all processes together: the jobs as health judges them, and how deep the queues are."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from batuta.guard.breaker import Circuit, CircuitState
 from batuta.health.watch import JobsSeen
+from batuta.metrics.counting import family_of
 from batuta.queue.store import Depth
 
 
@@ -36,6 +39,16 @@ def queues_seen(depths: Mapping[str, Depth]) -> Sequence[Metric]:
             items.add_metric([queue, state], getattr(depth, state))
         oldest.add_metric([queue], depth.oldest_due.total_seconds())
     return (items, oldest)
+
+
+def circuits_seen(circuits: Iterable[Circuit]) -> Sequence[Metric]:
+    """A family is told as one: its members may be somebody's numbers."""
+    states = _gauge("circuits", "Circuit breakers by state", "circuit", "state")
+    seen: Counter[tuple[str, str]] = Counter((family_of(each.name), each.state.value) for each in circuits)
+    for name in sorted({name for name, _ in seen}):
+        for state in CircuitState:
+            states.add_metric([name, state.value], seen[name, state.value])
+    return (states,)
 
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

@@ -16,6 +16,7 @@ from batuta.metrics import (
     LoopCollector,
     MetricsSubscriber,
     Readings,
+    circuits_seen,
     jobs_seen,
     observe_database,
     process_registry,
@@ -53,4 +54,7 @@ def readings_of(work: Batuta, registry: CollectorRegistry) -> Readings:
     async def queues() -> Sequence[Metric]:
         return queues_seen({name: await queue.depth() for name, queue in work.queues.items()})
 
-    return Readings({"jobs": jobs, "queues": queues}, work.clock, registry)
+    async def circuits() -> Sequence[Metric]:
+        return circuits_seen(await work.circuits.look())
+
+    return Readings({"jobs": jobs, "queues": queues, "circuits": circuits}, work.clock, registry)
