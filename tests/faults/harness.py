@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -124,8 +124,10 @@ class Plant:
         """All of them, as an operator would, until each has drained."""
         for each in self.schedulers:
             each.send_signal(signal.SIGTERM)
+        # A run that has just begun may end.
+        patience = PATIENCE + max(job.takes for job in self.jobs) / self.clock.rate
         for each in self.schedulers:
-            code = await asyncio.to_thread(each.wait, PATIENCE)
+            code = await asyncio.to_thread(each.wait, patience)
             # One that was begun a moment ago does not know yet what the signal means.
             assert code in (0, -signal.SIGTERM), (self.folder / "log").read_text()[-3000:]
         self.schedulers.clear()
@@ -245,30 +247,41 @@ async def plant(
 ) -> AsyncIterator[Plant]:
     """Nothing runs in it yet but the endpoint; whatever still runs at the end is killed."""
     clock = FastClock.start(origin, rate, folder / "steps")
+    told = {**environment(), "BATUTA_DRAIN_SECONDS": str(drain)}
+    async with endpoint(folder, clock, told) as port:
+        database = connect(url, SystemClock())
+        await database.open()
+        made = Plant(folder, url, jobs, clock, lease, database, f"http://127.0.0.1:{port}", told)
+        try:
+            yield made
+        finally:
+            for each in made.schedulers:
+                each.kill()
+                each.wait()
+            await database.close()
+
+
+def environment() -> dict[str, str]:
+    """Of a process of ours: nothing of whoever runs the tests."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("BATUTA_")}
+    return {**own, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "LOG_FORMAT": "json"}
+
+
+@asynccontextmanager
+async def endpoint(folder: Path, clock: FastClock, environment: Mapping[str, str]) -> AsyncIterator[int]:
+    """The other side, as a process of its own that writes into ``folder / "receipts"``: its port."""
     (folder / "receipts").touch()
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("BATUTA_")},
-        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-        "LOG_FORMAT": "json",
-        "BATUTA_DRAIN_SECONDS": str(drain),
-    }
     sink = subprocess.Popen(
         [sys.executable, "-m", "tests.faults.sink", clock.text(), str(folder / "receipts"), str(os.getpid())],
-        cwd=folder, env=environment, stdout=subprocess.PIPE,
+        cwd=folder, env=dict(environment), stdout=subprocess.PIPE,
     )  # fmt: skip
     assert sink.stdout is not None
-    port = int(await asyncio.to_thread(sink.stdout.readline))
-    database = connect(url, SystemClock())
-    await database.open()
-    made = Plant(folder, url, jobs, clock, lease, database, f"http://127.0.0.1:{port}", environment)
     try:
-        yield made
+        yield int(await asyncio.to_thread(sink.stdout.readline))
     finally:
-        for each in (*made.schedulers, sink):
-            each.kill()
-            each.wait()
+        sink.kill()
+        sink.wait()
         sink.stdout.close()
-        await database.close()
 
 
 def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down]) -> Iterator[Target]:

@@ -18,21 +18,24 @@ from batuta import Batuta, Done
 from batuta.kernel.events import ItemLost
 from batuta.pipeline.pipeline import Pipeline
 from batuta.pipeline.stage import Next, Stage, StageOutcome
-from batuta.queue.item import Lease
+from batuta.queue.item import Lease, NewItem
 from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Failed
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.retry import after_seconds
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
-from batuta.stores.sql.database import Database
+from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queues import SqlQueue
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.signals import stop_on_signals
 from batuta.tasks.registry import TaskContext
+from tests.faults.points import PointedDatabase, Points
 
 EFFECTS = "CREATE TABLE IF NOT EXISTS effects (item TEXT NOT NULL, what TEXT NOT NULL)"
+# The first is claimed first, and keeps a place; how often the endpoint is told of the others and of what one of them emits.
+WAYS, WAYS_TOLD = ("espera", "avisa", "escreve", "encadeia", "tropeca", "avisa"), 6
 STAGES = ("lida", "limpa", "lotada", "lavrada", "lacrada")
 LINE = QueueTable(
     name="esteira", state="estagio", queue="estagio", ready=STAGES, running=None, done="feita", dead="erro",
@@ -61,6 +64,9 @@ class Plan:
     looks_every: float = 5.0
     drain: float = 5.0
     has_line: bool = False
+    queues: tuple[str, ...] = ("default",)
+    sink: int = 0  # the port of an endpoint with a book of its own
+    dies_at: str | None = None  # the point where the process is gone; empty: it only writes down what points there are
 
     def told(self) -> dict[str, Any]:
         return asdict(self)
@@ -76,20 +82,22 @@ def run(told: Mapping[str, Any]) -> None:
 
 
 async def _work(plan: Plan) -> None:
-    work = build(plan)
     stop = asyncio.Event()
+    work = build(plan, stop)
     with stop_on_signals(stop):
         async with work:
             note(plan, "up", str(os.getpid()))
             await work.supervisor().run(stop, timedelta(seconds=plan.drain))
 
 
-def build(plan: Plan) -> Batuta:
+def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
     work = Batuta(plan.url, timezone="UTC", concurrency=plan.limit)
     work.queue_lease = timedelta(seconds=plan.lease)
     work.worker_policy = replace(work.worker_policy, look_every=timedelta(seconds=plan.looks_every))
     work.events.subscribe(lambda event: note(plan, "lost", event.item) if isinstance(event, ItemLost) else None)
     add_tasks(work, plan)
+    if plan.sink:
+        add_every_way(work, plan, stop or asyncio.Event())
     if plan.has_line:
         add_line(work, plan)
     return work
@@ -109,13 +117,13 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
         note(plan, "run", ctx.id, str(os.getpid()), str(ctx.attempt))
         return Done(effect=partial(write_effect, work.database, ctx.id, "task"))
 
-    @work.task(retry=[0.05])
+    @work.task(retry=[0.05], queue=plan.queues[0])
     async def conta(ctx: TaskContext, seconds: float = 0.0, payload: str = "") -> Done:
         done = begin(ctx)
         await asyncio.sleep(seconds)
         return done
 
-    @work.task(retry=[0.05])
+    @work.task(retry=[0.05], queue=plan.queues[0])
     async def veneno(ctx: TaskContext, how: str) -> Done:
         done = begin(ctx)
         if how == "exit":
@@ -123,7 +131,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
         return done
 
-    @work.task(retry=[0.05], timeout=600)
+    @work.task(retry=[0.05], timeout=600, queue=plan.queues[0])
     async def teimosa(ctx: TaskContext, seconds: float) -> Done:
         """Does not let itself be cancelled."""
         done, loop = begin(ctx), asyncio.get_running_loop()
@@ -134,6 +142,56 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
             except asyncio.CancelledError:
                 note(plan, "refused", ctx.id)
         return done
+
+
+def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
+    """A task for each way there is through a worker. All of them tell the endpoint.
+
+    In a process that is to be gone, one never ends by itself: it is renewed, and given back when the process is to stop.
+    """
+    points = Points(plan.dies_at or "", lambda label: note(plan, "point", label))
+
+    async def tell(ctx: TaskContext) -> None:
+        points.reach("start")
+        reader, writer = await asyncio.open_connection("127.0.0.1", plan.sink)
+        writer.write(f"POST /{ctx.attempt} HTTP/1.1\r\nidempotency-key: {ctx.id}\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        points.reach("told")
+
+    async def avisa(ctx: TaskContext) -> str:
+        await tell(ctx)
+        return "settled with the next claim"
+
+    async def escreve(ctx: TaskContext) -> Done:
+        await tell(ctx)
+        return Done(effect=partial(write_effect, work.database, ctx.id, "task"))
+
+    async def encadeia(ctx: TaskContext) -> Done:
+        await tell(ctx)
+        return Done(emit=(NewItem(values={"name": "avisa", "args": AsJson([[], {}])}),))
+
+    async def tropeca(ctx: TaskContext) -> Failed | None:
+        if ctx.attempt == 1:
+            return Failed("not yet")
+        await tell(ctx)
+        return None
+
+    async def espera(ctx: TaskContext) -> None:
+        if plan.dies_at is not None:
+            while points.times["after renew"] < 2 or points.times["told"] < WAYS_TOLD:
+                await asyncio.sleep(0.02)
+            stop.set()
+            await asyncio.Event().wait()
+        await tell(ctx)
+
+    for function in (avisa, escreve, encadeia, tropeca, espera):
+        work.task(retry=[0.05, 0.05, 0.05], queue=plan.queues[0])(function)
+    for queue in plan.queues[1:]:  # a task is found by its name, whichever queue it lies in
+        work.task(name=f"nada_{queue}", queue=queue)(avisa)
+    if plan.dies_at is not None:
+        for each in work.queues.values():
+            each._database = PointedDatabase(each._database, points)  # type: ignore[assignment]
 
 
 async def write_effect(database: Database, item: str, what: str, transaction: Any) -> None:

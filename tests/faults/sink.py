@@ -52,7 +52,7 @@ class Sink:
 
     async def _answer(self, job: str, key: str, takes: float) -> tuple[str, bytes]:
         if (run := self._runs.get(key)) is not None:
-            self._write(key=key, repeated=self._clock.now().isoformat())
+            self._write(key=key, job=job, repeated=self._clock.now().isoformat())
             return ("200 OK", OK) if run.done() else ("409 Conflict", STILL_RUNNING)
         # A task of its own: whoever asked may be killed meanwhile, and what was begun goes on.
         self._runs[key] = asyncio.create_task(self._run(job, key, takes))

@@ -1,0 +1,82 @@
+"""Labelled points of a queue's way through its database, and a process that is gone at one of them, as by a power cut.
+
+The product knows nothing of it: a database is put around its own. ``before X`` and ``after X``: a statement that is its own
+transaction. ``open X>Y``: so far in a transaction, and nothing of it is there yet. ``committed X>Y``: it is, and nobody was told.
+"""
+
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from batuta.stores.sql.database import Database, Query, Row, Transaction
+
+GONE = 70  # how such a process exits
+
+
+class Points:
+    """``dies_at``: ``label#n``, the n-th time it comes by. Empty: nobody dies, and every label is told to ``seen``."""
+
+    def __init__(self, dies_at: str, seen: Callable[[str], None]) -> None:
+        self.times: Counter[str] = Counter()
+        self._dies_at = dies_at
+        self._seen = seen
+
+    def reach(self, label: str) -> None:
+        self.times[label] += 1
+        if self._dies_at == f"{label}#{self.times[label]}":
+            os._exit(GONE)
+        if not self._dies_at:
+            self._seen(label)
+
+
+class PointedTransaction:
+    def __init__(self, transaction: Transaction, points: Points) -> None:
+        self._transaction = transaction
+        self._points = points
+        self.path: list[str] = []
+
+    async def all(self, query: Query, **values: object) -> list[Row]:
+        self._begin(query)
+        rows = await self._transaction.all(query, **values)
+        self._points.reach(f"open {'>'.join(self.path)}")
+        return rows
+
+    async def run(self, query: Query, **values: object) -> int:
+        self._begin(query)
+        touched = await self._transaction.run(query, **values)
+        self._points.reach(f"open {'>'.join(self.path)}")
+        return touched
+
+    def _begin(self, query: Query) -> None:
+        if not self.path:
+            self._points.reach(f"before {query.name}, to be continued")
+        self.path.append(query.name)
+
+
+class PointedDatabase:
+    """What a queue asks of a database, with a point before and after each."""
+
+    def __init__(self, database: Database, points: Points) -> None:
+        self._database = database
+        self._points = points
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def all(self, query: Query, **values: object) -> list[Row]:
+        self._points.reach(f"before {query.name}")
+        rows = await self._database.all(query, **values)
+        self._points.reach(f"after {query.name}")
+        return rows
+
+    async def one(self, query: Query, **values: object) -> Row | None:
+        return next(iter(await self.all(query, **values)), None)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[PointedTransaction]:
+        async with self._database.transaction() as transaction:
+            pointed = PointedTransaction(transaction, self._points)
+            yield pointed
+        self._points.reach(f"committed {'>'.join(pointed.path)}")

@@ -1,0 +1,120 @@
+"""A worker is gone at every point of its way, before and after each commit: others end what it began, and nothing twice."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from batuta.queue.item import NewItem
+from batuta.queue.lease import Tenure
+from batuta.stores.sql.database import AsJson
+from batuta.stores.sql.queues import SqlQueue
+from batuta.tasks.table import TASKS
+from batuta.testing import FastClock
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.harness import ORIGIN, endpoint, environment
+from tests.faults.points import GONE
+from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_plant import WAYS
+
+AT_ONCE = 6  # processes
+TIMES = 4 if LONG else 1  # how many passages of one point are tried
+# What must be among the points, so that a sweep that has become shorter is noticed.
+EVERYWHERE = {
+    "start", "told", "before renew", "after renew", "before rescue", "after rescue", "before next_at", "after next_at",
+    "before settle, to be continued", "open settle", "open settle>insert", "committed settle>insert",
+    "open settle>put", "committed settle>put",
+}  # fmt: skip
+OF = {
+    "SQLite": EVERYWHERE
+    | {"before levels, to be continued", "open levels>claim", "committed levels>claim"}
+    | {"open settle>levels>claim", "committed settle>levels>claim", "committed settle"},
+    "PostgreSQL": EVERYWHERE | {"before turn", "after turn", "committed settle"},
+}
+
+
+async def test_wherever_a_worker_is_cut_off_nothing_is_lost_and_nothing_is_done_twice(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_sweep(url, folder) for url, folder in places.items()))
+
+
+async def _sweep(url: str, folder: Path) -> None:
+    figures = Figures("T02", kind(url), "a worker gone (os._exit) at each point of claim, start, renew, settle, rescue")
+    async with _with_endpoint(folder, url) as running:
+        ids = {"recorded": await _enqueue(running, "recorded")}
+        (recording,) = await running.begin_until_up(queues=("recorded",), dies_at="")
+        await asyncio.to_thread(recording.join, 30)
+        assert recording.exitcode == 0, await running.state_of_things()
+        seen = Counter(" ".join(words[1:]) for words in running.notes() if words[0] == "point")
+        assert OF[kind(url)] - seen.keys() == set()
+        points = [f"{label}#{n}" for label in seen for n in range(1, min(TIMES, seen[label]) + 1)]
+        places_left = asyncio.Semaphore(AT_ONCE)
+        await asyncio.gather(*(_die_at(running, point, ids, places_left) for point in points))
+        running.begin(queues=tuple(ids))
+        await running.until_over(within=120 if LONG else 30)
+        again = await _judge(running, ids)
+        figures.record_bare(sum(map(len, ids.values())), f"{len(points)} points, all of them; {again} told again")
+
+
+@asynccontextmanager
+async def _with_endpoint(folder: Path, url: str) -> AsyncIterator[Shop]:
+    async with (
+        endpoint(folder, FastClock.start(ORIGIN, 1), environment()) as port,
+        shop(folder, url, lease=1.5, limit=3, drain=0.4, looks_every=1.0, sink=port) as running,
+    ):
+        yield running
+
+
+async def _enqueue(running: Shop, name: str) -> list[str]:
+    """One task for each way, and one whose worker is gone already."""
+    work = running.work
+    queue = SqlQueue(work.database, TASKS, work.ids, work.clock, queue=name)
+    args = AsJson([[], {}])
+    left = await queue.put([NewItem(values={"name": "avisa", "args": args})])
+    await queue.turn([], Tenure(owner="ghost", lease=timedelta(0)), 1)
+    put = await queue.put([NewItem(values={"name": way, "args": args}) for way in WAYS])
+    return [id for id in (*left, *put) if id is not None]
+
+
+async def _die_at(running: Shop, point: str, ids: dict[str, list[str]], places_left: asyncio.Semaphore) -> None:
+    """A second passage may come in one run and not in the next: then it is tried again."""
+    async with places_left:
+        for n in range(5):
+            queue = f"q{len(ids)}_{n}"
+            ids[queue] = []
+            ids[queue] += await _enqueue(running, queue)
+            doomed = running.begin(queues=(queue,), dies_at=point)
+            await asyncio.to_thread(doomed.join, 30)
+            running.workers.remove(doomed)
+            if doomed.exitcode == GONE:
+                return
+            assert doomed.exitcode == 0, f"{point}: {doomed.exitcode} {await running.state_of_things()}"
+    raise AssertionError(f"{point} was not reached")
+
+
+async def _judge(running: Shop, ids: Mapping[str, Sequence[str]]) -> int:
+    """By the table and by the endpoint's book. Returns how often it was told again what it knew."""
+    rows = {row["id"]: row for row in await running.ask("SELECT id, queue, name, status, crashes, attempts FROM tasks")}
+    known = {id for some in ids.values() for id in some}
+    emitted = Counter(rows[id]["queue"] for id in rows.keys() - known)
+    assert known - rows.keys() == set()
+    assert emitted == dict.fromkeys(ids, 1)
+    assert [row for row in rows.values() if row["status"] != "complete"] == []
+    lines = [json.loads(line) for line in (Path(running.plan.folder) / "receipts").read_text().splitlines()]
+    told: dict[str, list[int]] = {id: [] for id in rows}
+    for line in lines:
+        if "job" in line:
+            told[line["key"]].append(int(line["job"]))
+    assert Counter(line["key"] for line in lines if "start" in line) == dict.fromkeys(rows, 1)
+    for id, attempts in told.items():
+        # Each time by a later claim, and again only because the worker before was gone.
+        assert attempts == sorted(set(attempts)), (rows[id], attempts)
+        assert len(attempts) <= 1 + rows[id]["crashes"], (rows[id], attempts)
+    effects = await running.effects()
+    assert effects == {id: 1 for id, row in rows.items() if row["name"] == "escreve"}
+    return sum(len(attempts) - 1 for attempts in told.values())
