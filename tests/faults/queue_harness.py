@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from batuta import Batuta
+from batuta.kernel.errors import StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.faults import queue_plant
 from tests.faults.queue_plant import Plan
@@ -84,6 +85,46 @@ class Shop:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
 
+    @asynccontextmanager
+    async def enqueuing(self, *arguments: Any) -> AsyncIterator["Customer"]:
+        """Somebody enqueues all the time, and goes on when he is refused."""
+        customer = Customer()
+
+        async def enqueue() -> None:
+            while True:
+                try:
+                    customer.accepted.append(await self.work.enqueue("conta", *arguments))
+                except StoreUnavailable:
+                    customer.refused += 1
+                await asyncio.sleep(0.02)
+
+        coming = asyncio.create_task(enqueue())
+        try:
+            yield customer
+        finally:
+            coming.cancel()
+            (ending,) = await asyncio.gather(coming, return_exceptions=True)
+        assert isinstance(ending, asyncio.CancelledError), ending
+
+    async def serves(self, within: float = 10.0) -> float:
+        """How long it takes from now until something that is enqueued is done."""
+        began = time.monotonic()
+
+        async def is_accepted() -> str | None:
+            try:
+                return await self.work.enqueue("conta", priority=-1)
+            except StoreUnavailable:
+                return None
+
+        id = await self.until("it is accepted", is_accepted, within)
+        await self.until("it is done", lambda: self._is_done(id), within)
+        took = time.monotonic() - began
+        assert took <= within
+        return took
+
+    async def _is_done(self, id: str) -> bool:
+        return (await self.row(id))["status"] == "complete"
+
     def notes(self) -> list[list[str]]:
         book = Path(self.plan.folder) / "runs"
         return [line.split() for line in book.read_text().splitlines()] if book.exists() else []
@@ -130,13 +171,24 @@ class Shop:
 
         await self.until("everything is over", is_over, within)
 
-    async def judge(self, ids: Sequence[str]) -> int:
-        """Every item is complete and left its effect once. Returns how often a handler began in vain."""
-        assert await self.counts() == {"complete": len(ids)}, await self.state_of_things()
+    async def judge(self, ids: Sequence[str], *, or_more: bool = False) -> int:
+        """Every item is complete and left its effect once. Returns how often a handler began in vain.
+
+        ``or_more``: who was cut off while he was waiting for the answer does not know; what he enqueued may be there.
+        """
+        rows = {row["id"]: row["status"] for row in await self.ask("SELECT id, status FROM tasks")}
+        assert set(ids) <= rows.keys() if or_more else set(ids) == rows.keys()
+        assert set(rows.values()) == {"complete"}, await self.state_of_things()
         effects = await self.effects()
-        assert {id: effects[id] for id in ids if effects[id] != 1} == {}
-        assert effects.total() == len(ids)
-        return self.runs().total() - len(ids)
+        assert {id: effects[id] for id in rows if effects[id] != 1} == {}
+        assert effects.total() == len(rows)
+        return self.runs().total() - len(rows)
+
+
+@dataclass
+class Customer:
+    accepted: list[str] = field(default_factory=list)  # what he was told is kept
+    refused: int = 0
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ A *run* is a line in a file, written when a handler begins. An *effect* is a row
 """
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -33,6 +34,7 @@ from batuta.supervise.signals import stop_on_signals
 from batuta.tasks.registry import TaskContext
 from tests.faults.points import PointedDatabase, Points
 
+VARIABLE = "FAULTS_SHOP"
 EFFECTS = "CREATE TABLE IF NOT EXISTS effects (item TEXT NOT NULL, what TEXT NOT NULL)"
 # The first is claimed first, and keeps a place; how often the endpoint is told of the others and of what one of them emits.
 WAYS, WAYS_TOLD = ("espera", "avisa", "escreve", "encadeia", "tropeca", "avisa"), 6
@@ -101,6 +103,14 @@ def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
     if plan.has_line:
         add_line(work, plan)
     return work
+
+
+def __getattr__(name: str) -> object:
+    """``python -m batuta --app tests.faults.queue_plant:work worker``: what the environment says."""
+    if name != "work":
+        raise AttributeError(name)
+    told = json.loads(os.environ[VARIABLE])
+    return build(Plan(**{**told, "queues": tuple(told["queues"])}))
 
 
 def note(plan: Plan, *words: str) -> None:

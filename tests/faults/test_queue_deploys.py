@@ -1,9 +1,13 @@
 """Workers come and go in order, and many want the same thing at once."""
 
 import asyncio
+import json
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from batuta.kernel.clock import SystemClock
@@ -14,7 +18,9 @@ from batuta.stores.sql.queues import SqlQueue
 from batuta.tasks.table import TASKS
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.queue_harness import shop
+from tests.faults.harness import environment
+from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_plant import VARIABLE
 
 
 async def test_a_rolling_deploy_neither_loses_nor_repeats(places: Mapping[str, Path]) -> None:
@@ -41,29 +47,54 @@ async def _deploys(url: str, folder: Path) -> None:
         figures.record_bare(tasks, f"none begun twice; the slowest end took {slowest:.2f} s")
 
 
-async def test_what_does_not_end_in_time_is_given_back_and_a_second_signal_leaves_at_once(
-    places: Mapping[str, Path],
-) -> None:
-    await together(*(_impatient(url, folder) for url, folder in places.items()))
+async def test_the_first_signal_drains_a_worker_and_the_second_leaves_now(places: Mapping[str, Path]) -> None:
+    await together(*(_signals(url, folder) for url, folder in places.items()))
 
 
-async def _impatient(url: str, folder: Path) -> None:
-    async with shop(folder, url, drain=0.5, lease=2.0) as running:
-        id = await running.work.enqueue("conta", 60.0)
-        (worker,) = await running.begin_until_up()
-        await running.until("it runs", lambda: running.runs()[id] == 1)
-        began = time.monotonic()
-        assert await running.stop(worker) == 0
-        assert time.monotonic() - began < 5
-        row = await running.row(id)
+async def _signals(url: str, folder: Path) -> None:
+    """The real role, as an operator starts it. In between one that has half a second, and gives back what did not end."""
+    figures = Figures("T05", kind(url), "`batuta worker`: SIGTERM, and SIGTERM again")
+    async with shop(folder, url, limit=1) as running:
+        short, waiting = await running.work.enqueue_many("conta", [(0.5,), (60.0,)])
+        with _role(running, drain=60) as worker:
+            await running.until("it runs", lambda: running.runs()[short] == 1)
+            worker.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(worker.wait, 10) == 0
+        assert (await running.row(short))["status"] == "complete"
+        assert running.runs()[waiting] == 0  # nothing new is taken
+        (hasty,) = await running.begin_until_up(drain=0.5)
+        await running.until("the other runs", lambda: running.runs()[waiting] == 1)
+        assert await running.stop(hasty) == 0
+        row = await running.row(waiting)
         assert (row["status"], row["attempts"], row["crashes"], row["error"]) == ("queued", 0, 0, "its worker stopped")
-        (worker,) = await running.begin_until_up(drain=60.0)
-        await running.until("it runs again", lambda: running.runs()[id] == 2)
-        running.signal(worker, signal.SIGTERM)
-        await asyncio.sleep(0.2)
-        assert worker.is_alive()
-        assert await running.stop(worker) == 128 + signal.SIGTERM
-        assert (await running.row(id))["status"] == "in_progress"
+        with _role(running, drain=60) as worker:
+            await running.until("it runs again", lambda: running.runs()[waiting] == 2)
+            worker.send_signal(signal.SIGTERM)
+            await asyncio.sleep(0.3)
+            assert worker.poll() is None
+            asked_at = time.monotonic()
+            worker.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(worker.wait, 10) == 128 + signal.SIGTERM
+            took = time.monotonic() - asked_at
+        assert took < 1
+        assert (await running.row(waiting))["status"] == "in_progress"
+        await running.begin_until_up()
+        await running.until("its lease is over", lambda: running.runs()[waiting] == 3)
+        figures.record_bare(2, f"gone {took:.2f} s after the second; taken up again by its lease")
+
+
+@contextmanager
+def _role(running: Shop, drain: float) -> Iterator["subprocess.Popen[bytes]"]:
+    told = {**environment(), VARIABLE: json.dumps(running.plan.told()), "BATUTA_DRAIN_SECONDS": str(drain)}
+    command = [sys.executable, "-m", "batuta", "--app", "tests.faults.queue_plant:work", "worker"]
+    folder = Path(running.plan.folder)
+    with (folder / "log").open("ab") as log:
+        worker = subprocess.Popen(command, cwd=folder, env=told, stdout=log, stderr=log)
+    try:
+        yield worker
+    finally:
+        worker.kill()
+        worker.wait()
 
 
 async def test_of_fifty_one_gets_it(places: Mapping[str, Path]) -> None:

@@ -21,7 +21,7 @@ from tests.faults.points import GONE
 from tests.faults.queue_harness import Shop, shop
 from tests.faults.queue_plant import WAYS
 
-AT_ONCE = 6  # processes
+AT_ONCE = 10  # processes
 TIMES = 4 if LONG else 1  # how many passages of one point are tried
 # What must be among the points, so that a sweep that has become shorter is noticed.
 EVERYWHERE = {
@@ -46,12 +46,8 @@ async def test_wherever_a_worker_is_cut_off_nothing_is_lost_and_nothing_is_done_
 async def _sweep(url: str, folder: Path) -> None:
     figures = Figures("T02", kind(url), "a worker gone (os._exit) at each point of claim, start, renew, settle, rescue")
     async with _with_endpoint(folder, url) as running:
-        ids = {"recorded": await _enqueue(running, "recorded")}
-        (recording,) = await running.begin_until_up(queues=("recorded",), dies_at="")
-        await asyncio.to_thread(recording.join, 30)
-        assert recording.exitcode == 0, await running.state_of_things()
-        seen = Counter(" ".join(words[1:]) for words in running.notes() if words[0] == "point")
-        assert OF[kind(url)] - seen.keys() == set()
+        ids: dict[str, list[str]] = {}
+        seen = await _recorded(running, ids)
         points = [f"{label}#{n}" for label in seen for n in range(1, min(TIMES, seen[label]) + 1)]
         places_left = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(_die_at(running, point, ids, places_left) for point in points))
@@ -61,11 +57,25 @@ async def _sweep(url: str, folder: Path) -> None:
         figures.record_bare(sum(map(len, ids.values())), f"{len(points)} points, all of them; {again} told again")
 
 
+async def _recorded(running: Shop, ids: dict[str, list[str]]) -> Counter[str]:
+    """The points there are. Not every run comes by each: on a busy machine there may be a second or a third."""
+    wanted = OF[kind(running.plan.url)]
+    for n in range(3):
+        ids[f"recorded{n}"] = await _enqueue(running, f"recorded{n}")
+        (recording,) = await running.begin_until_up(queues=(f"recorded{n}",), dies_at="")
+        await asyncio.to_thread(recording.join, 30)
+        assert recording.exitcode == 0, await running.state_of_things()
+        seen = Counter(" ".join(words[1:]) for words in running.notes() if words[0] == "point")
+        if wanted <= seen.keys():
+            return seen
+    raise AssertionError(f"{wanted - seen.keys()} did not come by")
+
+
 @asynccontextmanager
 async def _with_endpoint(folder: Path, url: str) -> AsyncIterator[Shop]:
     async with (
         endpoint(folder, FastClock.start(ORIGIN, 1), environment()) as port,
-        shop(folder, url, lease=1.5, limit=3, drain=0.4, looks_every=1.0, sink=port) as running,
+        shop(folder, url, lease=1.5, limit=3, drain=0.8, looks_every=1.0, sink=port) as running,
     ):
         yield running
 

@@ -54,7 +54,7 @@ async def test_a_database_that_is_away_for_a_while_loses_no_fire(places: Mapping
 
 
 async def _stopped(folder: Path) -> None:
-    rate, rounds, away = (4.0, 2, 90 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
+    rate, rounds, away = (4.0, 2, 120 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
     figures = Figures("T12", "PostgreSQL", f"server stopped for {away} of its time, {rounds} times")
     downs = []
     folder.mkdir()
@@ -94,7 +94,7 @@ async def _cut_off(url: str, folder: Path) -> None:
 
 
 async def _locked(url: str, folder: Path) -> None:
-    rate, rounds, away = (4.0, 2, 90 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
+    rate, rounds, away = (4.0, 2, 120 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
     figures = Figures("T12", "SQLite", f"the file locked by another program for {away} of its time, {rounds} times")
     downs = []
     async with plant(folder, url, jobs(), rate=rate, lease=12, drain=600) as running:
@@ -151,6 +151,7 @@ async def test_a_file_that_was_locked_for_long_takes_no_run_from_the_living(
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:
+    """And of another it ends: a fire of the last ten seconds is on time, and skipped if one before it is being caught up."""
     await running.passes((30 - running.clock.now().second) % 60 * SECOND)
 
 

@@ -1,0 +1,95 @@
+"""A disk that is full, or fails, for a while: nothing is acknowledged that is not kept, and nothing begins that was not written."""
+
+import asyncio
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.faults.figures import LONG, Figures
+from tests.faults.queue_harness import shop
+
+PIECE = b"x" * 4096
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of sixteen megabytes; only root may have one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "batuta-faults", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("a disk that can be filled needs the right to mount one")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+async def test_while_the_disk_is_full_nothing_begins_and_nothing_accepted_is_lost(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    rounds, away = (3, 60.0) if LONG else (1, 1.0)
+    figures = Figures("T35", "SQLite", f"its disk (16 MB) full for {away} s, {rounds} times")
+    slowest = 0.0
+    async with shop(tmp_path, f"sqlite:///{small_disk}/test.db") as running:
+        await running.begin_until_up(2)
+        async with running.enqueuing(0.1, "x" * 500) as customer:
+            for _ in range(rounds):
+                refused = customer.refused
+                await asyncio.sleep(1)
+                with _full(small_disk):
+                    await running.until("it is refused", lambda refused=refused: customer.refused > refused)  # type: ignore[misc]
+                    await asyncio.sleep(0.3)
+                    begun, accepted = running.runs().total(), len(customer.accepted)
+                    await asyncio.sleep(away)
+                    assert (running.runs().total(), len(customer.accepted)) == (begun, accepted)
+                slowest = max(slowest, await running.serves())
+        await running.until_over()
+        in_vain = await running.judge(customer.accepted, or_more=True)
+        assert all(each.is_alive() for each in running.workers)
+        assert in_vain == 0  # nobody died, so nobody may have been taken for dead
+        note = f"lost 0 of what was accepted; {customer.refused} refused; begun while it was full 0; serving {slowest:.1f} s after"
+        figures.record_bare(len(customer.accepted), note)
+
+
+@contextmanager
+def _full(disk: Path) -> Iterator[None]:
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(PIECE)
+    yield
+    ballast.unlink()
+
+
+async def test_a_disk_that_does_not_sync_is_no_disk(tmp_path: Path) -> None:
+    """The system calls by which a commit becomes durable fail in the only worker there is."""
+    if shutil.which("strace") is None:
+        pytest.skip("system calls are made to fail by strace")
+    away, faults = (20.0, ["fdatasync:error=EIO", "pwrite64:error=ENOSPC"]) if LONG else (1.0, ["fdatasync:error=EIO"])
+    figures = Figures("T35", "SQLite", f"a worker's system calls fail for {away} s: {', '.join(faults)}")
+    async with shop(tmp_path, f"sqlite:///{tmp_path}/test.db") as running:
+        (failing,) = await running.begin_until_up()
+        slowest = 0.0
+        async with running.enqueuing(0.1) as customer:
+            for fault in faults:
+                await asyncio.sleep(0.5)
+                call = fault.partition(":")[0]
+                strace = ["strace", "-f", "-q", "-o", str(tmp_path / call), "-p", str(failing.pid)]
+                tracer = subprocess.Popen([*strace, "-e", f"trace={call}", "-e", f"inject={fault}"])
+                await asyncio.sleep(away)
+                assert tracer.poll() is None, "strace may not look at it"
+                tracer.send_signal(signal.SIGINT)
+                await asyncio.to_thread(tracer.wait, 10)
+                assert "INJECTED" in (tmp_path / call).read_text()
+                slowest = max(slowest, await running.serves())
+        await running.until_over()
+        in_vain = await running.judge(customer.accepted, or_more=True)
+        assert all(each.is_alive() for each in running.workers)
+        figures.record_bare(
+            len(customer.accepted),
+            f"lost 0 of what was accepted; serving {slowest:.1f} s after; {in_vain} runs repeated",
+        )
