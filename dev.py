@@ -25,7 +25,7 @@ WORDS = {
     "test": "all of check and every test; with a path or -k, those tests alone",
     "check": "format, lint, types, import contracts; --fix mends what can be mended",
     "bench": "measure the store beside the raw drivers; --quick for a first look",
-    "faults": "the long fault runs, about half an hour; --write puts their figures into docs/faults.md",
+    "faults": "the long fault runs, about an hour; --write puts their figures into docs/faults.md",
     "demo": "a simulated day in about a minute",
     "setup": "make the environment and stop",
     "lock": "resolve the dependencies again and rewrite both lock files",

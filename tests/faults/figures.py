@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from batuta.testing import Verdict
+from tests.faults.tally import Tally
 
 FORM = "FAULTS"
 FILE = "FAULTS_FIGURES"
@@ -32,14 +33,19 @@ class Figures:
             note=note,
         )
 
+    def record_items(self, tally: Tally, note: str = "") -> None:
+        self._tell(
+            targets=tally.items, missed=tally.lost, doubled=tally.doubled, early=None, unexplained=None, note=note
+        )
+
     def record_bare(self, targets: int, note: str = "", *, wrong: int = 0) -> None:
         """Where no endpoint was asked: ``wrong`` of so many comparisons differ."""
-        self._tell(targets=targets, missed=wrong, doubled=0, early=0, unexplained=0, note=note)
+        self._tell(targets=targets, missed=wrong, doubled=None, early=None, unexplained=None, note=note)
 
     def _tell(self, **figures: object) -> None:
         row = {**asdict(self), **figures, "took": time.monotonic() - self.began}
         del row["began"]
-        words = ", ".join(f"{name} {value}" for name, value in figures.items() if name != "note")
+        words = ", ".join(f"{name} {value}" for name, value in figures.items() if name != "note" and value is not None)
         note = f"; {figures['note']}" if figures["note"] else ""
         print(f"\n{self.test} {self.database}: {self.done}: {words}{note}; {row['took']:.1f} s")
         if file := os.environ.get(FILE):

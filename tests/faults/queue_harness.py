@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -19,6 +19,7 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.faults import queue_plant
 from tests.faults.queue_plant import Plan
+from tests.faults.tally import Tally
 
 PATIENCE = 30.0
 
@@ -123,7 +124,7 @@ class Shop:
         return took
 
     async def _is_done(self, id: str) -> bool:
-        return (await self.row(id))["status"] == "complete"
+        return bool((await self.row(id))["status"] == "complete")
 
     def notes(self) -> list[list[str]]:
         book = Path(self.plan.folder) / "runs"
@@ -171,18 +172,29 @@ class Shop:
 
         await self.until("everything is over", is_over, within)
 
-    async def judge(self, ids: Sequence[str], *, or_more: bool = False) -> int:
-        """Every item is complete and left its effect once. Returns how often a handler began in vain.
+    async def judge(self, ids: Sequence[str], *, or_more: bool = False) -> Tally:
+        """Every item is complete and left its effect once.
 
         ``or_more``: who was cut off while he was waiting for the answer does not know; what he enqueued may be there.
         """
-        rows = {row["id"]: row["status"] for row in await self.ask("SELECT id, status FROM tasks")}
-        assert set(ids) <= rows.keys() if or_more else set(ids) == rows.keys()
-        assert set(rows.values()) == {"complete"}, await self.state_of_things()
-        effects = await self.effects()
-        assert {id: effects[id] for id in rows if effects[id] != 1} == {}
-        assert effects.total() == len(rows)
-        return self.runs().total() - len(rows)
+        everything = [row["id"] for row in await self.ask("SELECT id FROM tasks")]
+        tally = await self.tally({*ids, *everything} if or_more else ids)
+        assert (tally.lost, tally.doubled) == (0, 0), f"{tally} {await self.state_of_things()}"
+        assert len(everything) == tally.items
+        assert tally.effects == tally.items
+        return tally
+
+    async def tally(self, ids: Collection[str]) -> Tally:
+        """What became of these, and how many effects there are of all."""
+        complete = {row["id"] for row in await self.ask("SELECT id FROM tasks WHERE status = 'complete'")}
+        effects, runs = await self.effects(), self.runs()
+        return Tally(
+            items=len(ids),
+            lost=sum(id not in complete or effects[id] == 0 for id in ids),
+            doubled=sum(effects[id] > 1 for id in ids),
+            effects=effects.total(),
+            in_vain=sum(runs[id] for id in ids) - len(ids),
+        )
 
 
 @dataclass

@@ -34,9 +34,9 @@ async def _storm(url: str, folder: Path) -> None:
             await running.until_over(within=600 if LONG else 30)
             taken_for_the_cause = await _revive_the_dead(running)
             await running.until_over()
-        in_vain = await running.judge(ids)
-        note = f"lost 0; {in_vain} runs died with their worker; {taken_for_the_cause} dead by three crashes, revived"
-        figures.record_bare(tasks, note)
+        tally = await running.judge(ids)
+        note = f"{tally.in_vain} runs died with their worker; {taken_for_the_cause} dead by three crashes, revived"
+        figures.record_items(tally, note)
 
 
 async def _revive_the_dead(running: Shop) -> int:
@@ -67,9 +67,9 @@ async def _restart(url: str, folder: Path) -> None:
         took = time.monotonic() - killed_at
         assert took < running.plan.lease + 5
         await running.until_over()
-        await running.judge(ids)
-        figures.record_bare(
-            len(ids), f"taken up again {took:.1f} s after the kill, with a lease of {running.plan.lease} s"
+        figures.record_items(
+            await running.judge(ids),
+            f"taken up again {took:.1f} s after the kill, with a lease of {running.plan.lease} s",
         )
 
 
@@ -97,8 +97,7 @@ async def _frozen(url: str, folder: Path) -> None:
         # It goes on with what is still its own to take.
         more = await running.work.enqueue_many("conta", [(0.0,) for _ in range(40)])
         await running.until_over()
-        await running.judge([*ids, *more])
-        figures.record_bare(len(ids), "written by the thawed worker: 0")
+        figures.record_items(await running.judge([*ids, *more]), "written by the thawed worker: 0")
 
 
 async def _freeze(running: Shop, worker: ForkServerProcess) -> None:
@@ -132,6 +131,7 @@ async def _slow(url: str, folder: Path) -> None:
         ids = await running.work.enqueue_many("conta", [(10 * lease,) for _ in range(tasks)])
         await running.begin_until_up(2)
         await running.until_over()
-        assert await running.judge(ids) == 0
+        tally = await running.judge(ids)
+        assert tally.in_vain == 0
         assert await running.ask("SELECT id FROM tasks WHERE attempts > 1 OR crashes > 0") == []
-        figures.record_bare(tasks, "second runs 0")
+        figures.record_items(tally, f"second runs {tally.in_vain}")

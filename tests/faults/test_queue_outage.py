@@ -12,6 +12,7 @@ import asyncpg
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
 from tests.faults.queue_harness import Customer, Shop, shop
+from tests.faults.tally import Tally
 from tests.servers import postgres_server
 
 
@@ -36,7 +37,7 @@ async def _cut(url: str, folder: Path) -> None:
             cut_at = time.monotonic()
         await running.until_over(within=300 if LONG else 30)
         healed = time.monotonic() - cut_at
-        in_vain = await running.judge(ids)
+        tally = await running.judge(ids)
         assert not [each for each in running.workers if not each.is_alive()]
         # Whoever lost its ear has another: only the event can wake it within the hour.
         deaf = await _ears(running)
@@ -44,7 +45,7 @@ async def _cut(url: str, folder: Path) -> None:
         await running.until("they listen again", lambda: _has_others(running, deaf))
         more = await running.work.enqueue("conta")
         await running.until("it is heard", lambda: running.runs()[more])
-        figures.record_bare(tasks, f"over {healed:.1f} s after the last; {in_vain} runs repeated")
+        figures.record_items(tally, f"over {healed:.1f} s after the last; {tally.in_vain} runs repeated")
 
 
 @asynccontextmanager
@@ -93,9 +94,9 @@ async def _stopped(folder: Path) -> None:
                     await asyncio.to_thread(server.start)
                     slowest = max(slowest, await running.serves())
             await running.until_over(within=300 if LONG else 30)
-            in_vain = await running.judge([*ids, *customer.accepted], or_more=True)
+            tally = await running.judge([*ids, *customer.accepted], or_more=True)
             assert await running.ask("SELECT id FROM tasks WHERE crashes > 1") == []
-            figures.record_bare(tasks + len(customer.accepted), _seen(customer, slowest, in_vain))
+            figures.record_items(tally, _seen(customer, slowest, tally))
 
 
 async def _locked(url: str, folder: Path) -> None:
@@ -116,10 +117,10 @@ async def _locked(url: str, folder: Path) -> None:
                 other.close()
                 slowest = max(slowest, await running.serves())
         await running.until_over(within=300 if LONG else 30)
-        in_vain = await running.judge([*ids, *customer.accepted], or_more=True)
-        assert in_vain == 0  # nobody died, so nobody may have been taken for dead
-        figures.record_bare(tasks + len(customer.accepted), _seen(customer, slowest, in_vain))
+        tally = await running.judge([*ids, *customer.accepted], or_more=True)
+        assert tally.in_vain == 0  # nobody died, so nobody may have been taken for dead
+        figures.record_items(tally, _seen(customer, slowest, tally))
 
 
-def _seen(customer: Customer, slowest: float, in_vain: int) -> str:
-    return f"lost 0 of what was accepted; {customer.refused} refused; serving {slowest:.1f} s after; {in_vain} runs repeated"
+def _seen(customer: Customer, slowest: float, tally: Tally) -> str:
+    return f"{customer.refused} enqueues refused; serving {slowest:.1f} s after; {tally.in_vain} runs repeated"
