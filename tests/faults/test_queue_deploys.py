@@ -104,7 +104,7 @@ async def test_of_fifty_one_gets_it(places: Mapping[str, Path]) -> None:
 
 async def _fifty(url: str, folder: Path) -> None:
     """Ten databases as ten processes would open them, five claimers each."""
-    rounds = 1_000 if LONG else 10
+    rounds = 500 if LONG else 10
     figures = Figures("T08", kind(url), f"50 claimers of one row and 50 enqueues of one key, {rounds} times")
     async with shop(folder, url) as running:
         databases = [connect(url, SystemClock()) for _ in range(10)]

@@ -31,7 +31,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 async def test_while_the_disk_is_full_nothing_begins_and_nothing_accepted_is_lost(
     small_disk: Path, tmp_path: Path
 ) -> None:
-    rounds, away = (3, 60.0) if LONG else (1, 1.0)
+    rounds, away = (2, 45.0) if LONG else (1, 1.0)
     figures = Figures("T35", "SQLite", f"its disk (16 MB) full for {away} s, {rounds} times")
     slowest = 0.0
     async with shop(tmp_path, f"sqlite:///{small_disk}/test.db") as running:
