@@ -19,12 +19,15 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 RUN_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
+# Other people's queues, for the benchmark alone: each in an environment of its own.
+PEER_LOCKS = ROOT / "bench" / "queue" / "locks"
+PEERS = ROOT / ".venv-peers"
 
 WORDS = {
     "run": "start the whole system on loopback and print its address",
     "test": "all of check and every test; with a path or -k, those tests alone",
     "check": "format, lint, types, import contracts; --fix mends what can be mended",
-    "bench": "measure the store beside the raw drivers; --quick for a first look",
+    "bench": "measure store, scheduler and queue, beside raw drivers and peers; --quick for a first look",
     "faults": "the long fault runs, about an hour; --write puts their figures into docs/faults.md",
     "demo": "a simulated day in about a minute",
     "setup": "make the environment and stop",
@@ -94,6 +97,8 @@ def check(rest: list[str]) -> int:
 
 def bench(rest: list[str]) -> int:
     ensure(DEV_LOCK)
+    if "queue" in rest or not {"store", "scheduler", "-h", "--help"} & {*rest}:
+        ensure_peers()
     return call("-m", "bench", *rest)
 
 
@@ -114,15 +119,17 @@ def lock(rest: list[str]) -> int:
     compile_ = ["-m", "uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes"]
     nameless = ["--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"]
     wanted = ["pyproject.toml", "--all-extras", "--group", "app"]
-    for path, groups in ((RUN_LOCK, []), (DEV_LOCK, ["--group", "dev"])):
-        if call(*compile_, *nameless, *wanted, *groups, *rest, "-o", str(path)) != 0:
+    ours = [(RUN_LOCK, wanted), (DEV_LOCK, [*wanted, "--group", "dev"])]
+    peers = [(path.with_suffix(".lock"), [str(path)]) for path in sorted(PEER_LOCKS.glob("*.in"))]
+    for path, sources in [*ours, *peers]:
+        if call(*compile_, *nameless, *sources, *rest, "-o", str(path)) != 0:
             return 1
     return 0
 
 
 def ensure(lock_file: Path) -> None:
     """Make `.venv` hold what `lock_file` pins. The development lock contains the other one."""
-    wanted = hashlib.sha256(lock_file.read_bytes() + sys.version.encode() + str(ROOT).encode()).hexdigest()
+    wanted = fingerprint(lock_file)
     stamps = {lock: VENV / f".{lock.stem}.sha256" for lock in (RUN_LOCK, DEV_LOCK)}
     enough = stamps[lock_file].exists() and stamps[lock_file].read_text() == wanted
     if enough and PYTHON.exists():
@@ -135,32 +142,58 @@ def ensure(lock_file: Path) -> None:
     stamps[lock_file].write_text(wanted)
 
 
+def ensure_peers() -> None:
+    """Whoever cannot be installed is not measured; the benchmark says so, and measures the rest."""
+    for lock_file in sorted(PEER_LOCKS.glob("*.lock")):
+        folder = PEERS / lock_file.stem
+        stamp = folder / ".sha256"
+        if stamp.exists() and stamp.read_text() == fingerprint(lock_file):
+            continue
+        print(f"dev.py: preparing {folder} for the benchmark (once) ...", file=sys.stderr, flush=True)
+        try:
+            venv.EnvBuilder(with_pip=False, clear=True).create(folder)
+            install(lock_file, folder / "bin" / "python")
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            print(f"dev.py: {lock_file.stem} will not be measured: {error}.", file=sys.stderr, flush=True)
+        else:
+            stamp.write_text(fingerprint(lock_file))
+
+
+def fingerprint(lock_file: Path) -> str:
+    return hashlib.sha256(lock_file.read_bytes() + sys.version.encode() + str(ROOT).encode()).hexdigest()
+
+
 def make_environment(lock_file: Path) -> None:
     if not PYTHON.exists() or not works(PYTHON):
         # Without pip inside: ensurepip is a package of its own on Debian, and nobody needs it here.
         venv.EnvBuilder(with_pip=False, clear=True).create(VENV)
+    install(lock_file, PYTHON)
+    site_packages = next((VENV / "lib").glob("python3*/site-packages"))
+    (site_packages / "batuta-checkout.pth").write_text(f"{ROOT / 'src'}\n{ROOT}\n")
+    script = VENV / "bin" / "batuta"
+    script.write_text(f"#!{PYTHON}\nimport sys\nfrom batuta.cli import main\nsys.exit(main())\n")
+    script.chmod(0o755)
+
+
+def install(lock_file: Path, python: Path) -> None:
     outside_pip = [
         sys.executable,
         "-m",
         "pip",
         "--python",
-        str(PYTHON),
+        str(python),
         "install",
         "--disable-pip-version-check",
         "--no-input",
         "-q",
     ]
     uv = shutil.which("uv")
-    installer = [uv, "pip", "install", "-q", "--python", str(PYTHON)] if uv else outside_pip
+    installer = [uv, "pip", "install", "-q", "--python", str(python)] if uv else outside_pip
     done = subprocess.run([*installer, "--require-hashes", "-r", str(lock_file)], check=False, capture_output=True)
     if done.returncode != 0:
         sys.stderr.write((done.stdout + done.stderr).decode(errors="replace"))
         raise OSError(f"the installer ended with {done.returncode}")
-    site_packages = next((VENV / "lib").glob("python3*/site-packages"))
-    (site_packages / "batuta-checkout.pth").write_text(f"{ROOT / 'src'}\n{ROOT}\n")
-    script = VENV / "bin" / "batuta"
-    script.write_text(f"#!{PYTHON}\nimport sys\nfrom batuta.cli import main\nsys.exit(main())\n")
-    script.chmod(0o755)
 
 
 def works(python: Path) -> bool:

@@ -1,4 +1,4 @@
-"""`python -m bench [store] [scheduler]`: figures from one run on one machine, the store's beside the bare drivers'."""
+"""`python -m bench [store] [scheduler] [queue]`: figures from one run on one machine, beside the bare drivers' and peers'."""
 
 import argparse
 import asyncio
@@ -9,8 +9,11 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 from bench import scheduler
+from bench.queue import contest, tables
+from bench.queue.entries import KEYS
 from bench.report import MEMORY_FILESYSTEMS, filesystem, machine, spread, table
 from bench.store import Contest, Effort, RowsLost, figures_of, postgres_contest, sqlite_contest, syncs_per_second
 from tests.servers import postgres_server
@@ -19,7 +22,9 @@ FULL = Effort(repeats=3, seconds=0.5)
 QUICK = Effort(repeats=3, seconds=0.05)
 # Well above what either takes: a run that hangs ends, too.
 LIMIT = 600.0
-WHAT = ("store", "scheduler")
+# The queue has many contenders, and with --million two tables of two million rows.
+QUEUE_LIMIT = 1_200
+WHAT = ("store", "scheduler", "queue")
 NO_POSTGRES = """
 ########################################################################################
 #  NOT MEASURED: no PostgreSQL on this machine. What stands above is SQLite alone.     #
@@ -35,25 +40,33 @@ def main(arguments: list[str]) -> int:
     if not folder.is_dir() or filesystem(folder) in MEMORY_FILESYSTEMS:
         return refuse(f"{folder} is no folder on a disk, and only there a sync is real: name one with --folder")
     started = time.monotonic()
+    what = options.what or WHAT
     try:
-        asyncio.run(bounded(folder, effort, options.what or WHAT, quick=options.quick))
+        print("\n".join(machine(folder)), flush=True)
+        asyncio.run(bounded(folder, effort, what, quick=options.quick))
+        if "queue" in what:
+            measure_queue(folder, options)
     except (TimeoutError, RowsLost) as error:
         return refuse(
             str(error) or f"it did not come to an end within {LIMIT:.0f} s: look at what else the machine does"
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
         return refuse("stopped before its end; the figures above are whole, the others were not taken")
-    print(f"{effort.repeats} repeats of {effort.seconds} s each; {time.monotonic() - started:.0f} s in all")
+    print(f"{time.monotonic() - started:.0f} s in all")
     return 0
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="dev.py bench", description=__doc__)
-    parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="store, scheduler (default: both)")
-    parser.add_argument("--quick", action="store_true", help="under 20 s, for a first look: short and so less steady")
+    parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="store, scheduler, queue (default: all)")
+    parser.add_argument(
+        "--quick", action="store_true", help="a minute or two, for a first look: short and so less steady"
+    )
     # /var/tmp outlives a restart, so it is on a disk; and PostgreSQL's own user may go there, unlike to a home.
     where = "a folder on the disk to measure (default: %(default)s)"
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"), help=where)
+    parser.add_argument("--rows", nargs="+", choices=KEYS, default=[], help="of the queue's contenders only these")
+    parser.add_argument("--million", action="store_true", help="the queue among a million rows, too: some minutes more")
     return parser.parse_args(arguments)
 
 
@@ -63,11 +76,37 @@ async def bounded(folder: Path, effort: Effort, what: Sequence[str], *, quick: b
     # Asked to end, it ends as with Ctrl-C: through the blocks that stop the server and remove the files.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, whole.cancel)
     async with asyncio.timeout(LIMIT):
-        print("\n".join(machine(folder)), flush=True)
         if "store" in what:
             await measure_store(folder, effort)
         if "scheduler" in what:
             await measure_scheduler(folder, quick=quick)
+
+
+def measure_queue(folder: Path, options: argparse.Namespace) -> None:
+    """Real processes, so no event loop here: whatever ends this passes through the blocks that stop them."""
+    signal.signal(signal.SIGTERM, stopped)
+    signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(QUEUE_LIMIT)
+    effort = contest.QUICK if options.quick else contest.FULL
+    entries = contest.chosen(options.rows)
+    load = contest.load()
+    try:
+        with tempfile.TemporaryDirectory(prefix="batuta-bench-", dir=folder) as inside:
+            with contest.prepared(Path(inside), effort, entries) as running:
+                running.run(entries, with_million=options.million)
+                around = running.surroundings
+            print(f"\nthe queue; load average {load} before and {contest.load()} after; {effort.repeats} repeats")
+            print(f"{around}\n\n{tables.told(running)}\n")
+    finally:
+        signal.alarm(0)
+
+
+def stopped(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def overdue(number: int, frame: FrameType | None) -> None:
+    raise TimeoutError(f"the queue's part did not come to an end within {QUEUE_LIMIT} s")
 
 
 async def measure_store(folder: Path, effort: Effort) -> None:
@@ -77,7 +116,8 @@ async def measure_store(folder: Path, effort: Effort) -> None:
     syncs.append(syncs_per_second(folder, effort.seconds))
     await measure_postgres(folder, effort)
     syncs.append(syncs_per_second(folder, effort.seconds))
-    print(f"\nthe disk alone: 4 kB written and synced {spread(syncs)} times per second")
+    print(f"\n{effort.repeats} repeats of {effort.seconds} s each")
+    print(f"the disk alone: 4 kB written and synced {spread(syncs)} times per second")
 
 
 async def measure_scheduler(folder: Path, *, quick: bool) -> None:
@@ -104,20 +144,7 @@ async def measure_postgres(folder: Path, effort: Effort) -> None:
         if server is None:
             print(NO_POSTGRES)
             return
-        await show(postgres_contest(await described(server.url()), server.url()), effort)
-
-
-async def described(url: str) -> str:
-    """The server in its own words, so that a figure taken without syncs cannot pass for one with them."""
-    import asyncpg
-
-    connection = await asyncpg.connect(url)
-    try:
-        names = ("server_version", "fsync", "synchronous_commit")
-        version, fsync, commit = [await connection.fetchval(f"SHOW {name}") for name in names]
-    finally:
-        await connection.close()
-    return f"PostgreSQL {version}, fsync={fsync}, synchronous_commit={commit}, asyncpg {asyncpg.__version__}"
+        await show(postgres_contest(await contest.described(server.url()), server.url()), effort)
 
 
 async def show(contest: Contest, effort: Effort) -> None:

@@ -10,7 +10,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,15 @@ def postgres_binaries() -> Path | None:
 
 
 class Postgres:
-    """``durable``: a commit waits for the disk, as in earnest. Tests lose no power, so theirs does not."""
+    """``durable``: a commit waits for the disk, as in earnest. Tests lose no power, so theirs does not.
 
-    def __init__(self, base: Path, binaries: Path, *, durable: bool = False) -> None:
+    ``settings``: as they stand in its configuration, beside its own defaults.
+    """
+
+    def __init__(self, base: Path, binaries: Path, *, durable: bool = False, settings: Sequence[str] = ()) -> None:
         self.port = free_port()
         self._base = base
+        self._settings = settings
         self._durable = durable
         self._binaries = binaries
         self._as_user = _unprivileged(base)
@@ -46,9 +50,14 @@ class Postgres:
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
+    @property
+    def pid(self) -> int:
+        return int((self._base / "d" / "postmaster.pid").read_text().split()[0])
+
     def start(self) -> None:
         sync = "" if self._durable else "-F "
-        options = f"{sync}-h 127.0.0.1 -p {self.port} -k {self._base} -c max_connections=200"
+        told = " ".join(f"-c {setting}" for setting in ("max_connections=200", *self._settings))
+        options = f"{sync}-h 127.0.0.1 -p {self.port} -k {self._base} {told}"
         self._run("pg_ctl", "-D", self._base / "d", "-w", "-s", "-l", self._base / "log", "-o", options, "start")
 
     def stop(self) -> None:
@@ -65,15 +74,21 @@ class Postgres:
 
 
 @contextmanager
-def postgres_server(*, durable: bool = False, within: Path | None = None) -> Iterator[Postgres | None]:
-    """None: this machine has no PostgreSQL. ``within``: the folder for its files, if not the usual temporary one."""
+def postgres_server(
+    *, durable: bool = False, within: Path | None = None, counting: bool = False
+) -> Iterator[Postgres | None]:
+    """None: this machine has no PostgreSQL. ``within``: the folder for its files, if not the usual temporary one.
+
+    ``counting``: it counts the statements of each database, where it has the library for that.
+    """
     binaries = postgres_binaries()
     if binaries is None:
         yield None
         return
     base = Path(tempfile.mkdtemp(prefix="batuta-pg-", dir=within))
     try:
-        server = Postgres(base, _readable(binaries, base), durable=durable)
+        settings = ["shared_preload_libraries=pg_stat_statements"] if counting and _can_count(binaries) else []
+        server = Postgres(base, _readable(binaries, base), durable=durable, settings=settings)
         try:
             yield server
         finally:
@@ -87,6 +102,11 @@ def free_port() -> int:
         listening.bind(("127.0.0.1", 0))
         port: int = listening.getsockname()[1]
         return port
+
+
+def _can_count(binaries: Path) -> bool:
+    installed = (binaries / "postgres").resolve().parents[1]
+    return any((installed / "lib").rglob("pg_stat_statements.so"))
 
 
 def _runs(program: Path) -> bool:

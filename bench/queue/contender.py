@@ -1,0 +1,163 @@
+"""What every contender's script can be told: `python -m bench.queue.contenders.NAME WORD`, and how it answers.
+
+enqueue      make an empty queue unless there is one, put jobs into it in three ways, print how many and how long
+work         run jobs until told to stop
+latency      let the worker begin and put one job at a time into its queue, print how long each took to begin, in milliseconds
+inside       the same with the worker in the same process, for those who can
+
+Where and how stands in the environment (``Told``). The standard library alone, as in ``marks``.
+"""
+
+import asyncio
+import json
+import os
+import random
+import sqlite3
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from bench.queue.marks import Marks
+
+CALLERS = 50
+PORTION = 1_000
+WARM_UP = 10
+# Between two lone jobs, at least: long enough that the worker has gone idle again.
+SHORTEST = 0.01
+GIVE_UP = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    url: str
+    marks: Marks
+    tuned: bool  # False: as the library comes
+    worker: int
+    first: int
+    bulk: int
+    seconds: float  # for each way of enqueueing one job
+    samples: int
+    pause: float
+    fenced: bool
+
+    @classmethod
+    def by_environment(cls) -> "Told":
+        def number(name: str) -> int:
+            return int(os.environ.get(f"BENCH_{name}", "0"))
+
+        marks = Marks(Path(os.environ["BENCH_MARKS"]))
+        if number("TRACE"):
+            trace_sqlite(marks)
+        return cls(
+            url=os.environ["BENCH_URL"],
+            marks=marks,
+            tuned=os.environ.get("BENCH_TUNED", "1") == "1",
+            worker=number("WORKER"),
+            first=number("FIRST"),
+            bulk=number("BULK"),
+            seconds=float(os.environ.get("BENCH_SECONDS", "0")),
+            samples=number("SAMPLES"),
+            pause=float(os.environ.get("BENCH_PAUSE", "0.05")),
+            fenced=os.environ.get("BENCH_FENCED", "1") == "1",
+        )
+
+    @property
+    def file(self) -> str:
+        return self.url.removeprefix("sqlite:///")
+
+
+class Enqueuer(Protocol):
+    async def one(self, number: int) -> None:
+        """Returned means accepted."""
+        ...
+
+    async def many(self, numbers: Sequence[int]) -> None: ...
+
+
+class Contender(Protocol):
+    def enqueuing(self) -> AbstractAsyncContextManager[Enqueuer]:
+        """Makes the queue if there is none."""
+        ...
+
+    def work(self) -> None:
+        """Until a signal says stop."""
+        ...
+
+    def working_inside(self) -> AbstractAsyncContextManager[Enqueuer]:
+        """Worker and caller in one process; those who cannot raise NotImplementedError."""
+        ...
+
+
+def run(make: Callable[[Told], Contender]) -> None:
+    told = Told.by_environment()
+    contender = make(told)
+    match sys.argv[1]:
+        case "work":
+            told.marks.stand_at_gate(told.worker)
+            contender.work()
+        case "enqueue":
+            print(json.dumps(asyncio.run(_enqueue(contender.enqueuing(), told))))
+        case "latency":
+            print(json.dumps(asyncio.run(_latency(contender.enqueuing(), told))))
+        case "inside":
+            print(json.dumps(asyncio.run(_latency(contender.working_inside(), told))))
+        case word:
+            sys.exit(f"no such word: {word}")
+
+
+async def _enqueue(enqueuing: AbstractAsyncContextManager[Enqueuer], told: Told) -> dict[str, tuple[int, float]]:
+    """How many in how many seconds."""
+    async with enqueuing as queue:
+        numbers = iter(range(told.first, told.marks.capacity))
+        single = await _for(told.seconds, 1, lambda: queue.one(next(numbers)))
+        concurrent = await _for(told.seconds, CALLERS, lambda: queue.one(next(numbers)))
+        started = time.perf_counter()
+        for done in range(0, told.bulk, PORTION):
+            await queue.many([next(numbers) for _ in range(min(PORTION, told.bulk - done))])
+        return {"single": single, "concurrent": concurrent, "bulk": (told.bulk, time.perf_counter() - started)}
+
+
+async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]]) -> tuple[int, float]:
+    started = time.perf_counter()
+
+    async def caller() -> int:
+        done = 0
+        while time.perf_counter() < started + seconds:
+            await act()
+            done += 1
+        return done
+
+    done = await asyncio.gather(*(caller() for _ in range(callers)))
+    return sum(done), time.perf_counter() - started
+
+
+async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], told: Told) -> list[float]:
+    chance, found = random.Random(7), []
+    async with enqueuing as queue:
+        told.marks.open_gate()  # only now there is a queue to work on
+        for number in range(told.first, told.first + WARM_UP + told.samples):
+            await asyncio.sleep(chance.uniform(SHORTEST, told.pause))
+            sent = time.monotonic_ns()
+            await queue.one(number)
+            while not told.marks.get(number)[0]:
+                if time.monotonic_ns() - sent > GIVE_UP * 1e9:
+                    sys.exit(f"job {number} did not begin within {GIVE_UP:.0f} s")
+                await asyncio.sleep(0.0002)
+            found.append((told.marks.get(number)[0] - sent) / 1e6)
+    return found[WARM_UP:]
+
+
+def trace_sqlite(marks: Marks) -> None:
+    """Every connection of this process counts its statements."""
+    plain = sqlite3.connect
+
+    def traced(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = plain(*arguments, **named)
+        connection.set_trace_callback(marks.count_statement)
+        return connection
+
+    vars(sqlite3)["connect"] = traced

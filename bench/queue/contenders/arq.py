@@ -1,0 +1,53 @@
+"""ARQ; tuned: 100 jobs at a time, 500 read at once, every 10 ms, no results kept."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from bench.queue.contender import Enqueuer, Told, run
+
+TUNED = {"max_jobs": 100, "queue_read_limit": 500, "poll_delay": 0.01, "keep_result": 0}
+
+
+class Queue:
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    async def one(self, number: int) -> None:
+        await self._pool.enqueue_job("noop", number)
+
+    async def many(self, numbers: Sequence[int]) -> None:
+        for number in numbers:  # it knows no other way
+            await self._pool.enqueue_job("noop", number)
+
+
+class ArqContender:
+    def __init__(self, told: Told) -> None:
+        import arq  # type: ignore[import-not-found]
+        import arq.connections  # type: ignore[import-not-found]
+        import arq.worker  # type: ignore[import-not-found]
+
+        self._arq, self._told = arq, told
+        self._where = arq.connections.RedisSettings.from_dsn(told.url)
+
+    @asynccontextmanager
+    async def enqueuing(self) -> AsyncIterator[Enqueuer]:
+        pool = await self._arq.create_pool(self._where)
+        yield Queue(pool)
+        await pool.aclose()
+
+    def working_inside(self) -> AbstractAsyncContextManager[Enqueuer]:
+        raise NotImplementedError
+
+    def work(self) -> None:
+        async def noop(context: object, number: int) -> None:
+            self._told.marks.set(number)
+
+        settings = TUNED if self._told.tuned else {}
+        self._arq.worker.Worker(
+            [self._arq.worker.func(noop, name="noop")], redis_settings=self._where, **settings
+        ).run()
+
+
+if __name__ == "__main__":
+    run(ArqContender)

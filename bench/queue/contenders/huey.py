@@ -1,0 +1,45 @@
+"""Huey on SQLite, which syncs each commit; tuned: four threads. A plain function, its native form; no results kept."""
+
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from bench.queue.contender import Enqueuer, Told, run
+
+THREADS = 4
+
+
+class HueyContender:
+    def __init__(self, told: Told) -> None:
+        import huey  # type: ignore[import-not-found]
+        import huey.consumer  # type: ignore[import-not-found]
+
+        self._library, self._told = huey, told
+        self._huey = huey.SqliteHuey(filename=told.file, fsync=True, results=False)
+
+        def noop(number: int) -> None:
+            told.marks.set(number)
+
+        self._noop = self._huey.task(name="noop")(noop)
+
+    async def one(self, number: int) -> None:
+        self._noop(number)
+
+    async def many(self, numbers: Sequence[int]) -> None:
+        for number in numbers:  # it knows no other way
+            self._noop(number)
+
+    @asynccontextmanager
+    async def enqueuing(self) -> AsyncIterator[Enqueuer]:
+        yield self
+
+    def working_inside(self) -> AbstractAsyncContextManager[Enqueuer]:
+        raise NotImplementedError
+
+    def work(self) -> None:
+        self._library.consumer.Consumer(self._huey, workers=THREADS if self._told.tuned else 1).run()
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    run(HueyContender)

@@ -1,0 +1,99 @@
+"""Batuta: the worker is the one that `batuta worker` starts, with its loops, its log and its leases."""
+
+import asyncio
+import dataclasses
+import re
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from batuta.engine import Batuta
+from batuta.stores.sql import queues
+from batuta.stores.sql.database import Query
+from batuta.stores.sql.queue_book import queue_book
+from bench.queue.contender import Enqueuer, Told, run
+
+if TYPE_CHECKING:
+    from batuta.queue.table import QueueTable
+    from batuta.stores.sql.database import Dialect
+    from batuta.stores.sql.queue_book import QueueBook
+
+CONCURRENCY, DEFAULT = 500, 20
+FENCE_CHECKED = re.compile(r"\s+AND (?:\w+\.)?fence = \w+\.(?:fence|value ->> 'fence')")
+LEASE_CHECKED = re.compile(r"\s+AND (?:item|tasks)\.lease_until IS NOT NULL")
+FENCE_COUNTED = "fence = fence + 1, "
+
+
+class FenceNotFound(Exception):
+    """The statements are written otherwise by now: what was to be left out has to be found again."""
+
+
+def without_fence(query: Query) -> Query:
+    """The same statement for workers who trust each other: it counts no fence and asks for none."""
+    text = query.text
+    if query.name in ("settle", "turn"):
+        text, checks = FENCE_CHECKED.subn("", text)
+        text, leases = LEASE_CHECKED.subn("", text)
+        if not checks or not leases:
+            raise FenceNotFound(query.name)
+    if query.name in ("claim", "claim_reversed", "turn"):
+        if FENCE_COUNTED not in text:
+            raise FenceNotFound(query.name)
+        text = text.replace(FENCE_COUNTED, "")
+    return dataclasses.replace(query, text=text)
+
+
+def trust_each_other() -> None:
+    """In this process alone, for the price of safety: the product has no such mode."""
+
+    def unfenced(table: "QueueTable", dialect: "Dialect", columns: Sequence[str] = ("id",)) -> "QueueBook":
+        book = queue_book(table, dialect, columns)
+        asked = ("settle", "claim") if dialect == "sqlite" else ("settle", "claim", "claim_reversed", "turn")
+        return dataclasses.replace(book, **{name: without_fence(getattr(book, name)) for name in asked})
+
+    vars(queues)["queue_book"] = unfenced
+
+
+class Ours:
+    def __init__(self, told: Told) -> None:
+        if not told.fenced:
+            trust_each_other()
+        self._app = Batuta(told.url, concurrency=CONCURRENCY if told.tuned else DEFAULT)
+
+        async def noop(context: object, number: int) -> None:
+            told.marks.set(number)
+
+        self._app.task(name="noop")(noop)
+
+    async def one(self, number: int) -> None:
+        await self._app.enqueue("noop", number)
+
+    async def many(self, numbers: Sequence[int]) -> None:
+        await self._app.enqueue_many("noop", [[number] for number in numbers])
+
+    @asynccontextmanager
+    async def enqueuing(self) -> AsyncIterator[Enqueuer]:
+        async with self._app:
+            yield self
+
+    @asynccontextmanager
+    async def working_inside(self) -> AsyncIterator[Enqueuer]:
+        stop = asyncio.Event()
+        async with self._app:
+            working = asyncio.create_task(self._app.supervisor().run(stop, timedelta(seconds=5)))
+            yield self
+            stop.set()
+            await working
+
+    def work(self) -> None:
+        from batuta.cli import main
+
+        sys.modules["bench_app"] = sys.modules[__name__]  # `--app` wants a module that can be imported
+        globals()["work"] = self._app
+        sys.exit(main(["--app", "bench_app:work", "worker"]))
+
+
+if __name__ == "__main__":
+    run(Ours)

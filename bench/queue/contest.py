@@ -1,0 +1,235 @@
+"""The whole run: every contender through every measurement, neighbours in time, and one table at the end."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.queue import million
+from bench.queue.entries import ENTRIES, LOCKS, PEERS, Entry, Kept
+from bench.queue.figures import Figures, per_second, percentile
+from bench.queue.homes import Home, PostgresDatabase, Redis, SqliteFile, redis_program, redis_server
+from bench.queue.measure import (
+    Stand,
+    drain,
+    drain_together,
+    idle,
+    latency,
+    latency_inside,
+    standing,
+    traced_statements,
+)
+from bench.queue.processes import ContenderFailed
+from tests.servers import Postgres, postgres_server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    repeats: int
+    drain: float  # seconds that a drain should take
+    enqueue: float  # seconds for each way of enqueueing one at a time
+    samples: int
+    settling: float  # seconds before the idle are watched
+    idle: float
+    together: bool = True  # two workers, too
+    traced: int = 2_000  # jobs for those that count their own statements
+
+
+FULL = Effort(repeats=3, drain=2.5, enqueue=0.8, samples=200, settling=6.0, idle=20.0)
+QUICK = Effort(repeats=1, drain=0.4, enqueue=0.2, samples=20, settling=1.5, idle=4.0, together=False, traced=500)
+
+
+@dataclass(slots=True)
+class Contest:
+    """``missing``: who is not measured, or only in part, and why."""
+
+    folder: Path
+    effort: Effort
+    postgres: Postgres | None
+    redis: Redis | None
+    figures: dict[str, Figures] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    say: Callable[[str], None] = print
+
+    @contextmanager
+    def stand(self, entry: Entry) -> Iterator[Stand]:
+        with ExitStack() as stack:
+            home = self._home(entry, stack)
+            yield stack.enter_context(standing(entry, home, self.folder))
+
+    def _home(self, entry: Entry, stack: ExitStack) -> Home:
+        match entry.kept:
+            case Kept.SQLITE:
+                return SqliteFile.make(self.folder)
+            case Kept.POSTGRES:
+                assert self.postgres is not None
+                return stack.enter_context(closing(PostgresDatabase(self.postgres)))
+            case Kept.REDIS:
+                assert self.redis is not None
+                self.redis.ask("FLUSHALL")
+                return self.redis
+
+    def why_not(self, entry: Entry) -> str | None:
+        if entry.peer is not None and not entry.python.exists():
+            return "it is not installed: `python3 dev.py bench queue` tries to"
+        if entry.kept is Kept.POSTGRES and self.postgres is None:
+            return "no PostgreSQL on this machine: set BATUTA_PG_BIN to the folder that holds initdb"
+        if entry.kept is Kept.REDIS and self.redis is None:
+            return "no Redis on this machine: install redis-server"
+        return None
+
+    @property
+    def surroundings(self) -> str:
+        """The servers and peers by their versions."""
+        told = [asyncio.run(described(self.postgres.url()))] if self.postgres is not None else []
+        if self.redis is not None:
+            told.append(f"Redis {self.redis.version} without persistence")
+        return "; ".join(
+            [*told, *(pinned(entry.peer) for entry in ENTRIES if entry.peer and entry.key in self.figures)]
+        )
+
+    def attempt(self, entry: Entry, what: str, measure: Callable[[Entry, Figures], None]) -> None:
+        """What one contender cannot do keeps nobody from measuring the others."""
+        try:
+            measure(entry, self.figures[entry.key])
+        except ContenderFailed as error:
+            self.missing[f"{entry.title}: {what}"] = str(error)
+
+    def throughput(self, entry: Entry, figures: Figures) -> None:
+        rate = figures.values.get("drain", [entry.expected])[-1]
+        jobs = int(rate * self.effort.drain)
+        with self.stand(entry) as stand:
+            said = stand.enqueue(jobs, self.effort.enqueue if entry.key not in UNFENCED else 0.0)
+            found = drain(stand, 0, stand.enqueued)
+            for name, counted in said.items():
+                figures.add(name, per_second(counted))
+            figures.add("drain", found.rate)
+            figures.add("committed", found.committed)
+            figures.add("worker", found.worker_micros)
+            figures.add("server", found.server_micros)
+            figures.add("statements", found.statements)
+            figures.add("MB", found.megabytes)
+            if self.effort.together and entry.key not in UNFENCED:
+                first = stand.enqueued
+                stand.enqueue(jobs)
+                figures.add("together", drain_together(stand, first, stand.enqueued))
+
+    def statements(self, entry: Entry, figures: Figures) -> None:
+        with self.stand(entry) as stand:
+            stand.enqueue(self.effort.traced)
+            figures.add("statements", traced_statements(stand, 0, self.effort.traced))
+
+    def latencies(self, entry: Entry, figures: Figures) -> None:
+        with self.stand(entry) as stand:
+            found = latency(stand, self.effort.samples)
+        figures.add("p50", percentile(found, 0.5))
+        figures.add("p99", percentile(found, 0.99))
+        if entry.inside:
+            with self.stand(entry) as stand:
+                found = latency_inside(stand, self.effort.samples)
+            figures.add("inside p50", percentile(found, 0.5))
+            figures.add("inside p99", percentile(found, 0.99))
+
+    def idleness(self, entries: Sequence[Entry]) -> None:
+        """All at once, each at a home of its own, as the libraries come."""
+        with ExitStack() as stack:
+            watched = []
+            for entry in entries:
+                stand = stack.enter_context(self.stand(entry))
+                stand.enqueue(1)
+                (pid,) = stand.start(tuned=False, traced=entry.kept is Kept.SQLITE)
+                stand.marks.open_gate()
+                watched.append((entry, stand, pid))
+            time.sleep(self.effort.settling)
+            ends = [(entry, idle(stand, pid, self.effort.idle)) for entry, stand, pid in watched]
+            time.sleep(self.effort.idle)
+            for entry, ended in ends:
+                found, figures = ended(), self.figures[entry.key]
+                figures.add("idle cpu", found.cpu)
+                figures.add("idle statements", found.statements)
+                figures.add("idle looks", found.looks)
+                figures.add("idle MB", found.megabytes)
+
+    def run(self, entries: Sequence[Entry], *, with_million: bool) -> None:
+        for entry in entries:
+            if (why := self.why_not(entry)) is not None:
+                self.missing[entry.title] = why
+            else:
+                self.figures[entry.key] = Figures()
+        present = [entry for entry in entries if entry.key in self.figures]
+        real = [entry for entry in present if entry.is_real]
+        for repeat in range(self.effort.repeats):
+            self.say(f"throughput, {repeat + 1} of {self.effort.repeats} ...")
+            for entry in rotated(present, repeat):
+                self.attempt(entry, "throughput", self.throughput)
+        self.say("latency, statements and idleness ...")
+        for entry in real:
+            self.attempt(entry, "latency", self.latencies)
+        for entry in real:
+            if entry.kept is Kept.SQLITE:
+                self.attempt(entry, "statements", self.statements)
+        if real:
+            self.idleness(real)
+        if with_million:
+            self.say("a million waiting and a million done ...")
+            for entry in real:
+                if entry.peer is None:
+                    self.attempt(entry, "million", self.among_millions)
+
+    def among_millions(self, entry: Entry, figures: Figures) -> None:
+        jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
+        with self.stand(entry) as stand:
+            figures.add("alone", million.drain_alone(stand, jobs))
+        with self.stand(entry) as stand:
+            figures.add("among millions", million.drain_among(stand, jobs))
+
+
+UNFENCED = frozenset({"unfenced-sqlite", "unfenced-postgres"})
+
+
+def rotated(entries: Sequence[Entry], by: int) -> list[Entry]:
+    """Who goes first changes; those who are compared stay neighbours."""
+    start = by % len(entries) if entries else 0
+    return [*entries[start:], *entries[:start]]
+
+
+@contextmanager
+def prepared(folder: Path, effort: Effort, entries: Sequence[Entry]) -> Iterator[Contest]:
+    """Only the servers that somebody needs."""
+    kinds = {entry.kept for entry in entries}
+    with ExitStack() as stack:
+        postgres, redis = None, None
+        if Kept.POSTGRES in kinds:
+            postgres = stack.enter_context(postgres_server(durable=True, within=folder.parent, counting=True))
+        if Kept.REDIS in kinds and (program := redis_program(PEERS)) is not None:
+            redis = stack.enter_context(redis_server(program))
+        yield Contest(folder, effort, postgres, redis)
+
+
+def chosen(keys: Sequence[str]) -> list[Entry]:
+    return [entry for entry in ENTRIES if not keys or entry.key in keys]
+
+
+async def described(url: str) -> str:
+    """The server in its own words, so that a figure taken without syncs cannot pass for one with them."""
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    try:
+        names = ("server_version", "fsync", "synchronous_commit")
+        version, fsync, commit = [await connection.fetchval(f"SHOW {name}") for name in names]
+    finally:
+        await connection.close()
+    return f"PostgreSQL {version}, fsync={fsync}, synchronous_commit={commit}, asyncpg {asyncpg.__version__}"
+
+
+def pinned(peer: str) -> str:
+    lines = (LOCKS / f"{peer}.lock").read_text().splitlines()
+    return next(line for line in lines if line.startswith(f"{peer}==")).split()[0]
+
+
+def load() -> str:
+    return f"{os.getloadavg()[0]:.1f}"

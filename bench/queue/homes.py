@@ -1,0 +1,172 @@
+"""Where a contender's jobs lie: a file, a database of one PostgreSQL server, a Redis. Each begins empty."""
+
+import asyncio
+import itertools
+import shutil
+import socket
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from bench.queue.processes import cpu_seconds, tree_cpu_seconds
+from tests.servers import Postgres, free_port
+
+_numbers = itertools.count()
+
+
+class Home(Protocol):
+    @property
+    def url(self) -> str: ...
+    def unsettled(self, question: str) -> int:
+        """How many jobs are not written off yet."""
+        ...
+
+    def statements(self) -> int | None:
+        """So far; None: only the worker itself can count them."""
+        ...
+
+    def cpu_seconds(self) -> float | None:
+        """Of the server so far; None: there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteFile:
+    url: str
+
+    @classmethod
+    def make(cls, folder: Path) -> "SqliteFile":
+        return cls(f"sqlite:///{folder}/{next(_numbers)}.db")
+
+    def unsettled(self, question: str) -> int:
+        connection = sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=30)
+        try:
+            counted: int = connection.execute(question).fetchone()[0]
+            return counted
+        finally:
+            connection.close()
+
+    def statements(self) -> int | None:
+        return None
+
+    def cpu_seconds(self) -> float | None:
+        return None
+
+
+class PostgresDatabase:
+    def __init__(self, server: Postgres) -> None:
+        self._server = server
+        self._loop = asyncio.new_event_loop()
+        self._name = f"bench_{next(_numbers)}"
+        self.url = server.url(self._name)
+        self._asked = self._connected(server.url())
+        self._run(self._asked.execute(f"CREATE DATABASE {self._name}"))
+        # What an earlier contender wrote is not to be written out during this one's time.
+        self._run(self._asked.execute("CHECKPOINT"))
+        self._counts = self._run(self._asked.fetchval("SHOW shared_preload_libraries")) == "pg_stat_statements"
+        if self._counts:
+            self._run(self._asked.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements"))
+        self._inside: Any = None
+
+    def unsettled(self, question: str) -> int:
+        if self._inside is None:
+            self._inside = self._connected(self.url)
+        counted: int = self._run(self._inside.fetchval(question))
+        return counted
+
+    def statements(self) -> int | None:
+        if not self._counts:
+            return None
+        of_ours = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements WHERE dbid = $1"
+        oid = self._run(self._asked.fetchval("SELECT oid FROM pg_database WHERE datname = $1", self._name))
+        counted: int = self._run(self._asked.fetchval(of_ours, oid))
+        return counted
+
+    def cpu_seconds(self) -> float | None:
+        return tree_cpu_seconds(self._server.pid)
+
+    def close(self) -> None:
+        for connection in (self._inside, self._asked):
+            if connection is not None:
+                self._run(connection.close())
+        self._loop.close()
+
+    def _connected(self, url: str) -> Any:
+        import asyncpg
+
+        return self._run(asyncpg.connect(url))
+
+    def _run(self, asked: Any) -> Any:
+        return self._loop.run_until_complete(asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Redis:
+    """Without persistence: what it has accepted is gone when it ends."""
+
+    port: int
+    pid: int
+    version: str
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def unsettled(self, question: str) -> int:
+        return int(self.ask(question).strip().removeprefix(":"))
+
+    def statements(self) -> int | None:
+        lines = self.ask("INFO commandstats").splitlines()
+        counted = [line.partition("calls=")[2].partition(",")[0] for line in lines if line.startswith("cmdstat_")]
+        return sum(map(int, counted))
+
+    def cpu_seconds(self) -> float | None:
+        return cpu_seconds(self.pid)
+
+    def ask(self, words: str) -> str:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(f"{words}\r\nQUIT\r\n".encode())
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode().removesuffix("+OK\r\n")
+
+
+def redis_program(peers: Path) -> Path | None:
+    """The machine's, or the one from the wheel."""
+    told = shutil.which("redis-server") or shutil.which("redis-server", path=str(peers / "redis" / "bin"))
+    return None if told is None else Path(told)
+
+
+@contextmanager
+def redis_server(program: Path) -> Iterator[Redis]:
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="batuta-bench-redis-") as folder:
+        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder]
+        process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            redis = Redis(port, process.pid, version_of(program))
+            _wait_until_it_answers(redis)
+            yield redis
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_it_answers(redis: Redis) -> None:
+    for _ in range(100):
+        try:
+            redis.ask("PING")
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise RuntimeError("the Redis server did not answer within 5 s")
+
+
+def version_of(program: Path) -> str:
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    return said.partition("v=")[2].partition(" ")[0]

@@ -1,0 +1,175 @@
+"""One contender, one measurement: its processes are started, its marks are read, and everything ends."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.queue.entries import ROOT, Entry
+from bench.queue.figures import Drain, Idle, drain_rate
+from bench.queue.homes import Home
+from bench.queue.marks import Marks
+from bench.queue.processes import ContenderFailed, Processes, cpu_seconds, megabytes
+
+CAPACITY = 2_000_000  # slots; the file has holes where nothing was written
+
+
+@dataclass(slots=True)
+class Stand:
+    """A contender at a home of its own, nothing running yet."""
+
+    entry: Entry
+    home: Home
+    marks: Marks
+    processes: Processes
+    env: dict[str, str]
+    enqueued: int = 0
+
+    def command(self, word: str) -> list[str | Path]:
+        return [self.entry.python, "-m", f"bench.queue.contenders.{self.entry.module}", word]
+
+    def ask(self, word: str, **told: object) -> Any:
+        env = {f"BENCH_{name.upper()}": str(value) for name, value in told.items()}
+        return json.loads(self.processes.answer(self.command(word), self.env | env, ROOT))
+
+    def enqueue(self, bulk: int, seconds: float = 0.0) -> dict[str, tuple[int, float]]:
+        said: dict[str, tuple[int, float]] = self.ask("enqueue", first=self.enqueued, bulk=bulk, seconds=seconds)
+        self.enqueued += sum(count for count, _ in said.values())
+        return said
+
+    def start(self, workers: int = 1, *, tuned: bool = True, traced: bool = False) -> list[int]:
+        """They stand at the gate: everything is imported, and nothing begun."""
+        self.marks.close_gate()
+        pids = []
+        for worker in range(workers):
+            told = {"BENCH_WORKER": str(worker), "BENCH_TUNED": str(int(tuned)), "BENCH_TRACE": str(int(traced))}
+            pids.append(self.processes.start(self.command("work"), self.env | told, ROOT).pid)
+        self.processes.wait_for(lambda: self.marks.are_ready(workers), "a worker stands at the gate", 30)
+        return pids
+
+
+@contextmanager
+def standing(entry: Entry, home: Home, folder: Path) -> Iterator[Stand]:
+    file = folder / f"{entry.key}.marks"
+    with Marks.make(file, CAPACITY) as marks, Processes(folder) as processes:
+        env = {"BENCH_URL": home.url, "BENCH_MARKS": str(file), **entry.env}
+        yield Stand(entry, home, marks, processes, env)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What had been spent when so many jobs had begun."""
+
+    begun: int
+    worker: float
+    server: float | None
+    statements: int | None
+
+    @classmethod
+    def by(cls, stand: Stand, pid: int, begun: int) -> "Spent":
+        return cls(begun, cpu_seconds(pid), stand.home.cpu_seconds(), stand.home.statements())
+
+
+def drain(stand: Stand, first: int, end: int, *, to_the_last: bool = True) -> Drain:
+    """One worker takes the jobs from ``first`` to ``end``; with ``to_the_last``, until they are written off as well."""
+    (pid,) = stand.start()
+    reached = _following(stand, first, end)
+    stand.marks.open_gate()
+    stand.processes.wait_for(lambda: reached() > first, "the first job begins")
+    before = Spent.by(stand, pid, reached())
+    stand.processes.wait_for(lambda: reached() == end, "the last job begins")
+    after = Spent.by(stand, pid, end)
+    size = megabytes(pid)
+    if to_the_last:
+        question = stand.entry.unsettled
+        stand.processes.wait_for(lambda: not stand.home.unsettled(question), "the last job is settled", every=0.02)
+    settled_at = time.monotonic_ns()
+    stand.processes.stop()
+    marks = list(stand.marks.between(first, end))
+    rate, jobs = drain_rate(marks), after.begun - before.begun
+    if rate is None or not jobs:
+        raise ContenderFailed("too few jobs to tell a rate from")
+    took = settled_at - min(at for at, _ in marks)
+    return Drain(
+        jobs=len(marks),
+        rate=rate,
+        committed=len(marks) * 1e9 / took if to_the_last else None,
+        worker_micros=(after.worker - before.worker) * 1e6 / jobs,
+        server_micros=_per(before.server, after.server, jobs / 1e6),
+        statements=_per(before.statements, after.statements, jobs),
+        megabytes=size,
+    )
+
+
+def drain_together(stand: Stand, first: int, end: int, workers: int = 2) -> float | None:
+    stand.start(workers)
+    reached = _following(stand, first, end)
+    stand.marks.open_gate()
+    stand.processes.wait_for(lambda: reached() == end, "the last job begins")
+    stand.processes.stop()
+    return drain_rate(list(stand.marks.between(first, end)), workers)
+
+
+def traced_statements(stand: Stand, first: int, end: int) -> float:
+    """Statements per job of a worker that counts its own: apart, for counting takes time."""
+    stand.start(traced=True)
+    reached = _following(stand, first, end)
+    before = stand.marks.statements
+    stand.marks.open_gate()
+    stand.processes.wait_for(lambda: reached() == end, "the last job begins")
+    counted = stand.marks.statements - before
+    stand.processes.stop()
+    return counted / (end - first)
+
+
+def latency(stand: Stand, samples: int) -> list[float]:
+    """The first samples, while the worker comes up, are not counted: see the contender's side."""
+    stand.start()
+    found: list[float] = stand.ask("latency", first=0, samples=samples, pause=stand.entry.pause)
+    stand.processes.stop()
+    return found
+
+
+def latency_inside(stand: Stand, samples: int) -> list[float]:
+    found: list[float] = stand.ask("inside", first=0, samples=samples)
+    return found
+
+
+def idle(stand: Stand, pid: int, seconds: float) -> Callable[[], Idle]:
+    """Begins to watch; what it returns ends that. Many can be watched at once."""
+    cpu, statements, looks = cpu_seconds(pid), _statements(stand), stand.marks.looks
+
+    def ended() -> Idle:
+        is_file = stand.home.statements() is None
+        return Idle(
+            cpu=(cpu_seconds(pid) - cpu) * 100 / seconds,
+            statements=(_statements(stand) - statements) / seconds,
+            looks=(stand.marks.looks - looks) / seconds if is_file else None,
+            megabytes=megabytes(pid),
+        )
+
+    return ended
+
+
+def _statements(stand: Stand) -> int:
+    counted = stand.home.statements()
+    return stand.marks.statements if counted is None else counted
+
+
+def _following(stand: Stand, first: int, end: int) -> Callable[[], int]:
+    """How far they have come, at little cost: what was passed is not looked at again."""
+    cursor = first
+
+    def reached() -> int:
+        nonlocal cursor
+        cursor = stand.marks.reach(cursor, end)
+        return cursor
+
+    return reached
+
+
+def _per(before: float | None, after: float | None, many: float) -> float | None:
+    return None if before is None or after is None else (after - before) / many

@@ -1,0 +1,84 @@
+"""The figures for people."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from bench.queue.contest import Contest
+from bench.queue.entries import ENTRIES
+from bench.queue.figures import Figures, Verdict, verdicts
+from bench.report import markdown
+
+TITLES = {entry.key: entry.title for entry in ENTRIES}
+THROUGHPUT = {
+    "bulk": "bulk enqueue/s",
+    "single": "one enqueue after the other/s",
+    "concurrent": "50 callers/s",
+    "drain": "drain/s, one worker",
+    "committed": "to the last commit",
+    "together": "drain/s, two workers",
+}
+COST = {
+    "worker": "worker CPU µs/job",
+    "server": "server CPU µs/job",
+    "statements": "statements/job",
+    "MB": "RSS MB",
+    "p50": "to start p50 ms",
+    "p99": "p99 ms",
+    "inside p50": "one process p50 ms",
+    "inside p99": "p99 ms (one process)",
+    "idle cpu": "idle CPU %",
+    "idle statements": "idle statements/s",
+    "idle looks": "idle looks/s",
+    "idle MB": "idle RSS MB",
+}
+MILLION = {
+    "alone": "drain/s, empty table",
+    "among millions": "among a million waiting and a million done",
+    "share": "share",
+}
+
+
+def told(contest: Contest) -> str:
+    parts = [_table(contest.figures, THROUGHPUT), _table(contest.figures, COST)]
+    if any("alone" in figures.values for figures in contest.figures.values()):
+        for figures in contest.figures.values():
+            if (alone := figures.middle("alone")) and (among := figures.middle("among millions")):
+                figures.values["share"] = [among / alone]
+        parts.append(_table({key: each for key, each in contest.figures.items() if "share" in each.values}, MILLION))
+    found = verdicts(contest.figures)
+    parts += [markdown([["bar", "wanted", "found", ""], *map(_verdict, found)])] if found else []
+    parts += ["\n".join(f"NOT MEASURED: {who}: {why}" for who, why in contest.missing.items())]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(figures: Mapping[str, Figures], columns: Mapping[str, str]) -> str:
+    lines = [["", *columns.values()]]
+    lines += [[TITLES[key], *(cell(each.of(name)) for name in columns)] for key, each in figures.items()]
+    return markdown(lines)
+
+
+def cell(values: Sequence[float]) -> str:
+    """The middle one, with the lowest and the highest if there are several."""
+    if not values:
+        return "–"
+    around = f" ({number(min(values))}–{number(max(values))})" if len(values) > 1 else ""
+    return number(median(values)) + around
+
+
+def number(value: float) -> str:
+    """Three figures that count."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 or not value else f"{value:.4f}"
+
+
+def _verdict(verdict: Verdict) -> list[str]:
+    bar = verdict.bar
+    word = {True: "met", False: "MISSED", None: "not measured"}[verdict.is_met]
+    sign = "≤" if bar.at_most else "≥"
+    return [
+        bar.what,
+        f"{sign} {bar.bound:g}{bar.unit}",
+        f"{cell(verdict.found)}{bar.unit if verdict.found else ''}",
+        word,
+    ]

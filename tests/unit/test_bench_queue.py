@@ -1,0 +1,137 @@
+"""The benchmark's own arithmetic: a figure is worth what these are."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from batuta.stores.sql.database import DIALECTS, Dialect
+from batuta.stores.sql.queue_book import queue_book
+from batuta.tasks.table import TASKS
+from bench.queue.contenders.ours import without_fence
+from bench.queue.entries import ENTRIES, LOCKS
+from bench.queue.figures import BARS, Bar, Figures, Verdict, drain_rate, per_second, percentile, ratios, verdicts
+from bench.queue.marks import Marks
+from bench.queue.tables import cell
+
+SECOND = 1_000_000_000
+
+
+def of(**values: list[float]) -> Figures:
+    return Figures(dict(values))
+
+
+def test_a_mark_made_by_one_is_read_by_another(tmp_path: Path) -> None:
+    with Marks.make(tmp_path / "marks", 10) as measuring, Marks(tmp_path / "marks") as measured:
+        measured.set(3)
+        assert measuring.get(2) == (0, 0)
+        assert measuring.get(3)[0] > 0
+        assert len(list(measuring.between(0, 10))) == 1
+        assert measuring.capacity == 10
+
+
+def test_progress_is_followed_up_to_the_first_that_has_not_begun(tmp_path: Path) -> None:
+    with Marks.make(tmp_path / "marks", 5) as marks:
+        for number in (0, 1, 3):
+            marks.set(number)
+        assert marks.reach(0, 5) == 2
+        marks.set(2)
+        assert marks.reach(2, 5) == 4
+        assert marks.reach(0, 3) == 3
+
+
+def test_the_gate_lets_through_who_stands_at_it(tmp_path: Path) -> None:
+    with Marks.make(tmp_path / "marks", 1) as marks:
+        marks.open_gate()
+        marks.stand_at_gate(1)
+        assert marks.are_ready(1) is False
+        marks.stand_at_gate(0)
+        assert marks.are_ready(2) is True
+        marks.close_gate()
+        assert marks.are_ready(1) is False
+
+
+def test_looking_whether_a_file_has_changed_is_no_statement(tmp_path: Path) -> None:
+    with Marks.make(tmp_path / "marks", 1) as marks:
+        for text in ("BEGIN", "PRAGMA data_version", "SELECT 1"):
+            marks.count_statement(text)
+        assert (marks.statements, marks.looks) == (2, 1)
+
+
+def test_a_rate_counts_from_the_first_job_to_the_last() -> None:
+    assert drain_rate([(n * SECOND // 10, 1) for n in range(11)]) == pytest.approx(10)
+
+
+def test_with_two_workers_the_clock_starts_when_both_have_begun() -> None:
+    alone = [(n * SECOND, 1) for n in range(100)]
+    both = [(100 * SECOND + n * SECOND // 4, 1 + n % 2) for n in range(1, 9)]
+    assert drain_rate(alone + both, workers=2) == pytest.approx(4)
+
+
+@pytest.mark.parametrize("marks", [[], [(SECOND, 1)], [(SECOND, 1), (2 * SECOND, 1)]])
+def test_no_rate_is_told_of_a_worker_that_never_began(marks: list[tuple[int, int]]) -> None:
+    assert drain_rate(marks, workers=2) is None
+
+
+def test_a_percentile_is_one_of_the_samples() -> None:
+    samples = [float(n) for n in range(200, 0, -1)]
+    assert percentile(samples, 0.5) == 100
+    assert percentile(samples, 0.99) == 198
+    assert percentile([7.0], 0.99) == 7
+
+
+def test_nothing_counted_is_no_rate() -> None:
+    assert per_second((0, 0.0)) is None
+    assert per_second((10, 2.0)) == 5
+
+
+def test_a_ratio_is_of_the_same_repeat() -> None:
+    ours, theirs = of(drain=[100.0, 200.0]), Figures()
+    theirs.add("drain", 50)
+    theirs.add("drain", None)
+    assert ratios(ours, theirs, "drain") == [2.0]
+
+
+def test_a_bar_is_met_or_missed_or_was_not_measured() -> None:
+    least, most = Bar("", "a", "drain", 2.0, "b"), Bar("", "a", "p99", 15.0, at_most=True)
+    assert Verdict(least, [1.0, 2.5, 3.0]).is_met is True
+    assert Verdict(least, [1.0, 1.9, 3.0]).is_met is False
+    assert Verdict(most, [15.1]).is_met is False
+    assert Verdict(most, []).is_met is None
+
+
+def test_bars_of_contenders_that_were_not_asked_for_are_left_out() -> None:
+    found = verdicts({"batuta-sqlite": of(drain=[30.0]), "huey": of(drain=[2.0])})
+    assert [verdict.found for verdict in found if verdict.bar.beside] == [[15.0]]
+    assert {verdict.bar.of for verdict in found} == {"batuta-sqlite"}
+
+
+def test_every_bar_names_contenders_that_there_are() -> None:
+    keys = {entry.key for entry in ENTRIES}
+    assert {bar.of for bar in BARS} | {bar.beside for bar in BARS if bar.beside} <= keys
+
+
+def test_a_cell_shows_the_middle_and_how_far_it_moved() -> None:
+    assert cell([1200.0, 900.0, 1000.0]) == "1,000 (900–1,200)"
+    assert cell([0.0021]) == "0.0021"
+    assert cell([]) == "–"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_price_of_safety_is_measured_without_the_fence_and_with_all_else(dialect: Dialect) -> None:
+    book = queue_book(TASKS, dialect)
+    settle, claim = without_fence(book.settle).text, without_fence(book.claim).text
+    assert "fence =" in book.settle.text
+    assert "fence =" in book.claim.text
+    assert "fence =" not in settle
+    assert "fence =" not in claim
+    assert re.sub(r"\s", "", settle)[:200] == re.sub(r"\s", "", book.settle.text)[:200]
+
+
+def test_a_peers_lock_names_no_address_and_pins_with_hashes() -> None:
+    locks = sorted(LOCKS.glob("*.lock"))
+    assert {lock.stem for lock in locks} == {"arq", "huey", "pgqueuer", "redis"}
+    for lock in locks:
+        text = lock.read_text()
+        assert "://" not in text
+        assert re.match(r"^[a-z0-9-]+==\S+.*\\\n +--hash=sha256:", text)
