@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from app.api.routes.health import health_router
 from app.settings import Settings
-from app.wiring import build
+from app.wiring import build, limits
 from batuta.config import environment, load
 from batuta.engine import Batuta
 from batuta.kernel.errors import ConfigError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
-    return create_api(work or build(settings), settings, service="julia-api")
+    return create_api(work or build(settings), settings, service="julia-api", routers=[health_router(limits(settings))])
 
 
 def __getattr__(name: str) -> object:

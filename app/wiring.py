@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.api.routes.jobs import add_endpoints, pilot_rules
+from app.contexts.mensagens.limites import Limites, limites
 from app.integrations.evolution.probe import answers
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
@@ -41,10 +42,30 @@ def build(settings: Settings) -> Batuta:
             project=settings.supabase_project_ref,
         ),
     )
+    add_guards(work, settings)
     add_endpoints(work, settings)
     add_jobs(work, settings)
     work.probes["evolution"] = Probe(lambda: answers(settings.evolution_api_url), needed=False)
     return work
+
+
+def add_guards(work: Batuta, settings: Settings) -> None:
+    """The services Julia depends on, each behind its breaker, and what she may send."""
+    work.circuit("evolution", failures=5, reset=300, longest_reset=1800, probe_within=60)
+    work.circuit("claude", failures=3, reset=60, longest_reset=300, probe_within=60)
+    work.circuit("supabase", failures=5, reset=30, longest_reset=120, probe_within=30)
+    work.circuit("chip:*", failures=3, reset=300, longest_reset=1800, probe_within=60)
+    for limit in limits(settings).todos:
+        work.limit(limit)
+
+
+def limits(settings: Settings) -> Limites:
+    return limites(
+        por_hora=settings.rate_limit_per_hour,
+        por_dia=settings.rate_limit_per_day,
+        por_medico=settings.rate_limit_per_doctor_hour,
+        intervalo=timedelta(seconds=settings.send_min_gap_seconds),
+    )
 
 
 def migrations() -> list[Migration]:

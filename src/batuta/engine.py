@@ -30,11 +30,13 @@ from batuta.dispatch.reception import Reception
 from batuta.dispatch.scheduler import LEASE, Scheduler, owner
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
+from batuta.guard.pruner import RatePruner
+from batuta.guard.rate import Limit
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Part, Probe, State
 from batuta.health.watch import JobWatch
 from batuta.kernel.clock import Clock, SystemClock
-from batuta.kernel.errors import ConfigError, InvalidJob, InvalidSetting
+from batuta.kernel.errors import ConfigError, InvalidJob, InvalidName, InvalidSetting
 from batuta.kernel.events import Fanout
 from batuta.kernel.ids import Ids
 from batuta.queue.item import Lease
@@ -54,6 +56,7 @@ from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.marker import Marker
 from batuta.stores.sql.migrations import Migration, Migrator
 from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.rates import SqlRates
 from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.stores.sql.tasks import SqlTasks
@@ -61,6 +64,7 @@ from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import FunctionLoop, Loop, LoopPolicy, Pace
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets.call import CallTarget, JobFunction
+from batuta.targets.guarded import GuardedTarget
 from batuta.tasks.pruner import TaskPruner
 from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, retry_policy
 from batuta.tasks.service import TaskService
@@ -132,6 +136,8 @@ class Batuta:
         self.controls = SqlControls(self.database, self.ids, self.events)
         self.circuit_store = SqlCircuits(self.database, self.ids, self.clock, self.events, own_time=clock is not None)
         self.circuits = Circuits(self.circuit_store, self.clock)
+        self.rates = SqlRates(self.database, self.ids, self.clock, own_time=clock is not None)
+        self.limits: dict[str, Limit] = {}
         self.executions = SqlExecutionLog(
             self.database, self.switches, self.controls, self.ids, self.clock, own_time=clock is not None
         )
@@ -154,6 +160,7 @@ class Batuta:
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self._loops: list[tuple[Loop, LoopPolicy]] = []
         self.add_loop(JobCallPruner(SqlJobCalls(self.database), self.clock), PRUNING)
+        self.add_loop(RatePruner(self.rates, self.clock), PRUNING)
 
     def job(
         self,
@@ -166,7 +173,8 @@ class Batuta:
     ) -> Callable[[JobFunction], JobFunction]:
         """Register a function to be run on a schedule, in this process. It gets the run, if it takes an argument.
 
-        ``options`` are those of a job: sla, max_age (timedelta), critical, catch_up, overlap, holds, window.
+        ``options`` are those of a job: sla, max_age (timedelta), critical, catch_up, overlap, holds, window; and circuit, the
+        name of a breaker it stands behind.
         """
 
         def register(function: JobFunction) -> JobFunction:
@@ -213,8 +221,12 @@ class Batuta:
         timeout: float = DEFAULT_SECONDS,
         *,
         profiles: Sequence[str] | None = None,
+        circuit: str | None = None,
         **options: Any,
     ) -> None:
+        """``circuit``: the breaker its target stands behind; while that is open, fires are skipped and say so."""
+        if circuit is not None:
+            target = GuardedTarget(target, self.circuits.breaker(circuit), self.clock)
         job = make_job(
             name,
             schedule,
@@ -224,6 +236,9 @@ class Batuta:
             timeout=timeout,
             **options,
         )
+        if circuit is not None and job.timeout > (longest := self.circuits.rule_of(circuit).probe_within):
+            why = f"its timeout is longer than a probe of circuit {circuit} may take ({longest.total_seconds():g} s)"
+            raise InvalidJob(job=name, why=why)
         self.book.add(job, profiles)
 
     def circuit(
@@ -234,7 +249,7 @@ class Batuta:
         reset: float = 60,
         longest_reset: float = 1800,
         count_timeouts: bool = False,
-        probe_within: float = 60,
+        probe_within: float = DEFAULT_SECONDS,
     ) -> None:
         """Register a circuit breaker, shared by all processes; times are seconds. ``chip:*`` is the rule of a family."""
         self.circuits.add(
@@ -247,6 +262,13 @@ class Batuta:
                 probe_within=timedelta(seconds=probe_within),
             )
         )
+
+    def limit(self, limit: Limit) -> Limit:
+        """Register a rate limit, so that people see it: `batuta limits`. It counts where it is asked for (``work.rates``)."""
+        if limit.name in self.limits:
+            raise InvalidName(name=limit.name, kind="limit", why="another limit is called that")
+        self.limits[limit.name] = limit
+        return limit
 
     def scheduler(self) -> Scheduler:
         return Scheduler(self.book, self.executions, self.clock, self.ids, self.events, lease=self._lease)

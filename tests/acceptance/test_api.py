@@ -332,7 +332,10 @@ async def test_the_reference_page_lists_every_operation_and_loads_nothing_from_e
 async def test_an_operation_has_a_name_that_stays(julia: Julia) -> None:
     document = (await julia.ask("GET", "/openapi.json")).json()
     names = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
-    assert names == {"health", "ready", "health_jobs", "list_job_endpoints", "run_job", "metrics"}
+    assert names == {
+        "health", "ready", "health_jobs", "health_circuits", "health_circuits_history", "health_rate_limit", "list_job_endpoints",
+        "run_job", "metrics",
+    }  # fmt: skip
 
 
 async def test_two_databases_are_never_confused(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.stores.sql.calls import CallBook
+from batuta.stores.sql.circuits import CircuitBook
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.executions import ExecutionBook, microseconds
 from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.rates import RateBook
 from batuta.stores.sql.reports import ReportBook
 from batuta.stores.sql.switches import SwitchBook
 from batuta.stores.sql.tokens import TokenBook
@@ -31,6 +33,12 @@ TABLES = {
     " SELECT {id}, 'j' || (i % 50), 'c', 'manual', {ago}, CASE i % 7 WHEN 0 THEN 'error' ELSE 'success' END, NULL FROM n",
     "feature_flags": "INSERT INTO feature_flags (key, value, reason, updated_by, updated_at)"
     " SELECT 'k' || i, 'true', '', '', now() FROM n",
+    "circuits": "INSERT INTO circuits (circuit_name, state, reset_ms, updated_at) SELECT 'k' || i, 'closed', 1, now() FROM n",
+    "circuit_transitions": "INSERT INTO circuit_transitions (id, circuit_name, from_state, to_state, reason,"
+    " falhas_consecutivas, tentativas_half_open, created_at)"
+    " SELECT {id}, 'k' || (i % 50), 'closed', 'open', '', 1, 0, {ago} FROM n",
+    "rate_tokens": "INSERT INTO rate_tokens (reservation, rate_key, counts_at, kept_until)"
+    " SELECT {id}, 'k' || (i % 50), {ago}, {ago} FROM n",
     "api_tokens": "INSERT INTO api_tokens (id, name, secret_hash, scopes, created_by, created_at)"
     " SELECT 'k' || i, '', '', '[]', '', now() FROM n",
 }
@@ -129,3 +137,23 @@ async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Dat
     for each in plans:
         assert "Seq Scan on job_executions" not in each, each
         assert not re.search(r"SCAN (job_executions|run)$", each, re.MULTILINE), each
+
+
+async def test_what_every_guarded_effect_asks_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
+    circuits = load(CircuitBook, BOOKS / "circuits.sql", full.dialect)
+    rates, now = load(RateBook, BOOKS / "rates.sql", full.dialect), SystemClock().now()
+    id = "00000001-0000-7000-8000-000000000000"
+    plans = [
+        await plan(full, circuits.circuit, name="k7"),
+        await plan(full, circuits.history, since=now - timedelta(hours=1), limit=50),
+        await plan(full, circuits.history_of, name="k7", since=now - timedelta(hours=1), limit=50),
+        await plan(full, circuits.prune, before=now - timedelta(days=10), limit=10),
+        await plan(full, rates.blocking, key="k7", since=now - timedelta(hours=1), others=19),
+        await plan(full, rates.used, key="k7", since=now - timedelta(hours=1)),
+        await plan(full, rates.confirm, id=id, now=now),
+        await plan(full, rates.release, id=id),
+        await plan(full, rates.prune, before=now - timedelta(days=10), limit=10),
+    ]
+    for each in plans:
+        assert not re.search(r"Seq Scan on (circuit|rate)", each), each
+        assert not re.search(r"SCAN (circuits|circuit_transitions|rate_tokens)$", each, re.MULTILINE), each

@@ -1,18 +1,20 @@
 """Every way a delivery can end has its own words. The other side here is a real server on loopback."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 import pytest
 
 from batuta.dispatch.job import Run
-from batuta.kernel.clock import SystemClock
+from batuta.kernel.clock import Clock, SystemClock
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
-from batuta.targets.http import LARGEST_ANSWER, HttpCaller, HttpTarget
+from batuta.targets.http import LARGEST_ANSWER, HttpCaller, HttpTarget, retry_at
+from batuta.testing import FastClock
 from tests.servers import free_port
 
 BUSY = "overlap: the endpoint is busy with an earlier call"
@@ -47,7 +49,7 @@ def says(status: int, body: object, kind: str = "application/json") -> Handler:
     return handler
 
 
-def a_run(clock: SystemClock, *, timeout: float = 5, grace: float = 0.0, **params: str) -> Run:
+def a_run(clock: Clock, *, timeout: float = 5, grace: float = 0.0, **params: str) -> Run:
     now = clock.now()
     execution = Execution(
         id="e-1", job="teste", categoria="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now
@@ -201,3 +203,43 @@ async def test_an_answer_without_end_is_cut() -> None:
 
     async with server(handler) as url:
         assert (await delivered(url)).error == "the answer is longer than 1 MB"
+
+
+async def test_whoever_is_told_when_to_come_back_comes_back_then_and_not_sooner() -> None:
+    answers, called = iter([(429, 30), (503, 60), (200, 0)]), []
+    clock = FastClock.start(SystemClock().now(), rate=600)
+
+    async def handler(request: str, writer: asyncio.StreamWriter) -> None:
+        status, seconds = next(answers)
+        called.append(clock.monotonic())
+        writer.write(f"HTTP/1.1 {status} X\r\nRetry-After: {seconds}\r\nContent-Length: 0\r\n\r\n".encode())
+
+    caller = HttpCaller(clock, lambda: 0.0)
+    async with server(handler) as url:
+        ending = await HttpTarget(url, caller).deliver(a_run(clock, grace=3600, timeout=3600))
+    await caller.close()
+    assert ending.status is Status.SUCCESS
+    first, second = (later - sooner for sooner, later in itertools.pairwise(called))
+    assert first >= 30
+    assert second >= 60
+
+
+async def test_whoever_is_to_come_back_after_the_grace_says_when() -> None:
+    async def handler(request: str, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 429 X\r\nRetry-After: 600\r\nContent-Length: 0\r\n\r\n")
+
+    began = SystemClock().now()
+    async with server(handler) as url:
+        ending = await delivered(url, grace=5)
+    assert ending.error == "429 Too Many Requests"
+    assert ending.retry_at is not None
+    assert timedelta(seconds=599) < ending.retry_at - began < timedelta(seconds=610)
+
+
+def test_what_retry_after_means() -> None:
+    now = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    assert retry_at("30", now) == now + timedelta(seconds=30)
+    assert retry_at("Mon, 05 Jan 2026 12:01:00 GMT", now) == now + timedelta(minutes=1)
+    assert retry_at("Mon, 05 Jan 2026 11:00:00 GMT", now) == now
+    assert retry_at("9" * 40, now) == now + timedelta(days=1)
+    assert [retry_at(told, now) for told in ("", "soon", "-5", "1.5")] == [None] * 4

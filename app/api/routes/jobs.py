@@ -29,7 +29,8 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 def add_endpoints(work: Batuta, settings: Settings) -> None:
     keep_for = timedelta(days=settings.batuta_keep_executions_days)
-    upkeep = Upkeep(SqlBeats(work.database, __version__), work.executions, keep_for, work.clock)
+    histories = (work.executions, work.circuit_store)
+    upkeep = Upkeep(SqlBeats(work.database, __version__), histories, keep_for, work.clock)
     built: dict[str, Handler] = {
         "heartbeat": upkeep.heartbeat,
         "limpar-historico": upkeep.limpar_historico,

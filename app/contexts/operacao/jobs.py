@@ -1,5 +1,6 @@
 """The jobs of upkeep."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -25,9 +26,9 @@ class History(Protocol):
 
 
 class Upkeep:
-    def __init__(self, beats: Beats, history: History, keep_for: timedelta, clock: Clock) -> None:
+    def __init__(self, beats: Beats, histories: Sequence[History], keep_for: timedelta, clock: Clock) -> None:
         self._beats = beats
-        self._history = history
+        self._histories = histories
         self._keep_for = keep_for
         self._clock = clock
 
@@ -38,10 +39,11 @@ class Upkeep:
 
     async def limpar_historico(self, call: JobCall) -> JobAnswer:
         before = self._clock.now() - self._keep_for
-        pruned = batch = await self._history.prune(before=before, limit=BATCH)
-        while batch == BATCH:
-            if call.deadline - self._clock.now() < MARGIN:
+        pruned, left = 0, list(self._histories)
+        while left:
+            if pruned and call.deadline - self._clock.now() < MARGIN:
                 return Partial("the time was over; the next run goes on", items=pruned)
-            batch = await self._history.prune(before=before, limit=BATCH)
+            batch = await left[0].prune(before=before, limit=BATCH)
             pruned += batch
+            left = left if batch == BATCH else left[1:]
         return Ok(items=pruned)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from batuta import __version__
-from batuta.cli import controls, doctor, jobs, queues, roles, schema, timetable, tokens
+from batuta.cli import controls, doctor, guards, jobs, queues, roles, schema, timetable, tokens
 from batuta.cli.desk import DONE, FAILED, INTERRUPTED, REFUSED, Desk, make_desk
 from batuta.kernel.errors import BatutaError, ConfigError, MigrationChanged, SchemaOutOfDate, StoreReadOnly
 
@@ -57,6 +57,7 @@ def tree(desk: Desk) -> typer.Typer:
     controls.add_to(cli, texts)
     timetable.add_to(cli, texts)
     queues.add_to(cli, texts)
+    guards.add_to(cli, texts)
     roles.add_to(cli, texts)
     roles.add_roles_of_app(cli, desk)
     return cli

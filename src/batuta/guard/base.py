@@ -1,5 +1,6 @@
 """What a guard answers, and what it is told afterwards."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -91,4 +92,5 @@ def effect_of_error(error: BaseException) -> Effect:
     """For errors that are nobody's in particular; a client's own are known to whoever uses that client."""
     if isinstance(error, ConnectionRefusedError):
         return Effect.UNREACHED
-    return Effect.TIMED_OUT if isinstance(error, TimeoutError | DeadlineExceeded) else Effect.BROKE
+    cut_off = (TimeoutError, DeadlineExceeded, asyncio.CancelledError)
+    return Effect.TIMED_OUT if isinstance(error, cut_off) else Effect.BROKE

@@ -45,7 +45,7 @@ class CircuitRule:
     reset: timedelta = timedelta(minutes=1)  # how long it is open before somebody may try
     longest_reset: timedelta = timedelta(minutes=30)  # doubled after each failed probe, up to here
     count_timeouts: bool = False  # whether a time-out is a failure
-    probe_within: timedelta = timedelta(minutes=1)  # a probe that has said nothing by then is taken for dead
+    probe_within: timedelta = timedelta(minutes=5)  # a probe that has said nothing by then is taken for dead
 
     def __post_init__(self) -> None:
         if not self.name or any(each.isspace() for each in self.name):

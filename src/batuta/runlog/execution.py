@@ -65,6 +65,7 @@ class Ending:
     reason: str | None = None
     items: int | None = None
     result: Mapping[str, Json] | None = None
+    retry_at: datetime | None = None  # the other side said when to come back; nobody keeps it
 
 
 def storable(ending: Ending) -> Ending:

@@ -5,9 +5,11 @@ deadline as ``X-Batuta-Deadline``, so that the other side stops working when nob
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -15,7 +17,7 @@ import httpx2
 
 from batuta.dispatch.job import Run
 from batuta.guard.deadline import by
-from batuta.kernel.backoff import exponential
+from batuta.kernel.backoff import exponential, full_jitter
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.trace import HEADER, onward
@@ -27,6 +29,9 @@ STILL_RUNNING = "/problemas/still_running"
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 FIRST_REST, LONGEST_REST = timedelta(milliseconds=250), timedelta(seconds=5)
 CONNECT_SECONDS = 5.0
+# Answers that may say when to come back; what they were asked for did not happen.
+LATER = frozenset({429, 503})
+LONGEST_ASKED = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +41,15 @@ class Answer:
     is_object: bool = True  # False: something was said, and it was no JSON object
     too_long: bool = False
     lost: str | None = None  # what ended the connection before the answer was whole
+    retry_at: datetime | None = None  # when to come back, in its own words
 
 
 class HttpCaller:
     """One client for all targets of a process: no redirects, no proxies from the environment, a cap on the answer."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, chance: Callable[[], float] = random.random) -> None:
         self.clock = clock
+        self.chance = chance
         self._client: httpx2.AsyncClient | None = None
 
     async def post(self, url: str, headers: Mapping[str, str]) -> Answer:
@@ -54,12 +61,16 @@ class HttpCaller:
                 body += piece
                 if len(body) > LARGEST_ANSWER:
                     return Answer(response.status_code, {}, too_long=True)
-            return _answer(response.status_code, bytes(body))
+            return replace(_answer(response.status_code, bytes(body)), retry_at=self._retry_at(response))
 
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
+
+    def _retry_at(self, response: httpx2.Response) -> datetime | None:
+        told = response.headers.get("retry-after", "")
+        return retry_at(told, self.clock.now()) if response.status_code in LATER else None
 
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
@@ -84,7 +95,7 @@ class HttpTarget:
         return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
     async def deliver(self, run: Run) -> Ending:
-        """Try again while nothing was sent, and while the other side still works on this very run."""
+        """Try again while nothing was sent, while the other side still works on this very run, and when it asked us to."""
         clock = self._caller.clock
         connect_by, deadline, tries = clock.now() + run.grace, clock.now() + run.timeout, 0
         was_sent = run.execution.attempt > 1  # perhaps; then nobody may say that it was skipped
@@ -103,9 +114,14 @@ class HttpTarget:
                 # The limit is for the work: time spent waiting for a connection does not count against it.
                 deadline = clock.now() + rest + run.timeout
             else:
-                if answer.body.get("type") != STILL_RUNNING:
+                if answer.retry_at is not None and answer.retry_at < connect_by:
+                    # Spread out: everybody else was told the same instant.
+                    rest = answer.retry_at - clock.now() + full_jitter(LONGEST_REST, self._caller.chance())
+                    deadline = clock.now() + rest + run.timeout
+                elif answer.body.get("type") != STILL_RUNNING:
                     return ending_of(answer)
-                was_sent = True
+                else:
+                    was_sent = True
             await clock.sleep(rest.total_seconds())
 
     async def _call(self, run: Run, deadline: datetime) -> Answer:
@@ -118,6 +134,17 @@ class HttpTarget:
             raise
         except httpx2.HTTPError as error:
             return Answer(0, {}, lost=type(error).__name__)
+
+
+def retry_at(told: str, now: datetime) -> datetime | None:
+    """What ``Retry-After`` means: seconds, or a date. None: it says nothing that can be understood."""
+    if told.isdecimal():
+        return now + min(timedelta(seconds=int(told[:9])), LONGEST_ASKED)
+    try:
+        at = parsedate_to_datetime(told)
+    except ValueError:
+        return None
+    return max(now, min(at if at.tzinfo is not None else at.replace(tzinfo=UTC), now + LONGEST_ASKED))
 
 
 def _announced(headers: httpx2.Headers) -> int:
@@ -138,10 +165,9 @@ def ending_of(answer: Answer) -> Ending:
         )
     if code == 504:
         return _timed_out(code)
-    if code == 429:
-        return Ending(status=Status.ERROR, response_code=code, error=_told("429 Too Many Requests", body))
     if not 200 <= code < 300:
-        return Ending(status=Status.ERROR, response_code=code, error=_told(f"HTTP {code}", body))
+        error = _told("429 Too Many Requests" if code == 429 else f"HTTP {code}", body)
+        return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object:
         # A page of somebody's proxy, say: it must not pass for success.
         return Ending(status=Status.ERROR, response_code=code, error=f"HTTP {code}, and the answer is no JSON object")

@@ -13,7 +13,7 @@ from batuta.engine import Batuta
 from batuta.metrics import Readings
 from batuta.supervise.supervisor import Running
 from batuta.texts import LANGUAGES, Texts
-from batuta.web import health, job_health, jobs, metrics, panel, problems, reference
+from batuta.web import circuits, health, job_health, jobs, metrics, panel, problems, reference
 from batuta.web.access import authorise
 from batuta.web.context import ApiState
 from batuta.web.middleware import Accounted, BodyLimit
@@ -30,8 +30,9 @@ def create_api(
     """``larger_bodies``: paths that may be sent more than the usual limit, with theirs in bytes."""
     registry = metrics.observed(work, "api")
     state = _state(work, settings, registry, metrics.readings_of(work, registry), service)
-    own = (health.router, job_health.router, jobs.router, metrics.router, reference.router, panel.router)
-    return _assembled(state, (*own, *routers, panel.home), dict(larger_bodies or {}))
+    own = (health, job_health, circuits, jobs, metrics, reference, panel)
+    every = (*(each.router for each in own), *routers, panel.home)
+    return _assembled(state, every, dict(larger_bodies or {}))
 
 
 def create_side_api(

@@ -1,0 +1,35 @@
+"""What only Julia can say about her health."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from app.contexts.mensagens.limites import HORARIO, Limites
+from batuta.web.context import state_of
+
+DIAS = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo")
+
+
+def health_router(limites: Limites) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/health/rate-limit", operation_id="health_rate_limit")
+    async def rate_limit(request: Request) -> dict[str, Any]:
+        """How much may still be sent on our own initiative, and whether it is the hour for it."""
+        state = state_of(request)
+        used = await state.work.rates.used([limites.hora, limites.dia])
+        now = state.now()
+        return {
+            "rate_limit": {
+                "msgs_hora": used[limites.hora.name],
+                "limite_hora": limites.hora.most,
+                "msgs_dia": used[limites.dia.name],
+                "limite_dia": limites.dia.most,
+                "horario_permitido": HORARIO.is_open(now, state.work.zone),
+                "hora_atual": f"{now:%H:%M}",
+                "dia_semana": DIAS[now.weekday()],
+            },
+            "timestamp": now.isoformat(),
+        }
+
+    return router

@@ -1,0 +1,70 @@
+"""How many messages may leave, and when.
+
+What is sent on our own initiative is bound by everything: all together, its kind, the doctor, the phone, and the hours. An answer
+to somebody who wrote, and what the system itself says, are bound by their kind alone, and leave at any hour.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import time, timedelta
+from enum import StrEnum
+from typing import Final
+
+from batuta.guard.rate import Limit, gap
+from batuta.schedule.window import Window
+
+HORA, DIA = timedelta(hours=1), timedelta(days=1)
+# 20:00 is outside.
+HORARIO: Final = Window(opens=time(8), lasts=timedelta(hours=12))
+
+
+class Tipo(StrEnum):
+    PROSPECCAO = "prospeccao"
+    FOLLOWUP = "followup"
+    CAMPANHA = "campanha"
+    RESPOSTA = "resposta"
+    SISTEMA = "sistema"
+
+    @property
+    def por_iniciativa_nossa(self) -> bool:
+        return self not in (Tipo.RESPOSTA, Tipo.SISTEMA)
+
+
+POR_TIPO: Final[Mapping[Tipo, int]] = {
+    Tipo.PROSPECCAO: 10,
+    Tipo.FOLLOWUP: 15,
+    Tipo.CAMPANHA: 20,
+    Tipo.RESPOSTA: 50,
+    Tipo.SISTEMA: 1000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limites:
+    hora: Limit
+    dia: Limit
+    medico: Limit
+    telefone: Limit
+    tipos: Mapping[Tipo, Limit]
+
+    @property
+    def todos(self) -> tuple[Limit, ...]:
+        return (self.hora, self.dia, *self.tipos.values(), self.medico, self.telefone)
+
+    def de(self, tipo: Tipo, *, medico: str, telefone: str) -> tuple[Limit, ...]:
+        """What one message has to pass."""
+        if not tipo.por_iniciativa_nossa:
+            return (self.tipos[tipo],)
+        return (self.hora, self.dia, self.tipos[tipo], self.medico.of(medico), self.telefone.of(telefone))
+
+
+def limites(*, por_hora: int, por_dia: int, por_medico: int, intervalo: timedelta) -> Limites:
+    return Limites(
+        hora=Limit(name="envios/hora", key="envios", most=por_hora, per=HORA),
+        dia=Limit(name="envios/dia", key="envios", most=por_dia, per=DIA),
+        medico=Limit(name="medico/hora", key="medico", most=por_medico, per=HORA, each=True),
+        telefone=gap("telefone/intervalo", "telefone", intervalo, each=True),
+        tipos={
+            tipo: Limit(name=f"{tipo}/hora", key=f"tipo:{tipo}", most=most, per=HORA) for tipo, most in POR_TIPO.items()
+        },
+    )

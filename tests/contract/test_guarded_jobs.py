@@ -1,0 +1,121 @@
+"""A job behind a circuit breaker."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from batuta import Batuta
+from batuta.dispatch.job import Run
+from batuta.guard.base import Effect, Told
+from batuta.guard.breaker import CircuitState
+from batuta.kernel.errors import InvalidJob, UnknownWord
+from batuta.queue.outcome import Failed
+from batuta.runlog.execution import Ending, Execution, Status, Trigger
+from batuta.targets.guarded import told_by
+from batuta.testing import FakeClock
+
+
+@asynccontextmanager
+async def working(url: str, clock: FakeClock) -> AsyncIterator[Batuta]:
+    work = Batuta(url, clock=clock)
+    work.circuit("gateway", failures=3, reset=60)
+    async with work:
+        yield work
+
+
+def a_run(clock: FakeClock, attempt: int = 1) -> Run:
+    now, limit = clock.now(), timedelta(seconds=5)
+    execution = Execution(
+        id="e-1",
+        job="envia",
+        categoria="c",
+        scheduled_for=now,
+        trigger=Trigger.SCHEDULE,
+        attempt=attempt,
+        started_at=now,
+    )
+    return Run(execution=execution, deadline=now + limit, timeout=limit, grace=timedelta(0))
+
+
+async def deliver(work: Batuta, clock: FakeClock, attempt: int = 1) -> Ending:
+    job = work.book.declared("envia")
+    assert job is not None
+    return await job.target.deliver(a_run(clock, attempt))
+
+
+async def test_a_job_that_keeps_failing_opens_its_circuit_and_its_fires_say_so(
+    database_url: str, clock: FakeClock
+) -> None:
+    runs: list[int] = []
+    async with working(database_url, clock) as work:
+
+        @work.job("* * * * *", circuit="gateway")
+        async def envia() -> Failed | None:
+            runs.append(1)
+            return Failed("no chip") if len(runs) <= 3 else None
+
+        assert [(await deliver(work, clock)).status for _ in range(3)] == [Status.ERROR] * 3
+        ending = await deliver(work, clock)
+        assert (ending.status, ending.reason) == (
+            Status.SKIPPED,
+            "held: circuit open: gateway, 3 failures in a row, the last no answer",
+        )
+        taken_over = await deliver(work, clock, attempt=2)
+        assert (taken_over.status, (taken_over.error or "")[:12]) == (Status.ERROR, "circuit open")
+        assert len(runs) == 3
+        await clock.advance(60)
+        assert (await deliver(work, clock)).status is Status.SUCCESS
+        (circuit,) = await work.circuits.look()
+        assert circuit.state is CircuitState.CLOSED
+
+
+async def test_a_job_that_raises_counts_and_one_that_is_cancelled_does_not(database_url: str, clock: FakeClock) -> None:
+    async with working(database_url, clock) as work:
+
+        @work.job("* * * * *", circuit="gateway")
+        async def envia(run: Run) -> None:
+            if run.execution.attempt > 1:
+                await asyncio.Event().wait()
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await deliver(work, clock)
+        cut_off = asyncio.create_task(deliver(work, clock, attempt=2))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        cut_off.cancel()
+        await asyncio.gather(cut_off, return_exceptions=True)
+        (circuit,) = await work.circuits.look()
+        assert (circuit.failures, circuit.last_error) == (1, "ZeroDivisionError")
+
+
+async def test_a_circuit_that_is_not_there_or_too_short_is_refused_where_the_job_is_declared(
+    database_url: str, clock: FakeClock
+) -> None:
+    work = Batuta(database_url, clock=clock)
+    work.circuit("gateway", probe_within=30)
+    with pytest.raises(UnknownWord, match="did you mean gateway"):
+        work.http_job("envia", "* * * * *", "http://127.0.0.1:1/x", circuit="gatewya")
+    with pytest.raises(InvalidJob, match="longer than a probe"):
+        work.http_job("envia", "* * * * *", "http://127.0.0.1:1/x", circuit="gateway")
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        (Ending(status=Status.SUCCESS, response_code=200), Told(Effect.WORKED)),
+        (Ending(status=Status.ERROR, response_code=404), Told(Effect.MISTAKE, "HTTP 404")),
+        (Ending(status=Status.ERROR, response_code=503), Told(Effect.BROKE, "HTTP 503")),
+        (Ending(status=Status.ERROR, response_code=200), Told(Effect.BROKE, "HTTP 200")),
+        (Ending(status=Status.ERROR, error="refused"), Told(Effect.BROKE, "no answer")),
+        (Ending(status=Status.TIMEOUT), Told(Effect.TIMED_OUT, "timeout")),
+        (Ending(status=Status.SKIPPED, response_code=409), Told(Effect.MISTAKE, "HTTP 409")),
+        (Ending(status=Status.SKIPPED, response_code=200), Told(Effect.WORKED, "HTTP 200")),
+        (Ending(status=Status.SKIPPED, reason="held"), None),
+    ],
+)
+def test_what_an_ending_says_about_the_other_side(ending: Ending, told: Told | None) -> None:
+    assert told_by(ending) == told

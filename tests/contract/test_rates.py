@@ -1,0 +1,209 @@
+"""Rate limits on both databases: counted and taken in one step, for all processes together."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from batuta.guard.base import WORKED, Admit, Effect, Hold, Told
+from batuta.guard.rate import Limit, RateGuard, Reserved, gap
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import InvalidName
+from batuta.kernel.ids import Ids
+from batuta.stores import connect
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.rates import MARGIN, SqlRates
+from batuta.testing import FakeClock
+
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+PER_HOUR = Limit(name="envios/hora", key="envios", most=20, per=HOUR)
+PER_DAY = Limit(name="envios/dia", key="envios", most=100, per=DAY)
+PER_DOCTOR = Limit(name="medico/hora", key="medico", most=3, per=HOUR, each=True)
+PER_PHONE = gap("telefone/intervalo", "telefone", 45 * SECOND, each=True)
+
+
+@pytest.fixture
+def rates(migrated: Database, ids: Ids, clock: FakeClock) -> SqlRates:
+    return SqlRates(migrated, ids, clock, own_time=True)
+
+
+@pytest.fixture
+async def elsewhere(rates: SqlRates, database_url: str, ids: Ids, clock: FakeClock) -> AsyncIterator[SqlRates]:
+    """As another process has them."""
+    database = connect(database_url, SystemClock())
+    await database.open()
+    yield SqlRates(database, ids, clock, own_time=True)
+    await database.close()
+
+
+async def take(rates: SqlRates, *limits: Limit) -> Reserved:
+    reserved = await rates.reserve(limits)
+    assert isinstance(reserved, Reserved), reserved
+    return reserved
+
+
+async def use(rates: SqlRates, *limits: Limit, times: int = 1) -> None:
+    for _ in range(times):
+        await rates.confirm((await take(rates, *limits)).id)
+
+
+async def held(rates: SqlRates, *limits: Limit) -> Hold:
+    hold = await rates.reserve(limits)
+    assert isinstance(hold, Hold), hold
+    return hold
+
+
+async def test_what_two_processes_take_at_once_is_never_more_than_allowed(rates: SqlRates, elsewhere: SqlRates) -> None:
+    asked = [each.reserve([PER_HOUR]) for _ in range(60) for each in (rates, elsewhere)]
+    answers = await asyncio.gather(*asked)
+    assert sum(isinstance(answer, Reserved) for answer in answers) == 20
+
+
+async def test_a_held_one_is_told_which_limit_and_when_there_is_room(rates: SqlRates, clock: FakeClock) -> None:
+    await use(rates, PER_HOUR, PER_DAY)
+    first = clock.now()
+    await clock.advance(60)
+    await use(rates, PER_HOUR, PER_DAY, times=19)
+    assert await held(rates, PER_HOUR, PER_DAY) == Hold(first + HOUR, "rate limit envios/hora: 20 in 1 h")
+    await clock.advance(59 * 60 - 1)
+    await held(rates, PER_HOUR, PER_DAY)
+    await clock.advance(1)
+    await use(rates, PER_HOUR, PER_DAY)
+    await held(rates, PER_HOUR, PER_DAY)
+
+
+async def test_a_burst_at_the_edge_of_an_hour_does_not_double_it(rates: SqlRates, clock: FakeClock) -> None:
+    """A counter per clock hour lets 20 go at 12:59 and 20 more at 13:00."""
+    await clock.advance(59 * 60)
+    await use(rates, PER_HOUR, times=20)
+    await clock.advance(60)
+    await held(rates, PER_HOUR)
+
+
+async def test_the_limit_that_takes_longest_says_until_when(rates: SqlRates, clock: FakeClock) -> None:
+    small = Limit(name="dia", key="envios", most=3, per=DAY)
+    await use(rates, PER_HOUR, small, times=3)
+    hold = await held(rates, Limit(name="hora", key="envios", most=2, per=HOUR), small)
+    assert hold == Hold(clock.now() + DAY, "rate limit dia: 3 in 1 d")
+
+
+async def test_all_limits_are_taken_or_none(rates: SqlRates) -> None:
+    ana, rui = PER_DOCTOR.of("ana"), PER_DOCTOR.of("rui")
+    await use(rates, PER_HOUR, ana, times=3)
+    assert (await held(rates, PER_HOUR, ana)).reason == "rate limit medico/hora: 3 in 1 h"
+    assert await rates.used([PER_HOUR]) == {"envios/hora": 3}
+    await use(rates, PER_HOUR, rui)
+    assert await rates.used([PER_HOUR, PER_DAY]) == {"envios/hora": 4, "envios/dia": 4}
+
+
+async def test_there_is_a_pause_between_two_to_the_same_phone(rates: SqlRates, clock: FakeClock) -> None:
+    one, another = PER_PHONE.of("1"), PER_PHONE.of("2")
+    await use(rates, one)
+    await use(rates, another)
+    assert (await held(rates, one)).until == clock.now() + 45 * SECOND
+    await clock.advance(45)
+    await use(rates, one)
+
+
+async def test_a_token_that_was_not_used_is_given_back_and_a_used_one_is_not(rates: SqlRates, clock: FakeClock) -> None:
+    limit = Limit(name="um", key="um", most=1, per=HOUR)
+    reserved = await take(rates, limit)
+    await held(rates, limit)
+    await rates.release(reserved.id)
+    again = await take(rates, limit)
+    await rates.confirm(again.id)
+    await rates.release(again.id)
+    await held(rates, limit)
+
+
+async def test_a_token_counts_from_its_use_and_not_from_its_reservation(rates: SqlRates, clock: FakeClock) -> None:
+    """Reserved early and sent late, two could otherwise leave closer together than the window."""
+    limit = gap("gap", "gap", 10 * SECOND)
+    reserved = await take(rates, limit)
+    await clock.advance(8)
+    await rates.confirm(reserved.id)
+    await clock.advance(9)
+    assert (await held(rates, limit)).until == clock.now() + SECOND
+    await clock.advance(1)
+    await take(rates, limit)
+
+
+async def test_one_whose_process_died_counts_as_used_at_the_last_instant(rates: SqlRates, clock: FakeClock) -> None:
+    limit = gap("gap", "gap", 10 * SECOND)
+    assert isinstance(await rates.reserve([limit], use_within=30 * SECOND), Reserved)
+    await clock.advance(39)
+    await held(rates, limit)
+    await clock.advance(1)
+    await take(rates, limit)
+
+
+async def test_while_it_is_in_flight_the_others_ask_again_soon(rates: SqlRates, clock: FakeClock) -> None:
+    limit = Limit(name="um", key="um", most=1, per=DAY)
+    await take(rates, limit)
+    assert (await held(rates, limit)).until == clock.now() + SECOND
+
+
+async def test_it_is_reserved_with_the_business_row_or_not_at_all(rates: SqlRates, migrated: Database) -> None:
+    limit = Limit(name="um", key="um", most=1, per=HOUR)
+    with pytest.raises(ZeroDivisionError):
+        async with migrated.transaction() as transaction:
+            assert isinstance(await rates.reserve([limit], within=transaction), Reserved)
+            raise ZeroDivisionError
+    async with migrated.transaction() as transaction:
+        reserved = await rates.reserve([limit], within=transaction)
+        assert isinstance(reserved, Reserved)
+        await rates.confirm(reserved.id, within=transaction)
+    await held(rates, limit)
+
+
+async def test_a_database_that_cannot_answer_lets_nothing_through(ids: Ids, clock: FakeClock) -> None:
+    nowhere = connect("sqlite:///nowhere/none.db", SystemClock())
+    guard = RateGuard(rates=SqlRates(nowhere, ids, clock, own_time=True), limits=(PER_HOUR,))
+    assert await guard.admit(clock.now()) == Hold(clock.now() + SECOND, "cannot reserve: the rates cannot be read")
+
+
+async def test_what_never_left_is_given_back_and_what_may_have_left_is_not(rates: SqlRates, clock: FakeClock) -> None:
+    guard = RateGuard(rates=rates, limits=(Limit(name="dois", key="dois", most=2, per=HOUR),))
+
+    async def admitted() -> Admit:
+        verdict = await guard.admit(clock.now())
+        assert isinstance(verdict, Admit)
+        return verdict
+
+    await (await admitted()).ticket.used(Told(Effect.UNREACHED))
+    await (await admitted()).ticket.unused()
+    await (await admitted()).ticket.used(Told(Effect.TIMED_OUT))
+    await (await admitted()).ticket.used(WORKED)
+    assert isinstance(await guard.admit(clock.now()), Hold)
+
+
+async def test_what_counts_for_nobody_any_more_is_pruned(rates: SqlRates, migrated: Database, clock: FakeClock) -> None:
+    await use(rates, PER_HOUR, PER_DOCTOR.of("ana"), times=3)
+    await use(rates, PER_DAY)
+    await clock.advance((HOUR + MARGIN + MINUTE).total_seconds())
+    assert await rates.prune(before=clock.now(), limit=100) == 0
+    await clock.advance(1)
+    assert await rates.prune(before=clock.now(), limit=4) == 4
+    assert await rates.prune(before=clock.now(), limit=4) == 2
+    left = query_of("left", "SELECT count(*) AS n FROM rate_tokens", writes=False)
+    row = await migrated.one(in_dialect(left, migrated.dialect))
+    assert row is not None
+    assert row["n"] == 1
+
+
+async def test_the_databases_own_clock_decides_where_there_is_one(migrated: Database, ids: Ids) -> None:
+    rates = SqlRates(migrated, ids, SystemClock())
+    limit = Limit(name="um", key="um", most=1, per=HOUR)
+    await use(rates, limit)
+    hold = await held(rates, limit)
+    assert abs(hold.until - SystemClock().now() - HOUR) < MINUTE
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"most": 0}, {"per": timedelta(0)}, {"per": timedelta(days=400)}, {"name": " "}, {"key": ""}]
+)
+def test_a_limit_that_cannot_be_kept_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidName):
+        Limit(**{"name": "x", "key": "x", "most": 1, "per": HOUR, **wrong})  # type: ignore[arg-type]

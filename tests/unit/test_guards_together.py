@@ -1,0 +1,102 @@
+"""Several guards as one: switches, hours, pilot, breaker, rate."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from batuta.guard.base import FREE, WORKED, Admit, Hold, Told, Verdict
+from batuta.guard.hours import HoursGuard
+from batuta.guard.together import Together
+from batuta.schedule.window import Window
+from batuta.testing import FakeClock
+
+ZONE = ZoneInfo("America/Sao_Paulo")
+HOURS = HoursGuard(
+    name="horário", window=Window(opens=time(8), lasts=timedelta(hours=12), on_holidays=False), zone=ZONE
+)
+
+
+@dataclass
+class Box:
+    """A guard that hands out tickets and remembers what became of them."""
+
+    holds: bool = False
+    takes: float = 0.0
+    clock: FakeClock | None = None
+    told: list[Told | None] = field(default_factory=list)
+
+    async def admit(self, now: datetime) -> Verdict:
+        if self.clock is not None:
+            await self.clock.advance(self.takes)
+        return Hold(now, "full") if self.holds else Admit(self)
+
+    async def used(self, told: Told) -> None:
+        self.told.append(told)
+
+    async def unused(self) -> None:
+        self.told.append(None)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=ZONE)
+
+
+@pytest.mark.parametrize(
+    ("now", "opens"),
+    [
+        ("2026-01-05T07:59:59.999999", "2026-01-05T08:00"),
+        ("2026-01-05T08:00", None),
+        ("2026-01-05T19:59:59.999999", None),
+        ("2026-01-05T20:00", "2026-01-06T08:00"),  # its end is outside, everywhere
+        ("2026-01-09T20:00", "2026-01-12T08:00"),  # Friday evening
+        ("2026-01-10T12:00", "2026-01-12T08:00"),  # Saturday
+        ("2026-04-03T12:00", "2026-04-06T08:00"),  # Good Friday
+    ],
+)
+async def test_hours_name_their_next_opening_and_end_at_eight_sharp(now: str, opens: str | None) -> None:
+    verdict = await HOURS.admit(at(now))
+    if opens is None:
+        assert verdict == Admit()
+    else:
+        assert isinstance(verdict, Hold)
+        assert verdict.until == at(opens)
+
+
+async def test_all_must_admit_and_each_is_told(clock: FakeClock) -> None:
+    one, other = Box(), Box()
+    verdict = await Together(HOURS, one, other, clock=clock).admit(clock.now())
+    assert isinstance(verdict, Admit)
+    await verdict.ticket.used(WORKED)
+    assert (one.told, other.told) == ([WORKED], [WORKED])
+
+
+async def test_the_first_hold_wins_and_what_was_given_out_before_is_given_back(clock: FakeClock) -> None:
+    one, full, never = Box(), Box(holds=True), Box()
+    assert await Together(one, full, never, clock=clock).admit(clock.now()) == Hold(clock.now(), "full")
+    assert (one.told, full.told, never.told) == ([None], [], [])
+
+
+async def test_guards_that_hand_out_nothing_together_hand_out_nothing(clock: FakeClock) -> None:
+    verdict = await Together(HOURS, HOURS, clock=clock).admit(clock.now())
+    assert verdict == Admit(FREE)
+
+
+async def test_who_waited_at_a_guard_past_closing_time_is_held(clock: FakeClock) -> None:
+    closing = clock.now().astimezone(ZONE).replace(hour=20)
+    await clock.advance((closing - clock.now()).total_seconds() - 1)
+    slow = Box(takes=1.0, clock=clock)
+    assert isinstance(await Together(HOURS, slow, clock=clock).admit(clock.now()), Hold)
+    assert slow.told == [None]
+
+
+async def test_when_a_guard_breaks_what_the_others_gave_out_is_given_back(clock: FakeClock) -> None:
+    class Broken:
+        async def admit(self, now: datetime) -> Verdict:
+            raise ZeroDivisionError
+
+    one = Box()
+    with pytest.raises(ZeroDivisionError):
+        await Together(one, Broken(), clock=clock).admit(clock.now())
+    assert one.told == [None]
