@@ -1,0 +1,212 @@
+"""What the gateway's answers mean to us: by status and by field, for its prose changes from version to version."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import cast
+
+from app.contexts.mensagens.conteudo import hash_do_texto
+from app.contexts.mensagens.whatsapp import (
+    Banned,
+    Conexao,
+    Disconnected,
+    Encontrada,
+    Entrega,
+    Instancia,
+    NotOnWhatsApp,
+    Numero,
+    RateLimited,
+    Refused,
+    SendResult,
+    Sent,
+    Unavailable,
+    Unknown,
+)
+from app.contexts.telefone import address
+from app.integrations.evolution.http import Answer, Reply, Silence
+from batuta.kernel.json import Json
+from batuta.kernel.writable import told
+
+# 402 for a while, 403 forbidden, 406 for good; 401 is a phone that logged out, or a wrong key.
+BAN_CODES = frozenset({402, 403, 406})
+LOGGED_OUT = 401
+CONNECTION_CLOSED = frozenset({"Connection Closed", "Error: Connection Closed"})
+LICENCE = "the gateway asks for its licence (LICENSE_REQUIRED): activate it, or run version 2.3.7"
+OF_THE_MESSAGE = frozenset({400, 413, 422})
+OF_THE_SETUP = frozenset({301, 302, 303, 307, 308, 401, 404, 405})
+ENTREGAS = {
+    "ERROR": Entrega.FAILED,
+    "PENDING": Entrega.PENDING,
+    "SERVER_ACK": Entrega.SENT,
+    "DELIVERY_ACK": Entrega.DELIVERED,
+    "READ": Entrega.READ,
+    "PLAYED": Entrega.READ,
+}
+# How much of the gateway's own words is shown to operators.
+LONGEST_WORDS = 200
+
+
+def send_result(reply: Reply, now: datetime) -> SendResult:
+    match reply:
+        case Silence(why=why, never_sent=True):
+            return Refused(f"the gateway cannot be reached ({why})")
+        case Silence(why=why):
+            return Unknown(why)
+        case Answer(status=status) if 200 <= status < 300:
+            return _sent(reply)
+        case Answer(status=429):
+            return RateLimited(retry_after(reply, now))
+        case Answer(status=status) if status in BAN_CODES:
+            return Banned(status)
+        case Answer(status=400) if _is_nobody(reply):
+            return NotOnWhatsApp()
+        case Answer(status=status) if status < 500:
+            # A wrong key, an unknown instance or a redirect is not the message's fault.
+            return Refused(_complaint(reply), permanent=status in OF_THE_MESSAGE, needs_person=status in OF_THE_SETUP)
+        case Answer(body=body) if _code(body) == "LICENSE_REQUIRED":
+            return Refused(LICENCE, needs_person=True)
+        case Answer() if CONNECTION_CLOSED & set(_words(reply.body)):
+            return Disconnected()
+        case Answer(status=status):
+            return Unknown(f"HTTP {status}")
+
+
+def unavailable(reply: Reply) -> Unavailable | None:
+    """None: the question was answered."""
+    match reply:
+        case Silence(why=why):
+            return Unavailable(f"the gateway did not answer ({why})")
+        case Answer(status=status) if 200 <= status < 300:
+            return None
+        case Answer(body=body) if _code(body) == "LICENSE_REQUIRED":
+            return Unavailable(LICENCE, permanent=True)
+        case Answer(status=status):
+            return Unavailable(_complaint(reply), permanent=status in OF_THE_MESSAGE | OF_THE_SETUP)
+
+
+def retry_after(answer: Answer, now: datetime) -> timedelta | None:
+    """Seconds or a date, as HTTP allows both."""
+    said = next((value for name, value in answer.headers.items() if name.lower() == "retry-after"), "")
+    if said.isdecimal():
+        return timedelta(seconds=min(int(said), 86_400))
+    try:
+        at = parsedate_to_datetime(said)
+    except ValueError:
+        return None
+    return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=UTC)) - now)
+
+
+def instance_of(row: Json) -> Instancia | None:
+    if not isinstance(row, Mapping) or not isinstance(row.get("name"), str):
+        return None
+    owner, code = row.get("ownerJid"), row.get("disconnectionReasonCode")
+    found = address(owner) if isinstance(owner, str) else None
+    return Instancia(
+        name=str(row["name"]),
+        state=conexao(row.get("connectionStatus")),
+        telefone=None if found is None else found.telefone,
+        code=code if isinstance(code, int) else None,
+    )
+
+
+def conexao(word: Json) -> Conexao:
+    """What we do not know is not open."""
+    return Conexao(word) if isinstance(word, str) and word in set(Conexao) else Conexao.CLOSE
+
+
+def number_of(row: Json) -> Numero | None:
+    match row:
+        case {"number": str(number), "exists": bool(exists), "jid": str(jid), **rest}:
+            lid = rest.get("lid")
+            return Numero(telefone=number, exists=exists, jid=jid, lid=lid if isinstance(lid, str) and lid else None)
+        case _:
+            return None
+
+
+def found_of(row: Json) -> Encontrada | None:
+    """A stored message of ours; None: it is not one, or has no text."""
+    match row:
+        case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, "messageTimestamp": int(at), **rest}:
+            text = text_of(cast("Json", rest.get("message")))
+            if text is None:
+                return None
+            updates = _mappings(cast("Json", rest.get("MessageUpdate")))
+            words = [rest.get("status"), *(each.get("status") for each in updates)]
+            reached = [ENTREGAS[word] for word in words if isinstance(word, str) and word in ENTREGAS]
+            return Encontrada(
+                id=id,
+                jid=jid,
+                em=datetime.fromtimestamp(at, UTC),
+                conteudo_hash=hash_do_texto(text),
+                entrega=max(reached, key=lambda each: each.rank, default=Entrega.PENDING),
+            )
+        case _:
+            return None
+
+
+def text_of(message: Json) -> str | None:
+    """What a message says: its text, or the caption of its picture, film or document."""
+    match message:
+        case {"conversation": str(text)} if text:
+            return text
+        case {"extendedTextMessage": {"text": str(text)}}:
+            return text
+        case {"imageMessage": {"caption": str(text)}} | {"videoMessage": {"caption": str(text)}} if text:
+            return text
+        case {"documentMessage": {"caption": str(text)}} if text:
+            return text
+        case {"documentWithCaptionMessage": {"message": dict(inner)}} | {"ephemeralMessage": {"message": dict(inner)}}:
+            return text_of(inner)
+        case _:
+            return None
+
+
+def _sent(answer: Answer) -> SendResult:
+    match answer.body:
+        case {"key": {"id": str(id), "remoteJid": str(jid)}} if id:
+            return Sent(id, jid)
+        case _:
+            return Unknown(f"HTTP {answer.status} without the message's id")
+
+
+def _is_nobody(answer: Answer) -> bool:
+    return any(each.get("exists") is False for each in _mappings(_said(answer.body)))
+
+
+def _complaint(answer: Answer) -> str:
+    if 300 <= answer.status < 400:
+        return f"HTTP {answer.status}: the address redirects; set EVOLUTION_API_URL to where it leads"
+    if answer.status == LOGGED_OUT:
+        return "HTTP 401: the gateway refuses the key; check EVOLUTION_API_KEY"
+    words = told("; ".join(_words(answer.body)), LONGEST_WORDS)
+    return f"HTTP {answer.status}: {words}" if words else f"HTTP {answer.status}"
+
+
+def _said(body: Json) -> Json:
+    """The gateway's envelope is ``{"response": {"message": …}}``; one of its calls leaves it out."""
+    match body:
+        case {"response": {"message": message}} | {"message": message}:
+            return message
+        case _:
+            return None
+
+
+def _words(body: Json) -> list[str]:
+    """Its sentences, which stand alone, in a list, or in a list in a list."""
+    said = _said(body)
+    if isinstance(said, str):
+        return [said]
+    flat = [inner for each in _items(said) for inner in (_items(each) or [each])]
+    return [each for each in flat if isinstance(each, str)]
+
+
+def _code(body: Json) -> Json:
+    return body.get("code") if isinstance(body, Mapping) else None
+
+
+def _items(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _mappings(value: Json) -> list[Mapping[str, Json]]:
+    return [each for each in _items(value) if isinstance(each, Mapping)]

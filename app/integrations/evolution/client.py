@@ -1,0 +1,162 @@
+"""Evolution API, version 2, as the line to WhatsApp (``app.contexts.mensagens.whatsapp``)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.contexts.mensagens.whatsapp import Conexao, Encontrada, Instancia, Numero, SendResult, Unavailable
+from app.contexts.telefone import PERSON, forms
+from app.integrations.evolution.answers import (
+    conexao,
+    found_of,
+    instance_of,
+    number_of,
+    send_result,
+    unavailable,
+)
+from app.integrations.evolution.http import Answer, Gateway, Reply, path_of
+from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json
+
+PAGE = 50
+# Looked at of one recipient's messages when a send is to be found again.
+MOST_PAGES = 4
+# What Julia wants to be told; asking for everything would have the gateway post every presence and contact.
+EVENTS = ("CONNECTION_UPDATE", "MESSAGES_UPDATE", "MESSAGES_UPSERT", "SEND_MESSAGE", "STATUS_INSTANCE")
+SECRET_HEADER = "X-Webhook-Secret"  # noqa: S105 - the header's name
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    call: timedelta = timedelta(seconds=15)
+    # The gateway answers when the message has left, and takes its time on a bad line.
+    send: timedelta = timedelta(seconds=45)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    url: str
+    enabled: bool
+    events: frozenset[str]
+
+    @property
+    def misses(self) -> frozenset[str]:
+        """What Julia needs and will not be told. An empty list means everything."""
+        return frozenset(EVENTS) - self.events if self.events else frozenset()
+
+
+class EvolutionClient:
+    def __init__(self, gateway: Gateway, clock: Clock, limits: Limits | None = None) -> None:
+        self._gateway = gateway
+        self._clock = clock
+        self._limits = limits or Limits()
+
+    async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
+        """Without the gateway's own ``delay``: it would hold the answer back, and a caller that gives up would not know."""
+        body = {"number": telefone, "text": texto}
+        reply = await self._gateway.call(
+            "POST", path_of("message", "sendText", instance), limit=self._limits.send, body=body
+        )
+        return send_result(reply, self._clock.now())
+
+    async def connection(self, instance: str) -> Conexao | Unavailable:
+        body = await self._ask("GET", path_of("instance", "connectionState", instance))
+        if isinstance(body, Unavailable):
+            return body
+        match body:
+            case {"instance": {"state": state}}:
+                return conexao(state)
+            case _:
+                return _strange("connectionState")
+
+    async def instances(self) -> Sequence[Instancia] | Unavailable:
+        body = await self._ask("GET", path_of("instance", "fetchInstances"))
+        if isinstance(body, Unavailable):
+            return body
+        if not isinstance(body, list):
+            return _strange("fetchInstances")
+        found = [instance_of(row) for row in body]
+        # A list of which we can read only a part would look as if the rest had vanished.
+        return [each for each in found if each is not None] if all(found) else _strange("fetchInstances")
+
+    async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
+        asked = list(dict.fromkeys(telefones))
+        if not asked:
+            return []
+        body = await self._ask("POST", path_of("chat", "whatsappNumbers", instance), {"numbers": asked})
+        if isinstance(body, Unavailable):
+            return body
+        if not isinstance(body, list):
+            return _strange("whatsappNumbers")
+        found = {each.telefone: each for row in body if (each := number_of(row)) is not None}
+        return [found[telefone] for telefone in asked if telefone in found]
+
+    async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
+        found: dict[str, Encontrada] = {}
+        for form in forms(telefone):
+            some = await self._sent_to_jid(instance, f"{form}@{PERSON}", since)
+            if isinstance(some, Unavailable):
+                return some
+            found |= {each.id: each for each in some}
+        return sorted(found.values(), key=lambda each: each.em, reverse=True)
+
+    async def webhook(self, instance: str) -> Webhook | Unavailable | None:
+        """None: nothing is set."""
+        body = await self._ask("GET", path_of("webhook", "find", instance))
+        if body is None or isinstance(body, Unavailable):
+            return body
+        match body:
+            case {"url": str(url), "enabled": bool(enabled), **rest}:
+                events = rest.get("events")
+                names = frozenset(each for each in events if isinstance(each, str)) if isinstance(events, list) else ()
+                return Webhook(url, enabled, frozenset(names))
+            case _:
+                return _strange("webhook/find")
+
+    async def set_webhook(self, instance: str, url: str, secret: str | None) -> Unavailable | None:
+        """None: it is set, with the secret as a header of its own."""
+        headers: Mapping[str, Json] = {} if secret is None else {SECRET_HEADER: secret}
+        wanted: Mapping[str, Json] = {
+            "enabled": True,
+            "url": url,
+            "headers": headers,
+            "byEvents": False,
+            "base64": False,
+            "events": list(EVENTS),
+        }
+        answered = await self._ask("POST", path_of("webhook", "set", instance), {"webhook": wanted})
+        return answered if isinstance(answered, Unavailable) else None
+
+    async def close(self) -> None:
+        await self._gateway.close()
+
+    async def _sent_to_jid(self, instance: str, jid: str, since: datetime) -> list[Encontrada] | Unavailable:
+        found: list[Encontrada] = []
+        for page in range(1, MOST_PAGES + 1):
+            asked: Mapping[str, Json] = {
+                "where": {"key": {"remoteJid": jid, "fromMe": True}},
+                "page": page,
+                "offset": PAGE,
+            }
+            body = await self._ask("POST", path_of("chat", "findMessages", instance), asked)
+            if isinstance(body, Unavailable):
+                return body
+            match body:
+                case {"messages": {"records": list(records), "pages": int(pages)}}:
+                    found += [each for row in records if (each := found_of(row)) is not None and each.em >= since]
+                case _:
+                    return _strange("findMessages")
+            if page >= pages:
+                break
+        return found
+
+    async def _ask(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json | Unavailable:
+        reply: Reply = await self._gateway.call(method, path, limit=self._limits.call, body=body)
+        if (problem := unavailable(reply)) is not None:
+            return problem
+        assert isinstance(reply, Answer)
+        return reply.body
+
+
+def _strange(call: str) -> Unavailable:
+    return Unavailable(f"{call} answered what this program does not understand: check the gateway's version (2.3.7)")

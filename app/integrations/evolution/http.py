@@ -1,0 +1,97 @@
+"""One call of the gateway, whole or not at all: a total deadline, a cap on the answer, no redirects, no retry."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TypeAlias
+from urllib.parse import quote
+
+import httpx2
+
+from batuta.guard.deadline import within
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded
+from batuta.kernel.json import Json
+
+LARGEST_ANSWER = 4 * 1024 * 1024
+CONNECT_SECONDS = 5.0
+# What provably never left this machine.
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``body`` is None where no JSON was said."""
+
+    status: int
+    body: Json
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """There was no answer. ``never_sent``: and no question either."""
+
+    why: str
+    never_sent: bool
+
+
+Reply: TypeAlias = Answer | Silence
+
+
+class Gateway:
+    def __init__(self, base_url: str, key: str, clock: Clock) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._key = key
+        self._clock = clock
+        self._client: httpx2.AsyncClient | None = None
+
+    def __repr__(self) -> str:
+        return f"Gateway({self._base_url!r})"  # never the key
+
+    async def call(self, method: str, path: str, *, limit: timedelta, body: Mapping[str, Json] | None = None) -> Reply:
+        try:
+            return await within(limit, self._call(method, path, body), self._clock, f"{method} {path}")
+        except DeadlineExceeded:
+            return Silence(f"no answer within {limit.total_seconds():g} s", never_sent=False)
+        except NEVER_SENT as error:
+            return Silence(type(error).__name__, never_sent=True)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            return Silence(type(error).__name__, never_sent=isinstance(error, httpx2.InvalidURL))
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _call(self, method: str, path: str, body: Mapping[str, Json] | None) -> Reply:
+        url, headers = f"{self._base_url}{path}", {"apikey": self._key}
+        async with self._open().stream(method, url, headers=headers, json=body) as response:
+            read = bytearray()
+            async for piece in response.aiter_bytes():
+                read += piece
+                if len(read) > LARGEST_ANSWER:
+                    return Silence("the answer is too long", never_sent=False)
+            return Answer(response.status_code, _parsed(bytes(read)), dict(response.headers))
+
+    def _open(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            # No time limit per read: a dripping answer would outlive it. The deadline around the call counts.
+            timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
+            limits = httpx2.Limits(max_connections=50, max_keepalive_connections=10)
+            self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, limits=limits)
+        return self._client
+
+
+def path_of(*parts: str) -> str:
+    """Names are data: a slash in one is no separator."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _parsed(body: bytes) -> Json:
+    try:
+        parsed: Json = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return parsed
