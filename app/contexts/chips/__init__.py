@@ -1,0 +1,1 @@
+"""Chips: the WhatsApp numbers that Julia speaks and listens with."""

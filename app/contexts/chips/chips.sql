@@ -1,0 +1,18 @@
+-- read chip: by its instance
+SELECT id, status FROM chips WHERE instance_name = :instance;
+
+-- write connected: the newest word about the connection; an older one that comes later changes nothing
+UPDATE chips
+SET evolution_connected = :connected, conexao_em = coalesce(:em, conexao_em), telefone = coalesce(telefone, :telefone), updated_at = :now
+WHERE id = :id AND (conexao_em IS NULL OR :em IS NULL OR conexao_em <= :em);
+
+-- write ban: shut out by WhatsApp; nothing but a person takes that back
+UPDATE chips SET status = 'banned', banned_at = :now, ban_reason = :reason, evolution_connected = FALSE, updated_at = :now
+WHERE id = :id AND status NOT IN ('banned', 'cancelled');
+
+-- write move: from one status to another
+UPDATE chips SET status = :to_status, updated_at = :now WHERE id = :id AND status = :from_status;
+
+-- write note: who moved, and why
+INSERT INTO chip_transitions (id, chip_id, from_status, to_status, reason, triggered_by, created_at)
+VALUES (:id, :chip_id, :from_status, :to_status, :reason, :triggered_by, :now);

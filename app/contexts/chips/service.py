@@ -1,0 +1,89 @@
+"""What the gateway's word about a connection means for a chip.
+
+A connection that comes and goes changes no status: the pool would empty itself by night. A ban does, at once and for good; so
+does a phone that logged out, because only a person with the phone in hand can pair it again.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from app.contexts.mensagens.whatsapp import Conexao
+from app.contexts.operacao.eventos import Eventos
+from app.contexts.webhooks.model import Ligacao
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.database import Dialect, Query, Transaction
+from batuta.stores.sql.queries import load
+
+BANS = {402: "402: shut out for a while", 403: "403: forbidden", 406: "406: shut out for good"}
+LOGGED_OUT = 401
+IN_USE = frozenset({"warming", "ready", "active", "degraded", "cooldown", "recovery"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChipBook:
+    chip: Query
+    connected: Query
+    ban: Query
+    move: Query
+    note: Query
+
+
+class Chips:
+    def __init__(self, dialect: Dialect, ids: Ids, eventos: Eventos) -> None:
+        self._book = load(ChipBook, Path(__file__).parent / "chips.sql", dialect)
+        self._ids = ids
+        self._eventos = eventos
+
+    async def ligacao(self, transaction: Transaction, fato: Ligacao, *, now: datetime) -> None:
+        chip = await transaction.one(self._book.chip, instance=fato.instance)
+        if chip is None:
+            return  # an instance we have no chip for: the synchronisation decides about it
+        is_newest = await transaction.run(
+            self._book.connected,
+            id=chip["id"],
+            connected=fato.state is Conexao.OPEN,
+            em=fato.em,
+            telefone=fato.telefone,
+            now=now,
+        )
+        if fato.state is Conexao.OPEN or fato.code is None:
+            return
+        if fato.code in BANS:
+            await self.banir(transaction, chip["id"], chip["status"], fato.code, by="webhook", now=now)
+        elif fato.code == LOGGED_OUT and is_newest and chip["status"] in IN_USE:
+            await self._move(transaction, chip["id"], chip["status"], "pending", "401: the phone logged out", now)
+            await self._eventos.record(
+                transaction, "chip_deslogado", now=now, dedupe_key=None, props={"instance": fato.instance}
+            )
+
+    async def banir(
+        self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
+    ) -> bool:
+        """Mark a chip as shut out. False: it was already."""
+        reason = BANS.get(code, str(code))
+        if not await transaction.run(self._book.ban, id=chip_id, reason=reason, now=now):
+            return False
+        await self._note(transaction, chip_id, status, "banned", reason, by, now)
+        await self._eventos.record(
+            transaction, "chip_banido", now=now, dedupe_key=None, props={"chip_id": chip_id, "codigo": code}
+        )
+        return True
+
+    async def _move(self, transaction: Transaction, id: str, before: str, after: str, why: str, now: datetime) -> None:
+        if await transaction.run(self._book.move, id=id, from_status=before, to_status=after, now=now):
+            await self._note(transaction, id, before, after, why, "webhook", now)
+
+    async def _note(
+        self, transaction: Transaction, chip_id: str, before: str, after: str, why: str, by: str, now: datetime
+    ) -> None:
+        await transaction.run(
+            self._book.note,
+            id=self._ids.new(),
+            chip_id=chip_id,
+            from_status=before,
+            to_status=after,
+            reason=why,
+            triggered_by=by,
+            now=now,
+        )

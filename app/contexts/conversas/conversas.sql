@@ -1,0 +1,102 @@
+-- read doctor: by his line, with or without the ninth digit
+SELECT id FROM clientes WHERE telefone_chave = :chave AND deleted_at IS NULL;
+
+-- read chip: by its instance
+SELECT id FROM chips WHERE instance_name = :instance;
+
+-- read phone_of_lid: whose hidden address it is
+SELECT telefone FROM contatos_lid WHERE lid = :lid;
+
+-- write learn_lid: whose hidden address it is, as we were told now
+INSERT INTO contatos_lid (lid, telefone, created_at) VALUES (:lid, :telefone, :now)
+ON CONFLICT (lid) DO UPDATE SET telefone = excluded.telefone;
+
+-- read asked_hidden: whoever asked us to stop while we did not know who it was
+SELECT provider_message_id FROM interacoes WHERE remote_jid = :lid AND telefone IS NULL AND pedido = 'opt_out';
+
+-- write resolve_hidden: what a hidden address wrote is this person's
+UPDATE interacoes SET telefone = :telefone, cliente_id = :cliente_id, autor_tipo = :autor WHERE remote_jid = :lid AND telefone IS NULL;
+
+-- write open_conversation: unless one goes on
+INSERT INTO conversations (id, cliente_id, chip_id, created_at, updated_at) VALUES (:id, :cliente_id, :chip_id, :now, :now)
+ON CONFLICT DO NOTHING;
+
+-- read conversation: the one that goes on
+SELECT id FROM conversations WHERE cliente_id = :cliente_id AND status IN ('active', 'paused', 'escalated');
+
+-- write came: a message that came, once
+INSERT INTO interacoes (conversation_id, cliente_id, tipo, autor_tipo, conteudo, chip_id, telefone, remote_jid,
+                        provider_message_id, pedido, created_at)
+VALUES (:conversation_id, :cliente_id, 'entrada', :autor, :conteudo, :chip_id, :telefone, :jid, :message_id, :pedido, :em)
+ON CONFLICT DO NOTHING;
+
+-- write went: a message that went, once; as far as we were told already that it got
+INSERT INTO interacoes (conversation_id, cliente_id, tipo, autor_tipo, conteudo, chip_id, telefone, remote_jid,
+                        provider_message_id, attributed_campaign_id, delivery_status, created_at)
+VALUES (:conversation_id, :cliente_id, 'saida', :autor, :conteudo, :chip_id, :telefone, :jid, :message_id, :campaign_id,
+        coalesce((SELECT nullif(told.delivery_status, 'pending') FROM provedor_mensagens AS told
+                  WHERE told.provider_message_id = :message_id), 'sent'), :em)
+ON CONFLICT DO NOTHING;
+
+-- write count_on_chip: one more came
+UPDATE chips SET msgs_recebidas_total = msgs_recebidas_total + 1, msgs_recebidas_hoje = msgs_recebidas_hoje + 1 WHERE id = :chip_id;
+
+-- write count_on_doctor: he spoke
+UPDATE clientes SET total_interacoes = total_interacoes + 1, ultima_mensagem_data = :em WHERE id = :cliente_id;
+
+-- write count_on_conversation: it goes on, and he has answered
+UPDATE conversations
+SET message_count = message_count + 1, ultima_mensagem_em = :em, updated_at = :now,
+    stage = CASE WHEN stage IN ('novo', 'msg_enviada', 'followup_1_enviado', 'followup_2_enviado', 'nao_respondeu', 'recontato')
+                 THEN 'respondeu' ELSE stage END
+WHERE id = :id;
+
+-- write doctor_spoke: who writes to us may be answered; who asked us to stop, or to wait, has not taken that back
+INSERT INTO doctor_state (cliente_id, permission_state, last_inbound_at, updated_at) VALUES (:cliente_id, 'active', :em, :now)
+ON CONFLICT (cliente_id) DO UPDATE
+SET last_inbound_at = CASE WHEN doctor_state.last_inbound_at > excluded.last_inbound_at
+                           THEN doctor_state.last_inbound_at ELSE excluded.last_inbound_at END,
+    permission_state = CASE WHEN doctor_state.permission_state IN ('none', 'initial') THEN 'active'
+                            ELSE doctor_state.permission_state END,
+    updated_at = excluded.updated_at;
+
+-- write opt_out_doctor: nothing more on our own initiative
+UPDATE clientes SET opt_out = TRUE, opted_out = TRUE, opted_out_at = coalesce(opted_out_at, :now) WHERE id = :cliente_id;
+
+-- write opt_out_state: nothing more on our own initiative
+INSERT INTO doctor_state (cliente_id, permission_state, updated_at) VALUES (:cliente_id, 'opted_out', :now)
+ON CONFLICT (cliente_id) DO UPDATE SET permission_state = 'opted_out', updated_at = excluded.updated_at;
+
+-- write opt_out_conversation: what goes on ends there
+UPDATE conversations SET stage = 'optout', updated_at = :now
+WHERE cliente_id = :cliente_id AND status IN ('active', 'paused', 'escalated');
+
+-- write opt_out_external: somebody who is no doctor of ours
+INSERT INTO external_contacts (telefone, nome, permission_state, created_at, updated_at)
+VALUES (:telefone, :nome, 'opted_out', :now, :now)
+ON CONFLICT (telefone) DO UPDATE SET permission_state = 'opted_out', updated_at = excluded.updated_at;
+
+-- write told: the gateway's word about a message that left; how far it got never goes back
+INSERT INTO provedor_mensagens (provider_message_id, instance_name, remote_jid, telefone_chave, conteudo_hash, enviada_em,
+                                delivery_status, created_at, updated_at)
+VALUES (:message_id, :instance, :jid, :chave, :hash, :em, :status, :now, :now)
+ON CONFLICT (provider_message_id) DO UPDATE
+SET remote_jid = coalesce(provedor_mensagens.remote_jid, excluded.remote_jid),
+    telefone_chave = coalesce(provedor_mensagens.telefone_chave, excluded.telefone_chave),
+    conteudo_hash = coalesce(provedor_mensagens.conteudo_hash, excluded.conteudo_hash),
+    enviada_em = coalesce(provedor_mensagens.enviada_em, excluded.enviada_em),
+    delivery_status = CASE WHEN CASE provedor_mensagens.delivery_status
+            WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'failed' THEN 2 WHEN 'delivered' THEN 3 ELSE 4 END < :rank
+        THEN excluded.delivery_status ELSE provedor_mensagens.delivery_status END,
+    updated_at = excluded.updated_at;
+
+-- write got_further: the message as people see it
+UPDATE interacoes SET delivery_status = :status
+WHERE provider_message_id = :message_id AND tipo = 'saida' AND CASE coalesce(delivery_status, 'pending')
+    WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'failed' THEN 2 WHEN 'delivered' THEN 3 ELSE 4 END < :rank;
+
+-- read echoes: messages with these words that left for this line since then, and which row of the queue has each
+SELECT told.provider_message_id, told.instance_name, told.remote_jid, told.enviada_em, told.delivery_status, queued.id AS fila_id
+FROM provedor_mensagens AS told LEFT JOIN fila_mensagens AS queued ON queued.provider_message_id = told.provider_message_id
+WHERE told.telefone_chave = :chave AND told.conteudo_hash = :hash AND told.enviada_em >= :since
+ORDER BY told.enviada_em;

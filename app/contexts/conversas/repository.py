@@ -1,0 +1,36 @@
+"""Conversations in the database."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from batuta.stores.sql.database import Dialect, Query
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationBook:
+    doctor: Query
+    chip: Query
+    phone_of_lid: Query
+    learn_lid: Query
+    asked_hidden: Query
+    resolve_hidden: Query
+    open_conversation: Query
+    conversation: Query
+    came: Query
+    went: Query
+    count_on_chip: Query
+    count_on_doctor: Query
+    count_on_conversation: Query
+    doctor_spoke: Query
+    opt_out_doctor: Query
+    opt_out_state: Query
+    opt_out_conversation: Query
+    opt_out_external: Query
+    told: Query
+    got_further: Query
+    echoes: Query
+
+
+def conversation_book(dialect: Dialect) -> ConversationBook:
+    return load(ConversationBook, Path(__file__).parent / "conversas.sql", dialect)

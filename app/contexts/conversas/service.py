@@ -1,0 +1,238 @@
+"""What comes in and what went out, each once; and the wish to be left alone, at once.
+
+Everything is written in the caller's transaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.contexts.conversas.model import pede_para_parar
+from app.contexts.conversas.repository import conversation_book
+from app.contexts.mensagens.conteudo import hash_do_texto
+from app.contexts.mensagens.service import Mensagens
+from app.contexts.mensagens.whatsapp import Entrega
+from app.contexts.operacao.eventos import Eventos
+from app.contexts.telefone import Address, chave
+from app.contexts.webhooks.model import Eco, Recebida, Recibo
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.database import Dialect, Reading, Transaction
+
+OPT_OUT = "opt_out"
+BLOCKED = "BLOCKED_OPTED_OUT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EcoVisto:
+    """A message that left, as the gateway told us. ``fila_id``: the row that has it already."""
+
+    provider_message_id: str
+    instance: str
+    jid: str | None
+    em: datetime
+    entrega: Entrega
+    fila_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saida:
+    """A message of ours that left."""
+
+    message_id: str
+    jid: str
+    telefone: str
+    cliente_id: str
+    conversation_id: str | None
+    chip_id: str | None
+    campaign_id: int | None
+    texto: str
+    autor: str  # julia or humano
+    em: datetime
+
+
+class Conversas:
+    def __init__(self, dialect: Dialect, ids: Ids, mensagens: Mensagens, eventos: Eventos) -> None:
+        self._book = conversation_book(dialect)
+        self._ids = ids
+        self._mensagens = mensagens
+        self._eventos = eventos
+
+    async def recebida(self, transaction: Transaction, fato: Recebida, *, now: datetime) -> None:
+        telefone = await self.telefone_de(transaction, fato.de, now=now)
+        cliente_id = None if telefone is None else await self._doctor(transaction, telefone)
+        chip_id = await self._chip(transaction, fato.instance)
+        conversation_id = None
+        if cliente_id is not None:
+            conversation_id = await self.conversa(transaction, cliente_id, chip_id, now=now)
+        stops = pede_para_parar(fato.texto)
+        is_new = await transaction.run(
+            self._book.came,
+            conversation_id=conversation_id,
+            cliente_id=cliente_id,
+            autor="medico" if cliente_id else "externo",
+            conteudo=fato.texto or f"[{fato.midia}]",
+            chip_id=chip_id,
+            telefone=telefone,
+            jid=fato.de.lid if telefone is None and fato.de.lid else fato.de.jid,
+            message_id=fato.message_id,
+            pedido=OPT_OUT if stops else None,
+            em=fato.em,
+        )
+        if not is_new:
+            return
+        await transaction.run(self._book.count_on_chip, chip_id=chip_id)
+        if cliente_id is not None and conversation_id is not None:
+            await self._he_spoke(transaction, cliente_id, conversation_id, fato.em, now)
+        if stops and telefone is not None:
+            await self._stop(transaction, cliente_id, telefone, fato.message_id, nome=fato.nome, now=now)
+
+    async def eco(self, transaction: Transaction, fato: Eco, *, now: datetime) -> None:
+        if fato.para.is_group:
+            return
+        telefone = await self.telefone_de(transaction, fato.para, now=now)
+        await transaction.run(
+            self._book.told,
+            message_id=fato.message_id,
+            instance=fato.instance,
+            jid=fato.para.jid,
+            chave=None if telefone is None else chave(telefone),
+            hash=None if fato.texto is None else hash_do_texto(fato.texto),
+            em=fato.em,
+            status=fato.entrega.value,
+            rank=fato.entrega.rank,
+            now=now,
+        )
+        await self._further(transaction, fato.message_id, fato.entrega)
+
+    async def recibo(self, transaction: Transaction, fato: Recibo, *, now: datetime) -> None:
+        await transaction.run(
+            self._book.told,
+            message_id=fato.message_id,
+            instance=fato.instance,
+            jid=None,
+            chave=None,
+            hash=None,
+            em=None,
+            status=fato.entrega.value,
+            rank=fato.entrega.rank,
+            now=now,
+        )
+        await self._further(transaction, fato.message_id, fato.entrega)
+
+    async def saiu(self, transaction: Transaction, saida: Saida) -> bool:
+        """Record what was sent. False: it is recorded already."""
+        return bool(
+            await transaction.run(
+                self._book.went,
+                conversation_id=saida.conversation_id,
+                cliente_id=saida.cliente_id,
+                autor=saida.autor,
+                conteudo=saida.texto,
+                chip_id=saida.chip_id,
+                telefone=saida.telefone,
+                jid=saida.jid,
+                message_id=saida.message_id,
+                campaign_id=saida.campaign_id,
+                em=saida.em,
+            )
+        )
+
+    async def ecos(self, reading: Reading, telefone: str, conteudo_hash: str, *, since: datetime) -> Sequence[EcoVisto]:
+        """What the gateway told us of messages with these words to this line: how a lost answer is found again."""
+        rows = await reading.all(self._book.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
+        return [
+            EcoVisto(
+                provider_message_id=row["provider_message_id"],
+                instance=row["instance_name"],
+                jid=row["remote_jid"],
+                em=row["enviada_em"],
+                entrega=Entrega(row["delivery_status"]),
+                fila_id=row["fila_id"],
+            )
+            for row in rows
+        ]
+
+    async def conversa(self, transaction: Transaction, cliente_id: str, chip_id: str | None, *, now: datetime) -> str:
+        """The conversation that goes on with this doctor, begun if there is none."""
+        await transaction.run(
+            self._book.open_conversation, id=self._ids.new(), cliente_id=cliente_id, chip_id=chip_id, now=now
+        )
+        row = await transaction.one(self._book.conversation, cliente_id=cliente_id)
+        assert row is not None
+        return str(row["id"])
+
+    async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None:
+        """The number behind an address, as far as anybody ever told us. What is told now is remembered."""
+        if quem.lid is None:
+            return quem.telefone
+        if quem.telefone is None:
+            row = await transaction.one(self._book.phone_of_lid, lid=quem.lid)
+            return None if row is None else str(row["telefone"])
+        await self._learn(transaction, quem.lid, quem.telefone, now)
+        return quem.telefone
+
+    async def parar(self, transaction: Transaction, cliente_id: str, *, origem: str, now: datetime) -> int:
+        """Nothing more to this doctor on our own initiative. How many waiting messages were cancelled."""
+        await transaction.run(self._book.opt_out_doctor, cliente_id=cliente_id, now=now)
+        await transaction.run(self._book.opt_out_state, cliente_id=cliente_id, now=now)
+        await transaction.run(self._book.opt_out_conversation, cliente_id=cliente_id, now=now)
+        cancelled = await self._mensagens.cancelar(transaction, cliente_id, outcome=BLOCKED, reason=origem, now=now)
+        await self._eventos.record(
+            transaction,
+            "medico_optout",
+            now=now,
+            dedupe_key=f"optout:{origem}",
+            cliente_id=cliente_id,
+            props={"canceladas": cancelled},
+        )
+        return cancelled
+
+    async def _learn(self, transaction: Transaction, lid: str, telefone: str, now: datetime) -> None:
+        await transaction.run(self._book.learn_lid, lid=lid, telefone=telefone, now=now)
+        asked = await transaction.all(self._book.asked_hidden, lid=lid)
+        cliente_id = await self._doctor(transaction, telefone)
+        await transaction.run(
+            self._book.resolve_hidden,
+            lid=lid,
+            telefone=telefone,
+            cliente_id=cliente_id,
+            autor="medico" if cliente_id else "externo",
+        )
+        for row in asked:
+            await self._stop(transaction, cliente_id, telefone, row["provider_message_id"], nome=None, now=now)
+
+    async def _stop(
+        self,
+        transaction: Transaction,
+        cliente_id: str | None,
+        telefone: str,
+        message_id: str,
+        *,
+        nome: str | None,
+        now: datetime,
+    ) -> None:
+        if cliente_id is not None:
+            await self.parar(transaction, cliente_id, origem=f"mensagem:{message_id}", now=now)
+        else:
+            await transaction.run(self._book.opt_out_external, telefone=telefone, nome=nome, now=now)
+            await self._eventos.record(transaction, "externo_optout", now=now, dedupe_key=f"optout:mensagem:{message_id}")
+
+    async def _he_spoke(
+        self, transaction: Transaction, cliente_id: str, conversation_id: str, em: datetime, now: datetime
+    ) -> None:
+        await transaction.run(self._book.count_on_doctor, cliente_id=cliente_id, em=em)
+        await transaction.run(self._book.count_on_conversation, id=conversation_id, em=em, now=now)
+        await transaction.run(self._book.doctor_spoke, cliente_id=cliente_id, em=em, now=now)
+
+    async def _further(self, transaction: Transaction, message_id: str, entrega: Entrega) -> None:
+        await transaction.run(
+            self._book.got_further, message_id=message_id, status=entrega.value, rank=entrega.rank
+        )
+
+    async def _doctor(self, transaction: Transaction, telefone: str) -> str | None:
+        row = await transaction.one(self._book.doctor, chave=chave(telefone))
+        return None if row is None else str(row["id"])
+
+    async def _chip(self, transaction: Transaction, instance: str) -> str | None:
+        row = await transaction.one(self._book.chip, instance=instance)
+        return None if row is None else str(row["id"])

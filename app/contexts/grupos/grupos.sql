@@ -1,0 +1,29 @@
+-- write meet_group: a group we did not know
+INSERT INTO grupos_whatsapp (id, jid, created_at) VALUES (:id, :jid, :now) ON CONFLICT DO NOTHING;
+
+-- read group: by its address
+SELECT id FROM grupos_whatsapp WHERE jid = :jid;
+
+-- write meet_contact: somebody we did not know, or know better now
+INSERT INTO contatos_grupo (id, jid, telefone, nome, empresa, created_at) VALUES (:id, :jid, :telefone, :nome, :empresa, :now)
+ON CONFLICT (jid) DO UPDATE
+SET telefone = coalesce(contatos_grupo.telefone, excluded.telefone), nome = coalesce(excluded.nome, contatos_grupo.nome),
+    empresa = coalesce(excluded.empresa, contatos_grupo.empresa);
+
+-- read contact: by his address
+SELECT id FROM contatos_grupo WHERE jid = :jid;
+
+-- read phone_of_lid: whose hidden address it is
+SELECT telefone FROM contatos_lid WHERE lid = :lid;
+
+-- write said: a message, once, through whichever chip it came first
+INSERT INTO mensagens_grupo (id, grupo_id, contato_id, message_id, sender_jid, sender_nome, texto, tipo_midia, tem_midia,
+                             timestamp_msg, is_forwarded, instance_name, status, created_at)
+VALUES (:id, :grupo_id, :contato_id, :message_id, :jid, :nome, :texto, :midia, :tem_midia, :em, :encaminhada, :instance, :status, :now)
+ON CONFLICT DO NOTHING;
+
+-- write count_on_group: one more
+UPDATE grupos_whatsapp SET total_mensagens = total_mensagens + 1, ultima_mensagem_em = :em WHERE id = :id;
+
+-- write count_on_contact: one more
+UPDATE contatos_grupo SET total_mensagens = total_mensagens + 1 WHERE id = :id;

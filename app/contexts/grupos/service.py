@@ -1,0 +1,75 @@
+"""Keeps what groups say. The pipeline takes up rows that are ``pendente``."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from app.contexts.grupos.model import nome_e_empresa, primeiro_status
+from app.contexts.telefone import Address
+from app.contexts.webhooks.model import DeGrupo
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.database import Dialect, Query, Transaction
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBook:
+    meet_group: Query
+    group: Query
+    meet_contact: Query
+    contact: Query
+    phone_of_lid: Query
+    said: Query
+    count_on_group: Query
+    count_on_contact: Query
+
+
+class Grupos:
+    def __init__(self, dialect: Dialect, ids: Ids) -> None:
+        self._book = load(GroupBook, Path(__file__).parent / "grupos.sql", dialect)
+        self._ids = ids
+
+    async def ingerir(self, transaction: Transaction, fato: DeGrupo, *, now: datetime) -> None:
+        await transaction.run(self._book.meet_group, id=self._ids.new(), jid=fato.grupo, now=now)
+        group = await transaction.one(self._book.group, jid=fato.grupo)
+        assert group is not None
+        contact_id = None if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
+        is_new = await transaction.run(
+            self._book.said,
+            id=self._ids.new(),
+            grupo_id=group["id"],
+            contato_id=contact_id,
+            message_id=fato.message_id,
+            jid=None if fato.autor is None else fato.autor.jid,
+            nome=fato.nome,
+            texto=fato.texto,
+            midia=fato.midia,
+            tem_midia=fato.midia is not None,
+            em=fato.em,
+            encaminhada=fato.encaminhada,
+            instance=fato.instance,
+            status=primeiro_status(fato.texto, fato.midia),
+            now=now,
+        )
+        if is_new:
+            await transaction.run(self._book.count_on_group, id=group["id"], em=fato.em)
+            await transaction.run(self._book.count_on_contact, id=contact_id)
+
+    async def _contact(self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime) -> str:
+        nome, empresa = nome_e_empresa(push_name)
+        telefone = autor.telefone
+        if telefone is None and autor.lid is not None:
+            row = await transaction.one(self._book.phone_of_lid, lid=autor.lid)
+            telefone = None if row is None else row["telefone"]
+        await transaction.run(
+            self._book.meet_contact,
+            id=self._ids.new(),
+            jid=autor.jid,
+            telefone=telefone,
+            nome=nome,
+            empresa=empresa,
+            now=now,
+        )
+        found = await transaction.one(self._book.contact, jid=autor.jid)
+        assert found is not None
+        return str(found["id"])

@@ -1,0 +1,49 @@
+"""Business events: what happened, for people and reports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.stores.sql.database import AsJson, Dialect, Query, Transaction
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class EventBook:
+    record: Query
+
+
+class Eventos:
+    def __init__(self, dialect: Dialect, ids: Ids) -> None:
+        self._book = load(EventBook, Path(__file__).parent / "eventos.sql", dialect)
+        self._ids = ids
+
+    async def record(
+        self,
+        transaction: Transaction,
+        event_type: str,
+        *,
+        now: datetime,
+        dedupe_key: str | None,
+        source: str = "backend",
+        cliente_id: str | None = None,
+        conversation_id: str | None = None,
+        props: Mapping[str, Json] | None = None,
+    ) -> bool:
+        """In the transaction of what it tells of. False: it was told already. ``props`` hold no personal data."""
+        return bool(
+            await transaction.run(
+                self._book.record,
+                id=self._ids.new(),
+                now=now,
+                event_type=event_type,
+                source=source,
+                cliente_id=cliente_id,
+                conversation_id=conversation_id,
+                props=AsJson(dict(props or {})),
+                dedupe_key=dedupe_key,
+            )
+        )

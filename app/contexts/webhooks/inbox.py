@@ -1,0 +1,117 @@
+"""The inbox: a delivery is kept, then answered, then worked on; a repeat of it changes nothing.
+
+What a delivery means is written in the transaction that settles its row: done and marked done are one, so that a delivery
+which failed half-way is worked on again from the beginning, and one that was worked on never is.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol, assert_never
+
+from app.contexts.webhooks.model import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
+from batuta.kernel.json import Json
+from batuta.queue.item import Lease, NewItem
+from batuta.queue.outcome import Done
+from batuta.queue.retry import after_seconds
+from batuta.queue.table import QueueTable
+from batuta.queue.worker import Recipe
+from batuta.stores.sql.database import AsJson
+
+WEBHOOK_INBOX = QueueTable(
+    name="webhook_inbox",
+    ready=("pendente",),
+    running="processando",
+    done="processada",
+    dead="erro",
+    cancelled="cancelada",
+    attempts="tentativas",
+    crashes="quedas",
+    error="erro",
+    key="chave",
+    result="resultado",
+)
+TIMEOUT = timedelta(seconds=60)
+RETRY = after_seconds([1, 5, 30, 120, 600])
+
+
+class Store(Protocol):
+    async def put(self, items: Sequence[NewItem]) -> list[str | None]: ...
+
+
+class Conversas(Protocol):
+    async def recebida(self, transaction: Any, fato: Recebida, *, now: datetime) -> None: ...
+    async def eco(self, transaction: Any, fato: Eco, *, now: datetime) -> None: ...
+    async def recibo(self, transaction: Any, fato: Recibo, *, now: datetime) -> None: ...
+
+
+class Grupos(Protocol):
+    async def ingerir(self, transaction: Any, fato: DeGrupo, *, now: datetime) -> None: ...
+
+
+class Chips(Protocol):
+    async def ligacao(self, transaction: Any, fato: Ligacao, *, now: datetime) -> None: ...
+
+
+class Inbox:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def keep(self, delivery: Entregue) -> bool:
+        """Returned means synced to disk. False: it is here already."""
+        values: dict[str, object] = {
+            "canal": delivery.canal,
+            "instance_name": delivery.instance,
+            "evento": delivery.evento,
+            "payload": AsJson(delivery.payload),
+        }
+        (id,) = await self._store.put([NewItem(values=values, key=f"{delivery.canal}:{delivery.chave}")])
+        return id is not None
+
+
+class InboxWork:
+    """``read`` makes facts of a kept delivery."""
+
+    def __init__(
+        self,
+        read: Callable[[str, Json], Sequence[Fato]],
+        conversas: Conversas,
+        grupos: Grupos,
+        chips: Chips,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._read = read
+        self._conversas = conversas
+        self._grupos = grupos
+        self._chips = chips
+        self._now = now
+
+    def recipe(self) -> Recipe:
+        return Recipe(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
+
+    async def handle(self, lease: Lease) -> Done:
+        facts = self._read(lease.row["evento"], lease.row["payload"])
+
+        async def write(transaction: Any) -> None:
+            for fact in facts:
+                await self._write(transaction, fact)
+
+        ignored: list[Json] = [fact.why for fact in facts if isinstance(fact, Ignorado)]
+        return Done(result={"fatos": len(facts) - len(ignored), "ignorados": ignored}, effect=write)
+
+    async def _write(self, transaction: Any, fact: Fato) -> None:
+        now = self._now()
+        match fact:
+            case Recebida():
+                await self._conversas.recebida(transaction, fact, now=now)
+            case Eco():
+                await self._conversas.eco(transaction, fact, now=now)
+            case Recibo():
+                await self._conversas.recibo(transaction, fact, now=now)
+            case DeGrupo():
+                await self._grupos.ingerir(transaction, fact, now=now)
+            case Ligacao():
+                await self._chips.ligacao(transaction, fact, now=now)
+            case Ignorado():
+                return
+            case _:
+                assert_never(fact)

@@ -1,0 +1,186 @@
+"""What the gateway posts to our webhook, as facts. Nothing of it is trusted to have a certain shape."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from app.contexts.mensagens.whatsapp import Entrega
+from app.contexts.telefone import Address, address
+from app.contexts.webhooks.model import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
+from app.integrations.evolution.answers import ENTREGAS, conexao, text_of
+from batuta.kernel.json import Json, dumps
+from batuta.kernel.writable import json_object
+
+CANAL = "evolution"
+# Longer than any text a person writes; media come without their bytes.
+LONGEST = 512 * 1024
+WANTED = frozenset({"messages.upsert", "messages.update", "send.message", "connection.update", "status.instance"})
+MEDIA = {
+    "imageMessage": "imagem",
+    "videoMessage": "video",
+    "audioMessage": "audio",
+    "documentMessage": "documento",
+    "documentWithCaptionMessage": "documento",
+    "stickerMessage": "figurinha",
+    "locationMessage": "localizacao",
+    "contactMessage": "contato",
+}
+# A name, a word of state: nothing that somebody outside writes may be longer than this in a column of ours.
+LONGEST_NAME = 200
+_EARLIEST = datetime(2015, 1, 1, tzinfo=UTC)
+_AHEAD = timedelta(days=1)
+
+
+def delivery_of(body: Json) -> Entregue | Ignorado | None:
+    """The delivery to be kept; Ignorado: nothing we want to know; None: it is no delivery of the gateway's."""
+    match body:
+        case {"event": str(event), "instance": str(instance), "data": Mapping() | list()}:
+            evento = event.lower().replace("_", ".").replace("-", ".")
+        case _:
+            return None
+    if evento not in WANTED:
+        return Ignorado(evento[:LONGEST_NAME])
+    # The gateway puts the instance's own key into every delivery: it is kept nowhere.
+    shown = {name: value for name, value in cast("Mapping[str, Json]", body).items() if name != "apikey"}
+    payload = json_object(shown, LONGEST)
+    if payload is None:
+        return None
+    chave = _key(evento, instance, payload)
+    return Entregue(canal=CANAL, chave=chave, instance=instance[:LONGEST_NAME], evento=evento, payload=dict(payload))
+
+
+def facts_of(evento: str, payload: Json, now: datetime) -> Sequence[Fato]:
+    match payload:
+        case {"instance": str(instance), "data": data, **rest}:
+            told_at = _wall_time(rest.get("date_time"))
+            items = data if isinstance(data, list) else [data]
+            return [_fact(evento, instance, cast("Json", each), told_at, now) for each in items]
+        case _:
+            return [Ignorado("no instance or no data")]
+
+
+def _fact(evento: str, instance: str, data: Json, told_at: datetime | None, now: datetime) -> Fato:
+    if not isinstance(data, Mapping):
+        return Ignorado(f"{evento} without data")
+    match evento:
+        case "messages.upsert" | "send.message":
+            return _message(evento, instance, data, now)
+        case "messages.update":
+            return _receipt(instance, data)
+        case _:
+            return _connection(instance, data, told_at)
+
+
+def _message(evento: str, instance: str, data: Mapping[str, Json], now: datetime) -> Fato:
+    match data.get("key"):
+        case {"id": str(id), "remoteJid": str(jid), **key} if id:
+            chat = address(jid, _text(key.get("remoteJidAlt")))
+        case _:
+            return Ignorado(f"{evento} without a key")
+    if chat is None:
+        return Ignorado("neither a person nor a group")
+    at, texto = _instant(data.get("messageTimestamp"), now), text_of(data.get("message"))
+    if key.get("fromMe") is True or evento == "send.message":
+        entrega = ENTREGAS.get(str(data.get("status")), Entrega.PENDING)
+        return Eco(message_id=id, instance=instance, para=chat, texto=texto, entrega=entrega, em=at)
+    nome, midia = _name(data.get("pushName")), MEDIA.get(str(data.get("messageType")))
+    if texto is None and midia is None:
+        return Ignorado(f"a message of type {str(data.get('messageType'))[:40]}")
+    if not chat.is_group:
+        return Recebida(
+            message_id=id, instance=instance, de=chat, nome=nome, texto=texto or "", midia=midia, em=at
+        )  # fmt: skip
+    return DeGrupo(
+        message_id=id,
+        instance=instance,
+        grupo=chat.jid,
+        autor=_author(_mapping(data.get("key")), data),
+        nome=nome,
+        texto=texto or "",
+        midia=midia,
+        encaminhada=_is_forwarded(data),
+        em=at,
+    )
+
+
+def _author(key: Mapping[str, Json], data: Mapping[str, Json]) -> Address | None:
+    jid = _text(key.get("participant")) or _text(data.get("participant"))
+    return None if jid is None else address(jid, _text(key.get("participantAlt")) or _text(key.get("participantPn")))
+
+
+def _receipt(instance: str, data: Mapping[str, Json]) -> Fato:
+    id = _text(data.get("keyId"))
+    if id is None:
+        key = data.get("key")
+        id = _text(key.get("id")) if isinstance(key, Mapping) else None
+    entrega = ENTREGAS.get(str(data.get("status")))
+    if id is None or entrega is None:
+        return Ignorado(f"an update to {str(data.get('status'))[:40]}")
+    if data.get("fromMe") is False:
+        return Ignorado("a receipt of somebody else's message")
+    return Recibo(message_id=id, instance=instance, entrega=entrega)
+
+
+def _connection(instance: str, data: Mapping[str, Json], told_at: datetime | None) -> Fato:
+    code = data.get("statusReason", data.get("disconnectionReasonCode"))
+    wuid = _text(data.get("wuid"))
+    owner = None if wuid is None else address(wuid)
+    word = "close" if data.get("status") == "closed" else data.get("state")
+    return Ligacao(
+        instance=instance,
+        state=conexao(word),
+        code=code if isinstance(code, int) and not isinstance(code, bool) else None,
+        telefone=None if owner is None else owner.telefone,
+        em=told_at,
+    )
+
+
+def _key(evento: str, instance: str, payload: Mapping[str, Json]) -> str:
+    """A message by its id, whatever else a repeat says; anything else by its whole text, which a repeat repeats."""
+    data = _mapping(payload.get("data"))
+    match data:
+        case {"key": {"id": str(id), "remoteJid": str(jid), **rest}}:
+            parts = [evento, instance, jid, str(rest.get("participant", "")), id, str(data.get("status", ""))]
+        case {"keyId": str(id), "status": str(status)}:
+            parts = [evento, instance, str(data.get("remoteJid", "")), str(data.get("participant", "")), id, status]
+        case _:
+            parts = [dumps(payload)]
+    return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()
+
+
+def _instant(value: Json, now: datetime) -> datetime:
+    """Seconds since 1970, as a number or as text; what cannot be meant is now."""
+    try:
+        at = datetime.fromtimestamp(int(str(value)), UTC)
+    except (ValueError, OverflowError, OSError):
+        return now
+    return at if _EARLIEST < at < now + _AHEAD else now
+
+
+def _wall_time(value: object) -> datetime | None:
+    """Of the gateway's own wall, which it marks as UTC and is not: good for order within one instance, and for nothing else."""
+    try:
+        told = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+
+
+def _is_forwarded(data: Mapping[str, Json]) -> bool:
+    for holder in (data, *(each for each in _mapping(data.get("message")).values() if isinstance(each, Mapping))):
+        if _mapping(holder.get("contextInfo")).get("isForwarded") is True:
+            return True
+    return False
+
+
+def _name(value: Json) -> str | None:
+    return value.strip()[:LONGEST_NAME] or None if isinstance(value, str) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
