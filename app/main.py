@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from app.api.routes import webhooks
 from app.api.routes.health import health_router
+from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
 from app.wiring import build, limits
 from batuta.config import environment, load
@@ -20,7 +22,17 @@ if TYPE_CHECKING:
 
 
 def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
-    return create_api(work or build(settings), settings, service="julia-api", routers=[health_router(limits(settings))])
+    work = work or build(settings)
+    return create_api(
+        work,
+        settings,
+        service="julia-api",
+        routers=[
+            health_router(limits(settings)),
+            webhooks.router(Inbox(work.queues[WEBHOOK_INBOX.name]), settings),
+        ],
+        own_proof=[webhooks.EVOLUTION],
+    )
 
 
 def __getattr__(name: str) -> object:

@@ -2,22 +2,35 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from app.api.routes.jobs import add_endpoints, pilot_rules
+from app.contexts.chips.service import Chips
+from app.contexts.conversas.service import Conversas
+from app.contexts.grupos.service import Grupos
 from app.contexts.mensagens.limites import Limites, limites
+from app.contexts.mensagens.service import Mensagens
+from app.contexts.operacao.eventos import Eventos
+from app.contexts.webhooks.inbox import WEBHOOK_INBOX, InboxWork
+from app.integrations.evolution.client import EvolutionClient
+from app.integrations.evolution.events import facts_of
+from app.integrations.evolution.http import Gateway
 from app.integrations.evolution.probe import answers
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.engine import Batuta, Extension, Role
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
+from batuta.kernel.clock import Clock
 from batuta.stores.sql.migrations import Migration, read_folder
 from batuta.supervise.address import listen
 
 HERE = Path(__file__).parent
+# Deliveries worked on at once in one worker: two starved under a group's chatter.
+INBOX_AT_A_TIME = 10
 CAMPAIGNS = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
 
 
@@ -45,6 +58,7 @@ def build(settings: Settings) -> Batuta:
     add_guards(work, settings)
     add_endpoints(work, settings)
     add_jobs(work, settings)
+    add_inbox(work)
     work.probes["evolution"] = Probe(lambda: answers(settings.evolution_api_url), needed=False)
     return work
 
@@ -70,6 +84,51 @@ def limits(settings: Settings) -> Limites:
 
 def migrations() -> list[Migration]:
     return read_folder("app", HERE / "schema")
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """What the contexts offer each other."""
+
+    eventos: Eventos
+    mensagens: Mensagens
+    conversas: Conversas
+    grupos: Grupos
+    chips: Chips
+
+
+def contexts(work: Batuta) -> Contexts:
+    dialect, ids = work.database.dialect, work.ids
+    eventos, mensagens = Eventos(dialect, ids), Mensagens(dialect)
+    return Contexts(
+        eventos=eventos,
+        mensagens=mensagens,
+        conversas=Conversas(dialect, ids, mensagens, eventos),
+        grupos=Grupos(dialect, ids),
+        chips=Chips(dialect, ids, eventos),
+    )
+
+
+def add_inbox(work: Batuta) -> None:
+    """What the gateway told us is worked on by the worker."""
+    julia = contexts(work)
+    inbox = InboxWork(
+        lambda evento, payload: facts_of(evento, payload, work.clock.now()),
+        julia.conversas,
+        julia.grupos,
+        julia.chips,
+        work.clock.now,
+    )
+    recipe = inbox.recipe()
+    work.add_queue(WEBHOOK_INBOX, lambda lease: recipe, concurrency=INBOX_AT_A_TIME)
+
+
+def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:
+    """The line to WhatsApp; None: no gateway is set."""
+    if settings.evolution_api_url is None or settings.evolution_api_key is None:
+        return None
+    gateway = Gateway(settings.evolution_api_url, settings.evolution_api_key.get_secret_value(), clock)
+    return EvolutionClient(gateway, clock)
 
 
 def switches(settings: Settings) -> Mapping[str, SwitchRule]:

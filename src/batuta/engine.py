@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -43,6 +43,7 @@ from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.retry import RetryPolicy
+from batuta.queue.table import QueueTable
 from batuta.queue.worker import Recipe, Worker, WorkerPolicy
 from batuta.schedule.window import Window
 from batuta.stores import connect
@@ -106,6 +107,14 @@ class Extension:
     project: str | None = None
 
 
+class Served(NamedTuple):
+    """A queue and how the worker serves it."""
+
+    store: SqlQueue
+    recipe_of: Callable[[Lease], Recipe | None]
+    policy: WorkerPolicy
+
+
 class Batuta:
     def __init__(
         self,
@@ -146,6 +155,8 @@ class Batuta:
         self.opened_at = self.clock.now()
         self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
+        self._own_time = clock is not None
+        self._app_queues: dict[str, Served] = {}
         self.worker_policy = WorkerPolicy(limit=concurrency)
         self.queue_lease = QUEUE_LEASE
         self._http: HttpCaller | None = None
@@ -321,10 +332,21 @@ class Batuta:
 
         return register
 
+    def add_queue(
+        self, table: QueueTable, recipe_of: Callable[[Lease], Recipe | None], *, concurrency: int | None = None
+    ) -> SqlQueue:
+        """A table of the application's own as a queue that the worker serves. What is returned can be put into."""
+        if table.name in self.queues:
+            raise InvalidName(name=table.name, kind="queue", why="another queue is called that")
+        store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time)
+        policy = self.worker_policy if concurrency is None else replace(self.worker_policy, limit=concurrency)
+        self._app_queues[table.name] = Served(store, recipe_of, policy)
+        return store
+
     @property
     def queues(self) -> Mapping[str, SqlQueue]:
         """Every queue there is, by name."""
-        return {name: self._task_store.queue(name) for name in self.task_registry.queues}
+        return {served.store.name: served.store for served in self._served()}
 
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
         self._loops.append((loop, policy))
@@ -337,7 +359,7 @@ class Batuta:
         return supervisor
 
     def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
-        if not self.task_registry.queues:
+        if not self.queues:
             return
         lease = self.queue_lease
         tenure = Tenure(owner=owner(self.ids), lease=lease)
@@ -346,12 +368,17 @@ class Batuta:
         rescuing = replace(often, every=min(timedelta(seconds=5), lease / 3))
         yield self.ears, replace(often, every=self.ears.every)
         yield TaskPruner(self._task_store, self.clock), PRUNING
-        for name in self.task_registry.queues:
-            store = self._task_store.queue(name)
-            worker = Worker(name, store, self._recipe, tenure, self.worker_policy, self.clock, self.events)
+        for store, recipe_of, limits in self._served():
+            name = store.name
+            worker = Worker(name, store, recipe_of, tenure, limits, self.clock, self.events)
             self.ears.add(name, worker.doorbell)
             yield worker, often
             yield Rescuer(name, store, lease, self.clock, self.events, worker.doorbell), rescuing
+
+    def _served(self) -> Iterator[Served]:
+        for name in self.task_registry.queues:
+            yield Served(self._task_store.queue(name), self._recipe, self.worker_policy)
+        yield from self._app_queues.values()
 
     def _recipe(self, lease: Lease) -> Recipe | None:
         task = self.task_registry.find(lease.row["name"])

@@ -79,7 +79,7 @@ async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
 
 @pytest.fixture
 async def in_production(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path, APP_ENV="production")
+    opened = await open_julia(tmp_path, APP_ENV="production", WEBHOOK_SECRET="segredo-de-teste")
     yield opened
     await opened.work.close()
 
@@ -334,14 +334,16 @@ async def test_an_operation_has_a_name_that_stays(julia: Julia) -> None:
     names = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
     assert names == {
         "health", "ready", "health_jobs", "health_circuits", "health_circuits_history", "health_rate_limit", "list_job_endpoints",
-        "run_job", "metrics",
+        "run_job", "metrics", "receive_evolution",
     }  # fmt: skip
 
 
 async def test_two_databases_are_never_confused(tmp_path: Path) -> None:
     from batuta.kernel.errors import MarkerMismatch
 
-    mine = await open_julia(tmp_path, APP_ENV="production", SUPABASE_PROJECT_REF="mine")
+    mine = await open_julia(
+        tmp_path, APP_ENV="production", WEBHOOK_SECRET="segredo-de-teste", SUPABASE_PROJECT_REF="mine"
+    )
     await mine.work.close()
     settings = load(
         Settings,

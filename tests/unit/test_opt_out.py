@@ -8,9 +8,12 @@ from app.contexts.conversas.model import pede_para_parar
 @pytest.mark.parametrize(
     "texto",
     [
-        "PARAR", "pare!", "Stop", "sair", "Sair, por favor", "por favor, pare", "remover", "descadastrar", "quero sair", "chega 😡",
-        "Não me mande mais mensagens", "nao mande mais", "não me envie mensagens", "n quero receber mensagens", "Não quero mais receber isso",
-        "não gostaria de receber", "não desejo ser contatada", "para de me mandar mensagem", "Parem de enviar", "pare com isso mensagens",
+        "PARAR", "pare!", "Stop", "sair", "Sair, por favor", "por favor, pare", "remover", "descadastrar", "quero sair",
+        "chega 😡",
+        "Não me mande mais mensagens", "nao mande mais", "não me envie mensagens", "n quero receber mensagens",
+        "Não quero mais receber isso",
+        "não gostaria de receber", "não desejo ser contatada", "para de me mandar mensagem", "Parem de enviar",
+        "pare com isso mensagens",
         "me tira da lista", "por favor remova meu número", "Retire meu contato", "exclua meu cadastro", "quero sair da lista",
         "cancelar inscrição", "não me perturbe", "opt-out", "quero me descadastrar", "Bom dia. Não me procure mais, obrigada.",
     ],
@@ -23,8 +26,10 @@ def test_a_wish_to_be_left_alone_is_heard(texto: str) -> None:
     "texto",
     [
         "", "Oi", "Quero sim", "vou parar no hospital às 7h", "não posso sair desse plantão", "não mandei o documento ainda",
-        "não me mandaram o endereço", "tirei meu nome da escala", "preciso cancelar o plantão", "cancelar", "não tenho interesse nessa vaga",
-        "não quero essa vaga", "pode mandar mais", "para quando é?", "para mim está bom", "qual a lista de documentos?", "remarcar",
+        "não me mandaram o endereço", "tirei meu nome da escala", "preciso cancelar o plantão", "cancelar",
+        "não tenho interesse nessa vaga",
+        "não quero essa vaga", "pode mandar mais", "para quando é?", "para mim está bom", "qual a lista de documentos?",
+        "remarcar",
         "não enviei o contato", "me manda o número do contato", "não recebi o pagamento", "para de chover e eu vou",
     ],
 )  # fmt: skip

@@ -4,7 +4,7 @@ SELECT id, status FROM chips WHERE instance_name = :instance;
 -- write connected: the newest word about the connection; an older one that comes later changes nothing
 UPDATE chips
 SET evolution_connected = :connected, conexao_em = coalesce(:em, conexao_em), telefone = coalesce(telefone, :telefone), updated_at = :now
-WHERE id = :id AND (conexao_em IS NULL OR :em IS NULL OR conexao_em <= :em);
+WHERE id = :id AND (conexao_em IS NULL OR conexao_em <= coalesce(:em, conexao_em));
 
 -- write ban: shut out by WhatsApp; nothing but a person takes that back
 UPDATE chips SET status = 'banned', banned_at = :now, ban_reason = :reason, evolution_connected = FALSE, updated_at = :now

@@ -7,7 +7,19 @@ import unicodedata
 
 # The whole message is this, give or take politeness.
 _ALONE = frozenset(
-    ("parar", "pare", "para", "stop", "sair", "remover", "descadastrar", "descadastre", "unsubscribe", "chega", "bloquear")
+    (
+        "parar",
+        "pare",
+        "para",
+        "stop",
+        "sair",
+        "remover",
+        "descadastrar",
+        "descadastre",
+        "unsubscribe",
+        "chega",
+        "bloquear",
+    )
 )
 _POLITE = frozenset(
     ("por", "favor", "pf", "pfv", "obrigado", "obrigada", "obg", "ok", "oi", "ola", "bom", "boa", "dia", "tarde", "noite",

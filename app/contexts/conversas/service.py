@@ -215,7 +215,9 @@ class Conversas:
             await self.parar(transaction, cliente_id, origem=f"mensagem:{message_id}", now=now)
         else:
             await transaction.run(self._book.opt_out_external, telefone=telefone, nome=nome, now=now)
-            await self._eventos.record(transaction, "externo_optout", now=now, dedupe_key=f"optout:mensagem:{message_id}")
+            await self._eventos.record(
+                transaction, "externo_optout", now=now, dedupe_key=f"optout:mensagem:{message_id}"
+            )
 
     async def _he_spoke(
         self, transaction: Transaction, cliente_id: str, conversation_id: str, em: datetime, now: datetime
@@ -225,9 +227,7 @@ class Conversas:
         await transaction.run(self._book.doctor_spoke, cliente_id=cliente_id, em=em, now=now)
 
     async def _further(self, transaction: Transaction, message_id: str, entrega: Entrega) -> None:
-        await transaction.run(
-            self._book.got_further, message_id=message_id, status=entrega.value, rank=entrega.rank
-        )
+        await transaction.run(self._book.got_further, message_id=message_id, status=entrega.value, rank=entrega.rank)
 
     async def _doctor(self, transaction: Transaction, telefone: str) -> str | None:
         row = await transaction.one(self._book.doctor, chave=chave(telefone))

@@ -10,24 +10,12 @@ from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for
 from batuta.kernel.errors import UnknownWord
 from batuta.kernel.nearest import nearest
 from batuta.queue.item import ItemState
+from batuta.queue.table import QueueTable
 from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.reports import is_uuid
 from batuta.texts import Texts
 
 RESCUE_AT_ONCE = 500
-# What may be shown of an item: what it carries may be somebody's phone.
-SHOWN = (
-    "id",
-    "name",
-    "status",
-    "attempts",
-    "crashes",
-    "priority",
-    "created_at",
-    "available_at",
-    "finished_at",
-    "error",
-)
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
@@ -105,7 +93,8 @@ async def _listed(desk: Desk, queue: str, state: ItemState, limit: int) -> list[
     found = _known(desk, queue)
     async with desk.work() as work:
         rows = await found.listed(state.value, limit)
-    return [{name: _plain(row[name], work.zone) for name in SHOWN if name in row} for row in rows]
+    columns = _shown(found.table)
+    return [{name: _plain(row[column], work.zone) for name, column in columns.items() if column in row} for row in rows]
 
 
 async def _acted(desk: Desk, queue: str, id: str, done: str) -> bool:
@@ -121,6 +110,24 @@ async def _unstick(desk: Desk, queue: str) -> tuple[int, int]:
     async with desk.work():
         rescued = await found.rescue(RESCUE_AT_ONCE)
     return len(rescued), sum(each.state is ItemState.DEAD for each in rescued)
+
+
+def _shown(table: QueueTable) -> dict[str, str]:
+    """What may be shown of an item, in the engine's words; what it carries may be somebody's phone."""
+    named = {
+        "id": table.id,
+        "name": "name",
+        "status": table.state,
+        "attempts": table.attempts,
+        "crashes": table.crashes,
+        "priority": table.priority,
+        "created_at": table.created_at,
+        "available_at": table.available_at,
+        "finished_at": table.finished_at,
+        "error": table.error,
+        "doubt": table.doubt,
+    }
+    return {name: column for name, column in named.items() if column is not None}
 
 
 def _plain(value: Any, zone: Any) -> Any:

@@ -1,6 +1,6 @@
 """``create_api`` puts an HTTP application together. Deny by default: every route passes ``authorise``."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -26,10 +26,15 @@ def create_api(
     service: str = "batuta-api",
     routers: Sequence[APIRouter] = (),
     larger_bodies: Mapping[str, int] | None = None,
+    own_proof: Collection[str] = (),
 ) -> FastAPI:
-    """``larger_bodies``: paths that may be sent more than the usual limit, with theirs in bytes."""
+    """``larger_bodies``: paths that may be sent more than the usual limit, with theirs in bytes.
+
+    ``own_proof``: paths that no token opens, because their route asks its caller for another proof. It must.
+    """
     registry = metrics.observed(work, "api")
     state = _state(work, settings, registry, metrics.readings_of(work, registry), service)
+    state.own_proof = frozenset(own_proof)
     own = (health, job_health, circuits, jobs, metrics, reference, panel)
     every = (*(each.router for each in own), *routers, panel.home)
     return _assembled(state, every, dict(larger_bodies or {}))

@@ -27,6 +27,7 @@ class ApiState:
     readings: Readings
     service: str
     draining: asyncio.Event = field(default_factory=asyncio.Event)
+    own_proof: frozenset[str] = frozenset()  # paths whose callers prove themselves in another way
 
     def now(self) -> datetime:
         return self.work.clock.now().astimezone(self.work.zone)

@@ -1,0 +1,52 @@
+"""``POST /webhook/evolution``: kept, then answered; what it means is worked out by the worker."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from app.contexts.webhooks.inbox import Inbox
+from app.contexts.webhooks.model import Ignorado
+from app.integrations.evolution.events import delivery_of
+from app.integrations.evolution.secret import is_proved
+from app.settings import Settings
+from batuta.kernel.json import Json, loads
+from batuta.web.access import is_local
+from batuta.web.context import state_of
+from batuta.web.problems import Problem
+
+EVOLUTION = "/webhook/evolution"
+
+
+def router(inbox: Inbox, settings: Settings) -> APIRouter:
+    routes = APIRouter(tags=["webhooks"])
+
+    @routes.post(EVOLUTION, operation_id="receive_evolution")
+    async def evolution(request: Request) -> dict[str, Any]:
+        """A delivery of the WhatsApp gateway: kept before it is answered. A repeat changes nothing."""
+        _require_proof(request, settings)
+        delivery = delivery_of(await _body(request))
+        if delivery is None:
+            raise Problem(400, "webhook_strange")
+        if isinstance(delivery, Ignorado):
+            return {"status": "ignored", "event": delivery.why}
+        return {"status": "ok", "new": await inbox.keep(delivery)}
+
+    return routes
+
+
+def _require_proof(request: Request, settings: Settings) -> None:
+    if settings.webhook_secret is None:
+        if not settings.in_production and is_local(request):
+            return
+        # Not a refusal: the gateway tries again for a while, and nothing is lost when somebody sets it.
+        raise Problem(503, "webhook_closed", headers={"Retry-After": "60"})
+    secret, now = settings.webhook_secret.get_secret_value(), state_of(request).work.clock.now()
+    if not is_proved(secret, request.headers, request.query_params, now):
+        raise Problem(401, "webhook_unproved")
+
+
+async def _body(request: Request) -> Json:
+    try:
+        return loads(await request.body())
+    except (ValueError, RecursionError):
+        return None

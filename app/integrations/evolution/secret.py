@@ -1,0 +1,62 @@
+"""How a delivery proves that it comes from our gateway, which signs nothing.
+
+It can send a header that we set (``X-Webhook-Secret``), a token that it makes from a header called ``jwt_key`` (an HS256 JWT that
+ends after ten minutes), or an address with the secret in its query (``?token=…``), for whoever can set nothing but the address.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import datetime
+
+from app.integrations.evolution.client import SECRET_HEADER
+from batuta.guard.tokens import same
+from batuta.kernel.json import Json, loads
+
+# The gateway's clock and ours need not agree to the second.
+LEEWAY_SECONDS = 60
+# A token of the gateway's is a few hundred characters long.
+LONGEST = 2_000
+
+
+def is_proved(secret: str, headers: Mapping[str, str], query: Mapping[str, str], now: datetime) -> bool:
+    given = [headers.get(SECRET_HEADER.lower(), ""), query.get("token", "")]
+    # Each is compared, whatever the first one says.
+    plain = [same(secret, each) for each in given]
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return any(plain) or (scheme.lower() == "bearer" and _is_signed(secret, token.strip(), now))
+
+
+def _is_signed(secret: str, token: str, now: datetime) -> bool:
+    parts = token[: LONGEST + 1].split(".")
+    if len(parts) != 3 or len(token) > LONGEST:
+        return False
+    signed, signature = f"{parts[0]}.{parts[1]}", _decoded(parts[2])
+    expected = hmac.digest(secret.encode(), signed.encode(errors="replace"), hashlib.sha256)
+    if signature is None or not hmac.compare_digest(expected, signature):
+        return False
+    head, claims = _object(parts[0]), _object(parts[1])
+    ends = claims.get("exp")
+    return (
+        head.get("alg") == "HS256"
+        and claims.get("action") == "webhook"
+        and isinstance(ends, int)
+        and now.timestamp() < ends + LEEWAY_SECONDS
+    )
+
+
+def _decoded(part: str) -> bytes | None:
+    try:
+        return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _object(part: str) -> Mapping[str, Json]:
+    try:
+        parsed = loads(_decoded(part) or b"null")
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, Mapping) else {}
