@@ -376,13 +376,14 @@ class Batuta:
             yield Rescuer(name, store, lease, self.clock, self.events, worker.doorbell), rescuing
 
     def _served(self) -> Iterator[Served]:
-        for name in self.task_registry.queues:
-            yield Served(self._task_store.queue(name), self._recipe, self.worker_policy)
-        yield from self._app_queues.values()
+        recipes = {task.name: task.recipe(self._task_store.report) for task in self.task_registry}
 
-    def _recipe(self, lease: Lease) -> Recipe | None:
-        task = self.task_registry.find(lease.row["name"])
-        return None if task is None else task.recipe(lease, self._task_store.report)
+        def recipe_of(lease: Lease) -> Recipe | None:
+            return recipes.get(lease.row["name"])
+
+        for name in self.task_registry.queues:
+            yield Served(self._task_store.queue(name), recipe_of, self.worker_policy)
+        yield from self._app_queues.values()
 
     async def open(self) -> None:
         """Open the database and check that it is ours and up to date."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem
 from batuta.queue.lease import Tenure
@@ -88,16 +89,16 @@ class TestTheEnginesOwnTable(QueueContract):
             NewItem(values=values), NewItem(values=values, priority=-3), NewItem(values=values, key="k")
         )
         assert len(ids) == 3
-        assert [lease.row["priority"] for lease in await queue.claim(limit=1)] == [-3]
+        assert [lease.id for lease in await queue.claim(limit=1)] == [ids[1]]
 
     async def test_of_many_priorities_the_next_one_is_known_at_once(self, queue: Shelf) -> None:
         values, now = {"name": "f", "args": AsJson([])}, queue.clock.now()
         later = [now + SECOND * n for n in range(1, 301)]
-        await queue.put(*(NewItem(values=values, priority=n, available_at=at) for n, at in enumerate(later)))
+        ids = await queue.put(*(NewItem(values=values, priority=n, available_at=at) for n, at in enumerate(later)))
         assert await queue.store.next_at() == later[0]
         assert await queue.claim() == []
         queue.clock.step(300 * SECOND)
-        assert [lease.row["priority"] for lease in await queue.claim(limit=3)] == [0, 1, 2]
+        assert [lease.id for lease in await queue.claim(limit=3)] == ids[:3]
 
     @pytest.mark.parametrize("ends", ["cancelled", "crashed"])
     async def test_what_ended_without_a_worker_is_kept_for_a_while_and_not_for_ever(
@@ -142,6 +143,36 @@ class TestAnApplicationsTable(QueueContract):
             await store.put([queue.item()], within=transaction)
         (lease,) = await queue.claim()
         assert lease.row["telefone"] == "+55 11 00000-0000"
+
+    async def test_a_handler_is_given_its_whole_row_with_the_types_of_its_columns(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        (lease,) = await queue.claim()
+        row = await queue.store.item(id)  # type: ignore[attr-defined]
+        assert dict(lease.row) == dict(row)
+
+    async def test_a_table_may_give_a_handler_a_part_of_its_row(
+        self, queue: Shelf, migrated: Database, ids: Ids
+    ) -> None:
+        part = SqlQueue(migrated, replace(FILA, given=("telefone",)), ids, queue.clock, own_time=True)
+        await queue.put()
+        (lease,) = (await part.turn([], ANN, 1)).leases
+        assert set(lease.row) == {"id", "fence", "tentativas", "quedas", "agendar_para", "telefone"}
+
+    def test_what_is_given_is_a_column(self) -> None:
+        with pytest.raises(InvalidName, match="given holds no SQL identifier"):
+            replace(FILA, given=("telefone; DROP TABLE fila_teste",))
+
+
+async def test_bytes_where_text_belongs_keep_no_other_item_from_being_claimed(
+    migrated: Database, clock: FakeClock, ids: Ids
+) -> None:
+    if migrated.dialect != "sqlite":
+        pytest.skip("PostgreSQL keeps no bytes in a text column")
+    await migrated.script(FILA_SQL)
+    store = SqlQueue(migrated, FILA, ids, clock, own_time=True)
+    await store.put([NewItem(values={"telefone": "-"}), NewItem(values={"telefone": "-"})])
+    await migrated.script("UPDATE fila_teste SET telefone = x'ff00' WHERE id = (SELECT min(id) FROM fila_teste);")
+    assert sorted(lease.row["telefone"] for lease in (await store.turn([], ANN, 10)).leases) == ["-", "FF00"]
 
 
 PER_CHIP = replace(FILA, group="chip")

@@ -359,3 +359,30 @@ async def test_a_rescuer_that_slept_lets_the_living_speak_first(bench: Bench) ->
         await rescuer.tick()
     assert (await bench.row(id))["crashes"] == 1
     await asyncio.wait_for(bell.wait(), 1)
+
+
+async def test_a_stop_between_claiming_and_starting_leaves_nothing_behind(bench: Bench) -> None:
+    bench.handles("fine", fine)
+    ids = await bench.put(*["fine"] * 4)
+    worker = bench.worker(limit=4, batch=2)
+    await worker.tick()
+    assert {(await bench.row(id))["status"] for id in ids} == {"in_progress", "queued"}
+    await worker.drain(SECOND * 10)
+    assert sorted([(await bench.row(id))["status"] for id in ids]) == ["complete", "complete", "queued", "queued"]
+
+
+async def test_time_limits_of_items_that_ended_are_forgotten(bench: Bench) -> None:
+    bench.handles("fine", fine, timeout=timedelta(hours=1))
+    bench.handles("long", for_ever, timeout=timedelta(hours=1))
+    worker = bench.worker(limit=3, batch=2)
+    await bench.put("long")
+    for _ in range(10):
+        await bench.put("fine", "fine")
+        await settle()
+        await worker.tick()
+        await settle()
+    assert len(worker._limits) < 10
+    await bench.clock.advance(timedelta(hours=2))
+    await worker.tick()
+    await settle()
+    assert not worker._running

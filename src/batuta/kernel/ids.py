@@ -4,7 +4,6 @@ import secrets
 import threading
 from collections.abc import Callable
 from typing import NewType
-from uuid import UUID
 
 from batuta.kernel.clock import Clock
 
@@ -15,9 +14,10 @@ WorkerId = NewType("WorkerId", str)
 _COUNTER_LIMIT = 1 << 12
 
 
-def uuid7(unix_ms: int, counter: int, tail: int) -> UUID:
+def uuid7(unix_ms: int, counter: int, tail: int) -> str:
     """Lay out 48 bits of milliseconds, 12 of counter and 62 of chance."""
-    return UUID(int=(unix_ms << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | tail)
+    digits = f"{(unix_ms << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | tail:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 class Ids:
@@ -38,4 +38,4 @@ class Ids:
                 # More than 4,096 in one millisecond: borrow the next one rather than repeat.
                 unix_ms, self._counter = unix_ms + 1, 0
             self._last_ms = unix_ms
-            return str(uuid7(unix_ms, self._counter, self._chance(62)))
+            return uuid7(unix_ms, self._counter, self._chance(62))

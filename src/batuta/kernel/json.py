@@ -10,7 +10,7 @@ Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Js
 
 
 def dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+    return _ENCODER.encode(value)
 
 
 def loads(text: str | bytes) -> Json:
@@ -34,3 +34,6 @@ def _plain(value: object) -> Json:
             return sorted(value)
         case _:
             raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class ItemState(StrEnum):
@@ -25,13 +25,12 @@ class NewItem:
     available_at: datetime | None = None  # None: now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class Lease(NamedTuple):
     """An item that is ours for a while. ``fence`` is the proof: everything written about the item carries it."""
 
     id: str
     fence: int
     attempt: int  # counted at the claim: the first is 1
-    row: Mapping[str, Any]  # every column, as it was claimed
+    row: Mapping[str, Any]  # the columns the table gives, as they were claimed
     is_last_chance: bool = False  # one more crash, and it is taken for the cause
     due_at: datetime | None = None  # since when it could have been taken

@@ -1,9 +1,8 @@
 """What an outcome means for the item: decided here, written by the store."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from batuta.kernel.json import Json
 from batuta.kernel.writable import told
@@ -14,9 +13,11 @@ from batuta.queue.retry import RetryPolicy
 LONGEST_ERROR = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
-    """``state`` READY with ``available_at``: it comes back then. ``gives_back``: the attempt did not count."""
+class Settlement(NamedTuple):
+    """``state`` READY with ``available_at``: it comes back then. ``gives_back``: the attempt did not count.
+
+    A tuple, as a lease is: tens of thousands are made in a second, and a frozen dataclass takes three times as long.
+    """
 
     state: ItemState
     available_at: datetime | None = None

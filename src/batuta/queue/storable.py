@@ -12,6 +12,8 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 def refuse_unstorable(value: object, what: str) -> None:
     """Raise TypeError or ValueError if ``value`` cannot be kept as JSON, or would not come back as it was."""
+    if value is None:
+        return
     try:
         text = dumps(value)
     except RecursionError:

@@ -16,7 +16,9 @@ from datetime import timedelta
 from batuta.kernel.errors import InvalidName
 
 _IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
-_NOT_IDENTIFIERS = frozenset({"ready", "running", "done", "dead", "cancelled", "urgent_is_high", "crash_cap", "keep"})
+_NOT_IDENTIFIERS = frozenset(
+    {"ready", "running", "done", "dead", "cancelled", "urgent_is_high", "crash_cap", "keep", "given"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class QueueTable:
     last_stage: str | None = None  # of a pipeline: where a dead row died
     # While it is filled nobody claims the row, whatever its state: what was done with it must be found out first.
     doubt: str | None = None
+    given: tuple[str, ...] | None = None  # what a handler is given of its row; None: every column
     crash_cap: int = 3  # so many dead workers, and the item is taken for the cause
     keep: timedelta = timedelta(days=30)  # of what ended without a worker's word, where ``expires_at`` is a column
 
@@ -59,6 +62,9 @@ class QueueTable:
             value = getattr(self, each.name)
             if each.name not in _NOT_IDENTIFIERS and value is not None and not _IDENTIFIER.match(value):
                 raise InvalidName(name=str(value), kind="queue table's column", why=f"{each.name} is no SQL identifier")
+        for column in self.given or ():
+            if not _IDENTIFIER.match(column):
+                raise InvalidName(name=column, kind="queue table's column", why="given holds no SQL identifier")
         for value in (*self.ready, self.running, self.done, self.dead, self.cancelled):
             if value is not None and ("'" in value or not value):
                 raise InvalidName(name=value, kind="queue state", why="it must be a plain word")

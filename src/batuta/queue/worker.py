@@ -16,7 +16,7 @@ import asyncio
 import heapq
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any
@@ -53,7 +53,7 @@ class Recipe:
     settle: "Callable[[Lease, Any, RetryPolicy, datetime], Settlement]" = field(default_factory=lambda: _settled)
     keep: timedelta | None = None
     keep_dead: timedelta | None = None
-    traceparent: object = None  # what whoever put it there was doing
+    traceparent: Callable[[Lease], object] = lambda lease: None  # what whoever put it there was doing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +114,13 @@ class Worker:
         self._limits: list[tuple[float, str]] = []
         self._endings: list[tuple[Lease, Settlement]] = []
         self._took: list[float] = []  # by handlers, since it was last told
+        # Claimed, and started as soon as the next turn is on its way: while the database is busy with that, they run.
+        self._waiting: list[Lease] = []
         self._turns = 0
         self._beat_at = 0.0
 
     async def tick(self) -> Pace:
+        self._start_waiting()
         await self._keep_leases()
         self._stop_overdue()
         asked = min(self._policy.batch, self._policy.limit - len(self._running))
@@ -125,14 +128,18 @@ class Worker:
             return Idle(self._soon())
         looked_at, came_back = self._clock.now(), self._has_returning()
         claimed = await self._turn(max(asked, 0))
-        if self._endings:
+        is_full = claimed == asked > 0
+        if not (is_full and len(self._running) + len(self._waiting) < self._policy.limit):
+            self._start_waiting()
+        if self._endings or self._waiting:
             return Again()
-        if claimed == asked and claimed:
-            return Again() if len(self._running) < self._policy.limit else Idle(self._soon())
+        if is_full:
+            return Idle(self._soon())
         return Idle(await self._wake_at(looked_at, came_back=came_back))
 
     async def drain(self, grace: timedelta) -> None:
         """Let handlers end; what does not is given back, without counting the attempt."""
+        self._start_waiting()
         seconds = grace.total_seconds()
         await first_of(insist(self._finish, self._clock), self._clock.sleep(seconds * 0.9))
         left = list(self._running.values())
@@ -179,10 +186,13 @@ class Worker:
         suspects = [lease for lease in turned.leases if lease.is_last_chance]
         for lease in await self._chosen(suspects) if suspects else ():
             self._start(lease)
-        for lease in turned.leases:
-            if not lease.is_last_chance:
-                self._start(lease)
+        self._waiting += [lease for lease in turned.leases if not lease.is_last_chance]
         return len(turned.leases)
+
+    def _start_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for lease in waiting:
+            self._start(lease)
 
     async def _chosen(self, suspects: Sequence[Lease]) -> Sequence[Lease]:
         """Of those that have one crash left, at most one. The others are given back before it starts, for it may kill us."""
@@ -224,10 +234,14 @@ class Worker:
         running = Running(lease, recipe, self._clock.monotonic() + recipe.timeout.total_seconds())
         running.task = asyncio.create_task(self._work(running))
         self._running[lease.id] = running
-        heapq.heappush(self._limits, (running.overdue_at, lease.id))
+        if len(self._limits) > 2 * len(self._running) + self._policy.batch:
+            self._limits = [(each.overdue_at, id) for id, each in self._running.items()]
+            heapq.heapify(self._limits)
+        else:
+            heapq.heappush(self._limits, (running.overdue_at, lease.id))
 
     async def _work(self, running: Running) -> None:
-        bind(follow(running.recipe.traceparent))
+        bind(follow(running.recipe.traceparent(running.lease)))
         try:
             settlement = await self._outcome(running)
             running.is_settling = True
@@ -403,4 +417,4 @@ def _kept(settlement: Settlement, recipe: Recipe, now: datetime) -> Settlement:
     if settlement.state is ItemState.READY:
         return settlement
     keep = recipe.keep_dead if settlement.state is ItemState.DEAD else recipe.keep
-    return settlement if keep is None else replace(settlement, expires_at=now + keep)
+    return settlement if keep is None else settlement._replace(expires_at=now + keep)

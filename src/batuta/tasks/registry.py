@@ -47,11 +47,15 @@ class Task:
     threads: Threads = field(
         default_factory=Threads
     )  # of a plain function: one for each call, which nothing can stop early
+    is_async: bool = field(init=False)
 
-    def recipe(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Recipe:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
+
+    def recipe(self, report: Callable[[Lease, Json], Awaitable[None]]) -> Recipe:
         return Recipe(
             handle=lambda lease: self._run(lease, report),
-            traceparent=_carried(lease.row["args"]),
+            traceparent=lambda lease: _carried(lease.row["args"]),
             timeout=self.timeout,
             retry=self.retry,
             retry_timeout=self.retry_timeout,
@@ -67,7 +71,7 @@ class Task:
             enqueued_at=lease.row["created_at"],
             report=lambda progress: report(lease, progress),
         )
-        if inspect.iscoroutinefunction(self.function):
+        if self.is_async:
             returned = await self.function(context, *arguments, **named)
         else:
             call = partial(self.function, context, *arguments, **named)

@@ -15,4 +15,5 @@ TASKS = QueueTable(
     expires_at="expires_at",
     started_at="started_at",
     cancel_requested="cancel_requested",
+    given=("name", "args", "created_at"),
 )

@@ -14,6 +14,7 @@ column says its type in its name, in SQLite's own way (``AS "last_run [TIMESTAMP
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -41,10 +42,13 @@ def load(book: type[SomeBook], file: Path, dialect: Dialect) -> SomeBook:
     return load_text(book, file.read_text(encoding="utf-8"), file.name, dialect)
 
 
-def load_text(book: type[SomeBook], text: str, name: str, dialect: Dialect) -> SomeBook:
+def load_text(
+    book: type[SomeBook], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
+) -> SomeBook:
+    """``written_for``: the databases the book must serve."""
     found = parse(text, name)
     declared = {field.name for field in fields(book)}
-    for each in DIALECTS:
+    for each in written_for:
         defined = {called for called, on in found if on in (None, each)}
         if missing := sorted(declared - defined):
             raise QueryBookError(book=name, why=f"no query for {each} is called {', '.join(missing)}")

@@ -1,6 +1,6 @@
 """The statements of a queue, written for one table: ``books/queue.sql`` with the table's own names in its gaps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from batuta.queue.table import QueueTable
@@ -12,12 +12,7 @@ from batuta.stores.sql.queries import load_text
 @dataclass(frozen=True, slots=True)
 class QueueBook:
     put: Query
-    levels: Query
-    claim: Query
-    turn: Query
-    claim_reversed: Query
-    claim_in_turn: Query
-    settle: Query
+    present: Query
     renew: Query
     rescue: Query
     next_at: Query
@@ -31,13 +26,64 @@ class QueueBook:
     depth: Query
 
 
-def queue_book(table: QueueTable, dialect: Dialect, columns: Sequence[str] = ("id",)) -> QueueBook:
-    """``columns``: those that ``put`` fills."""
-    text = (BOOKS / "queue.sql").read_text(encoding="utf-8")
-    return load_text(QueueBook, text.format_map(_gaps(table, dialect, columns)), f"queue.sql of {table.name}", dialect)
+@dataclass(frozen=True, slots=True)
+class PostgresTurnBook:
+    claim: Query
+    turn: Query
+    claim_reversed: Query
+    claim_in_turn: Query
+    settle: Query
 
 
-def _gaps(table: QueueTable, dialect: Dialect, columns: Sequence[str]) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class SqliteTurnBook:
+    columns: Query
+    levels: Query
+    pick: Query
+    pick_in_turn: Query
+    take: Query
+    taken: Query
+    ours: Query
+    settle: Query
+
+
+def queue_book(
+    table: QueueTable, dialect: Dialect, own: Sequence[str] = ("id",), shared: Sequence[str] = ()
+) -> QueueBook:
+    """``own``: the columns of which ``put`` is given a value for each row; ``shared``: one for all of them."""
+    text = _written_for("queue.sql", _gaps(table, dialect) | _filled(dialect, own, shared))
+    return load_text(QueueBook, text, f"queue.sql of {table.name}", dialect)
+
+
+def postgres_turn_book(table: QueueTable) -> PostgresTurnBook:
+    text = _written_for("queue_on_postgres.sql", _gaps(table, "postgres"))
+    return load_text(PostgresTurnBook, text, f"queue_on_postgres.sql of {table.name}", "postgres", ["postgres"])
+
+
+def sqlite_turn_book(table: QueueTable, given: Sequence[str] = ("id",)) -> SqliteTurnBook:
+    """``given``: the columns that a worker gets of an item."""
+    # JSON holds no bytes: one such value must not keep every other item from being read.
+    packed = ", ".join(f"iif(typeof(item.{name}) = 'blob', hex(item.{name}), item.{name})" for name in given)
+    text = _written_for("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
+    return load_text(SqliteTurnBook, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
+
+
+def needed(table: QueueTable) -> tuple[str, ...]:
+    """What the queue itself must know of an item."""
+    return table.id, table.fence, table.attempts, table.crashes, table.available_at
+
+
+def _written_for(book: str, gaps: Mapping[str, str]) -> str:
+    return (BOOKS / book).read_text(encoding="utf-8").format_map(gaps)
+
+
+def _filled(dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
+    one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
+    filled = [*(one.format(column) for column in own), *(all_.format(column) for column in shared)]
+    return {"columns": ", ".join([*own, *shared]), "filled": ", ".join(filled)}
+
+
+def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
     clock = "now()" if dialect == "sqlite" else "statement_timestamp()"
     is_ready = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
@@ -46,8 +92,7 @@ def _gaps(table: QueueTable, dialect: Dialect, columns: Sequence[str]) -> dict[s
     gaps = names | {
         "table": table.name,
         "clock": clock,
-        "columns": ", ".join(columns),
-        "picked": ", ".join(f"value ->> '{column}'" for column in columns),
+        "given": "*" if table.given is None else ", ".join(dict.fromkeys((*needed(table), *table.given))),
         "is_ready": is_ready,
         "in_queue": in_queue,
         "not_held": _not_held(dialect, clock),
@@ -167,12 +212,12 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str) -> str:
         return of(name) if dialect == "sqlite" else f"TIMESTAMPTZ 'epoch' + {of(name)} * INTERVAL '1 microsecond'"
 
     # What was to come back although somebody had asked for it to stop does not.
-    is_unwanted = f"{mine(table.cancel_requested)} AND NOT {of('ended')}" if table.cancel_requested else "FALSE"
+    is_unwanted = f"{mine(table.cancel_requested)} AND {of('ended')} IS NULL" if table.cancel_requested else "FALSE"
     sets = [
         f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}'"
         f" ELSE coalesce({of('state')}, {mine(table.state)}) END",
         f"{table.available_at} = coalesce({instant('available_at')}, {mine(table.available_at)})",
-        f"{table.attempts} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.attempts)} - {of('back')} END",
+        f"{table.attempts} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
         f"{table.crashes} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.crashes)} END",
         f"{table.error} = {of('error')}",
         f"{table.finished_at} = CASE WHEN {of('ended')} OR {is_unwanted} THEN coalesce(:now, {clock}) END",

@@ -1,13 +1,13 @@
 """Any table that ``QueueTable`` describes, as a queue."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json, dumps
+from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.writable import told
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
@@ -17,6 +17,7 @@ from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Database, Dialect, Row, Transaction
 from batuta.stores.sql.executions import microseconds
 from batuta.stores.sql.queue_book import QueueBook, queue_book
+from batuta.stores.sql.queue_turns import Asked, PostgresTurns, turns_of
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -43,52 +44,82 @@ class SqlQueue:
         self._queue = {} if table.queue is None else {"queue": self.name}
         self._holds = AsJson([f"pause.queue.{self.name}", "pause.all"])
         self._book = queue_book(table, database.dialect)
-        self._books: dict[tuple[str, ...], QueueBook] = {}
+        self._turns = turns_of(table, database.dialect)
+        self._books: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueBook] = {}
 
-    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]:
-        """``within``: in the transaction of the business change they belong to."""
+    async def put(
+        self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
+    ) -> list[str | None]:
+        """``within``: in the transaction of the business change they belong to. ``shared``: columns all of them have alike."""
         if not items:
             return []
-        now = self._clock.now()
-        rows = [self._row(item, now) for item in items]
-        if within is not None or len({frozenset(row) for row in rows}) == 1:
-            taken = await self._put(rows, within or self._database)
+        table, now = self.table, self._clock.now()
+        alike = {table.created_at: now, table.available_at: now, **self._queue_column(), **(shared or {})}
+        every = {column: _written(value, self._database.dialect) for column, value in alike.items()}
+        rows = [self._row(item) for item in items]
+        if within is not None or self._goes_at_once(rows):
+            taken = await self._put(rows, every, within or self._database)
         else:
             async with self._database.transaction() as transaction:
-                taken = await self._put(rows, transaction)
-        return [id if id in taken else None for id in (str(row[self.table.id]) for row in rows)]
+                taken = await self._put(rows, every, transaction)
+        return [id if id in taken else None for id in (str(row[table.id]) for row in rows)]
 
-    async def _put(self, rows: Sequence[dict[str, Json]], into: Transaction) -> set[str]:
+    async def _put(self, rows: Sequence[dict[str, Json]], every: dict[str, Json], into: Transaction) -> set[str]:
         """A column that a row does not fill has its default: rows that fill others go in a statement of their own."""
         taken: set[str] = set()
-        alike: dict[tuple[str, ...], list[dict[str, Json]]] = {}
+        of_one_shape: dict[tuple[str, ...], list[dict[str, Json]]] = {}
         for row in rows:
-            alike.setdefault(tuple(sorted(row)), []).append(row)
-        for columns, some in alike.items():
-            if columns not in self._books:
-                self._books[columns] = queue_book(self.table, self._database.dialect, columns)
-            written = await into.all(self._books[columns].put, rows=AsJson(some), bell=self.name)
-            taken |= {row["id"] for row in written}
+            of_one_shape.setdefault(tuple(row), []).append(row)
+        for columns, some in of_one_shape.items():
+            taken |= await self._written(columns, some, every, into)
         return taken
 
+    async def _written(
+        self, columns: tuple[str, ...], rows: Sequence[dict[str, Json]], every: dict[str, Json], into: Transaction
+    ) -> set[str]:
+        book = self._put_book(columns, tuple(column for column in every if column not in columns))
+        values = {"rows": AsJson(rows), "every": AsJson(every), "bell": self.name}
+        if self._database.dialect == "postgres":
+            return {row["id"] for row in await into.all(book.put, **values)}
+        ids = {str(row[self.table.id]) for row in rows}
+        match await into.run(book.put, **values):
+            case 0:
+                return set()
+            case touched if touched == len(rows):
+                return ids
+        present = await into.one(book.present, ids=AsJson(sorted(ids)))
+        return set() if present is None else set(loads(present["ids"]))  # type: ignore[arg-type]
+
+    def _put_book(self, own: tuple[str, ...], shared: tuple[str, ...]) -> QueueBook:
+        if (own, shared) not in self._books:
+            self._books[own, shared] = queue_book(self.table, self._database.dialect, own, shared)
+        return self._books[own, shared]
+
+    def _goes_at_once(self, rows: Sequence[dict[str, Json]]) -> bool:
+        """One statement is enough. Many rows on SQLite take two: to write them, and to ask which were refused."""
+        if self._database.dialect == "sqlite" and len(rows) > 1:
+            return False
+        return len({tuple(row) for row in rows}) == 1
+
     async def turn(self, endings: Endings, tenure: Tenure, limit: int, *, reversed: bool = False) -> Turned:
-        plain = not any(settlement.follow_ups for _, settlement in endings)
-        if self._database.dialect == "postgres" and plain and self.table.group is None and not reversed and limit:
-            return await self._turn_at_once(endings, tenure, limit)
+        asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}
         if self.table.group is not None:
-            return await self._turn_by_group(endings, tenure, limit)
+            return await self._turn_by_group(endings, asked, limit)
+        plain = not any(settlement.follow_ups for _, settlement in endings)
+        if isinstance(self._turns, PostgresTurns) and plain and limit and not reversed:
+            return Turned(*await self._turns.at_once(self._database, endings, asked, limit))
         async with self._database.transaction() as transaction:
             lost = await self._settle(transaction, endings)
-            leases = await self._claim(transaction, tenure, limit, reversed) if limit else []
+            leases = await self._turns.claim(transaction, asked, limit, reversed=reversed) if limit else []
         return Turned(leases, lost)
 
-    async def _turn_by_group(self, endings: Endings, tenure: Tenure, limit: int) -> Turned:
+    async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> Turned:
         """In two steps: a claim that meets another's on the same group is undone, and what ended must not be undone with it."""
         async with self._database.transaction() as transaction:
             lost = await self._settle(transaction, endings)
         try:
             async with self._database.transaction() as transaction:
-                leases = await self._claim_in_turn(transaction, tenure, limit) if limit else []
+                leases = await self._turns.claim_in_turn(transaction, asked, limit) if limit else []
         except StoreConflict:
             return Turned((), lost)
         return Turned(leases, lost)
@@ -165,118 +196,35 @@ class SqlQueue:
             oldest_due=timedelta(0) if oldest is None else max(timedelta(0), row["now"] - oldest),
         )
 
-    async def _turn_at_once(self, endings: Endings, tenure: Tenure, limit: int) -> Turned:
-        rows = await self._database.all(
-            self._book.turn,
-            endings=AsJson([self._ending(lease, settlement) for lease, settlement in endings]),
-            limit=limit,
-            owner=tenure.owner,
-            holds=self._holds,
-            **self._queue,
-            **self._time(tenure),
-        )
-        settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
-        leases = [self._lease(row) for row in rows if row[self.table.id] is not None]
-        return Turned(leases, [lease for lease, _ in endings if (lease.id, lease.fence) not in settled])
-
     async def _settle(self, transaction: Transaction, endings: Endings) -> list[Lease]:
         if not endings:
             return []
-        described = AsJson([self._ending(lease, settlement) for lease, settlement in endings])
-        rows = await transaction.all(self._book.settle, endings=described, now=self._now())
-        # By the fence as well: an item that was lost and claimed again may stand here twice.
-        settled = {(row["id"], row["fence"]) for row in rows}
-        ours = [(lease, settlement) for lease, settlement in endings if (lease.id, lease.fence) in settled]
-        await self.put([item for _, settlement in ours for item in settlement.follow_ups], within=transaction)
-        return [lease for lease, _ in endings if (lease.id, lease.fence) not in settled]
+        lost = await self._turns.settle(transaction, endings, self._now())
+        gone = {(lease.id, lease.fence) for lease in lost}
+        follow_ups = [
+            item
+            for lease, settlement in endings
+            if settlement.follow_ups and (lease.id, lease.fence) not in gone
+            for item in settlement.follow_ups
+        ]
+        await self.put(follow_ups, within=transaction)
+        return lost
 
-    async def _claim(self, transaction: Transaction, tenure: Tenure, limit: int, reversed: bool) -> list[Lease]:
-        asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}
-        book = self._book
-        if self._database.dialect == "postgres":
-            query = book.claim_reversed if reversed and self.table.priority else book.claim
-            return [self._lease(row) for row in await transaction.all(query, limit=limit, **asked)]
-        levels = await self._levels(transaction)
-        leases: list[Lease] = []
-        for level in levels[::-1] if reversed else levels:
-            left = limit - len(leases)
-            if left:
-                rows = await transaction.all(book.claim, limit=left, **level, **asked)
-                leases += [self._lease(row) for row in rows]
-        return leases
-
-    async def _claim_in_turn(self, transaction: Transaction, tenure: Tenure, limit: int) -> list[Lease]:
-        asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}
-        rows = await transaction.all(self._book.claim_in_turn, limit=limit, **asked)
-        return [self._lease(row) for row in rows]
-
-    async def _levels(self, reading: Any) -> list[dict[str, int]]:
-        if self.table.priority is None:
-            return [{}]
-        rows = await reading.all(self._book.levels, **self._queue, now=self._now())
-        return [{"level": row["value"]} for row in rows]
-
-    def _lease(self, row: Row) -> Lease:
-        table = self.table
-        values = dict(row)
-        return Lease(
-            id=values[table.id],
-            fence=values[table.fence],
-            attempt=values[table.attempts],
-            row=values,
-            is_last_chance=values[table.crashes] + 1 >= table.crash_cap,
-            due_at=values[table.available_at],
-        )
-
-    def _row(self, item: NewItem, now: datetime) -> dict[str, Json]:
+    def _row(self, item: NewItem) -> dict[str, Json]:
         table, dialect = self.table, self._database.dialect
-        values: dict[str, object] = {
-            table.id: self._ids.new(),
-            table.available_at: item.available_at or now,
-            table.created_at: now,
-            **self._queue_column(),
-            **item.values,
-        }
+        row: dict[str, Json] = {table.id: self._ids.new()}
+        if item.available_at is not None:
+            row[table.available_at] = _written(item.available_at, dialect)
+        for column, value in item.values.items():
+            row[column] = _written(value, dialect)
         if table.key is not None and item.key is not None:
-            values[table.key] = item.key
+            row[table.key] = item.key
         if table.priority is not None and item.priority is not None:
-            values[table.priority] = item.priority
-        return {column: _written(value, dialect) for column, value in values.items()}
+            row[table.priority] = item.priority
+        return row
 
     def _queue_column(self) -> dict[str, object]:
         return {} if self.table.queue is None else {self.table.queue: self.name}
-
-    def _ending(self, lease: Lease, settlement: Settlement) -> dict[str, Json]:
-        table = self.table
-        ended = settlement.state is not ItemState.READY
-        return {
-            "id": lease.id,
-            "fence": lease.fence,
-            "state": self._state(settlement),
-            "available_at": None if settlement.available_at is None else microseconds(settlement.available_at),
-            "back": int(settlement.gives_back),
-            "anew": settlement.stage is not None,
-            "error": settlement.error,
-            "ended": ended,
-            "result": settlement.result,
-            "expires_at": None if settlement.expires_at is None else microseconds(settlement.expires_at),
-            "last_stage": lease.row.get(table.state)
-            if settlement.state is ItemState.DEAD and table.last_stage
-            else None,
-        }
-
-    def _state(self, settlement: Settlement) -> str | None:
-        table = self.table
-        match settlement.state:
-            case ItemState.DONE:
-                return settlement.stage or table.done
-            case ItemState.DEAD:
-                return table.dead
-            case ItemState.CANCELLED:
-                return table.cancelled
-            case _:
-                # A table without a running value kept its stage while it ran.
-                return settlement.stage or (table.ready[0] if table.running is not None else None)
 
     def _time(self, tenure: Tenure) -> dict[str, object]:
         return {"now": self._now(), "lease": tenure.lease // _MICROSECOND}

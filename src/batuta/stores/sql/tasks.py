@@ -1,6 +1,6 @@
 """Tasks in the engine's own table."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -70,20 +70,18 @@ class SqlTasks:
         within: Any | None,
     ) -> list[str]:
         carried: Json = {HEADER: onward()}
+        shared: dict[str, object] = {"name": task.name, "priority": priority}
+        if available_at is not None:
+            shared["available_at"] = available_at
         items = [
-            NewItem(
-                values={"name": task.name, "args": AsJson([list(given), named, carried])},
-                key=key,
-                available_at=available_at,
-                priority=priority,
-            )
+            NewItem(values={"args": AsJson((given, named, carried))}, key=key)
             for (given, named), key in zip(arguments, keys, strict=True)
         ]
-        ids = await self.queue(task.queue).put(items, within=within)
+        ids = await self.queue(task.queue).put(items, within=within, shared=shared)
         if within is None:
             self._rang(task.queue)
         return [
-            id if id is not None else await self._alive(task.queue, item, within)
+            id if id is not None else await self._alive(task.queue, item, shared, within)
             for id, item in zip(ids, items, strict=True)
         ]
 
@@ -101,13 +99,13 @@ class SqlTasks:
     async def prune(self, *, before: datetime, limit: int) -> int:
         return await self._database.run(self._book.prune, before=before, limit=limit)
 
-    async def _alive(self, queue: str, item: NewItem, within: Any | None) -> str:
+    async def _alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
         """The one that has the key; if it ended in this very moment, ours is taken after all."""
         while True:
             row = await (within or self._database).one(self._book.alive, key=item.key)
             if row is not None:
                 return str(row["id"])
-            (id,) = await self.queue(queue).put([item], within=within)
+            (id,) = await self.queue(queue).put([item], within=within, shared=shared)
             if id is not None:
                 return id
 

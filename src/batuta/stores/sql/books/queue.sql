@@ -1,111 +1,20 @@
 -- write put on sqlite: new items; one whose key is alive already is left out
-INSERT INTO {table} ({columns}) SELECT {picked} FROM json_each(:rows) WHERE :bell IS NOT NULL
-ON CONFLICT DO NOTHING RETURNING {id} AS id;
+INSERT INTO {table} ({columns}) SELECT {filled} FROM json_each(:rows) AS row
+WHERE :bell IS NOT NULL AND :every IS NOT NULL ON CONFLICT DO NOTHING;
 
 -- write put on postgres: new items; one whose key is alive already is left out
 WITH accepted AS (
-    INSERT INTO {table} ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::{table}, :rows)
+    INSERT INTO {table} ({columns}) SELECT {filled}
+    FROM jsonb_populate_recordset(NULL::{table}, :rows) AS row CROSS JOIN jsonb_populate_record(NULL::{table}, :every) AS every
     ON CONFLICT DO NOTHING RETURNING {id} AS id, pg_notify('batuta', {bell}) IS NULL AS rung
 )
 SELECT accepted.id FROM accepted;
 
--- read levels on sqlite: the priorities of which something is due, the most urgent first
-WITH RECURSIVE {levels_alone}
-SELECT value FROM level WHERE value IS NOT NULL AND EXISTS (
-    SELECT 1 FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, now()));
+-- read present on sqlite: which of these there are
+SELECT json_group_array({id}) AS ids FROM {table} WHERE {id} IN (SELECT value FROM json_each(:ids));
 
--- read levels on postgres: not asked: there a claim goes through them by itself
+-- read present on postgres: not asked: there putting them tells
 SELECT 1;
-
--- write claim on sqlite: the next items of one priority, and with them their lease
-UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease
-WHERE {id} IN (
-    SELECT {id} FROM {table} INDEXED BY {ready_index}
-    WHERE {is_ready}{in_queue}{at_level} AND {available_at} <= coalesce(:now, now()) AND {not_held}
-    ORDER BY {available_at}, {id} LIMIT :limit)
-RETURNING *;
-
--- write claim on postgres: the next items, the most urgent first, and with them their lease
-WITH RECURSIVE {levels}
-picked AS MATERIALIZED ({pick} LIMIT :limit)
-UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
-WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
-RETURNING *;
-
--- write turn on sqlite: not asked: settling and claiming share a commit there anyhow
-SELECT 1;
-
--- write turn on postgres: settle the last batch and claim the next in one statement, with one commit
-WITH RECURSIVE {levels}
-settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
-picked AS MATERIALIZED ({pick} LIMIT :limit),
-claimed AS (
-    UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
-    WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
-    RETURNING *
-)
--- What was settled stands in the first row alone: in every row it would be more to read than the items themselves.
-SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids,
-       CASE row_number() OVER () WHEN 1 THEN ended.fences END AS settled_fences, claimed.*
-FROM (SELECT array_agg(settled.id) AS ids, array_agg(settled.fence) AS fences FROM settled) AS ended LEFT JOIN claimed ON TRUE;
-
--- write claim_reversed on sqlite: not asked: there the priorities are gone through one by one
-SELECT 1;
-
--- write claim_reversed on postgres: now and then the least urgent come first: nobody starves
-WITH RECURSIVE {levels_reversed}
-picked AS MATERIALIZED ({pick} LIMIT :limit)
-UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
-WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
-RETURNING *;
-
--- write claim_in_turn on sqlite: one item of each group that has none going
-UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease
-WHERE {id} IN (
-    WITH RECURSIVE groups(value) AS (
-        SELECT (SELECT min({group}) FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue})
-        UNION ALL
-        SELECT (SELECT min({group}) FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}
-                AND {group} > groups.value) FROM groups WHERE groups.value IS NOT NULL
-    )
-    SELECT (SELECT {id} FROM {table} INDEXED BY {ready_index}
-            WHERE {is_ready}{in_queue} AND {group} = groups.value AND {available_at} <= coalesce(:now, now()) AND {not_held}
-            ORDER BY {in_group_order} LIMIT 1) AS next
-    FROM groups
-    WHERE groups.value IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM {table} AS busy WHERE busy.{group} = groups.value AND busy.{lease_until} IS NOT NULL)
-    ORDER BY random() LIMIT :limit)
-RETURNING *;
-
--- write claim_in_turn on postgres: one item of each group that has none going; a group is held while it is looked at
-WITH RECURSIVE groups(value) AS (
-    SELECT (SELECT min({group}) FROM {table} WHERE {is_ready}{in_queue})
-    UNION ALL
-    SELECT (SELECT min({group}) FROM {table} WHERE {is_ready}{in_queue} AND {group} > groups.value)
-    FROM groups WHERE groups.value IS NOT NULL
-),
-free AS MATERIALIZED (
-    SELECT value FROM groups
-    WHERE value IS NOT NULL AND pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text))
-),
-picked AS MATERIALIZED (
-    SELECT item.{id} FROM free CROSS JOIN LATERAL (
-        SELECT {id} FROM {table}
-        WHERE {is_ready}{in_queue} AND {group} = free.value AND {available_at} <= coalesce(:now, statement_timestamp())
-          AND {not_held} AND NOT EXISTS (
-              SELECT 1 FROM {table} AS busy WHERE busy.{group} = free.value AND busy.{lease_until} IS NOT NULL)
-        ORDER BY {in_group_order} LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) AS item ORDER BY random() LIMIT :limit
-)
-UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
-WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
-RETURNING *;
-
--- write settle on sqlite: how items ended; whoever lost one meanwhile writes nothing about it
-{settle} RETURNING {table}.{id} AS id, {table}.{fence} AS fence;
-
--- write settle on postgres: how items ended; whoever lost one meanwhile writes nothing about it
-{settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over};
 
 -- write renew on sqlite: whoever works on them is alive; tells which of them are still ours
 UPDATE {table} SET {lease_until} = coalesce(:now, now()) + :lease

@@ -1,0 +1,54 @@
+-- write claim: the next items, the most urgent first, and with them their lease
+WITH RECURSIVE {levels}
+picked AS MATERIALIZED ({pick} LIMIT :limit)
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+RETURNING {given};
+
+-- write turn: settle the last batch and claim the next in one statement, with one commit
+WITH RECURSIVE {levels}
+settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
+picked AS MATERIALIZED ({pick} LIMIT :limit),
+claimed AS (
+    UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+    WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+    RETURNING {given}
+)
+-- What was settled stands in the first row alone: in every row it would be more to read than the items themselves.
+SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids,
+       CASE row_number() OVER () WHEN 1 THEN ended.fences END AS settled_fences, claimed.*
+FROM (SELECT array_agg(settled.id) AS ids, array_agg(settled.fence) AS fences FROM settled) AS ended LEFT JOIN claimed ON TRUE;
+
+-- write claim_reversed: now and then the least urgent come first: nobody starves
+WITH RECURSIVE {levels_reversed}
+picked AS MATERIALIZED ({pick} LIMIT :limit)
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+RETURNING {given};
+
+-- write claim_in_turn: one item of each group that has none going; a group is held while it is looked at
+WITH RECURSIVE groups(value) AS (
+    SELECT (SELECT min({group}) FROM {table} WHERE {is_ready}{in_queue})
+    UNION ALL
+    SELECT (SELECT min({group}) FROM {table} WHERE {is_ready}{in_queue} AND {group} > groups.value)
+    FROM groups WHERE groups.value IS NOT NULL
+),
+free AS MATERIALIZED (
+    SELECT value FROM groups
+    WHERE value IS NOT NULL AND pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text))
+),
+picked AS MATERIALIZED (
+    SELECT item.{id} FROM free CROSS JOIN LATERAL (
+        SELECT {id} FROM {table}
+        WHERE {is_ready}{in_queue} AND {group} = free.value AND {available_at} <= coalesce(:now, statement_timestamp())
+          AND {not_held} AND NOT EXISTS (
+              SELECT 1 FROM {table} AS busy WHERE busy.{group} = free.value AND busy.{lease_until} IS NOT NULL)
+        ORDER BY {in_group_order} LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) AS item ORDER BY random() LIMIT :limit
+)
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+RETURNING {given};
+
+-- write settle: how items ended; whoever lost one meanwhile writes nothing about it
+{settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over};

@@ -1,0 +1,48 @@
+-- SQLite hands over one row at a time, and each time the threads of the process argue about whose turn it is: so what concerns
+-- many rows travels as one value.
+
+-- read levels: the priorities of which something is due, the most urgent first
+WITH RECURSIVE {levels_alone}
+SELECT value FROM level WHERE value IS NOT NULL AND EXISTS (
+    SELECT 1 FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, now()));
+
+-- read columns: what the table is made of
+SELECT name, type FROM pragma_table_info('{table}');
+
+-- read pick: the next items of one priority
+SELECT json_group_array(item) AS picked FROM (
+    SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
+    WHERE {is_ready}{in_queue}{at_level} AND {available_at} <= coalesce(:now, now()) AND {not_held}
+    ORDER BY {available_at}, {id} LIMIT :limit);
+
+-- write take: those that were picked, and with them their lease
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
+
+-- read taken: what they hold, in the order in which they were picked
+SELECT json_group_array(json_array({packed})) AS items
+FROM json_each(:picked) AS place CROSS JOIN {table} AS item ON item.rowid = place.value;
+
+-- read ours: which of those that ended nobody has taken from us
+SELECT json_group_array(ending.key) AS places
+FROM json_each(:endings) AS ending CROSS JOIN {table}
+WHERE {table}.{id} = ending.value ->> 'id' AND {table}.{fence} = ending.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL;
+
+-- read pick_in_turn: one item of each group that has none going
+SELECT json_group_array(item) AS picked FROM (SELECT item FROM (
+    WITH RECURSIVE groups(value) AS (
+        SELECT (SELECT min({group}) FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue})
+        UNION ALL
+        SELECT (SELECT min({group}) FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}
+                AND {group} > groups.value) FROM groups WHERE groups.value IS NOT NULL
+    )
+    SELECT (SELECT rowid FROM {table} INDEXED BY {ready_index}
+            WHERE {is_ready}{in_queue} AND {group} = groups.value AND {available_at} <= coalesce(:now, now()) AND {not_held}
+            ORDER BY {in_group_order} LIMIT 1) AS item
+    FROM groups
+    WHERE groups.value IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM {table} AS busy WHERE busy.{group} = groups.value AND busy.{lease_until} IS NOT NULL)
+    ORDER BY random())
+WHERE item IS NOT NULL LIMIT :limit);
+
+-- write settle: how items ended; whoever lost one meanwhile writes nothing about it
+{settle};

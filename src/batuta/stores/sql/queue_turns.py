@@ -1,0 +1,199 @@
+"""How what ended is settled and what comes next is claimed: the two databases do it in different ways, to the same end."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, ClassVar, Protocol
+
+from batuta.kernel.json import Json, loads
+from batuta.queue.item import ItemState, Lease
+from batuta.queue.settle import Settlement
+from batuta.queue.store import Endings
+from batuta.queue.table import QueueTable
+from batuta.stores.sql.database import AsJson, Transaction
+from batuta.stores.sql.executions import microseconds
+from batuta.stores.sql.queue_book import needed, postgres_turn_book, sqlite_turn_book
+
+Asked = Mapping[str, object]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Turns(Protocol):
+    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> list[Lease]:
+        """Write how they ended; tells which were lost, about which nothing was written."""
+        ...
+
+    async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]: ...
+
+    async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]: ...
+
+
+class PostgresTurns:
+    def __init__(self, table: QueueTable) -> None:
+        self._table = table
+        self._book = postgres_turn_book(table)
+
+    async def at_once(
+        self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
+    ) -> tuple[list[Lease], list[Lease]]:
+        """Settled and claimed in one statement: what was claimed, and what was lost."""
+        described = AsJson([ending(self._table, *each) for each in endings])
+        rows = await transaction.all(self._book.turn, endings=described, limit=limit, **asked)
+        settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
+        claimed = [_without_settled(dict(row)) for row in rows if row[self._table.id] is not None]
+        return [lease_of(self._table, row) for row in claimed], lost_of(endings, settled)
+
+    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> list[Lease]:
+        described = AsJson([ending(self._table, *each) for each in endings])
+        rows = await transaction.all(self._book.settle, endings=described, now=now)
+        return lost_of(endings, {(row["id"], row["fence"]) for row in rows})
+
+    async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
+        query = self._book.claim_reversed if reversed and self._table.priority else self._book.claim
+        return [lease_of(self._table, dict(row)) for row in await transaction.all(query, limit=limit, **asked)]
+
+    async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        rows = await transaction.all(self._book.claim_in_turn, limit=limit, **asked)
+        return [lease_of(self._table, dict(row)) for row in rows]
+
+
+class SqliteTurns:
+    def __init__(self, table: QueueTable) -> None:
+        self._table = table
+        self._book = sqlite_turn_book(table)
+        self._unpack: Unpack | None = None
+
+    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> list[Lease]:
+        described = AsJson([ending(self._table, *each) for each in endings])
+        found = await transaction.one(self._book.ours, endings=described)
+        assert found is not None
+        ours = set(loads(found["places"]))  # type: ignore[arg-type]
+        await transaction.run(self._book.settle, endings=described, now=now)
+        return [lease for place, (lease, _) in enumerate(endings) if place not in ours]
+
+    async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
+        levels = await self._levels(transaction, asked)
+        leases: list[Lease] = []
+        for level in levels[::-1] if reversed else levels:
+            if left := limit - len(leases):
+                picking = {name: asked[name] for name in self._book.pick.parameters if name in asked}
+                picked = await transaction.one(self._book.pick, **picking, **level, limit=left)
+                leases += await self._taken(transaction, picked, asked)
+        return leases
+
+    async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        picking = {name: asked[name] for name in self._book.pick_in_turn.parameters if name in asked}
+        picked = await transaction.one(self._book.pick_in_turn, **picking, limit=limit)
+        return await self._taken(transaction, picked, asked)
+
+    async def _levels(self, transaction: Transaction, asked: Asked) -> list[dict[str, int]]:
+        if self._table.priority is None:
+            return [{}]
+        asking = {name: asked[name] for name in self._book.levels.parameters}
+        return [{"level": row["value"]} for row in await transaction.all(self._book.levels, **asking)]
+
+    async def _taken(self, transaction: Transaction, picked: Any, asked: Asked) -> list[Lease]:
+        if picked is None or picked["picked"] == "[]":
+            return []
+        unpack = self._unpack or await self._learn(transaction)
+        rows = picked["picked"]
+        taking = {name: asked[name] for name in self._book.take.parameters if name in asked}
+        await transaction.run(self._book.take, picked=rows, **taking)
+        held = await transaction.one(self._book.taken, picked=rows)
+        assert held is not None
+        return [lease_of(self._table, row) for row in unpack(held["items"])]
+
+    async def _learn(self, transaction: Transaction) -> "Unpack":
+        """What the table is made of: it is there for sure when something was picked from it."""
+        types = {row["name"]: row["type"] for row in await transaction.all(self._book.columns)}
+        given = types if self._table.given is None else dict.fromkeys((*needed(self._table), *self._table.given))
+        self._book = sqlite_turn_book(self._table, list(given))
+        self._unpack = Unpack({name: types[name] for name in given})
+        return self._unpack
+
+
+class Unpack:
+    """Rows that travelled as one value, with the types their columns declare."""
+
+    _READERS: ClassVar[dict[str, Callable[[Any], object]]] = {
+        "TIMESTAMPTZ": lambda value: _EPOCH + timedelta(microseconds=value),
+        "JSONB": lambda value: _json(value),
+        "BOOLEAN": bool,
+        "DATE": date.fromisoformat,
+        "BLOB": bytes.fromhex,
+    }
+
+    def __init__(self, types: Mapping[str, str]) -> None:
+        self._names = list(types)
+        self._typed = [(name, self._READERS[type]) for name, type in types.items() if type in self._READERS]
+
+    def __call__(self, packed: str) -> Iterable[dict[str, Any]]:
+        for values in loads(packed):  # type: ignore[union-attr]
+            row = dict(zip(self._names, values, strict=True))  # type: ignore[arg-type]
+            for name, read in self._typed:
+                if row[name] is not None:
+                    row[name] = read(row[name])
+            yield row
+
+
+def _without_settled(row: dict[str, Any]) -> dict[str, Any]:
+    del row["settled_ids"], row["settled_fences"]
+    return row
+
+
+def _json(text: str) -> Json:
+    """What somebody spoilt by hand reads as nothing."""
+    try:
+        return loads(text)
+    except ValueError:
+        return None
+
+
+def lease_of(table: QueueTable, row: dict[str, Any]) -> Lease:
+    is_last_chance = row[table.crashes] + 1 >= table.crash_cap
+    return Lease(row[table.id], row[table.fence], row[table.attempts], row, is_last_chance, row[table.available_at])
+
+
+def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
+    # By the fence as well: an item that was lost and claimed again may stand here twice.
+    return [lease for lease, _ in endings if (lease.id, lease.fence) not in settled]
+
+
+def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str, Json]:
+    """How an item ended, for the database. What is not said is NULL: most end well, and have little to say."""
+    said: dict[str, Json] = {"id": lease.id, "fence": lease.fence}
+    if (state := _state(table, settlement)) is not None:
+        said["state"] = state
+    if settlement.state is not ItemState.READY:
+        said["ended"] = True
+    if settlement.available_at is not None:
+        said["available_at"] = microseconds(settlement.available_at)
+    if settlement.gives_back:
+        said["back"] = 1
+    if settlement.stage is not None:
+        said["anew"] = True
+    if settlement.error is not None:
+        said["error"] = settlement.error
+    if settlement.result is not None:
+        said["result"] = settlement.result
+    if settlement.expires_at is not None:
+        said["expires_at"] = microseconds(settlement.expires_at)
+    if settlement.state is ItemState.DEAD and table.last_stage:
+        said["last_stage"] = lease.row[table.state]
+    return said
+
+
+def _state(table: QueueTable, settlement: Settlement) -> str | None:
+    match settlement.state:
+        case ItemState.DONE:
+            return settlement.stage or table.done
+        case ItemState.DEAD:
+            return table.dead
+        case ItemState.CANCELLED:
+            return table.cancelled
+        case _:
+            # A table without a running value kept its stage while it ran.
+            return settlement.stage or (table.ready[0] if table.running is not None else None)
+
+
+def turns_of(table: QueueTable, dialect: str) -> PostgresTurns | SqliteTurns:
+    return PostgresTurns(table) if dialect == "postgres" else SqliteTurns(table)
