@@ -5,7 +5,7 @@ import pytest
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queue_book import queue_book
+from batuta.stores.sql.queue_book import postgres_turn_book, queue_book, sqlite_turn_book
 from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import FILL, WORDS, plan
 
@@ -47,7 +47,10 @@ async def test_messages_are_claimed_reset_reconciled_and_found_by_index(full: Da
 
 
 async def test_a_claim_looks_at_the_waiting_alone(full: Database, clock: FakeClock) -> None:
-    book = queue_book(FILA_MENSAGENS, full.dialect)
-    level = {"level": 5} if full.dialect == "sqlite" else {}
-    asked = {"limit": 10, "owner": "a", "holds": AsJson([]), "now": clock.now(), "lease": 30_000_000}
-    assert "fila_mensagens_ready" in await plan(full, book.claim, **level, **asked)
+    holds, now = AsJson([]), clock.now()
+    if full.dialect == "sqlite":
+        picked = await plan(full, sqlite_turn_book(FILA_MENSAGENS).pick, level=5, limit=10, holds=holds, now=now)
+    else:
+        claim = postgres_turn_book(FILA_MENSAGENS).claim
+        picked = await plan(full, claim, limit=10, owner="a", holds=holds, now=now, lease=30_000_000)
+    assert "fila_mensagens_ready" in picked
