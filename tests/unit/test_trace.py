@@ -3,7 +3,7 @@
 import asyncio
 import io
 import logging
-import secrets
+import random
 from contextvars import copy_context
 
 import pytest
@@ -70,7 +70,7 @@ def test_a_run_has_the_trace_of_its_id_in_every_process(clock: FakeClock) -> Non
 
 
 def test_every_line_says_which_work_it_belongs_to_also_a_librarys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "token_hex", lambda n: "a1" * n)
+    monkeypatch.setattr(random, "getrandbits", lambda bits: int("a1" * (bits // 8), 16))
 
     def speak() -> None:
         trace.bind(trace.follow(GIVEN))
