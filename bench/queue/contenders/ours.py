@@ -7,20 +7,17 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from batuta.engine import Batuta
-from batuta.stores.sql import queues
+from batuta.queue.table import QueueTable
+from batuta.stores.sql import queue_turns
 from batuta.stores.sql.database import Query
-from batuta.stores.sql.queue_book import queue_book
+from batuta.stores.sql.queue_book import PostgresTurnBook, SqliteTurnBook, postgres_turn_book, sqlite_turn_book
 from bench.queue.contender import Enqueuer, Told, run
 
-if TYPE_CHECKING:
-    from batuta.queue.table import QueueTable
-    from batuta.stores.sql.database import Dialect
-    from batuta.stores.sql.queue_book import QueueBook
-
-CONCURRENCY, DEFAULT = 500, 20
+TurnBook = TypeVar("TurnBook", PostgresTurnBook, SqliteTurnBook)
+CONCURRENCY, DEFAULT = 1000, 20
 FENCE_CHECKED = re.compile(r"\s+AND (?:\w+\.)?fence = \w+\.(?:fence|value ->> 'fence')")
 LEASE_CHECKED = re.compile(r"\s+AND (?:item|tasks)\.lease_until IS NOT NULL")
 FENCE_COUNTED = "fence = fence + 1, "
@@ -33,12 +30,12 @@ class FenceNotFound(Exception):
 def without_fence(query: Query) -> Query:
     """The same statement for workers who trust each other: it counts no fence and asks for none."""
     text = query.text
-    if query.name in ("settle", "turn"):
+    if query.name in ("settle", "turn", "ours"):
         text, checks = FENCE_CHECKED.subn("", text)
         text, leases = LEASE_CHECKED.subn("", text)
         if not checks or not leases:
             raise FenceNotFound(query.name)
-    if query.name in ("claim", "claim_reversed", "turn"):
+    if query.name in ("claim", "claim_reversed", "turn", "take"):
         if FENCE_COUNTED not in text:
             raise FenceNotFound(query.name)
         text = text.replace(FENCE_COUNTED, "")
@@ -48,12 +45,17 @@ def without_fence(query: Query) -> Query:
 def trust_each_other() -> None:
     """In this process alone, for the price of safety: the product has no such mode."""
 
-    def unfenced(table: "QueueTable", dialect: "Dialect", columns: Sequence[str] = ("id",)) -> "QueueBook":
-        book = queue_book(table, dialect, columns)
-        asked = ("settle", "claim") if dialect == "sqlite" else ("settle", "claim", "claim_reversed", "turn")
-        return dataclasses.replace(book, **{name: without_fence(getattr(book, name)) for name in asked})
+    def on_postgres(table: QueueTable) -> PostgresTurnBook:
+        return unfenced(postgres_turn_book(table), "settle", "claim", "claim_reversed", "turn")
 
-    vars(queues)["queue_book"] = unfenced
+    def on_sqlite(table: QueueTable, given: Sequence[str] = ("id",)) -> SqliteTurnBook:
+        return unfenced(sqlite_turn_book(table, given), "settle", "ours", "take")
+
+    vars(queue_turns).update(postgres_turn_book=on_postgres, sqlite_turn_book=on_sqlite)
+
+
+def unfenced(book: TurnBook, *statements: str) -> TurnBook:
+    return dataclasses.replace(book, **{name: without_fence(getattr(book, name)) for name in statements})
 
 
 class Ours:

@@ -59,9 +59,15 @@ class Recipe:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPolicy:
     limit: int = 20  # handlers at a time
-    batch: int = 500  # items in one claim, at most
+    batch: int = (
+        500  # items in one claim, at most; and half the places, so that one half works while the other is settled
+    )
     # Nobody may have told us of what came: so often the table is asked, whatever else is known.
     look_every: timedelta = timedelta(seconds=5)
+
+    @property
+    def portion(self) -> int:
+        return min(self.batch, (self.limit + 1) // 2)
 
 
 class Stop(Enum):
@@ -123,7 +129,7 @@ class Worker:
         self._start_waiting()
         await self._keep_leases()
         self._stop_overdue()
-        asked = min(self._policy.batch, self._policy.limit - len(self._running))
+        asked = min(self._policy.portion, self._policy.limit - len(self._running))
         if asked <= 0 and not self._endings:
             return Idle(self._soon())
         looked_at, came_back = self._clock.now(), self._has_returning()
