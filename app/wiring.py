@@ -15,10 +15,11 @@ from app.contexts.mensagens.limites import Limites, limites
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.eventos import Eventos
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, InboxWork
+from app.integrations.evolution import probe as evolution
 from app.integrations.evolution.client import EvolutionClient
 from app.integrations.evolution.events import facts_of
 from app.integrations.evolution.http import Gateway
-from app.integrations.evolution.probe import answers
+from app.integrations.redis import probe as redis
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.engine import Batuta, Extension, Role
@@ -59,7 +60,9 @@ def build(settings: Settings) -> Batuta:
     add_endpoints(work, settings)
     add_jobs(work, settings)
     add_inbox(work)
-    work.probes["evolution"] = Probe(lambda: answers(settings.evolution_api_url), needed=False)
+    work.probes["evolution"] = Probe(lambda: evolution.answers(settings.evolution_api_url), needed=False)
+    if settings.redis_url is not None:
+        work.probes["redis"] = Probe(lambda: redis.answers(settings.redis_url, settings.redis_password), needed=False)
     return work
 
 
@@ -69,6 +72,7 @@ def add_guards(work: Batuta, settings: Settings) -> None:
     work.circuit("claude", failures=3, reset=60, longest_reset=300, probe_within=60)
     work.circuit("supabase", failures=5, reset=30, longest_reset=120, probe_within=30)
     work.circuit("chip:*", failures=3, reset=300, longest_reset=1800, probe_within=60)
+    work.watching.behind["chip"] = "evolution"
     for limit in limits(settings).todos:
         work.limit(limit)
 

@@ -14,13 +14,14 @@ async with work: ...        # opens the database; `batuta --app module:work up` 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
+from batuta import __version__
 from batuta.config import EngineSettings
 from batuta.dispatch.book import ONLY_PROFILE, JobBook
 from batuta.dispatch.calls import JobCallPruner
@@ -69,6 +70,7 @@ from batuta.targets.guarded import GuardedTarget
 from batuta.tasks.pruner import TaskPruner
 from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, retry_policy
 from batuta.tasks.service import TaskService
+from batuta.watching import Watching
 
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
@@ -137,6 +139,7 @@ class Batuta:
         self.extension = extension or Extension()
         self.zone = known_zone(timezone)
         self._migrates = migrate
+        self._own_time = clock is not None
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock)
         self.events = Fanout()
@@ -169,6 +172,8 @@ class Batuta:
         self.endpoints = JobEndpoints()
         self.reception = Reception(SqlJobCalls(self.database), self.clock, self.ids, self.events)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
+        self.watching = self._watching()
+        self.health, self.beats = self.watching.watchman, self.watching.beats
         self._loops: list[tuple[Loop, LoopPolicy]] = []
         self.add_loop(JobCallPruner(SqlJobCalls(self.database), self.clock), PRUNING)
         self.add_loop(RatePruner(self.rates, self.clock), PRUNING)
@@ -348,15 +353,43 @@ class Batuta:
         """Every queue there is, by name."""
         return {served.store.name: served.store for served in self._served()}
 
+    def _watching(self) -> Watching:
+        return Watching(
+            database=self.database,
+            version=__version__,
+            clock=self.clock,
+            ids=self.ids,
+            events=self.events,
+            now=self.now,
+            probes=self.probes,
+            jobs=self.watch,
+            reports=self.reports,
+            book=self.book,
+            circuits=self.circuits,
+            task_queues=lambda: self.queues,
+        )
+
+    def now(self) -> datetime | None:
+        """The time that decides; None: the database's own."""
+        return self.clock.now() if self._own_time else None
+
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
         self._loops.append((loop, policy))
 
-    def supervisor(self) -> Supervisor:
-        """Of the worker: the loops that were registered, and the queues."""
+    def supervisor(self, role: str = "worker") -> Supervisor:
+        """Of the worker: the loops that were registered, and the queues. Whatever the role, it shows signs of life."""
         supervisor = Supervisor(self.clock, self.events)
-        for loop, policy in (*self._loops, *self._queue_loops()):
+        # First, so that they drain last: they live until everything else has ended.
+        for loop, policy in (*self.watching.loops(role, lambda: supervisor.running), *self._loops_of(role)):
             supervisor.add(loop, policy)
         return supervisor
+
+    def _loops_of(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
+        if role == "scheduler":
+            yield from self.scheduler().loops()
+        elif role == "worker":
+            yield from self._loops
+            yield from self._queue_loops()
 
     def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
         if not self.queues:

@@ -333,8 +333,9 @@ async def test_an_operation_has_a_name_that_stays(julia: Julia) -> None:
     document = (await julia.ask("GET", "/openapi.json")).json()
     names = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
     assert names == {
-        "health", "ready", "health_jobs", "health_circuits", "health_circuits_history", "health_rate_limit", "list_job_endpoints",
-        "run_job", "metrics", "receive_evolution",
+        "health", "ready", "health_jobs", "health_alerts", "health_score", "health_page",
+        "health_circuits", "health_circuits_history", "health_rate_limit",
+        "list_job_endpoints", "run_job", "metrics", "receive_evolution",
     }  # fmt: skip
 
 

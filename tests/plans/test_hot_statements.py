@@ -12,10 +12,12 @@ from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.executions import ExecutionBook, microseconds
 from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.queue_book import queue_book
 from batuta.stores.sql.rates import RateBook
 from batuta.stores.sql.reports import ReportBook
 from batuta.stores.sql.switches import SwitchBook
 from batuta.stores.sql.tokens import TokenBook
+from batuta.tasks.table import TASKS
 from batuta.testing import FakeClock
 
 ROWS = 20_000
@@ -39,6 +41,9 @@ TABLES = {
     " SELECT {id}, 'k' || (i % 50), 'closed', 'open', '', 1, 0, {ago} FROM n",
     "rate_tokens": "INSERT INTO rate_tokens (reservation, rate_key, counts_at, kept_until)"
     " SELECT {id}, 'k' || (i % 50), {ago}, {ago} FROM n",
+    "tasks": "INSERT INTO tasks (id, queue, name, args, priority, status, available_at, created_at, finished_at)"
+    " SELECT {id}, 'q' || (i % 3), 'n', '[]', i % 4, CASE i % 50 WHEN 0 THEN 'queued' WHEN 1 THEN 'failed' ELSE 'complete' END,"
+    " {ago}, {ago}, CASE i % 50 WHEN 0 THEN NULL ELSE {ago} END FROM n",
     "api_tokens": "INSERT INTO api_tokens (id, name, secret_hash, scopes, created_by, created_at)"
     " SELECT 'k' || i, '', '', '[]', '', now() FROM n",
 }
@@ -85,6 +90,15 @@ async def test_job_calls_are_found_buried_and_pruned_by_index(full: Database, cl
     for each in plans:
         assert "Seq Scan" not in each, each
         assert "SCAN job_calls\n" not in f"{each}\n", each
+
+
+async def test_how_a_queue_is_is_counted_from_indexes_alone(full: Database) -> None:
+    book, now = queue_book(TASKS, full.dialect), SystemClock().now()
+    found = await plan(full, book.pulse, queue="q1", holds=AsJson(["pause.all"]), grace=1, lately=1, now=now)
+    assert "Seq Scan on tasks" not in found, found
+    assert not re.search(r"SCAN tasks$", found, re.MULTILINE), found
+    assert "tasks_ready" in found
+    assert "tasks_dead" in found
 
 
 async def test_a_switch_and_a_token_are_found_by_key(full: Database) -> None:

@@ -93,9 +93,15 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
 
     api = work.extension.api() if work.extension.api else create_api(work, settings)
     listening = listen(settings.host, settings.port)
+    grace = timedelta(seconds=settings.batuta_drain_seconds)
     async with work:
         await work.reports.expect(now=work.clock.now())
-        await serve(api, listening, stop, timedelta(seconds=settings.batuta_drain_seconds))
+        watching = asyncio.create_task(work.supervisor("api").run(stop, grace))
+        try:
+            await serve(api, listening, stop, grace)
+        finally:
+            stop.set()
+            await watching
 
 
 async def _work(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
@@ -105,12 +111,9 @@ async def _work(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> 
 
 
 async def _schedule(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
-    supervisor = Supervisor(work.clock, work.events)
-    for loop, policy in work.scheduler().loops():
-        supervisor.add(loop, policy)
     async with work:
         grace = timedelta(seconds=settings.batuta_drain_seconds)
-        await _supervise(work, settings, "scheduler", supervisor, stop, grace)
+        await _supervise(work, settings, "scheduler", work.supervisor("scheduler"), stop, grace)
 
 
 async def _supervise(

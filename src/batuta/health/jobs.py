@@ -120,11 +120,15 @@ def _why_stale(facts: Facts) -> str:
 
 def level(healths: Collection[JobHealth]) -> Level:
     """The worst finding wins."""
-    judged = [health for health in healths if health.expected_at and health.state is not JobState.UNFINISHED]
-    nothing_fires = bool(judged) and all(health.is_stale for health in judged)
-    if nothing_fires or any(health.is_stale and health.job.critical for health in healths):
+    if nothing_works(healths) or any(health.is_stale and health.job.critical for health in healths):
         return Level.CRITICAL
     return Level.DEGRADED if any(health.is_troubled for health in healths) else Level.HEALTHY
+
+
+def nothing_works(healths: Collection[JobHealth]) -> bool:
+    """Of the jobs that should have run by now, none did."""
+    judged = [health for health in healths if health.expected_at and health.state is not JobState.UNFINISHED]
+    return bool(judged) and all(health.is_stale for health in judged)
 
 
 def expectations(

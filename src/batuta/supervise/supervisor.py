@@ -39,6 +39,7 @@ class Running:
     loop: Loop
     policy: LoopPolicy
     last_beat: float = 0.0
+    worked_at: float | None = None  # the end of its last good tick
     failures: int = 0  # in a row
     failing_since: float = 0.0
 
@@ -124,6 +125,7 @@ class Supervisor:
             down_for = timedelta(seconds=self._clock.monotonic() - running.failing_since)
             self._events.emit(LoopRecovered(running.loop.name, running.failures, down_for))
         running.failures = 0
+        running.worked_at = self._clock.monotonic()
 
     def _failed(self, running: Running, error: BaseException, stop: asyncio.Event) -> timedelta:
         running.failures += 1

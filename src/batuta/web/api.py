@@ -1,7 +1,9 @@
 """``create_api`` puts an HTTP application together. Deny by default: every route passes ``authorise``."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -17,6 +19,9 @@ from batuta.web import circuits, health, job_health, jobs, metrics, panel, probl
 from batuta.web.access import authorise
 from batuta.web.context import ApiState
 from batuta.web.middleware import Accounted, BodyLimit
+
+# For the loops beside a server that somebody else runs.
+GRACE = timedelta(seconds=5)
 
 
 def create_api(
@@ -36,7 +41,7 @@ def create_api(
     state = _state(work, settings, registry, metrics.readings_of(work, registry), service)
     state.own_proof = frozenset(own_proof)
     own = (health, job_health, circuits, jobs, metrics, reference, panel)
-    every = (*(each.router for each in own), *routers, panel.home)
+    every = (*(each.router for each in own), *routers, health.pages, panel.home)
     return _assembled(state, every, dict(larger_bodies or {}))
 
 
@@ -62,9 +67,15 @@ def _assembled(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Map
 
     @asynccontextmanager
     async def open_while_serving(api: FastAPI) -> AsyncIterator[None]:
+        stop = asyncio.Event()
         async with work:
             await work.reports.expect(now=work.clock.now())
-            yield
+            watching = asyncio.create_task(work.supervisor("api").run(stop, GRACE))
+            try:
+                yield
+            finally:
+                stop.set()
+                await watching
 
     api = FastAPI(
         title=state.service,

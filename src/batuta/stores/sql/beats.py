@@ -4,17 +4,22 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from batuta.health.workers import Beat, LoopSeen, Signs
 from batuta.kernel.json import Json
-from batuta.stores.sql.database import AsJson, Database, Query
+from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
+from batuta.supervise.beats import LoopsTold
 
 
 @dataclass(frozen=True, slots=True)
 class BeatBook:
     beat: Query
+    seen: Query
+    time: Query
+    forget: Query
 
 
 class SqlBeats:
@@ -23,15 +28,60 @@ class SqlBeats:
         self._version = version
         self._book = load(BeatBook, BOOKS / "beats.sql", database.dialect)
 
-    async def beat(self, worker_id: str, worker_name: str, loops: Mapping[str, Json], *, now: datetime) -> None:
+    async def beat(
+        self,
+        worker_id: str,
+        worker_name: str,
+        loops: LoopsTold | Mapping[str, Json],
+        *,
+        now: datetime | None = None,
+        status: str = "online",
+    ) -> None:
         await self._database.run(
             self._book.beat,
             worker_id=worker_id,
             worker_name=worker_name,
-            status="online",
+            status=status,
             now=now,
             loops=AsJson(loops),
             host=socket.gethostname(),
             pid=os.getpid(),
             version=self._version,
         )
+
+    async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
+        async with self._database.snapshot() as snapshot:
+            time = await snapshot.one(self._book.time, now=now)
+            assert time is not None
+            rows = await snapshot.all(self._book.seen, since=time["now"] - within)
+        return Signs(now=time["now"], beats=tuple(_beat(row) for row in rows if _is_process(row)))
+
+    async def forget(self, *, before: datetime) -> int:
+        return await self._database.run(self._book.forget, before=before)
+
+
+def _is_process(row: Row) -> bool:
+    """A job may leave a sign of life too; a process tells of its loops."""
+    told = row["loops_status"]
+    return isinstance(told, dict) and any(isinstance(loop, dict) for loop in told.values())
+
+
+def _beat(row: Row) -> Beat:
+    beat_at = row["last_heartbeat_at"]
+    told = {name: loop for name, loop in row["loops_status"].items() if isinstance(loop, dict)}
+    return Beat(
+        worker_id=row["worker_id"],
+        role=row["worker_name"],
+        is_offline=row["status"] == "offline",
+        beat_at=beat_at,
+        started_at=row["started_at"],
+        loops={name: _loop(loop, beat_at) for name, loop in told.items()},
+    )
+
+
+def _loop(told: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
+    ago, failures = told.get("worked_ms_ago"), told.get("failures")
+    return LoopSeen(
+        worked_at=beat_at - timedelta(milliseconds=ago) if isinstance(ago, int) else None,
+        failures=failures if isinstance(failures, int) else 0,
+    )

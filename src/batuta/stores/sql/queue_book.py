@@ -24,6 +24,7 @@ class QueueBook:
     listed: Query
     counts: Query
     depth: Query
+    pulse: Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "is_ready": is_ready,
         "in_queue": in_queue,
         "not_held": _not_held(dialect, clock),
+        "is_dead": f"{table.state} = '{table.dead}'{_died_in(table)}",
         "id_type": "uuid",
         "priority": table.priority or "0",
         "group": table.group or "0",
@@ -140,6 +142,13 @@ def _not_held(dialect: Dialect, clock: str) -> str:
         f"NOT EXISTS (SELECT 1 FROM feature_flags AS held WHERE held.key IN ({keys}) AND held.value <> 'false'"
         f" AND (held.until IS NULL OR held.until > coalesce(:now, {clock})))"
     )
+
+
+def _died_in(table: QueueTable) -> str:
+    """A queue that is a stage of a pipeline has as its dead those that died in that stage."""
+    if table.queue != table.state:
+        return f" AND {table.queue} = :queue" if table.queue else ""
+    return f" AND {table.last_stage} = :queue" if table.last_stage else ""
 
 
 def _by_priority(table: QueueTable) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from batuta.health.queues import HOUR, STUCK_AFTER, Pulse
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
@@ -194,6 +195,27 @@ class SqlQueue:
             running=row["running"],
             dead=row["dead"],
             oldest_due=timedelta(0) if oldest is None else max(timedelta(0), row["now"] - oldest),
+        )
+
+    async def pulse(self) -> Pulse:
+        """How it is, counted exactly. Stuck: nobody brought it back although it should have been long ago."""
+        row = await self._database.one(
+            self._book.pulse,
+            now=self._now(),
+            holds=self._holds,
+            grace=STUCK_AFTER // _MICROSECOND,
+            lately=HOUR // _MICROSECOND,
+            **self._queue,
+        )
+        assert row is not None
+        return Pulse(
+            now=row["now"],
+            due=row["due"],
+            oldest_due_at=row["oldest_due_at"],
+            stuck=row["stuck"],
+            dead=row["dead"],
+            dead_lately=row["dead_lately"],
+            is_held=row["is_held"],
         )
 
     async def _settle(self, transaction: Transaction, endings: Endings) -> list[Lease]:

@@ -18,6 +18,7 @@ from batuta.runlog.report import BEFORE_ANY, Recorded
 from batuta.web.context import request_id_of, state_of
 from batuta.web.pages import page, static
 from batuta.web.panel import crons, overview, story, strip
+from batuta.web.panel import health as panel_health
 from batuta.web.panel.story import Cursor
 from batuta.web.panel.words import Words
 from batuta.web.problems import Problem, texts_for
@@ -78,6 +79,7 @@ async def jobs(request: Request) -> HTMLResponse:
         rows=overview.rows(seen, asked, words),
         counts=overview.counts(seen),
         verdict=overview.verdict(seen),
+        health=panel_health.shown(await work.health.look(), words.texts),
         windows=overview.windows(seen, work.book, words),
         lanes=strip.lanes(categorias, slices, since, words),
         hours=strip.hours(since, words),

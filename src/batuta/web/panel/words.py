@@ -23,6 +23,10 @@ class Words:
         """A text whose key is known only now: the word for a state, a status, a trigger."""
         return self.texts(f"panel.{group}.{key}")
 
+    def plain(self, group: str, key: str) -> str:
+        """The same, of a group that the commands use too."""
+        return self.texts(f"{group}.{key}")
+
     def plural(self, key: str, count: int) -> str:
         return self.texts(f"panel.{key}_{'one' if count == 1 else 'many'}", count=self.number(count))
 

@@ -81,6 +81,39 @@ SELECT (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue}) AS ready,
        (SELECT count(*) FROM {table} WHERE {state} = '{dead}'{in_queue}) AS dead,
        coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
 
+-- read pulse on sqlite: what is due, what a dead worker left behind, and what is dead
+WITH RECURSIVE {levels_alone}
+SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
+       coalesce(sum((SELECT count(*) FROM {table} INDEXED BY {ready_index}
+                     WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, now()))), 0) AS due,
+       min((SELECT {available_at} FROM {table} INDEXED BY {ready_index}
+            WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, now())
+            ORDER BY {available_at} LIMIT 1)) AS "oldest_due_at [TIMESTAMPTZ]",
+       (SELECT count(*) FROM {table} INDEXED BY {lease_index}
+        WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) - :grace{in_queue}) AS stuck,
+       (SELECT count(*) FROM {table} WHERE {is_dead}) AS dead,
+       (SELECT count(*) FROM {table} WHERE {is_dead} AND {finished_at} >= coalesce(:now, now()) - :lately) AS dead_lately,
+       NOT {not_held} AS "is_held [BOOLEAN]"
+FROM level WHERE value IS NOT NULL;
+
+-- read pulse on postgres: what is due, what a dead worker left behind, and what is dead
+WITH RECURSIVE {levels_alone},
+due AS (
+    SELECT coalesce(sum(at_level.items), 0)::bigint AS items, min(at_level.oldest) AS oldest
+    FROM level CROSS JOIN LATERAL (
+        SELECT count(*) AS items, min({available_at}) AS oldest FROM {table}
+        WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, statement_timestamp())) AS at_level
+    WHERE level.value IS NOT NULL
+)
+SELECT coalesce(:now, statement_timestamp()) AS now, due.items AS due, due.oldest AS oldest_due_at,
+       (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL
+        AND {lease_until} <= coalesce(:now, statement_timestamp()) - :grace::bigint * INTERVAL '1 microsecond'{in_queue}) AS stuck,
+       (SELECT count(*) FROM {table} WHERE {is_dead}) AS dead,
+       (SELECT count(*) FROM {table} WHERE {is_dead}
+        AND {finished_at} >= coalesce(:now, statement_timestamp()) - :lately::bigint * INTERVAL '1 microsecond') AS dead_lately,
+       NOT {not_held} AS is_held
+FROM due;
+
 -- read listed on sqlite: the newest in some states
 SELECT * FROM {table} WHERE {state} IN (SELECT value FROM json_each(:states)){in_queue} ORDER BY {created_at} DESC LIMIT :limit;
 

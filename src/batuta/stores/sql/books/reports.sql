@@ -26,8 +26,9 @@ SELECT job_name, status, count(*) AS runs, sum(duration_ms) AS total_ms, sum(ite
 FROM job_executions INDEXED BY job_executions_by_time WHERE started_at >= :since GROUP BY job_name, status;
 
 -- read counts on postgres: how often each job ended how, and for how long it ran
+-- Bounded above as well: of a range with one end, a plan made without the values expects a third of the table.
 SELECT job_name, status, count(*) AS runs, sum(duration_ms) AS total_ms, sum(items_processed) AS items
-FROM job_executions WHERE started_at >= :since GROUP BY job_name, status;
+FROM job_executions WHERE started_at >= :since AND started_at < 'infinity' GROUP BY job_name, status;
 
 -- read slow on sqlite: the duration that 95 of 100 runs stay below
 SELECT job_name, duration_ms FROM (
@@ -45,7 +46,7 @@ SELECT job_name, duration_ms FROM (
            row_number() OVER (PARTITION BY job_name ORDER BY duration_ms) AS place,
            count(*) OVER (PARTITION BY job_name) AS runs
     FROM job_executions
-    WHERE started_at >= :since AND status IN ('success', 'error', 'timeout')
+    WHERE started_at >= :since AND started_at < 'infinity' AND status IN ('success', 'error', 'timeout')
 ) AS ranked
 WHERE place = (runs * 95 + 99) / 100;
 
@@ -79,11 +80,15 @@ SELECT categoria, status, slice, count(*) AS runs FROM (
     SELECT categoria, status,
            floor(extract(epoch FROM CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END - :since::timestamptz)
                  * 1000000 / :length::bigint)::integer AS slice
-    FROM job_executions WHERE started_at >= :since
+    FROM job_executions WHERE started_at >= :since AND started_at < 'infinity'
 ) AS sliced
 WHERE slice >= 0 GROUP BY categoria, status, slice;
 
--- read running: what is going on now
+-- read running on sqlite: what is going on now
+SELECT job_name, count(*) AS runs FROM job_executions INDEXED BY job_executions_running
+WHERE status = 'running' AND lease_until > :now GROUP BY job_name;
+
+-- read running on postgres: what is going on now
 SELECT job_name, count(*) AS runs FROM job_executions WHERE status = 'running' AND lease_until > :now GROUP BY job_name;
 
 -- read recent: the newest rows before an instant

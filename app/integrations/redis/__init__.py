@@ -1,0 +1,1 @@
+"""Redis, where tasks run on it."""

@@ -1,0 +1,39 @@
+"""Does Redis answer? One PING on a connection of its own, so that no client library is needed to know."""
+
+import asyncio
+from urllib.parse import unquote, urlsplit
+
+from pydantic import SecretStr
+
+from batuta.health.ready import Part, State
+
+
+async def answers(url: SecretStr | None, password: SecretStr | None) -> Part:
+    if url is None:
+        return Part(State.UNKNOWN)
+    parts = urlsplit(url.get_secret_value())
+    host, port = parts.hostname or "127.0.0.1", parts.port or 6379
+    secret = password.get_secret_value() if password else unquote(parts.password or "")
+    try:
+        async with asyncio.timeout(2.0):
+            said = await _ping(host, port, unquote(parts.username or ""), secret, is_tls=parts.scheme == "rediss")
+    except (OSError, TimeoutError) as error:
+        return Part(State.ERROR, f"{host}:{port}: {type(error).__name__}")
+    return Part(State.OK) if said.startswith(b"+PONG") else Part(State.DEGRADED, f"{host}:{port} refuses a PING")
+
+
+async def _ping(host: str, port: int, user: str, secret: str, *, is_tls: bool) -> bytes:
+    reader, writer = await asyncio.open_connection(host, port, ssl=True if is_tls else None)
+    try:
+        if secret:
+            writer.write(_command("AUTH", *([user] if user else []), secret))
+            await reader.readline()
+        writer.write(_command("PING"))
+        return await reader.readline()
+    finally:
+        writer.close()
+
+
+def _command(*words: str) -> bytes:
+    encoded = [word.encode() for word in words]
+    return b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in encoded)

@@ -1,0 +1,178 @@
+"""The checks every application has: what it is connected to, its jobs, its scheduler, its queues and its processes."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Protocol, TypeAlias
+
+from batuta.guard.breaker import Circuit, CircuitState
+from batuta.guard.circuits import Circuits
+from batuta.health.finding import Check, Finding, Report, Section, Severity, merged
+from batuta.health.jobs import JobHealth, JobState, nothing_works
+from batuta.health.queues import WatchedQueue, judge_queue
+from batuta.health.ready import PATIENCE, Part, Probes, State, look
+from batuta.health.watch import JobWatch
+from batuta.health.watchman import DATABASE_DOWN
+from batuta.health.workers import (
+    FORGOTTEN,
+    SCHEDULER_SILENT,
+    Beats,
+    judge_scheduler,
+    judge_workers,
+)
+from batuta.kernel.clock import Clock
+from batuta.runlog.report import Reports
+
+MOST_NAMES = 5
+
+
+def connectivity(probes: Probes, clock: Clock) -> Check:
+    async def ask() -> Report:
+        parts = await look(probes, clock)
+        return merged(_part(name, part, probes[name].needed) for name, part in parts.items())
+
+    return Check(name="connectivity", section=Section.CONNECTIVITY, ask=ask, patience=2 * PATIENCE)
+
+
+def _part(name: str, part: Part, needed: bool) -> Report:
+    """``part.why`` may say where something is: it stays out of what is sent to others."""
+    if part.state not in (State.ERROR, State.DEGRADED):
+        return Report()
+    is_down = part.state is State.ERROR
+    finding = Finding(
+        severity=Severity.WARNING if not is_down else Severity.CRITICAL if needed else Severity.ERROR,
+        source=Section.CONNECTIVITY.value,
+        cause=f"connectivity.{name}",
+        says="part_down" if is_down else "part_degraded",
+        facts={"part": name},
+        # What answers through the database cannot answer without it.
+        because=() if name == "database" else (DATABASE_DOWN,),
+    )
+    return Report(findings=(finding,), lost=20 if is_down and needed else 8 if is_down else 4)
+
+
+def jobs(watch: JobWatch) -> Check:
+    async def ask() -> Report:
+        seen = await watch.look()
+        return judge_jobs(seen.jobs)
+
+    return Check(name="jobs", section=Section.JOBS_AND_WORKERS, ask=ask, patience=2 * PATIENCE)
+
+
+def judge_jobs(healths: Collection[JobHealth]) -> Report:
+    stale = [health for health in healths if health.is_stale]
+    critical = [health for health in stale if health.job.critical]
+    others = [health for health in stale if not health.job.critical]
+    failing = [health for health in healths if health.state is JobState.FAILING]
+    partly = [health for health in healths if health.state is JobState.DEGRADED]
+    reports = [_stale_and_critical(health) for health in critical]
+    if nothing_works(healths):
+        reports.append(_grouped(Severity.CRITICAL, "jobs.nothing_works", "jobs_nothing_works", stale, 25))
+    reports.append(_grouped(Severity.ERROR, "jobs.stale", "jobs_stale", others, min(15, 5 * len(others))))
+    reports.append(_grouped(Severity.WARNING, "jobs.failing", "jobs_failing", failing, min(10, 3 * len(failing))))
+    reports.append(_grouped(Severity.INFO, "jobs.partial", "jobs_partial", partly, 0))
+    return merged(reports)
+
+
+def _stale_and_critical(health: JobHealth) -> Report:
+    finding = Finding(
+        severity=Severity.CRITICAL,
+        source="jobs",
+        cause=f"job.stale.{health.job.name}",
+        says="job_stale",
+        facts={"job": health.job.name},
+        threshold=health.job.sla.total_seconds(),
+        since=_overdue_since(health),
+        because=(SCHEDULER_SILENT, "jobs.nothing_works"),
+    )
+    return Report(findings=(finding,), lost=25)
+
+
+def _grouped(severity: Severity, cause: str, says: str, healths: Sequence[JobHealth], lost: int) -> Report:
+    """One finding for all of them: whatever makes many jobs late is told once."""
+    if not healths:
+        return Report()
+    names = [health.job.name for health in healths]
+    more = f" (+{len(names) - MOST_NAMES})" if len(names) > MOST_NAMES else ""
+    finding = Finding(
+        severity=severity,
+        source="jobs",
+        cause=cause,
+        says=says,
+        facts={"count": len(names), "jobs": ", ".join(names[:MOST_NAMES]) + more},
+        value=len(names),
+        threshold=0,
+        since=min((since for health in healths if (since := _overdue_since(health))), default=None),
+        because=(SCHEDULER_SILENT,) if cause != "jobs.stale" else (SCHEDULER_SILENT, "jobs.nothing_works"),
+    )
+    return Report(findings=(finding,), lost=lost)
+
+
+def _overdue_since(health: JobHealth) -> datetime | None:
+    return None if health.expected_at is None or not health.is_stale else health.expected_at + health.job.sla
+
+
+class HasLength(Protocol):
+    def __len__(self) -> int: ...
+
+
+Now: TypeAlias = Callable[[], datetime | None]  # None: the database's own
+
+
+def scheduler(beats: Beats, reports: Reports, jobs: HasLength, now: Now) -> Check:
+    async def ask() -> Report:
+        if not len(jobs):
+            return Report()
+        return judge_scheduler(await beats.seen(within=FORGOTTEN, now=now()), await reports.known_since())
+
+    return Check(name="scheduler", section=Section.JOBS_AND_WORKERS, ask=ask)
+
+
+def workers(beats: Beats, now: Now) -> Check:
+    async def ask() -> Report:
+        return judge_workers(await beats.seen(within=FORGOTTEN, now=now()))
+
+    return Check(name="workers", section=Section.JOBS_AND_WORKERS, ask=ask)
+
+
+def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now) -> Check:
+    async def ask() -> Report:
+        if not (asked := list(watched())):
+            return Report()
+        loops = (await beats.seen(within=FORGOTTEN, now=now())).living_loops
+        return merged(
+            [judge_queue(queue, await queue.pulse(), has_worker=bool(loops & set(queue.loops))) for queue in asked]
+        )
+
+    return Check(name="queues", section=Section.FILA, ask=ask, patience=2 * PATIENCE)
+
+
+def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
+    """``behind``: the circuit that those of a family go through, as ``chip:1`` goes through ``evolution``."""
+
+    async def ask() -> Report:
+        return judge_circuits(await watched.look(), behind)
+
+    return Check(name="circuits", section=Section.CIRCUITS, ask=ask)
+
+
+def judge_circuits(seen: Iterable[Circuit], behind: Mapping[str, str] = MappingProxyType({})) -> Report:
+    return merged(_circuit(circuit, behind) for circuit in seen if circuit.state is not CircuitState.CLOSED)
+
+
+def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
+    """One of a family has brothers that work: it is worth a warning, not an alarm."""
+    is_open = circuit.state is CircuitState.OPEN
+    family, colon, _ = circuit.name.partition(":")
+    root = f"circuit.{behind.get(family, family)}" if colon else f"connectivity.{circuit.name}"
+    finding = Finding(
+        severity=Severity.CRITICAL if is_open and not colon else Severity.WARNING,
+        source="circuit_breaker",
+        cause=f"circuit.{circuit.name}",
+        says="circuit_open" if is_open else "circuit_half_open",
+        facts={"circuit": circuit.name, "failures": circuit.failures},
+        value=circuit.failures,
+        since=circuit.opened_at,
+        because=(root,),
+    )
+    return Report(findings=(finding,), lost=3 if colon or not is_open else 8)

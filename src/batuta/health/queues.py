@@ -1,0 +1,109 @@
+"""How a queue is. Only what is *due* is a backlog; what waits for its retry waits; stuck is what a dead worker left behind."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from batuta.health.finding import Finding, Report, Severity
+from batuta.kernel.durations import brief
+
+HOUR = timedelta(hours=1)
+# A lease that was over longer ago than this should have been noticed by some rescuer.
+STUCK_AFTER = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """Counted exactly, from indexes."""
+
+    now: datetime  # the time that decides
+    due: int
+    oldest_due_at: datetime | None
+    stuck: int  # their lease was over longer ago than the grace: nobody brings them back
+    dead: int  # all that are kept
+    dead_lately: int  # in the last hour
+    is_held: bool = False  # somebody paused it: nothing is expected to move
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits:
+    """A backlog that is being worked off is none: ``slow_after`` is how long its oldest item has waited at least."""
+
+    backlog_warning: int = 1_000
+    backlog_critical: int = 10_000
+    slow_after: timedelta = timedelta(minutes=1)
+    age_warning: timedelta = timedelta(minutes=10)
+    age_critical: timedelta = timedelta(minutes=60)
+    stuck_warning: int = 1
+    stuck_critical: int = 10
+    dead_warning: int = 6  # in an hour
+    dead_error: int = 21
+    deserted_after: timedelta = timedelta(minutes=1)  # due for this long, and no worker lives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedQueue:
+    """``loops``: names of the loops that work on it; one of them must live in some process."""
+
+    name: str
+    pulse: Callable[[], Awaitable[Pulse]]
+    loops: tuple[str, ...]
+    limits: QueueLimits = QueueLimits()
+
+
+def judge_queue(queue: WatchedQueue, pulse: Pulse, *, has_worker: bool) -> Report:
+    if pulse.is_held:
+        held = _finding(queue, Severity.INFO, "held", pulse, value=pulse.due, threshold=None)
+        return Report(findings=(held,) if pulse.due else ())
+    found = list(_found(queue, pulse, has_worker))
+    return Report(findings=tuple(finding for finding, _ in found), lost=sum(lost for _, lost in found))
+
+
+def _found(queue: WatchedQueue, pulse: Pulse, has_worker: bool) -> Iterator[tuple[Finding, int]]:
+    limits, age = queue.limits, _age(pulse)
+    if not has_worker and age > limits.deserted_after:
+        yield _finding(queue, Severity.CRITICAL, "deserted", pulse, value=pulse.due, threshold=0), 20
+    if age > limits.slow_after and pulse.due > limits.backlog_warning:
+        is_worse = pulse.due > limits.backlog_critical
+        limit = limits.backlog_critical if is_worse else limits.backlog_warning
+        severity = Severity.CRITICAL if is_worse else Severity.WARNING
+        yield _finding(queue, severity, "backlog", pulse, value=pulse.due, threshold=limit), 15 if is_worse else 5
+    if age > limits.age_warning:
+        is_worse = age > limits.age_critical
+        limit_seconds = (limits.age_critical if is_worse else limits.age_warning).total_seconds()
+        severity = Severity.CRITICAL if is_worse else Severity.WARNING
+        seconds = round(age.total_seconds())
+        yield _finding(queue, severity, "old", pulse, value=seconds, threshold=limit_seconds), 10 if is_worse else 5
+    if pulse.stuck >= limits.stuck_warning:
+        is_worse = pulse.stuck >= limits.stuck_critical
+        limit = limits.stuck_critical if is_worse else limits.stuck_warning
+        severity = Severity.CRITICAL if is_worse else Severity.WARNING
+        yield _finding(queue, severity, "stuck", pulse, value=pulse.stuck, threshold=limit), 10 if is_worse else 5
+    if pulse.dead_lately >= limits.dead_warning:
+        is_worse = pulse.dead_lately >= limits.dead_error
+        limit = limits.dead_error if is_worse else limits.dead_warning
+        severity = Severity.ERROR if is_worse else Severity.WARNING
+        yield _finding(queue, severity, "dead", pulse, value=pulse.dead_lately, threshold=limit), 10 if is_worse else 5
+    elif pulse.dead:
+        yield _finding(queue, Severity.INFO, "dead_kept", pulse, value=pulse.dead, threshold=None), 0
+
+
+def _finding(
+    queue: WatchedQueue, severity: Severity, what: str, pulse: Pulse, *, value: float, threshold: float | None
+) -> Finding:
+    return Finding(
+        severity=severity,
+        source="fila",
+        cause=f"queue.{what}.{queue.name}",
+        says=f"queue_{what}",
+        facts={"queue": queue.name, "count": int(value), "age": brief(_age(pulse))},
+        value=value,
+        threshold=threshold,
+        since=pulse.oldest_due_at if what in ("deserted", "old", "backlog") else None,
+        # Whoever should work on it is not there: that is the one thing to say.
+        because=(f"queue.deserted.{queue.name}",) if what in ("backlog", "old", "stuck") else (),
+    )
+
+
+def _age(pulse: Pulse) -> timedelta:
+    return timedelta(0) if pulse.oldest_due_at is None else max(timedelta(0), pulse.now - pulse.oldest_due_at)

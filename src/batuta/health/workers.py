@@ -1,0 +1,160 @@
+"""Who lives, judged by signs of life: a process that missed three beats is dead, and a scheduler that does not tick is silent."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from batuta.health.finding import Finding, Report, Severity, merged
+from batuta.kernel.durations import brief
+from batuta.supervise.beats import EVERY
+
+# Three beats, and the time it takes to write one.
+DEAD_AFTER = 3 * EVERY + timedelta(seconds=5)
+# The scheduler's heart may be late by a beat or two; its dispatcher wakes every second.
+SILENT_AFTER = timedelta(seconds=45)
+# One of several that died is told for this long; then it was most likely taken away on purpose.
+REMEMBERED = timedelta(hours=1)
+FORGOTTEN = timedelta(hours=24)
+FAILING_AFTER = 3
+DISPATCHER = "dispatcher"
+SCHEDULER_SILENT = "scheduler.silent"
+SOURCE = "workers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSeen:
+    worked_at: datetime | None = None
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    worker_id: str
+    role: str
+    is_offline: bool  # it ended in an orderly way
+    beat_at: datetime
+    started_at: datetime
+    loops: Mapping[str, LoopSeen]
+
+    def lives(self, now: datetime) -> bool:
+        return not self.is_offline and now - self.beat_at <= DEAD_AFTER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """``now``: by the clock that the beats were written with."""
+
+    now: datetime
+    beats: tuple[Beat, ...]
+
+    @property
+    def living_loops(self) -> frozenset[str]:
+        return frozenset(loop for beat in self.beats if beat.lives(self.now) for loop in beat.loops)
+
+
+class Beats(Protocol):
+    async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
+        """Every process that showed a sign of life within so long."""
+        ...
+
+
+def judge_workers(signs: Signs) -> Report:
+    beats, now = signs.beats, signs.now
+    roles = {beat.role for beat in beats}
+    return merged(
+        [
+            *(_role(role, [beat for beat in beats if beat.role == role], now) for role in sorted(roles)),
+            *_failing_loops(beats, now),
+        ]
+    )
+
+
+def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
+    missing = unreplaced(beats, now)
+    if not missing:
+        return Report()
+    last = max(beat.beat_at for beat in missing)
+    is_deserted = not any(beat.lives(now) for beat in beats)
+    if not is_deserted and now - last > REMEMBERED:
+        return Report()
+    finding = Finding(
+        severity=Severity.ERROR if is_deserted else Severity.WARNING,
+        source=SOURCE,
+        cause=f"workers.dead.{role}",
+        says="role_deserted" if is_deserted else "worker_dead",
+        facts={"role": role, "count": len(missing), "last": brief(now - last)},
+        value=len(missing),
+        threshold=0,
+        since=last,
+        because=(SCHEDULER_SILENT,) if role == "scheduler" else (),
+    )
+    return Report(findings=(finding,), lost=10 if is_deserted else 3)
+
+
+def unreplaced(beats: Iterable[Beat], now: datetime) -> list[Beat]:
+    """The dead that nobody came after. Each process that was started later takes the place of one."""
+    ordered = sorted(beats, key=lambda beat: beat.started_at)
+    dead = sorted((beat for beat in ordered if not beat.lives(now) and not beat.is_offline), key=lambda b: b.beat_at)
+    came_after = list(ordered)
+    missing = []
+    for beat in dead:
+        heir = next((other for other in came_after if other.started_at > beat.beat_at), None)
+        if heir is None:
+            missing.append(beat)
+        else:
+            came_after.remove(heir)
+    return missing
+
+
+def _failing_loops(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
+    failing = {
+        name: seen.failures
+        for beat in beats
+        if beat.lives(now)
+        for name, seen in beat.loops.items()
+        if seen.failures >= FAILING_AFTER
+    }
+    for name, failures in sorted(failing.items()):
+        finding = Finding(
+            severity=Severity.ERROR,
+            source=SOURCE,
+            cause=f"loop.failing.{name}",
+            says="loop_failing",
+            facts={"loop": name, "failures": failures},
+            value=failures,
+            threshold=FAILING_AFTER,
+        )
+        yield Report(findings=(finding,), lost=5)
+
+
+def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
+    """``known_since``: since when runs are expected of this database at all; None: nobody has ever served it.
+
+    Whoever lives longest says for how long a scheduler could have been there: a tree that has just been started again after a
+    night is not alarmed by the age of yesterday's tick.
+    """
+    beats, now = signs.beats, signs.now
+    ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)
+    witness = min((beat.started_at for beat in beats if beat.lives(now)), default=None)
+    seen = [instant for instant in (ticked, witness or known_since) if instant is not None]
+    if not seen or now - max(seen) <= SILENT_AFTER:
+        return Report()
+    since = ticked or max(seen)
+    age = now - since
+    finding = Finding(
+        severity=Severity.CRITICAL,
+        source="jobs",
+        cause=SCHEDULER_SILENT,
+        says="scheduler_silent" if ticked else "scheduler_never",
+        facts={"last": brief(age)},
+        value=round(age.total_seconds()),
+        threshold=SILENT_AFTER.total_seconds(),
+        since=since,
+    )
+    return Report(findings=(finding,), lost=25)
+
+
+def _tick(beat: Beat) -> datetime | None:
+    seen = beat.loops.get(DISPATCHER)
+    return None if seen is None else seen.worked_at

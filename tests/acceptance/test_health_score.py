@@ -1,0 +1,195 @@
+"""``/health/alerts``, ``/health/score`` and an application's own pages, as a monitor sees them."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from app.wiring import build
+from batuta.config import load
+from batuta.engine import Batuta
+from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.watchman import HealthPage
+from batuta.kernel.clock import Clock
+from batuta.testing import FakeClock
+from tests.acceptance.conftest import Command
+
+MINUTE = timedelta(minutes=1)
+WEIGHTS = {"connectivity": 20, "fila": 20, "chips": 20, "circuits": 15, "jobs_and_workers": 25}
+
+
+class Julia:
+    def __init__(self, work: Batuta, settings: Settings, clock: FakeClock) -> None:
+        self.work = work
+        self.clock = clock
+        self._client = httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000)),
+            base_url="http://127.0.0.1:8000",
+        )
+
+    async def ask(self, path: str, language: str = "en") -> httpx2.Response:
+        return await self._client.get(path, headers={"Accept-Language": language})
+
+    async def get(self, path: str, language: str = "en") -> Any:
+        return (await self.ask(path, language)).json()
+
+    async def later(self, by: timedelta) -> None:
+        """The clock of the wall and that of durations: what was kept is over."""
+        await self.clock.advance(by)
+
+
+@pytest.fixture
+async def julia(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Julia]:
+    settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+
+    def on_fake_time(*args: Any, clock: Clock = clock, **options: Any) -> Batuta:
+        return Batuta(*args, clock=clock, **options)
+
+    monkeypatch.setattr("app.wiring.Batuta", on_fake_time)
+    work = build(settings)
+    async with work:
+        await work.reports.expect(now=clock.now())
+        yield Julia(work, settings, clock)
+
+
+async def test_a_fresh_machine_is_healthy_although_most_jobs_are_not_built_yet(julia: Julia) -> None:
+    found = await julia.get("/health/score")
+    assert set(found) >= {"score", "max_score", "level", "color", "breakdown", "thresholds", "timestamp"}
+    assert (found["score"], found["max_score"], found["level"], found["color"]) == (100, 100, "healthy", "green")
+    assert found["breakdown"] == {part: {"score": weight, "max": weight} for part, weight in WEIGHTS.items()}
+    assert found["thresholds"] == {"healthy": 80, "attention": 60, "degraded": 40, "critical": 0}
+    alerts = await julia.get("/health/alerts")
+    assert (alerts["status"], alerts["total_alerts"], alerts["alerts"]) == ("ok", 0, [])
+    assert alerts["timestamp"].endswith("-03:00")
+
+
+async def test_a_scheduler_that_never_came_is_critical_and_says_what_to_do(julia: Julia) -> None:
+    await julia.later(2 * MINUTE)
+    alerts = await julia.get("/health/alerts")
+    assert alerts["status"] == "critical"
+    first = alerts["alerts"][0]
+    assert set(first) >= {"severity", "source", "message", "value", "threshold", "since", "next_step", "cause"}
+    assert (first["severity"], first["source"], first["cause"]) == ("critical", "jobs", "scheduler.silent")
+    assert first["threshold"] == 45
+    assert "batuta scheduler" in first["next_step"]
+    score = await julia.get("/health/score")
+    assert (score["score"], score["level"], score["color"]) == (39, "critical", "red")
+    assert score["breakdown"]["jobs_and_workers"] == {"score": 0, "max": 25}
+
+
+async def test_the_status_tells_it_only_to_whoever_asks_for_that(julia: Julia) -> None:
+    await julia.later(2 * MINUTE)
+    for path in ("/health/alerts", "/health/score"):
+        assert (await julia.ask(path)).status_code == 200
+        assert (await julia.ask(f"{path}?strict=1")).status_code == 503
+
+
+async def test_it_is_said_in_the_readers_language(julia: Julia) -> None:
+    await julia.later(2 * MINUTE)
+    portuguese = (await julia.get("/health/alerts", "pt-BR"))["alerts"][0]
+    assert "nada dispara" in portuguese["message"]
+    assert portuguese["next_step"].startswith("inicie")
+
+
+async def test_an_answer_is_kept_for_fifteen_seconds_and_carries_the_instant_of_its_look(julia: Julia) -> None:
+    first = await julia.get("/health/score")
+    await julia.later(timedelta(seconds=14))
+    assert (await julia.get("/health/score"))["timestamp"] == first["timestamp"]
+    await julia.later(timedelta(seconds=1))
+    assert (await julia.get("/health/score"))["timestamp"] > first["timestamp"]
+
+
+async def test_a_check_that_breaks_is_a_finding_and_never_an_error_of_the_page(julia: Julia) -> None:
+    async def ask() -> Report:
+        raise KeyError("5511900000001")
+
+    julia.work.health.add(Check(name="chips", section=Section.CHIPS, ask=ask))
+    answer = await julia.ask("/health/score")
+    assert answer.status_code == 200
+    assert answer.json()["breakdown"]["chips"] == {"score": 0, "max": 20}
+    assert "5511900000001" not in (await julia.ask("/health/alerts")).text
+
+
+async def test_a_database_that_is_away_is_told_and_alone_is_the_root(julia: Julia) -> None:
+    await julia.work.database.close()
+    answer = await julia.ask("/health/alerts")
+    assert answer.status_code == 200
+    alerts = {each["cause"]: each for each in answer.json()["alerts"]}
+    assert alerts["connectivity.database"]["severity"] == "critical"
+    assert {each["explained_by"] for cause, each in alerts.items() if cause != "connectivity.database"} == {
+        "connectivity.database"
+    }
+    await julia.work.database.open()
+
+
+async def test_a_context_adds_a_page_of_its_own(julia: Julia) -> None:
+    async def ask() -> dict[str, Any]:
+        return {"status": "critical", "metrics": {"pendentes": 7}}
+
+    julia.work.health.add_page(HealthPage(name="fila", ask=ask, aliases=("fila-worker",)))
+    assert (await julia.get("/health/fila"))["metrics"] == {"pendentes": 7}
+    assert (await julia.ask("/health/fila-worker?strict=1")).status_code == 503
+    assert (await julia.ask("/health/nothing")).status_code == 404
+
+
+async def test_the_worst_of_all_decides_the_status_of_the_alerts(julia: Julia) -> None:
+    found = [
+        Finding(severity=severity, source="fila", cause=severity.value, says="part_down", facts={"part": "x"})
+        for severity in (Severity.INFO, Severity.WARNING, Severity.ERROR)
+    ]
+
+    async def ask() -> Report:
+        return Report(findings=tuple(found))
+
+    julia.work.health.add(Check(name="many", section=Section.FILA, ask=ask))
+    alerts = await julia.get("/health/alerts")
+    assert alerts["status"] == "error"
+    assert [each["severity"] for each in alerts["alerts"]] == ["error", "warning", "info"]
+
+
+PROGRAM = """
+from batuta import Batuta
+work = Batuta("sqlite:///work.db")
+
+@work.job("* * * * *")
+async def pulse(): ...
+"""
+
+
+def test_the_command_says_the_score_and_fails_only_when_it_is_critical(folder: Path, batuta: Command) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+    code, out, _ = batuta("--lang", "en", "health")
+    assert (code, out.splitlines()[0]) == (0, "100/100 healthy")
+    assert "nothing is wrong" in out
+
+
+def test_the_command_says_why_and_what_to_do_and_exits_with_one_when_it_is_critical(
+    folder: Path, batuta: Command
+) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+    assert batuta("migrate")[0] == 0
+    _served_since_yesterday(folder)
+    code, out, _ = batuta("--lang", "en", "health")
+    assert code == 1
+    assert "39/100 critical" in out
+    assert "no scheduler was ever seen" in out
+    assert "→ start one: `batuta scheduler`" in out
+    code, out, _ = batuta("health", "--json")
+    assert code == 1
+    document = json.loads(out)
+    assert document["findings"][0]["cause"] == "scheduler.silent"
+
+
+def _served_since_yesterday(folder: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(folder / "work.db") as connection:
+        connection.execute(
+            "INSERT INTO app_settings VALUES ('jobs_expected_since', '\"2026-01-01T00:00:00+00:00\"', 1767225600000000)"
+        )

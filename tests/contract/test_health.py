@@ -1,0 +1,162 @@
+"""What health counts, on both databases: exactly, whatever else lies in the table."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from batuta.engine import Batuta
+from batuta.health.finding import Severity
+from batuta.health.score import Assessment
+from batuta.health.workers import DEAD_AFTER
+from batuta.queue.lease import Tenure
+from batuta.stores.sql.beats import SqlBeats
+from batuta.stores.sql.database import Database
+from batuta.supervise.beats import Heart
+from batuta.testing import FakeClock
+from batuta.testing.clock import settle
+
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+LEASE = Tenure(owner="a:1", lease=30 * SECOND)
+
+
+@pytest.fixture
+async def work(database_url: str, clock: FakeClock) -> AsyncIterator[Batuta]:
+    made = Batuta(database_url, clock=clock)
+
+    @made.task(retry=[60])
+    async def mail(ctx: object, number: int) -> None: ...
+
+    @made.task(queue="other")
+    async def other(ctx: object) -> None: ...
+
+    async with made:
+        yield made
+
+
+def causes(assessment: Assessment) -> dict[str, Severity]:
+    return {finding.cause: finding.severity for finding in assessment.findings}
+
+
+async def test_only_what_is_due_is_a_backlog(work: Batuta, clock: FakeClock) -> None:
+    now = clock.now()
+    await work.enqueue_many("mail", [(n,) for n in range(7)])
+    for priority in (1, 2, 9):
+        await work.enqueue("mail", 100, priority=priority)
+    await work.enqueue("mail", 200, delay=3600)  # tomorrow's
+    await work.enqueue("other")
+    clock.step(MINUTE)
+    pulse = await work.queues["default"].pulse()
+    assert (pulse.due, pulse.oldest_due_at, pulse.stuck, pulse.dead) == (10, now, 0, 0)
+    assert pulse.now == clock.now()
+
+
+async def test_an_empty_queue_has_a_pulse_too(work: Batuta) -> None:
+    pulse = await work.queues["default"].pulse()
+    assert (pulse.due, pulse.oldest_due_at, pulse.stuck, pulse.dead, pulse.is_held) == (0, None, 0, 0, False)
+
+
+async def test_stuck_is_what_a_dead_worker_left_and_not_what_waits_for_its_retry(
+    work: Batuta, clock: FakeClock
+) -> None:
+    await work.enqueue_many("mail", [(1,), (2,), (3,)])
+    await work.enqueue("mail", 4, delay=900)  # as a retry waits
+    queue = work.queues["default"]
+    await queue.turn([], LEASE, 2)
+    clock.step(LEASE.lease + 59 * SECOND)
+    assert (await queue.pulse()).stuck == 0
+    clock.step(2 * SECOND)
+    pulse = await queue.pulse()
+    assert (pulse.stuck, pulse.due) == (2, 1)
+    assert (await work.queues["other"].pulse()).stuck == 0
+
+
+async def test_dead_letters_are_counted_and_those_of_the_last_hour_apart(
+    work: Batuta, clock: FakeClock, database_url: str
+) -> None:
+    for _ in range(3):
+        await work.enqueue("mail", 1)
+    await work.database.script("UPDATE tasks SET status = 'failed', finished_at = available_at")
+    clock.step(HOUR - SECOND)
+    await work.enqueue("other")
+    pulse = await work.queues["default"].pulse()
+    assert (pulse.dead, pulse.dead_lately, pulse.due) == (3, 3, 0)
+    clock.step(2 * SECOND)
+    assert (await work.queues["default"].pulse()).dead_lately == 0
+    assert (await work.queues["other"].pulse()).dead == 0
+
+
+async def test_a_consumer_that_was_never_started_is_critical_within_two_minutes(work: Batuta, clock: FakeClock) -> None:
+    await work.enqueue("mail", 1)
+    assert causes(await work.health.look(fresh=True)) == {}
+    clock.step(2 * MINUTE)
+    seen = await work.health.look(fresh=True)
+    assert causes(seen) == {"queue.deserted.default": Severity.CRITICAL}
+    assert seen.score == 39
+
+
+async def test_a_paused_queue_makes_nobody_scream(work: Batuta, clock: FakeClock) -> None:
+    await work.enqueue("mail", 1)
+    await work.switches.turn("pause.queue.default", True, by="ana", reason="teste", now=clock.now())
+    clock.step(2 * HOUR)
+    seen = await work.health.look(fresh=True)
+    assert causes(seen) == {"queue.held.default": Severity.INFO}
+    assert seen.score == 100
+
+
+async def test_a_worker_that_lives_shows_its_loops_and_one_that_ended_in_order_is_not_missed(
+    work: Batuta, clock: FakeClock
+) -> None:
+    stop = asyncio.Event()
+    running = asyncio.create_task(work.supervisor().run(stop, 5 * SECOND))
+    for _ in range(100):
+        await settle()
+        signs = await work.beats.seen(within=HOUR, now=clock.now())
+        if signs.living_loops:
+            break
+    assert {"worker:default", "worker:other", "rescuer:default"} <= signs.living_loops
+    stop.set()
+    await running
+    (ended,) = (await work.beats.seen(within=HOUR, now=clock.now())).beats
+    assert (ended.role, ended.is_offline) == ("worker", True)
+    clock.step(HOUR)
+    assert causes(await work.health.look(fresh=True)) == {}
+
+
+async def test_a_worker_that_was_killed_is_found_dead(work: Batuta, clock: FakeClock) -> None:
+    await work.beats.beat("w:1", "worker", {"worker:default": {"worked_ms_ago": 5, "failures": 0}}, now=clock.now())
+    clock.step(DEAD_AFTER + SECOND)
+    assert causes(await work.health.look(fresh=True)) == {"workers.dead.worker": Severity.ERROR}
+
+
+async def test_the_sign_of_life_of_a_job_is_not_taken_for_a_process(work: Batuta, clock: FakeClock) -> None:
+    await work.beats.beat("heartbeat", "heartbeat", {"execution": "1"}, now=clock.now())
+    clock.step(HOUR)
+    assert causes(await work.health.look(fresh=True)) == {}
+
+
+async def test_the_age_of_a_tick_is_told_as_a_length(migrated: Database, clock: FakeClock) -> None:
+    """So that the clocks of two machines need not agree."""
+    beats = SqlBeats(migrated, "1")
+    await beats.beat("s:1", "scheduler", {"dispatcher": {"worked_ms_ago": 1500, "failures": 2}}, now=clock.now())
+    (beat,) = (await beats.seen(within=HOUR, now=clock.now())).beats
+    assert beat.loops["dispatcher"].worked_at == clock.now() - timedelta(milliseconds=1500)
+    assert beat.loops["dispatcher"].failures == 2
+
+
+async def test_without_a_clock_of_our_own_the_databases_decides(migrated: Database) -> None:
+    beats = SqlBeats(migrated, "1")
+    await beats.beat("s:1", "scheduler", {"dispatcher": {"worked_ms_ago": 0, "failures": 0}})
+    signs = await beats.seen(within=HOUR)
+    (beat,) = signs.beats
+    assert timedelta(0) <= signs.now - beat.beat_at < MINUTE
+    assert beat.lives(signs.now)
+
+
+async def test_processes_of_long_ago_are_forgotten(work: Batuta, clock: FakeClock) -> None:
+    await work.beats.beat("w:1", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=8))
+    await work.beats.beat("w:2", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=6))
+    await Heart("w:3", "worker", work.beats, list, clock, work.now).tick()
+    count = await work.beats.seen(within=timedelta(days=30), now=clock.now())
+    assert [beat.worker_id for beat in count.beats] == ["w:2"]

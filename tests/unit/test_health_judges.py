@@ -1,0 +1,248 @@
+"""Queues, processes and the scheduler are judged by what was expected of them, not by what is convenient to count."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from batuta.guard.breaker import Circuit, CircuitState
+from batuta.health.checks import judge_circuits, judge_jobs
+from batuta.health.finding import Report, Section, Severity, silenced
+from batuta.health.jobs import JobHealth, judge
+from batuta.health.queues import Pulse, QueueLimits, WatchedQueue, judge_queue
+from batuta.health.score import assess
+from batuta.health.workers import DEAD_AFTER, SILENT_AFTER, Beat, LoopSeen, Signs, judge_scheduler, judge_workers
+from batuta.runlog.report import Facts, LastRun
+from tests.contract.scheduling import job
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+async def nobody_asks() -> Pulse:
+    raise AssertionError
+
+
+def queue(**limits: int) -> WatchedQueue:
+    return WatchedQueue(name="mail", pulse=nobody_asks, loops=("worker:mail",), limits=QueueLimits(**limits))  # type: ignore[arg-type]
+
+
+def pulse(due: int = 0, oldest: timedelta | None = None, **facts: int) -> Pulse:
+    at = None if oldest is None else NOW - oldest
+    values = {"stuck": 0, "dead": 0, "dead_lately": 0, **facts}
+    return Pulse(now=NOW, due=due, oldest_due_at=at, **values)  # type: ignore[arg-type]
+
+
+def told(report: Report) -> dict[str, Severity]:
+    return {finding.cause: finding.severity for finding in report.findings}
+
+
+def test_a_queue_with_due_items_and_no_worker_is_critical_within_two_minutes() -> None:
+    alone = judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=False)
+    assert told(alone) == {"queue.deserted.mail": Severity.CRITICAL}
+    assert alone.lost == 20
+    assert told(judge_queue(queue(), pulse(50, 59 * SECOND), has_worker=False)) == {}
+    assert told(judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=True)) == {}
+
+
+def test_a_queue_without_due_items_needs_no_worker() -> None:
+    """What waits for its retry, or for tomorrow, is neither a backlog nor stuck: it is not in the pulse at all."""
+    assert judge_queue(queue(), pulse(), has_worker=False) == Report()
+
+
+def test_a_large_backlog_that_is_being_worked_off_is_no_finding() -> None:
+    assert judge_queue(queue(), pulse(1_000_000, 5 * SECOND), has_worker=True) == Report()
+
+
+@pytest.mark.parametrize(
+    ("due", "severity"), [(100, None), (101, Severity.WARNING), (500, Severity.WARNING), (501, Severity.CRITICAL)]
+)
+def test_a_backlog_has_the_limits_of_its_queue(due: int, severity: Severity | None) -> None:
+    found = told(judge_queue(queue(backlog_warning=100, backlog_critical=500), pulse(due, 2 * MINUTE), has_worker=True))
+    assert found.get("queue.backlog.mail") == severity
+
+
+@pytest.mark.parametrize(("age", "severity"), [(9, None), (11, Severity.WARNING), (61, Severity.CRITICAL)])
+def test_one_old_item_is_enough(age: int, severity: Severity | None) -> None:
+    found = told(judge_queue(queue(), pulse(1, age * MINUTE), has_worker=True))
+    assert found.get("queue.old.mail") == severity
+
+
+def test_a_later_rule_does_not_overwrite_a_worse_earlier_one() -> None:
+    """Ten stuck are critical, also when six died, which is a warning."""
+    found = judge_queue(queue(), pulse(5, MINUTE / 2, stuck=10, dead=6, dead_lately=6), has_worker=True)
+    assert told(found) == {"queue.stuck.mail": Severity.CRITICAL, "queue.dead.mail": Severity.WARNING}
+    assert assess([(Section.FILA, found)], NOW).worst is Severity.CRITICAL
+
+
+def test_dead_letters_of_long_ago_wait_quietly() -> None:
+    found = judge_queue(queue(), pulse(dead=1_000), has_worker=True)
+    assert told(found) == {"queue.dead_kept.mail": Severity.INFO}
+    assert found.lost == 0
+
+
+def test_a_paused_queue_is_told_and_costs_nothing() -> None:
+    held = Pulse(now=NOW, due=9, oldest_due_at=NOW - HOUR, stuck=0, dead=0, dead_lately=0, is_held=True)
+    assert told(judge_queue(queue(), held, has_worker=False)) == {"queue.held.mail": Severity.INFO}
+
+
+def beat(
+    role: str = "worker",
+    ago: timedelta = SECOND,
+    started: timedelta = HOUR,
+    tick: timedelta | None = None,
+    failures: int = 0,
+) -> Beat:
+    loops: Mapping[str, LoopSeen] = (
+        {"dispatcher": LoopSeen(worked_at=NOW - tick)}
+        if tick is not None
+        else {"worker:mail": LoopSeen(failures=failures)}
+    )
+    return Beat(
+        worker_id=f"{role}{ago}{started}",
+        role=role,
+        is_offline=False,
+        beat_at=NOW - ago,
+        started_at=NOW - started,
+        loops=loops,
+    )
+
+
+def gone(each: Beat) -> Beat:
+    """It ended in an orderly way."""
+    return Beat(
+        worker_id=each.worker_id,
+        role=each.role,
+        is_offline=True,
+        beat_at=each.beat_at,
+        started_at=each.started_at,
+        loops=each.loops,
+    )
+
+
+def signs(*beats: Beat) -> Signs:
+    return Signs(now=NOW, beats=beats)
+
+
+def test_a_process_that_missed_three_beats_is_dead() -> None:
+    assert told(judge_workers(signs(beat(ago=DEAD_AFTER)))) == {}
+    assert told(judge_workers(signs(beat(ago=DEAD_AFTER + SECOND)))) == {"workers.dead.worker": Severity.ERROR}
+
+
+def test_one_of_several_that_died_is_a_warning_until_somebody_takes_its_place() -> None:
+    dead, lives = beat(ago=5 * MINUTE), beat(started=2 * HOUR)
+    assert told(judge_workers(signs(dead, lives))) == {"workers.dead.worker": Severity.WARNING}
+    assert told(judge_workers(signs(dead, lives, beat(started=4 * MINUTE)))) == {}
+
+
+def test_a_process_that_was_started_again_and_again_is_one_process() -> None:
+    crashed = [beat(ago=n * MINUTE, started=(n + 1) * MINUTE - SECOND) for n in range(2, 7)]
+    assert told(judge_workers(signs(*crashed, beat(started=90 * SECOND)))) == {}
+
+
+def test_a_process_that_was_asked_to_end_is_not_looked_for() -> None:
+    assert told(judge_workers(signs(gone(beat(ago=HOUR))))) == {}
+
+
+def test_a_loop_that_fails_again_and_again_is_found() -> None:
+    assert told(judge_workers(signs(beat(failures=3)))) == {"loop.failing.worker:mail": Severity.ERROR}
+    assert told(judge_workers(signs(beat(failures=2)))) == {}
+
+
+def test_a_dead_scheduler_cannot_score_a_hundred() -> None:
+    report = judge_scheduler(signs(beat("api"), beat("scheduler", 60 * SECOND, HOUR, tick=61 * SECOND)), None)
+    assert told(report) == {"scheduler.silent": Severity.CRITICAL}
+    assert assess([(Section.JOBS_AND_WORKERS, report)], NOW).score == 39
+
+
+def test_a_scheduler_that_beats_and_does_not_tick_is_silent() -> None:
+    report = judge_scheduler(signs(beat("scheduler", SECOND, HOUR, tick=SILENT_AFTER + SECOND)), None)
+    assert told(report) == {"scheduler.silent": Severity.CRITICAL}
+
+
+def test_a_scheduler_that_was_stopped_in_an_orderly_way_is_missed_all_the_same() -> None:
+    stopped = gone(beat("scheduler", 2 * MINUTE, HOUR, tick=2 * MINUTE))
+    assert told(judge_scheduler(signs(beat("api"), stopped), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
+
+
+def test_of_two_schedulers_the_living_one_counts() -> None:
+    two = signs(beat("scheduler", HOUR, HOUR, tick=HOUR), beat("scheduler", SECOND, HOUR, tick=SECOND))
+    assert told(judge_scheduler(two, None)) == {}
+
+
+def test_a_tree_that_was_started_again_after_a_night_is_not_alarmed_by_yesterdays_tick() -> None:
+    yesterday = gone(beat("scheduler", 12 * HOUR, 13 * HOUR, tick=12 * HOUR))
+    assert told(judge_scheduler(signs(yesterday, beat("api", started=10 * SECOND)), NOW - 24 * HOUR)) == {}
+    later = judge_scheduler(signs(yesterday, beat("api", started=MINUTE)), NOW - 24 * HOUR)
+    assert told(later) == {"scheduler.silent": Severity.CRITICAL}
+
+
+def test_a_database_that_nobody_ever_served_expects_no_scheduler() -> None:
+    assert told(judge_scheduler(signs(), None)) == {}
+    assert told(judge_scheduler(signs(), NOW - 10 * SECOND)) == {}
+    assert told(judge_scheduler(signs(), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
+
+
+def health(name: str = "pulse", *, stale: bool = False, failed: bool = False, **options: Any) -> JobHealth:
+    last = LastRun(
+        id="1", started_at=NOW, status="error" if failed else "success", duration_ms=1, error=None, reason=None, items=1
+    )
+    return judge(
+        job(name, **options), Facts(last=last), expected_at=NOW - HOUR, is_answered=not stale, held=None, now=NOW
+    )
+
+
+def test_stale_jobs_are_a_source() -> None:
+    found = judge_jobs([health("a", stale=True), health("b", stale=True), health("c")])
+    assert told(found) == {"jobs.stale": Severity.ERROR}
+    assert found.findings[0].facts["jobs"] == "a, b"
+    assert found.lost == 10
+
+
+def test_each_critical_job_that_is_stale_is_told_by_name() -> None:
+    found = judge_jobs([health("mail", stale=True, critical=True), health()])
+    assert told(found) == {"job.stale.mail": Severity.CRITICAL}
+    assert found.findings[0].since == NOW - HOUR + job().sla
+
+
+def test_if_nothing_works_that_is_the_one_thing_to_say() -> None:
+    found = judge_jobs([health("mail", stale=True, critical=True), health("b", stale=True)])
+    assert told(found)["jobs.nothing_works"] is Severity.CRITICAL
+    assert silenced(found.findings) == {
+        "job.stale.mail": "jobs.nothing_works",
+        "jobs.stale": "jobs.nothing_works",
+    }
+
+
+def test_what_is_not_built_yet_makes_nobody_scream() -> None:
+    assert judge_jobs([health(f"job{n}", stale=True, finished=False) for n in range(30)]) == Report()
+
+
+def circuit(name: str, state: CircuitState) -> Circuit:
+    return Circuit(name=name, state=state, failures=5, reset=MINUTE, opened_at=NOW - MINUTE)
+
+
+def test_an_open_circuit_is_critical_and_one_that_tries_again_a_warning() -> None:
+    found = judge_circuits([circuit("llm", CircuitState.HALF_OPEN), circuit("evolution", CircuitState.OPEN)])
+    assert told(found) == {"circuit.llm": Severity.WARNING, "circuit.evolution": Severity.CRITICAL}
+    assert found.lost == 11
+    assert judge_circuits([circuit("evolution", CircuitState.CLOSED)]) == Report()
+
+
+def test_while_the_service_is_cut_off_what_goes_through_it_has_nothing_to_add() -> None:
+    seen = [circuit("chip:1", CircuitState.OPEN), circuit("evolution", CircuitState.OPEN)]
+    found = judge_circuits(seen, {"chip": "evolution"})
+    assert silenced(found.findings) == {"circuit.chip:1": "circuit.evolution"}
+
+
+def test_one_of_many_of_a_kind_is_a_warning() -> None:
+    found = judge_circuits([circuit("chip:1", CircuitState.OPEN)], {"chip": "evolution"})
+    assert told(found) == {"circuit.chip:1": Severity.WARNING}
+
+
+def test_many_failing_jobs_are_one_finding() -> None:
+    found = judge_jobs([health(f"job{n}", failed=True) for n in range(30)])
+    assert told(found) == {"jobs.failing": Severity.WARNING}
+    assert found.findings[0].value == 30
+    assert "(+25)" in str(found.findings[0].facts["jobs"])

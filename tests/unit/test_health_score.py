@@ -1,0 +1,173 @@
+"""Findings become one score, and none of them is lost on the way."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from batuta.health.finding import Check, Finding, Report, Section, Severity, silenced, worst_first
+from batuta.health.score import WEIGHTS, Grade, assess, grade
+from batuta.health.watchman import DATABASE_DOWN, KEPT, HealthPage, Watchman
+from batuta.kernel.errors import InvalidName, StoreUnavailable
+from batuta.testing import FakeClock
+from batuta.testing.clock import settle
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+FILA = Section.FILA
+
+
+def finding(severity: Severity, cause: str = "a", *because: str) -> Finding:
+    return Finding(severity=severity, source="test", cause=cause, says="part_down", because=because)
+
+
+def check(name: str, *reports: Report | Exception, section: Section = FILA) -> Check:
+    """Gives its answers one after the other, the last again and again."""
+    answers = list(reports)
+
+    async def ask() -> Report:
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return Check(name=name, section=section, ask=ask)
+
+
+def watchman(clock: FakeClock, *checks: Check) -> Watchman:
+    made = Watchman(clock)
+    for each in checks:
+        made.add(each)
+    return made
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_lesser_finding_never_overwrites_a_worse_one(order: int) -> None:
+    found = [finding(Severity.CRITICAL), finding(Severity.WARNING), finding(Severity.INFO)][::order]
+    (told,) = worst_first(found)
+    assert told.severity is Severity.CRITICAL
+    assert assess([(FILA, Report(findings=tuple(found)))], NOW).worst is Severity.CRITICAL
+
+
+def test_findings_are_told_worst_first() -> None:
+    found = [finding(severity, severity.value) for severity in reversed(Severity)]
+    assert [each.severity for each in worst_first(found)] == list(Severity)
+
+
+def test_what_nobody_configured_is_worth_all_its_points() -> None:
+    empty = assess([], NOW)
+    assert (empty.score, empty.grade) == (100, Grade.HEALTHY)
+    assert empty.points == WEIGHTS
+
+
+def test_anything_critical_keeps_the_score_below_forty_whatever_else_goes_well() -> None:
+    seen = assess([(FILA, Report(findings=(finding(Severity.CRITICAL),), lost=1))], NOW)
+    assert (seen.score, seen.grade, seen.is_critical) == (39, Grade.CRITICAL, True)
+
+
+def test_a_part_loses_no_more_than_it_has() -> None:
+    reports = [(FILA, Report(lost=15)), (FILA, Report(lost=15))]
+    seen = assess(reports, NOW)
+    assert (seen.points[FILA], seen.score) == (0, 80)
+
+
+@pytest.mark.parametrize(
+    ("score", "level", "colour"),
+    [
+        (100, "healthy", "green"), (80, "healthy", "green"), (79, "attention", "yellow"), (60, "attention", "yellow"),
+        (59, "degraded", "orange"), (40, "degraded", "orange"), (39, "critical", "red"), (0, "critical", "red"),
+    ],
+)  # fmt: skip
+def test_one_scale(score: int, level: str, colour: str) -> None:
+    assert (grade(score).value, grade(score).colour) == (level, colour)
+
+
+def test_only_the_root_of_a_chain_speaks() -> None:
+    chain = [
+        finding(Severity.CRITICAL, "database"),
+        finding(Severity.CRITICAL, "scheduler", "database"),
+        finding(Severity.ERROR, "jobs", "scheduler"),
+        finding(Severity.ERROR, "alone", "not found"),
+    ]
+    assert silenced(chain) == {"scheduler": "database", "jobs": "database"}
+
+
+def test_of_two_that_explain_each_other_one_speaks() -> None:
+    pair = [finding(Severity.ERROR, "a", "b"), finding(Severity.ERROR, "b", "a")]
+    assert len(silenced(pair)) == 1
+
+
+async def test_a_check_that_raises_makes_its_part_worth_nothing_and_is_told(clock: FakeClock) -> None:
+    seen = await watchman(clock, check("broken", KeyError("5511900000001")), check("well", Report())).look()
+    assert seen.points[FILA] == 0
+    (told,) = seen.findings
+    assert (told.cause, told.severity) == ("check.broken", Severity.ERROR)
+    assert "5511900000001" not in str(told.facts)  # its class alone: a message may hold anything
+
+
+async def test_a_check_that_hangs_is_given_up_at_its_own_time_limit(clock: FakeClock) -> None:
+    async def hang() -> Report:
+        await asyncio.Event().wait()
+        return Report()
+
+    looking = asyncio.create_task(watchman(clock, Check(name="hangs", section=FILA, ask=hang)).look())
+    await settle()
+    await clock.advance(timedelta(seconds=3))
+    seen = await looking
+    assert (seen.points[FILA], [each.cause for each in seen.findings]) == (0, ["check.hangs"])
+
+
+async def test_a_database_that_is_away_explains_the_checks_that_need_it(clock: FakeClock) -> None:
+    away = check("jobs", StoreUnavailable(where="there", why="away"))
+    down = check(
+        "database", Report(findings=(finding(Severity.CRITICAL, DATABASE_DOWN),)), section=Section.CONNECTIVITY
+    )
+    seen = await watchman(clock, away, down).look()
+    assert seen.silenced == {"check.jobs": DATABASE_DOWN}
+
+
+async def test_a_look_is_kept_for_fifteen_seconds_and_says_when_it_was(clock: FakeClock) -> None:
+    made = watchman(clock, check("turns", Report(), Report(findings=(finding(Severity.CRITICAL),))))
+    first = await made.look()
+    await clock.advance(KEPT - timedelta(seconds=1))
+    assert await made.look() is first
+    await clock.advance(timedelta(seconds=1))
+    later = await made.look()
+    assert later.is_critical
+    assert later.at - first.at == KEPT
+
+
+async def test_whoever_must_know_at_once_gets_a_fresh_look(clock: FakeClock) -> None:
+    made = watchman(clock, check("turns", Report(), Report(findings=(finding(Severity.CRITICAL),))))
+    assert not (await made.look()).is_critical
+    assert (await made.look(fresh=True)).is_critical
+
+
+async def test_a_crowd_of_callers_costs_one_look(clock: FakeClock) -> None:
+    asked = 0
+
+    async def ask() -> Report:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0)
+        return Report()
+
+    made = watchman(clock, Check(name="counted", section=FILA, ask=ask))
+    await asyncio.gather(*(made.look() for _ in range(50)))
+    assert asked == 1
+
+
+async def test_two_checks_of_one_name_are_refused(clock: FakeClock) -> None:
+    with pytest.raises(InvalidName):
+        watchman(clock, check("same", Report()), check("same", Report()))
+
+
+async def test_a_page_of_an_application_that_breaks_says_so_instead_of_breaking_its_caller(clock: FakeClock) -> None:
+    async def ask() -> dict[str, object]:
+        raise KeyError("x")
+
+    made = watchman(clock)
+    made.add_page(HealthPage(name="fila", ask=ask, aliases=("fila-worker",)))
+    document = await made.page("fila-worker")
+    assert document is not None
+    assert (document["status"], document["error"]) == ("error", "KeyError")
+    assert await made.page("other") is None
