@@ -22,7 +22,8 @@ from app.integrations.evolution.http import Gateway
 from app.integrations.redis import probe as redis
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
-from batuta.engine import Batuta, Extension, Role
+from batuta.engine import Batuta
+from batuta.extension import Extension, Role
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock

@@ -11,11 +11,9 @@ async def outbound(): ...
 async with work: ...        # opens the database; `batuta --app module:work up` runs it all
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from urllib.parse import urlsplit
@@ -23,17 +21,17 @@ from zoneinfo import ZoneInfo
 
 from batuta import __version__
 from batuta.config import EngineSettings
-from batuta.dispatch.book import ONLY_PROFILE, JobBook
+from batuta.dispatch.book import JobBook
 from batuta.dispatch.calls import JobCallPruner
 from batuta.dispatch.endpoints import DEFAULT_TIMEOUT, JobEndpoints
 from batuta.dispatch.job import Target, make_job
 from batuta.dispatch.reception import Reception
 from batuta.dispatch.scheduler import LEASE, Scheduler, owner
+from batuta.extension import Extension
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
 from batuta.guard.pruner import RatePruner
 from batuta.guard.rate import Limit
-from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Part, Probe, State
 from batuta.health.watch import JobWatch
 from batuta.kernel.clock import Clock, SystemClock
@@ -46,7 +44,6 @@ from batuta.queue.rescuer import Rescuer
 from batuta.queue.retry import RetryPolicy
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Recipe, Worker, WorkerPolicy
-from batuta.schedule.window import Window
 from batuta.stores import connect
 from batuta.stores.ears import Ears
 from batuta.stores.observed import ObservedDatabase
@@ -80,33 +77,6 @@ LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]]
 QUEUE_LEASE = timedelta(seconds=30)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2))
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """Something one process can be. ``run`` returns when ``stop`` is set and everything has drained."""
-
-    name: str
-    run: Callable[[asyncio.Event], Awaitable[None]]
-    in_up: bool = True  # started by `batuta up`
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extension:
-    """What an application brings along besides its jobs and loops."""
-
-    migrations: Sequence[Migration] = ()
-    texts: Sequence[Path] = ()
-    roles: Sequence[Role] = ()
-    profiles: Sequence[str] = (ONLY_PROFILE,)  # the timetables there are
-    first_profile: str | None = None  # counts until somebody chooses at run time
-    windows: Mapping[str, Window] = field(default_factory=dict)  # as declared; people may move them at run time
-    switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # what people can turn, by the word they use
-    later: Sequence[str] = ()  # roles that are planned and not there yet: said plainly when asked for
-    api: Callable[[], Any] | None = None  # makes the ASGI application; None: the engine's own
-    child_env: Mapping[str, str] = field(default_factory=dict)  # what `batuta up` tells its children, unless it is set
-    marked: bool = False  # the database must bear the mark of ``project``, or none if that is None
-    project: str | None = None
 
 
 class Served(NamedTuple):

@@ -10,7 +10,8 @@ import httpx2
 from fastapi import FastAPI
 
 from batuta.config import EngineSettings, load
-from batuta.engine import Batuta, Extension
+from batuta.engine import Batuta
+from batuta.extension import Extension
 from batuta.runlog.execution import Registration
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import AsJson

@@ -14,7 +14,8 @@ from batuta.cli.announcer import Announcer
 from batuta.cli.desk import ENV_FILE, FAILED, REFUSED, Desk, desk_of
 from batuta.cli.sidecar import port_of_child, shown
 from batuta.config import EngineSettings, in_file, names, near_misses
-from batuta.engine import Batuta, Role
+from batuta.engine import Batuta
+from batuta.extension import Role
 from batuta.kernel.errors import BatutaError, ConfigError
 from batuta.kernel.events import ProcessEnded, ProcessServing, ProcessStarted, SettingWarned
 from batuta.logs import LogSubscriber, configure

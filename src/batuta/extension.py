@@ -1,0 +1,39 @@
+"""What an application adds to the engine, besides its jobs and loops."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from batuta.dispatch.book import ONLY_PROFILE
+from batuta.guard.switches import SwitchRule
+from batuta.schedule.window import Window
+from batuta.stores.sql.migrations import Migration
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Something one process can be. ``run`` returns when ``stop`` is set and everything has drained."""
+
+    name: str
+    run: Callable[[asyncio.Event], Awaitable[None]]
+    in_up: bool = True  # started by `batuta up`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """What an application brings along besides its jobs and loops."""
+
+    migrations: Sequence[Migration] = ()
+    texts: Sequence[Path] = ()
+    roles: Sequence[Role] = ()
+    profiles: Sequence[str] = (ONLY_PROFILE,)  # the timetables there are
+    first_profile: str | None = None  # counts until somebody chooses at run time
+    windows: Mapping[str, Window] = field(default_factory=dict)  # as declared; people may move them at run time
+    switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # what people can turn, by the word they use
+    later: Sequence[str] = ()  # roles that are planned and not there yet: said plainly when asked for
+    api: Callable[[], Any] | None = None  # makes the ASGI application; None: the engine's own
+    child_env: Mapping[str, str] = field(default_factory=dict)  # what `batuta up` tells its children, unless it is set
+    marked: bool = False  # the database must bear the mark of ``project``, or none if that is None
+    project: str | None = None
