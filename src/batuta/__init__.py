@@ -5,8 +5,11 @@ __version__ = "0.1.0"
 from batuta.dispatch.answer import Ok, Partial, Skipped
 from batuta.dispatch.job import Run
 from batuta.engine import Batuta
-from batuta.guard.base import Admit, Hold
+from batuta.guard.base import Admit, Effect, Hold, Told
+from batuta.guard.hours import HoursGuard
+from batuta.guard.rate import Limit, RateGuard
 from batuta.guard.switches import SwitchGuard
+from batuta.guard.together import Together
 from batuta.kernel.errors import BatutaError
 from batuta.queue.outcome import Done, Failed, Snooze
 from batuta.supervise.loop import Again, Idle
@@ -17,14 +20,20 @@ __all__ = [
     "Batuta",
     "BatutaError",
     "Done",
+    "Effect",
     "Failed",
     "Hold",
+    "HoursGuard",
     "Idle",
+    "Limit",
     "Ok",
     "Partial",
+    "RateGuard",
     "Run",
     "Skipped",
     "Snooze",
     "SwitchGuard",
+    "Together",
+    "Told",
     "__version__",
 ]

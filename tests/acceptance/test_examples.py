@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from batuta import Failed, Snooze
 from batuta.supervise.loop import Idle
 
 DAY = timedelta(days=1)
@@ -51,3 +52,19 @@ async def test_the_agenda_runs_its_jobs_and_keeps_the_log(
         ("arrumar", "success", 12),
     ]
     assert capsys.readouterr().out.startswith("resumo ")
+
+
+async def test_the_courier_delivers_until_nobody_opens_and_waits_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("examples.courier", None)
+    courier = importlib.import_module("examples.courier")
+    async with courier.work:
+        assert await courier.deliver(None, "carta") == "delivered carta"
+        for _ in range(3):
+            assert await courier.deliver(None, "carta", door="shut") == Failed("nobody opened")
+        held = await courier.deliver(None, "carta")
+        assert isinstance(held, Snooze)
+        assert held.reason == "circuit open: gateway, 3 failures in a row, the last nobody opened"
+        assert await courier.work.rates.used([courier.hourly]) == {"letters/hour": 4}

@@ -172,6 +172,8 @@ async def test_what_never_left_is_given_back_and_what_may_have_left_is_not(rates
         assert isinstance(verdict, Admit)
         return verdict
 
+    assert (await admitted()).by == clock.now() + MINUTE
+    await clock.advance(3700)
     await (await admitted()).ticket.used(Told(Effect.UNREACHED))
     await (await admitted()).ticket.unused()
     await (await admitted()).ticket.used(Told(Effect.TIMED_OUT))

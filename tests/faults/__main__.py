@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "faults.md"
 COLUMNS = ["test", "database", "done", "targets", "missed", "doubled", "early", "unexplained", "took", "note"]
 TITLES = ["Test", "Database", "What was done", "Targets", "Lost", "Doubled", "Early", "Unexplained", "Took", "Seen"]
-PREFACE = """# What the scheduler and the queue were put through
+PREFACE = """# What the scheduler, the queue and the guards were put through
 
 Written by `python3 dev.py faults --write`; the same tests run in a short form with `python3 dev.py test`.
 
@@ -34,6 +34,10 @@ the settlement or not at all, and in T02 the endpoint's book as well. **Lost**: 
 two effects of one item. *Early* and *unexplained* have no meaning there. What is *repeated* or *told again*
 is a run whose worker was gone before it could settle: `docs/lifecycle.md` promises one effect for each item, not one run; whoever
 tells somebody else does it under the item's id as the key.
+
+**The guards** (T36, T44). A *target* is a call that an endpoint received and wrote down before it answered. **Lost** stands there
+for what must not be: a window that holds more than its limit, a call while the circuit was open, a second probe, a call before the
+time that `Retry-After` named.
 """
 AFTERWORD = """
 What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several
@@ -51,7 +55,15 @@ def main(words: list[str]) -> int:
     file = Path(tempfile.mkdtemp(prefix="batuta-faults-")) / "figures"
     file.touch()
     began = datetime.now(UTC)
-    command = [sys.executable, "-m", "pytest", str(Path(__file__).parent), "-k", "test_scheduler or test_queue", "-s"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        str(Path(__file__).parent),
+        "-k",
+        "test_scheduler or test_queue or test_guard",
+        "-s",
+    ]
     command += ["-o", "faulthandler_timeout=0"]  # long is no sign of hanging here
     code = subprocess.run(command, env={**os.environ, FORM: "long", FILE: str(file)}, check=False).returncode
     rows = [json.loads(line) for line in file.read_text().splitlines()]

@@ -18,7 +18,7 @@ HOURS = HoursGuard(
 )
 
 
-@dataclass
+@dataclass(eq=False)
 class Box:
     """A guard that hands out tickets and remembers what became of them."""
 
@@ -26,11 +26,12 @@ class Box:
     takes: float = 0.0
     clock: FakeClock | None = None
     told: list[Told | None] = field(default_factory=list)
+    by: datetime | None = None
 
     async def admit(self, now: datetime) -> Verdict:
         if self.clock is not None:
             await self.clock.advance(self.takes)
-        return Hold(now, "full") if self.holds else Admit(self)
+        return Hold(now, "full") if self.holds else Admit(self, self.by)
 
     async def used(self, told: Told) -> None:
         self.told.append(told)
@@ -76,6 +77,13 @@ async def test_the_first_hold_wins_and_what_was_given_out_before_is_given_back(c
     one, full, never = Box(), Box(holds=True), Box()
     assert await Together(one, full, never, clock=clock).admit(clock.now()) == Hold(clock.now(), "full")
     assert (one.told, full.told, never.told) == ([None], [], [])
+
+
+async def test_the_soonest_deadline_counts(clock: FakeClock) -> None:
+    soon, later = clock.now() + timedelta(seconds=5), clock.now() + timedelta(minutes=5)
+    verdict = await Together(HOURS, Box(by=later), Box(by=soon), Box(), clock=clock).admit(clock.now())
+    assert isinstance(verdict, Admit)
+    assert verdict.by == soon
 
 
 async def test_guards_that_hand_out_nothing_together_hand_out_nothing(clock: FakeClock) -> None:

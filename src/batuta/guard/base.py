@@ -59,9 +59,10 @@ FREE = FreeTicket()
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Go ahead, and say afterwards on the ticket what became of it."""
+    """Go ahead, and say afterwards on the ticket what became of it. ``by``: afterwards it is too late, and has to be asked anew."""
 
     ticket: Ticket = FREE
+    by: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

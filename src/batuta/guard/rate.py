@@ -100,7 +100,7 @@ def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateGuard:
-    """What it admits is to happen within ``use_within``: put a deadline on it."""
+    """What it admits is to happen within ``use_within``: ``Admit.by`` is the deadline to put on it."""
 
     rates: Rates
     limits: tuple[Limit, ...]
@@ -111,7 +111,10 @@ class RateGuard:
             reserved = await self.rates.reserve(self.limits, use_within=self.use_within)
         except StoreUnavailable:
             return Hold(now + PATIENCE, "cannot reserve: the rates cannot be read")
-        return reserved if isinstance(reserved, Hold) else Admit(RateTicket(self.rates, reserved.id))
+        if isinstance(reserved, Hold):
+            return reserved
+        # By the caller's own clock, from before it asked: whatever the database's says, that is not later.
+        return Admit(RateTicket(self.rates, reserved.id), by=now + self.use_within)
 
 
 @dataclass(frozen=True, slots=True)

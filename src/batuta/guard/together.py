@@ -10,6 +10,7 @@ match await may.admit(work.clock.now()):
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -29,34 +30,35 @@ class Together:
 
     async def admit(self, now: datetime) -> Verdict:
         asked = self._clock.monotonic()
-        tickets: list[Ticket] = []
-        free: list[Guard] = []
+        admitted: list[tuple[Guard, Admit]] = []
         try:
-            held = await self._ask(self._guards, now, tickets, free)
+            held = await self._ask(self._guards, now, admitted)
             waited = timedelta(seconds=self._clock.monotonic() - asked)
-            if held is None and tickets and waited >= STALE:
-                held = await self._ask(free, now + waited, [], [])
+            free = [guard for guard, admit in admitted if admit.ticket is FREE]
+            if held is None and waited >= STALE and len(free) < len(admitted):
+                held = await self._ask(free, now + waited, [])
         except BaseException:
-            await asyncio.shield(_Tickets(tuple(tickets)).unused())
+            await asyncio.shield(_all(admitted).unused())
             raise
         if held is None:
-            return Admit(_Tickets(tuple(tickets)) if tickets else FREE)
-        await _Tickets(tuple(tickets)).unused()
+            by = min((admit.by for _, admit in admitted if admit.by is not None), default=None)
+            return Admit(_all(admitted), by)
+        await _all(admitted).unused()
         return held
 
     @staticmethod
-    async def _ask(
-        guards: "tuple[Guard, ...] | list[Guard]", now: datetime, tickets: list[Ticket], free: list[Guard]
-    ) -> Hold | None:
+    async def _ask(guards: Iterable[Guard], now: datetime, admitted: list[tuple[Guard, Admit]]) -> Hold | None:
         for guard in guards:
             verdict = await guard.admit(now)
             if isinstance(verdict, Hold):
                 return verdict
-            if verdict.ticket is FREE:
-                free.append(guard)
-            else:
-                tickets.append(verdict.ticket)
+            admitted.append((guard, verdict))
         return None
+
+
+def _all(admitted: Iterable[tuple[Guard, Admit]]) -> Ticket:
+    tickets = tuple(admit.ticket for _, admit in admitted if admit.ticket is not FREE)
+    return _Tickets(tickets) if tickets else FREE
 
 
 @dataclass(frozen=True, slots=True)

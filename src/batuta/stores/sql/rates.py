@@ -44,6 +44,11 @@ class SqlRates:
     ) -> Reservation:
         if within is not None:
             return await self._reserve(within, limits, use_within)
+        # Most who ask are held: they are told so beside the writers, and only who may pass waits for the lock.
+        async with self._database.snapshot() as snapshot:
+            held = await self._held(snapshot, limits, await self._now(snapshot))
+        if held is not None:
+            return held
         async with self._database.transaction() as transaction:
             return await self._reserve(transaction, limits, use_within)
 
@@ -82,12 +87,10 @@ class SqlRates:
         )
         return reserved
 
-    async def _held(self, transaction: Transaction, limits: Sequence[Limit], now: datetime) -> Hold | None:
+    async def _held(self, reading: Reading, limits: Sequence[Limit], now: datetime) -> Hold | None:
         full = {}
         for limit in limits:
-            row = await transaction.one(
-                self._book.blocking, key=limit.key, since=now - limit.per, others=limit.most - 1
-            )
+            row = await reading.one(self._book.blocking, key=limit.key, since=now - limit.per, others=limit.most - 1)
             until = full_until(limit, None if row is None else row["counts_at"], now)
             if until is not None:
                 full[limit] = until

@@ -1,0 +1,123 @@
+"""The other side of the guards: an endpoint that says what the test wants and writes down who called when."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from batuta import Batuta
+from tests.faults import guard_plant
+from tests.faults.guard_plant import Plan
+from tests.faults.queue_harness import processes
+
+
+@dataclass(frozen=True)
+class Receipt:
+    at: datetime
+    account: str
+    process: str
+    asked: int  # how often the sender had asked its guard before it was let through
+    status: int
+
+
+Behaviour: TypeAlias = Callable[[datetime], tuple[int, int | None]]  # the status, and Retry-After
+
+
+def well(at: datetime) -> tuple[int, int | None]:
+    return 200, None
+
+
+def broken(at: datetime) -> tuple[int, int | None]:
+    return 503, None
+
+
+@dataclass
+class Endpoint:
+    """As a whole it is one process's own: what it wrote down is before its caller can know the answer."""
+
+    behaves: Behaviour = well
+    receipts: list[Receipt] = field(default_factory=list)
+
+    async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
+                at = datetime.now(UTC)
+                status, retry = self.behaves(at)
+                self.receipts.append(
+                    Receipt(at, headers["x-account"], headers["x-process"], int(headers["x-asked"]), status)
+                )
+                later = "" if retry is None else f"retry-after: {retry}\r\n"
+                writer.write(f"HTTP/1.1 {status} X\r\n{later}content-length: 2\r\n\r\n{{}}".encode())
+                await writer.drain()
+        writer.close()
+
+
+@dataclass
+class Senders:
+    plan: Plan
+    work: Batuta  # of this process, which only looks
+    endpoint: Endpoint
+    living: list[ForkServerProcess] = field(default_factory=list)
+    killed: int = 0
+
+    def begin(self, count: int = 1) -> None:
+        for _ in range(count):
+            process = processes().Process(target=guard_plant.run, args=(self.plan.told(),))
+            process.start()
+            self.living.append(process)
+
+    async def storm(self, seconds: float, every: float, chance: random.Random) -> None:
+        """Kill one now and then, and start another in its place."""
+        ends = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < ends:
+            await asyncio.sleep(every)
+            self.kill(chance.choice(self.living))
+            self.begin()
+
+    def kill(self, process: ForkServerProcess) -> None:
+        process.kill()
+        process.join()
+        self.living.remove(process)
+        self.killed += 1
+
+    async def until(self, what: str, true: Callable[[], bool], within: float = 30.0) -> None:
+        ends = asyncio.get_running_loop().time() + within
+        while not true():
+            log = Path(self.plan.folder) / "log"
+            said = log.read_text()[-2000:] if log.exists() else ""
+            assert asyncio.get_running_loop().time() < ends, f"{what}: not within {within} s\n{said}"
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def senders(folder: Path, url: str, **options: Any) -> AsyncIterator[Senders]:
+    endpoint = Endpoint()
+    server = await asyncio.start_server(endpoint.connection, "127.0.0.1", 0, backlog=1000)
+    port = server.sockets[0].getsockname()[1]
+    plan = Plan(url=url, folder=str(folder), port=port, **options)
+    made = Senders(plan, guard_plant.build(plan), endpoint)
+    async with made.work:
+        try:
+            yield made
+        finally:
+            for process in list(made.living):
+                made.kill(process)
+            server.close()
+
+
+def over(instants: Sequence[datetime], most: int, per: float) -> int:
+    """How many windows of that length hold more than allowed: each begins with one receipt."""
+    ordered = sorted(instants)
+    return sum((ordered[n + most] - ordered[n]).total_seconds() < per for n in range(len(ordered) - most))
+
+
+def gaps(instants: Sequence[datetime]) -> list[float]:
+    return [(later - sooner).total_seconds() for sooner, later in pairwise(sorted(instants))]

@@ -1,0 +1,175 @@
+"""A service that is down, half down, flapping, or asks for peace: judged by what it received."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+from batuta.guard.breaker import CircuitState, Transition
+from batuta.guard.circuits import LOOK_EVERY
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.guard_harness import Behaviour, Senders, broken, senders, well
+
+PROCESSES = 4
+# What another process found out is known after half a second; the rest is this machine's slowness.
+KNOWN_AFTER = LOOK_EVERY + timedelta(milliseconds=700)
+
+
+async def test_a_service_that_is_down_is_tried_once_in_each_reset_by_all_processes_together(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_down(url, folder) for url, folder in places.items()))
+
+
+async def _down(url: str, folder: Path) -> None:
+    reset, longest, seconds = (30.0, 60.0, 150.0) if LONG else (2.0, 4.0, 8.0)
+    figures = Figures(
+        "T44", kind(url), f"{PROCESSES} processes call a service that is down, kills -9, then it is well again"
+    )
+    options = {"reset": reset, "longest_reset": longest, "probe_within": 2.0, "rests": 0.1}
+    async with senders(folder, url, way="breaker", **options) as running:
+        running.endpoint.behaves = broken
+        running.begin(PROCESSES)
+        await running.until("they call", lambda: bool(running.endpoint.receipts))
+        await running.storm(seconds, seconds / 5, random.Random(20260105))
+        running.endpoint.behaves = well
+        well_from = datetime.now(UTC)
+        await running.until(
+            "it is found out",
+            lambda: sum(receipt.at > well_from for receipt in running.endpoint.receipts) > 50,
+            3 * longest + 30,
+        )
+        history = await _history(running)
+        probes, early = _judge(running, history)
+        took = next(each.at for each in history if each.after is CircuitState.CLOSED) - well_from
+        figures.record_bare(
+            len(running.endpoint.receipts),
+            f"{probes} probes in {seconds:g} s, never two in a reset; calls while open {early}; "
+            f"closed {took.total_seconds():.1f} s after it was well; {running.killed} kills",
+            wrong=early,
+        )
+        assert early == 0
+        assert probes >= 2
+
+
+async def test_a_service_that_flaps_or_half_fails_never_gets_two_probes_at_once(places: Mapping[str, Path]) -> None:
+    await together(*(_flapping(url, folder) for url, folder in places.items()))
+
+
+async def _flapping(url: str, folder: Path) -> None:
+    seconds = 40.0 if LONG else 8.0
+    figures = Figures(
+        "T44",
+        kind(url),
+        f"{PROCESSES} processes call a service that is up and down in turn, then half its answers fail",
+    )
+    chance = random.Random(20260105)
+
+    def flapping(at: datetime) -> tuple[int, int | None]:
+        return (503 if at.second % 2 else 200), None
+
+    def half(at: datetime) -> tuple[int, int | None]:
+        return (503 if chance.random() < 0.5 else 200), None
+
+    async with senders(folder, url, way="breaker", reset=1.0, longest_reset=2.0, rests=0.05) as running:
+        ways: tuple[Behaviour, ...] = (flapping, half)
+        running.begin(PROCESSES)
+        for way in ways:
+            running.endpoint.behaves = way
+            await asyncio.sleep(seconds / 2)
+        history = await _history(running)
+        probes, early = _judge(running, history)
+        states = Counter(each.after.value for each in history)
+        figures.record_bare(
+            len(running.endpoint.receipts),
+            f"opened {states['open']} times, {probes} probes; calls while open {early}",
+            wrong=early,
+        )
+        assert early == 0
+        assert states["open"] >= 2
+
+
+async def test_when_it_says_come_back_later_nobody_comes_before(places: Mapping[str, Path]) -> None:
+    await together(*(_later(url, folder) for url, folder in places.items()))
+
+
+async def _later(url: str, folder: Path) -> None:
+    asked, seconds = (20, 60.0) if LONG else (3, 8.0)
+    figures = Figures("T44", kind(url), f"{PROCESSES} processes call a service that answers 429, Retry-After {asked}")
+    async with senders(folder, url, way="breaker", failures=10_000, reset=1.0, rests=0.1) as running:
+        running.begin(PROCESSES)
+        await running.until("they call", lambda: len(running.endpoint.receipts) > 20)
+        running.endpoint.behaves = lambda at: (429, asked)
+        told_at = datetime.now(UTC)
+        await asyncio.sleep(seconds)
+        receipts = [receipt for receipt in running.endpoint.receipts if receipt.status == 429]
+        calls = sorted(receipt.at for receipt in receipts)
+        waves = [calls[0], *(later for sooner, later in pairwise(calls) if later - sooner > KNOWN_AFTER)]
+        early = sum(later - sooner < timedelta(seconds=asked) for sooner, later in pairwise(waves))
+        figures.record_bare(
+            len(calls),
+            f"{len(waves)} times in {(calls[-1] - told_at).total_seconds():.1f} s; early calls {early}",
+            wrong=early,
+        )
+        assert early == 0
+        assert len(waves) >= 2
+
+
+async def test_a_crowd_that_was_held_comes_back_spread_out(places: Mapping[str, Path]) -> None:
+    await together(*(_crowd(url, folder) for url, folder in places.items()))
+
+
+async def _crowd(url: str, folder: Path) -> None:
+    tasks, reset = (10_000, 30.0) if LONG else (600, 4.0)
+    figures = Figures("T44", kind(url), f"{tasks} tasks meet a service that is down; it comes back")
+    async with senders(folder, url, way="tasks", reset=reset, longest_reset=reset, failures=3) as running:
+        running.endpoint.behaves = broken
+        await running.work.enqueue_many("chama", [()] * tasks)
+        running.begin(2)
+        opened = lambda: sum(receipt.status == 503 for receipt in running.endpoint.receipts) >= 3  # noqa: E731
+        await running.until("it opens", opened)
+        await asyncio.sleep(1.0)
+        while_down = len(running.endpoint.receipts)
+        running.endpoint.behaves = well
+        done = lambda: sum(receipt.status == 200 for receipt in running.endpoint.receipts) >= tasks  # noqa: E731
+        await running.until("all are through", done, within=600 if LONG else 40)
+        calls = sorted(receipt.at for receipt in running.endpoint.receipts if receipt.status == 200)
+        span = (calls[-1] - calls[0]).total_seconds()
+        busiest = max(Counter(int((call - calls[0]).total_seconds()) for call in calls).values())
+        mean = tasks / max(1.0, min(span, reset))
+        figures.record_bare(
+            tasks,
+            f"{while_down} calls while it was down; back within {span:.1f} s, {mean:.0f} a second, the busiest second {busiest}",
+        )
+        assert while_down < 150  # those that were on their way when it opened
+        assert busiest <= 2 * mean
+
+
+async def _history(running: Senders) -> list[Transition]:
+    history = await running.work.circuits.history("gateway", datetime.now(UTC) - timedelta(hours=1))
+    return list(reversed(history))
+
+
+def _judge(running: Senders, history: list[Transition]) -> tuple[int, int]:
+    """How many probes there were, and how many calls came that nobody should have let through.
+
+    From open to half open nobody calls, but for those who were on their way or did not know yet when it opened; half open, one.
+    """
+    calls = sorted(receipt.at for receipt in running.endpoint.receipts)
+    probes, wrong = 0, 0
+    for sooner, later in pairwise(history):
+        inside = [call for call in calls if sooner.at < call < later.at]
+        if sooner.after is CircuitState.OPEN and sooner.before is CircuitState.CLOSED:
+            wrong += sum(call > sooner.at + KNOWN_AFTER for call in inside)
+        elif sooner.after is CircuitState.OPEN:
+            wrong += len(inside)
+        elif sooner.after is CircuitState.HALF_OPEN:
+            probes += 1
+            # One whose process was killed before it could say what it found is replaced when its lease is over.
+            lease = timedelta(seconds=running.plan.probe_within)
+            wrong += sum(second - first < lease for first, second in pairwise(inside))
+    return probes, wrong
