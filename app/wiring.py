@@ -16,7 +16,7 @@ from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.eventos import Eventos
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, InboxWork
 from app.integrations.evolution import probe as evolution
-from app.integrations.evolution.client import EvolutionClient
+from app.integrations.evolution.client import EVENTS, SECRET_HEADER, EvolutionClient
 from app.integrations.evolution.events import facts_of
 from app.integrations.evolution.http import Gateway
 from app.integrations.redis import probe as redis
@@ -27,12 +27,15 @@ from batuta.extension import Extension, Role
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json
 from batuta.stores.sql.migrations import Migration, read_folder
 from batuta.supervise.address import listen
 
 HERE = Path(__file__).parent
 # Deliveries worked on at once in one worker: two starved under a group's chatter.
 INBOX_AT_A_TIME = 10
+# Keys of the simulated outside. They guard nothing real.
+SIMULATED = "simulador"
 CAMPAIGNS = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
 
 
@@ -174,7 +177,7 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
 def simulated(settings: Settings) -> Mapping[str, str]:
     """Where the outside is in development. Anything set by hand wins."""
     outside = f"http://127.0.0.1:{settings.simulador_port}"
-    return {"EVOLUTION_API_URL": f"{outside}/evolution", "EVOLUTION_API_KEY": "simulador"}
+    return {"EVOLUTION_API_URL": f"{outside}/evolution", "EVOLUTION_API_KEY": SIMULATED, "WEBHOOK_SECRET": SIMULATED}
 
 
 def _api(work: Batuta, settings: Settings) -> Any:
@@ -186,7 +189,18 @@ def _api(work: Batuta, settings: Settings) -> Any:
 async def _simulate(settings: Settings, stop: asyncio.Event) -> None:
     from batuta.kernel.clock import SystemClock
     from batuta.web.server import serve
-    from simulador.main import create_app
+    from simulador.comportamento import Comportamento
+    from simulador.main import create_app, keeper
 
     listening = listen("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
-    await serve(create_app(SystemClock()), listening, stop, timedelta(seconds=5))
+    secret = settings.webhook_secret.get_secret_value() if settings.webhook_secret else SIMULATED
+    webhook: dict[str, Json] = {
+        "enabled": True,
+        "url": f"{settings.api_url}/webhook/evolution",
+        "headers": {SECRET_HEADER: secret},
+        "events": list(EVENTS),
+    }
+    lively = Comportamento(reply_share=0.25, opt_out_share=0.02, group_messages_per_minute=2)
+    clock, grace = SystemClock(), timedelta(seconds=5)
+    app = create_app(clock, at_rest=lively, webhook=webhook)
+    await asyncio.gather(serve(app, listening, stop, grace), keeper(app, clock).run(stop, grace))

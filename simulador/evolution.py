@@ -1,63 +1,66 @@
 """The WhatsApp gateway: Evolution API v2 (2.3.7), as far as Julia speaks with it so far.
 
 The paths, the order in which it refuses and the shape of its errors follow the original, odd corners included, so that
-a client that works here works there. Nothing leaves this process: an accepted message is recorded and stays PENDING.
-Not here yet: pairing (an instance that is created stays closed), media, acknowledgements, and webhook deliveries (an
-address that is set is kept and answered back; nothing is posted to it).
+a client that works here works there. Nothing leaves this machine: an accepted message is on record (``vida``), its
+acknowledgements and answers are posted to the instance's webhook (``carteiro``), and how all of it misbehaves is told
+over ``controle``. Pairing is a person who reads the code two seconds later. Not here: media.
 """
 
 import math
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
 from http import HTTPStatus
-from typing import Literal
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
+from starlette.types import Receive, Scope, Send
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from simulador import evolution_bodies as bodies
 from simulador.body import NotAnObject, json_object
+from simulador.carteiro import Carteiro
+from simulador.comportamento import Chance, Comportamento
+from simulador.controle import Controle
+from simulador.evolution_rows import CLIENT, Instance, created, matches, positive, row, stored
 from simulador.jid import is_on_whatsapp, jid_of, lookup_order
-from simulador.recebidos import KEPT, Recebidos
+from simulador.recebidos import Recebidos
 from simulador.schema import Schema, complaints
+from simulador.vida import FINAL_CODES, Falatorio, Told, Vida, key_of
 
 # Opens every instance. It guards nothing real, so it is printed where anybody can read it.
 KEY = "simulador"
 DEFAULT_INSTANCE = "julia-sim"
 DEFAULT_NUMBER = "5511900000000"
 VERSION = "2.3.7"
-CLIENT = "simulador"
 INTEGRATIONS = ("WHATSAPP-BAILEYS", "WHATSAPP-BUSINESS", "EVOLUTION")
 PAGE_LENGTH = 50
+PAIRED_AFTER = 2.0
 
 
 class Refused(Exception):
     """An answer of 400 or more, in the envelope of the original."""
 
-    def __init__(self, status: HTTPStatus, message: Json) -> None:
+    def __init__(self, status: HTTPStatus, message: Json, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.headers = dict(headers or {})
 
 
-@dataclass
-class Instance:
-    id: str
-    name: str
-    token: str
-    integration: str
-    number: str | None
-    state: Literal["open", "connecting", "close"]
-    created_at: datetime
-    webhook: Mapping[str, Json] | None = None
-    messages: deque[Mapping[str, Json]] = field(default_factory=lambda: deque(maxlen=KEPT))
+class Unlicensed(Exception):
+    """As versions from 2.4 on answer until they are activated."""
+
+
+class CutOff(Response):
+    """The line breaks in the middle of the answer: it announces more than it says."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"1000")]
+        await send({"type": "http.response.start", "status": 201, "headers": headers})
+        await send({"type": "http.response.body", "body": b'{"key"', "more_body": True})
 
 
 class Evolution:
@@ -65,13 +68,30 @@ class Evolution:
     path = "/evolution"
     line = f"WhatsApp gateway, Evolution API {VERSION}: header apikey {KEY}, open instance {DEFAULT_INSTANCE}"
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        seed: int = 0,
+        at_rest: Comportamento | None = None,
+        webhook: Mapping[str, Json] | None = None,
+    ) -> None:
+        """``webhook``: set on the default instance from the beginning."""
         self.recebidos = Recebidos(clock)
         self._clock = clock
         self._ids = Ids(clock)
+        self._chance = Chance(seed)
+        self.carteiro = Carteiro(clock, self._chance, lambda: self.controle.comportamento)
+        self.vida = Vida(clock, self._chance, self.carteiro, lambda: self.controle.comportamento)
+        self.controle = Controle(self.vida, lambda: self._instances, at_rest or Comportamento())
         default = self._new_instance(DEFAULT_INSTANCE, INTEGRATIONS[0], number=DEFAULT_NUMBER)
         default.state = "open"
+        if webhook is not None:
+            default.webhook = self._webhook_row(default, webhook)
         self._instances = {default.name: default}
+        self.falatorio = Falatorio(
+            self.vida, clock, lambda: self.controle.comportamento, lambda: list(self._instances.values())
+        )
 
     def mount(self) -> Mount:
         routes = [
@@ -79,13 +99,17 @@ class Evolution:
             Route("/instance/create", self.create, methods=["POST"]),
             Route("/instance/fetchInstances", self.fetch_instances),
             Route("/instance/connectionState/{instance}", self.connection_state),
+            Route("/instance/connect/{instance}", self.connect),
+            Route("/instance/restart/{instance}", self.restart, methods=["POST"]),
+            Route("/instance/logout/{instance}", self.logout, methods=["DELETE"]),
+            Route("/instance/delete/{instance}", self.delete, methods=["DELETE"]),
             Route("/message/sendText/{instance}", self.send_text, methods=["POST"]),
             Route("/chat/whatsappNumbers/{instance}", self.whatsapp_numbers, methods=["POST"]),
             Route("/chat/findMessages/{instance}", self.find_messages, methods=["POST"]),
             Route("/webhook/set/{instance}", self.set_webhook, methods=["POST"]),
             Route("/webhook/find/{instance}", self.find_webhook),
         ]
-        handlers = {Refused: _refusal, 404: _no_route, 405: _no_route, 500: _breakdown}
+        handlers = {Refused: _refusal, Unlicensed: _unlicensed, 404: _no_route, 405: _no_route, 500: _breakdown}
         return Mount(self.path, Starlette(routes=routes, exception_handlers=handlers))
 
     def forget(self) -> None:
@@ -107,6 +131,7 @@ class Evolution:
         )
 
     async def create(self, request: Request) -> Response:
+        self._require_licence()
         body = await _body(request)
         name = _text(body, "instanceName")
         if name in self._instances:
@@ -124,16 +149,17 @@ class Evolution:
         if isinstance(webhook, Mapping) and webhook.get("url"):
             instance.webhook = self._webhook_row(instance, {"enabled": True, **webhook})
         self._instances[instance.name] = instance
-        return JSONResponse(_created(instance, body), HTTPStatus.CREATED)
+        return JSONResponse(created(instance, body), HTTPStatus.CREATED)
 
     async def fetch_instances(self, request: Request) -> Response:
+        self._require_licence()
         asked = request.query_params
         # An instance's own token shows that instance alone, whatever was asked.
         name = asked.get("instanceName") if _key(request) == KEY else self._owner_of(_key(request)).name
         if name and name not in self._instances:
             raise Refused(HTTPStatus.NOT_FOUND, [f'Instance "{name}" not found'])
         found = [
-            _row(instance)
+            row(instance)
             for instance in self._instances.values()
             if instance.name == (name or instance.name)
             and instance.id == (asked.get("instanceId") or instance.id)
@@ -145,6 +171,31 @@ class Evolution:
         instance = self._instance_of(request)
         return JSONResponse({"instance": {"instanceName": instance.name, "state": instance.state}})
 
+    async def connect(self, request: Request) -> Response:
+        """A code to be read with the phone. Here somebody reads it, unless the number is shut out."""
+        instance = self._instance_of(request)
+        if instance.state == "open":
+            return await self.connection_state(request)
+        self.vida.connection(instance, "connecting")
+        if instance.code not in FINAL_CODES - {HTTPStatus.UNAUTHORIZED}:
+            self.carteiro.later(PAIRED_AFTER, lambda: self.vida.connection(instance, "open"))
+        return JSONResponse({"pairingCode": "SIMULADO", "code": "simulado", "base64": None, "count": 1})
+
+    async def restart(self, request: Request) -> Response:
+        instance = self._instance_of(request)
+        return JSONResponse({"instance": {"instanceName": instance.name, "state": instance.state}})
+
+    async def logout(self, request: Request) -> Response:
+        instance = self._instance_of(request)
+        if instance.state == "close":
+            raise Refused(HTTPStatus.BAD_REQUEST, [f'The "{instance.name}" instance is not connected'])
+        self.vida.connection(instance, "close", HTTPStatus.UNAUTHORIZED)
+        return JSONResponse(_success("Instance logged out"))
+
+    async def delete(self, request: Request) -> Response:
+        del self._instances[self._instance_of(request).name]
+        return JSONResponse(_success("Instance deleted"))
+
     async def send_text(self, request: Request) -> Response:
         instance = self._instance_of(request)
         body = await _body(request)
@@ -152,16 +203,26 @@ class Evolution:
         number, text = str(body["number"]), str(body["text"])
         if not text.strip():
             raise Refused(HTTPStatus.BAD_REQUEST, ["Text is required"])
-        if instance.state != "open":
+        how = self.controle.comportamento
+        if how.too_many:
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "Too Many Requests", {"Retry-After": str(how.too_many)})
+        if instance.state != "open" or how.connection_closed:
             raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "Connection Closed")
-        contact = _contact(number)
+        contact = self._contact(number)
         if not contact["exists"]:
             raise Refused(HTTPStatus.BAD_REQUEST, [contact])
         await self._type_for(body.get("delay"))
         message = self._message(instance, jid_of(number), text)
-        instance.messages.append(message)
+        lot = self._chance.of("answer", key_of(message)[0])
+        told: Told = (
+            "cut" if lot < how.lost_answers else "500" if lot < how.lost_answers + how.broken_answers else "answered"
+        )
         self.recebidos.record(instance=instance.name, number=number, text=text, message=message)
-        return JSONResponse(message, HTTPStatus.CREATED)
+        self.vida.left(instance, number, message, told)
+        await self._clock.sleep(how.slow_seconds)
+        if told == "500":
+            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.INTERNAL_SERVER_ERROR.phrase)
+        return CutOff() if told == "cut" else JSONResponse(message, HTTPStatus.CREATED)
 
     async def whatsapp_numbers(self, request: Request) -> Response:
         self._instance_of(request)
@@ -172,22 +233,22 @@ class Evolution:
             return JSONResponse({"status": bad, "error": bad.phrase, "message": [wrong]}, bad)
         numbers = body["numbers"]
         assert isinstance(numbers, list)
-        contacts = [_contact(number) for number in numbers]
+        contacts = [self._contact(number) for number in numbers]
         return JSONResponse(sorted(contacts, key=lambda contact: lookup_order(str(contact["jid"]))))
 
     async def find_messages(self, request: Request) -> Response:
         instance = self._instance_of(request)
         body = await _body(request)
         _check(body, bodies.FIND_MESSAGES)
-        page, length = _positive(body.get("page"), 1), _positive(body.get("offset"), PAGE_LENGTH)
-        found = [message for message in reversed(instance.messages) if _matches(message, body)]
+        page, length = positive(body.get("page"), 1), positive(body.get("offset"), PAGE_LENGTH)
+        found = [message for message in reversed(instance.messages) if matches(message, body)]
         return JSONResponse(
             {
                 "messages": {
                     "total": len(found),
                     "pages": math.ceil(len(found) / length),
                     "currentPage": page,
-                    "records": [_stored(message) for message in found[(page - 1) * length : page * length]],
+                    "records": [stored(instance, message) for message in found[(page - 1) * length : page * length]],
                 }
             }
         )
@@ -204,8 +265,18 @@ class Evolution:
     async def find_webhook(self, request: Request) -> Response:
         return JSONResponse(self._instance_of(request).webhook)
 
+    def _require_licence(self) -> None:
+        if self.controle.comportamento.licence:
+            raise Unlicensed
+
+    def _contact(self, number: str) -> dict[str, Json]:
+        jid = jid_of(number)
+        unknown = {jid_of(each) for each in self.controle.comportamento.unknown_numbers}
+        return {"jid": jid, "exists": is_on_whatsapp(jid) and jid not in unknown, "number": number}
+
     def _instance_of(self, request: Request) -> Instance:
         """Whether it exists is asked before the key: an unknown instance is 404 even to a stranger."""
+        self._require_licence()
         name = request.path_params["instance"]
         instance = self._instances.get(name)
         if instance is None:
@@ -258,7 +329,7 @@ class Evolution:
 
     def _message(self, instance: Instance, jid: str, text: str) -> Mapping[str, Json]:
         return {
-            "key": {"remoteJid": jid, "fromMe": True, "id": "3EB0" + self._ids.new().replace("-", "").upper()},
+            "key": {"remoteJid": jid, "fromMe": True, "id": self.vida.new_id(instance, jid)},
             "pushName": "Você",
             "status": "PENDING",
             "message": {"conversation": text},
@@ -294,93 +365,28 @@ def _check(body: Mapping[str, Json], schema: Schema) -> None:
         raise Refused(HTTPStatus.BAD_REQUEST, [wrong])
 
 
-def _contact(number: str) -> dict[str, Json]:
-    jid = jid_of(number)
-    return {"jid": jid, "exists": is_on_whatsapp(jid), "number": number}
-
-
 def _text(body: Mapping[str, Json], name: str) -> str | None:
     value = body.get(name)
     return value if isinstance(value, str) and value else None
 
 
-def _positive(value: Json, otherwise: int) -> int:
-    return value if isinstance(value, int) and value > 0 else otherwise
+def _success(message: str) -> Mapping[str, Json]:
+    return {"status": "SUCCESS", "error": False, "response": {"message": message}}
 
 
-def _matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
-    """By parts of the message's key. A false or empty part asks for nothing, as in the original."""
-    where = query.get("where")
-    wanted = where.get("key") if isinstance(where, Mapping) else None
-    key = message["key"]
-    assert isinstance(key, Mapping)
-    return not isinstance(wanted, Mapping) or all(
-        key[name] == value for name, value in wanted.items() if name in bodies.MESSAGE_KEY and value
-    )
+def _envelope(status: HTTPStatus, message: Json, headers: Mapping[str, str] | None = None) -> Response:
+    content = {"status": status, "error": status.phrase, "response": {"message": message}}
+    return JSONResponse(content, status, headers=headers)
 
 
-def _stored(message: Mapping[str, Json]) -> Mapping[str, Json]:
-    """As a row of the gateway's own database: its status lives in the updates, of which there are none yet."""
-    key = message["key"]
-    assert isinstance(key, Mapping)
-    shown = {name: value for name, value in message.items() if name != "status"}
-    return {"id": key["id"], **shown, "MessageUpdate": []}
-
-
-def _created(instance: Instance, asked: Mapping[str, Json]) -> Mapping[str, Json]:
-    webhook = instance.webhook or {}
-    return {
-        "instance": {
-            "instanceName": instance.name,
-            "instanceId": instance.id,
-            "integration": instance.integration,
-            "webhookWaBusiness": None,
-            "accessTokenWaBusiness": "",
-            "status": instance.state,
-        },
-        "hash": instance.token,
-        "webhook": {
-            "webhookUrl": webhook.get("url"),
-            "webhookHeaders": webhook.get("headers"),
-            "webhookByEvents": webhook.get("webhookByEvents"),
-            "webhookBase64": webhook.get("webhookBase64"),
-        },
-        "settings": {**{name: asked.get(name, False) for name in bodies.SWITCHES}, "msgCall": asked.get("msgCall", "")},
-    }
-
-
-def _row(instance: Instance) -> Mapping[str, Json]:
-    return {
-        "id": instance.id,
-        "name": instance.name,
-        "connectionStatus": instance.state,
-        "ownerJid": jid_of(instance.number) if instance.number and instance.state == "open" else None,
-        "profileName": None,
-        "profilePicUrl": None,
-        "integration": instance.integration,
-        "number": instance.number,
-        "businessId": None,
-        "token": instance.token,
-        "clientName": CLIENT,
-        "disconnectionReasonCode": None,
-        "disconnectionObject": None,
-        "disconnectionAt": None,
-        "createdAt": instance.created_at.isoformat(),
-        "updatedAt": instance.created_at.isoformat(),
-        "Chatwoot": None,
-        "Proxy": None,
-        "Setting": None,
-        "_count": {"Message": len(instance.messages), "Contact": 0, "Chat": 0},
-    }
-
-
-def _envelope(status: HTTPStatus, message: Json) -> Response:
-    return JSONResponse({"status": status, "error": status.phrase, "response": {"message": message}}, status)
+async def _unlicensed(request: Request, error: Exception) -> Response:
+    content = {"error": "service not activated", "code": "LICENSE_REQUIRED", "message": "simulado"}
+    return JSONResponse(content, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    return _envelope(error.status, error.message)
+    return _envelope(error.status, error.message, error.headers)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -2,9 +2,12 @@
 
 State lives in memory, on purpose: a restart is a clean world, and no test finds what another left. So it runs as one
 process. ``GET /`` says what stands in for what, ``GET /recebidos`` what each was sent, ``DELETE /recebidos`` forgets it.
+``/controle/evolution`` tells the WhatsApp gateway how to misbehave (``controle`` lists the words) and what really left.
 It has no door of its own: whoever starts it binds it to loopback.
 """
 
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Protocol
 
 from starlette.applications import Starlette
@@ -14,6 +17,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
 from batuta.kernel.clock import Clock
+from batuta.kernel.events import Fanout
+from batuta.kernel.json import Json
+from batuta.supervise.loop import LoopPolicy
+from batuta.supervise.supervisor import Supervisor
+from simulador.comportamento import Comportamento
 from simulador.deadman import Deadman
 from simulador.evolution import Evolution
 from simulador.recebidos import Recebidos
@@ -30,8 +38,19 @@ class StandIn(Protocol):
     def forget(self) -> None: ...
 
 
-def create_app(clock: Clock) -> Starlette:
-    stand_ins: tuple[StandIn, ...] = (Evolution(clock), Slack(clock), Deadman(clock))
+def create_app(
+    clock: Clock,
+    *,
+    seed: int = 0,
+    at_rest: Comportamento | None = None,
+    webhook: Mapping[str, Json] | None = None,
+) -> Starlette:
+    """``at_rest``: how the gateway behaves until it is told otherwise; ``webhook``: set on its instance from the beginning.
+
+    ``app.state.loops`` has to be run beside it, for acknowledgements and answers to be told.
+    """
+    evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook)
+    stand_ins: tuple[StandIn, ...] = (evolution, Slack(clock), Deadman(clock))
 
     async def index(request: Request) -> Response:
         return JSONResponse([{"name": each.name, "path": each.path, "line": each.line} for each in stand_ins])
@@ -52,9 +71,23 @@ def create_app(clock: Clock) -> Starlette:
         Route("/health", health),
         Route("/recebidos", recebidos),
         Route("/recebidos", forget, methods=["DELETE"]),
+        evolution.controle.mount(),
         *(each.mount() for each in stand_ins),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _refusal, 500: _breakdown})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _refusal, 500: _breakdown})
+    app.state.evolution = evolution
+    app.state.loops = (evolution.carteiro, evolution.falatorio)
+    return app
+
+
+def keeper(app: Starlette, clock: Clock) -> Supervisor:
+    """Of the loops that belong to the application."""
+    supervisor = Supervisor(clock, Fanout())
+    for loop in app.state.loops:
+        supervisor.add(
+            loop, LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=2), max_failures=1000)
+        )
+    return supervisor
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

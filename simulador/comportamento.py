@@ -1,0 +1,97 @@
+"""How the simulated world behaves, and chance that is the same for the same seed, whatever comes in which order."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from batuta.kernel.json import Json
+
+
+class Unheard(Exception):
+    """Somebody asked for a behaviour that cannot be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comportamento:
+    """Shares are of one: 0 never, 1 always. Everything at rest is a world that works, in which nobody answers."""
+
+    # Sends
+    lost_answers: float = 0.0  # the message leaves, and the line is cut before the answer
+    broken_answers: float = 0.0  # the message leaves, and the answer is 500
+    connection_closed: bool = False  # nothing leaves: 500 "Connection Closed", while the state says open
+    too_many: int = 0  # nothing leaves: 429, to be tried again after so many seconds
+    licence: bool = False  # nothing leaves: 503 LICENSE_REQUIRED, for every call but the welcome
+    slow_seconds: float = 0.0  # the message leaves at once, and its answer after so long
+    unknown_numbers: tuple[str, ...] = ()  # nobody has them
+    # Webhooks
+    sent_after: float = 0.2  # seconds to SERVER_ACK
+    delivered_after: float = 1.0  # to DELIVERY_ACK
+    read_after: float = 4.0  # to READ
+    read_share: float = 0.8
+    duplicated: float = 0.0  # posted twice
+    late: float = 0.0  # overtaken by others
+    lost: float = 0.0  # never posted
+    # People
+    reply_share: float = 0.0  # of the messages
+    opt_out_share: float = 0.0  # of the messages, instead of another reply
+    reply_after: float = 10.0
+    hidden_share: float = 0.0  # of what people write: from an address that hides the number (@lid)
+    # Groups
+    group_messages_per_minute: float = 0.0
+
+    def changed(self, wanted: Mapping[str, Json]) -> "Comportamento":
+        known = {each.name: getattr(self, each.name) for each in fields(self)}
+        changes: dict[str, object] = {}
+        for name, value in wanted.items():
+            if name not in known:
+                raise Unheard(f"there is no '{name}'; there are {', '.join(known)}")
+            changes[name] = _like(known[name], value, name)
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def shown(self) -> dict[str, Json]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def _like(before: object, value: Json, name: str) -> object:
+    match before, value:
+        case bool(), bool():
+            return value
+        case ((int() | float()), (int() | float())) if not isinstance(before, bool) and not isinstance(value, bool):
+            most = 1.0 if name in SHARES else 1e6
+            if not 0 <= value <= most:
+                raise Unheard(f"{name} is between 0 and {most:g}")
+            return type(before)(value)
+        case tuple(), list() if all(isinstance(each, str) for each in value):
+            return tuple(value)
+        case _:
+            raise Unheard(f"{name} is like {before!r}")
+
+
+SHARES = frozenset(
+    (
+        "lost_answers",
+        "broken_answers",
+        "read_share",
+        "duplicated",
+        "late",
+        "lost",
+        "reply_share",
+        "opt_out_share",
+        "hidden_share",
+    )
+)
+
+
+class Chance:
+    """``of(words)`` is a number from 0 to 1, always the same one for the same seed and words."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def of(self, *words: object) -> float:
+        text = "|".join([str(self._seed), *map(str, words)])
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) / 2**64
+
+    def bits(self, count: int, *words: object) -> int:
+        text = "|".join([str(self._seed), *map(str, words)])
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest()) >> (128 - count)

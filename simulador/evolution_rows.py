@@ -1,0 +1,101 @@
+"""The gateway's things as it shows them."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from batuta.kernel.json import Json
+from simulador import evolution_bodies as bodies
+from simulador.jid import jid_of
+from simulador.recebidos import KEPT
+
+CLIENT = "simulador"
+
+
+@dataclass
+class Instance:
+    id: str
+    name: str
+    token: str
+    integration: str
+    number: str | None
+    state: Literal["open", "connecting", "close"]
+    created_at: datetime
+    webhook: Mapping[str, Json] | None = None
+    code: int | None = None  # why it was cut off last
+    cut_off_at: datetime | None = None
+    messages: deque[Mapping[str, Json]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    updates: dict[str, list[str]] = field(default_factory=dict)  # of a message by its id: how far it got
+
+
+def positive(value: Json, otherwise: int) -> int:
+    return value if isinstance(value, int) and value > 0 else otherwise
+
+
+def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
+    """By parts of the message's key. A false or empty part asks for nothing, as in the original."""
+    where = query.get("where")
+    wanted = where.get("key") if isinstance(where, Mapping) else None
+    key = message["key"]
+    assert isinstance(key, Mapping)
+    return not isinstance(wanted, Mapping) or all(
+        key[name] == value for name, value in wanted.items() if name in bodies.MESSAGE_KEY and value
+    )
+
+
+def stored(instance: Instance, message: Mapping[str, Json]) -> Mapping[str, Json]:
+    """As a row of the gateway's own database: its status lives in the updates."""
+    key = message["key"]
+    assert isinstance(key, Mapping)
+    shown = {name: value for name, value in message.items() if name != "status"}
+    updates: Json = [{"status": word} for word in instance.updates.get(str(key["id"]), ())]
+    return {"id": key["id"], **shown, "MessageUpdate": updates}
+
+
+def created(instance: Instance, asked: Mapping[str, Json]) -> Mapping[str, Json]:
+    webhook = instance.webhook or {}
+    return {
+        "instance": {
+            "instanceName": instance.name,
+            "instanceId": instance.id,
+            "integration": instance.integration,
+            "webhookWaBusiness": None,
+            "accessTokenWaBusiness": "",
+            "status": instance.state,
+        },
+        "hash": instance.token,
+        "webhook": {
+            "webhookUrl": webhook.get("url"),
+            "webhookHeaders": webhook.get("headers"),
+            "webhookByEvents": webhook.get("webhookByEvents"),
+            "webhookBase64": webhook.get("webhookBase64"),
+        },
+        "settings": {**{name: asked.get(name, False) for name in bodies.SWITCHES}, "msgCall": asked.get("msgCall", "")},
+    }
+
+
+def row(instance: Instance) -> Mapping[str, Json]:
+    return {
+        "id": instance.id,
+        "name": instance.name,
+        "connectionStatus": instance.state,
+        "ownerJid": jid_of(instance.number) if instance.number and instance.state == "open" else None,
+        "profileName": None,
+        "profilePicUrl": None,
+        "integration": instance.integration,
+        "number": instance.number,
+        "businessId": None,
+        "token": instance.token,
+        "clientName": CLIENT,
+        "disconnectionReasonCode": instance.code,
+        "disconnectionObject": None,
+        "disconnectionAt": None if instance.cut_off_at is None else instance.cut_off_at.isoformat(),
+        "createdAt": instance.created_at.isoformat(),
+        "updatedAt": instance.created_at.isoformat(),
+        "Chatwoot": None,
+        "Proxy": None,
+        "Setting": None,
+        "_count": {"Message": len(instance.messages), "Contact": 0, "Chat": 0},
+    }

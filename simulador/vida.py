@@ -1,0 +1,237 @@
+"""What goes on behind the gateway: messages arrive and are read, people answer, groups talk, lines break. Everybody is invented."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json
+from batuta.supervise.loop import Doorbell, Idle, Pace
+from simulador.carteiro import Carteiro
+from simulador.comportamento import Chance, Comportamento
+from simulador.evolution_rows import Instance
+from simulador.jid import HIDDEN, PERSON, jid_of
+from simulador.recebidos import KEPT
+
+RECEIPTS_KEPT = 200_000
+OWN_NAME = "Você"
+# A line that is closed with one of these stays closed: logged out, shut out for a while, forbidden, shut out for good.
+FINAL_CODES = frozenset({401, 402, 403, 406})
+REPLIES = (
+    "[SIMULADO] Tenho interesse, pode explicar?",
+    "[SIMULADO] Quanto paga?",
+    "[SIMULADO] Hoje não consigo.",
+    "[SIMULADO] Bom dia!",
+)
+OPT_OUTS = ("PARAR", "Não quero mais receber mensagens", "me tira da lista por favor")
+GROUPS = tuple(f"12036300000000000{n}@g.us" for n in range(1, 4))
+SETTINGS = ("Hospital Fictício", "UPA Imaginária", "Clínica Inventada")
+AREAS = ("clínica médica", "pediatria", "ortopedia", "ginecologia")
+CHATTER = ("[SIMULADO] bom dia grupo", "[SIMULADO] alguém sabe o contato?", "[SIMULADO] obrigada!", "👍")
+Told = Literal["answered", "cut", "500"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """A message that really left. ``told``: what its sender heard of that."""
+
+    n: int
+    at: str
+    id: str
+    instance: str
+    number: str
+    jid: str
+    text: str
+    told: Told
+
+
+class Vida:
+    def __init__(self, clock: Clock, chance: Chance, carteiro: Carteiro, how: Callable[[], Comportamento]) -> None:
+        self.receipts: deque[Receipt] = deque(maxlen=RECEIPTS_KEPT)
+        self._clock = clock
+        self._chance = chance
+        self._carteiro = carteiro
+        self._how = how
+        self._counts: Counter[str] = Counter()
+
+    def left(self, instance: Instance, number: str, message: Mapping[str, Json], told: Told) -> None:
+        """A message has left: it is on record from here on, whatever its sender hears."""
+        instance.messages.append(message)
+        id, jid = key_of(message)
+        text = str(_mapping(message["message"]).get("conversation", ""))
+        self.receipts.append(
+            Receipt(
+                n=self._next("receipts"),
+                at=self._clock.now().isoformat(),
+                id=id,
+                instance=instance.name,
+                number=number,
+                jid=jid,
+                text=text,
+                told=told,
+            )
+        )
+        self._carteiro.tell(instance, "send.message", message)
+        self._happens_to(instance, message)
+
+    def writes(self, instance: Instance, number: str, text: str, *, hidden: bool = False) -> str:
+        """Somebody writes to one of our numbers. The message's id."""
+        jid = hidden_jid(number) if hidden else jid_of(number)
+        message = self._message(instance, jid, text, name="Pessoa Simulada")
+        instance.messages.append(message)
+        self._carteiro.tell(instance, "messages.upsert", message)
+        return key_of(message)[0]
+
+    def group_talks(self, instance: Instance, text: str | None = None, group: str = GROUPS[0]) -> str:
+        """Somebody says something in a group. The message's id."""
+        n = self._next("group")
+        hidden = self._chance.of("hidden author", n) < self._how().hidden_share
+        number = f"55119000{self._chance.bits(16, 'author', n) % 100:05d}"
+        author = hidden_jid(number) if hidden else number + PERSON
+        said = text if text is not None else self._advertisement(n)
+        message = self._message(instance, group, said, name="Pessoa Simulada - Empresa Fictícia", participant=author)
+        self._carteiro.tell(instance, "messages.upsert", message)
+        return key_of(message)[0]
+
+    def connection(
+        self, instance: Instance, state: Literal["open", "connecting", "close"], code: int | None = None
+    ) -> None:
+        """The line changes. A close that may heal is not told: the next thing heard is that it connects."""
+        instance.state = state
+        if state == "close":
+            instance.code, instance.cut_off_at = code, self._clock.now()
+        is_final = code in FINAL_CODES
+        if state != "close" or is_final:
+            data: dict[str, Json] = {"instance": instance.name, "state": state, "statusReason": code or 200}
+            if state == "open" and instance.number:
+                data["wuid"] = jid_of(instance.number)
+            self._carteiro.tell(instance, "connection.update", data)
+        if state == "close" and is_final:
+            at = self._clock.now().isoformat()
+            closed: dict[str, Json] = {
+                "instance": instance.name,
+                "status": "closed",
+                "disconnectionAt": at,
+                "disconnectionReasonCode": code,
+                "disconnectionObject": None,
+            }
+            self._carteiro.tell(instance, "status.instance", closed)
+
+    def flap(self, instance: Instance, times: int, every: float) -> None:
+        """Connecting and open by turns; open at the end."""
+        for n in range(times):
+            self._carteiro.later(2 * n * every, lambda: self.connection(instance, "connecting"))
+            self._carteiro.later((2 * n + 1) * every, lambda: self.connection(instance, "open"))
+
+    def new_id(self, instance: Instance, jid: str) -> str:
+        """The same for the nth message of an instance with somebody, whatever else goes on."""
+        whose = f"{instance.name} {jid}"
+        return f"3EB0{self._chance.bits(64, 'id', whose, self._next(whose)):016X}"
+
+    def _happens_to(self, instance: Instance, message: Mapping[str, Json]) -> None:
+        how, (id, jid) = self._how(), key_of(message)
+        steps = [(how.sent_after, "SERVER_ACK"), (how.delivered_after, "DELIVERY_ACK")]
+        if self._chance.of("read", id) < how.read_share:
+            steps.append((how.read_after, "READ"))
+        for seconds, word in steps:
+            self._carteiro.later(seconds, lambda word=word: self._gets(instance, message, word))  # type: ignore[misc]
+        lot = self._chance.of("reply", id)
+        hidden = self._chance.of("hidden", id) < how.hidden_share
+        number = jid.partition("@")[0]
+        if not jid.endswith(PERSON) or lot >= how.opt_out_share + how.reply_share:
+            return
+        words = OPT_OUTS if lot < how.opt_out_share else REPLIES
+        reply = words[self._chance.bits(8, "words", id) % len(words)]
+        self._carteiro.later(how.reply_after, lambda: self._answers(instance, number, reply, hidden))
+
+    def _gets(self, instance: Instance, message: Mapping[str, Json], word: str) -> None:
+        id, jid = key_of(message)
+        instance.updates.setdefault(id, []).append(word)
+        if len(instance.updates) > KEPT:
+            del instance.updates[next(iter(instance.updates))]
+        data: Mapping[str, Json] = {
+            "keyId": id,
+            "remoteJid": jid,
+            "fromMe": True,
+            "status": word,
+            "instanceId": instance.id,
+            "messageId": id,
+        }
+        self._carteiro.tell(instance, "messages.update", data)
+
+    def _answers(self, instance: Instance, number: str, text: str, hidden: bool) -> None:
+        self.writes(instance, number, text, hidden=hidden)
+
+    def _advertisement(self, n: int) -> str:
+        def pick(words: tuple[str, ...], what: str) -> str:
+            return words[self._chance.bits(16, what, n) % len(words)]
+
+        if self._chance.of("chatter", n) < 0.4:
+            return pick(CHATTER, "chatter words")
+        day, value = 1 + self._chance.bits(16, "day", n) % 28, 800 + 50 * (self._chance.bits(16, "value", n) % 20)
+        return f"[SIMULADO] Plantão de {pick(AREAS, 'area')} no {pick(SETTINGS, 'setting')}, dia {day:02d}, 19h às 7h, R$ {value}"
+
+    def _message(
+        self, instance: Instance, jid: str, text: str, *, name: str, participant: str | None = None
+    ) -> Mapping[str, Json]:
+        key: dict[str, Json] = {"remoteJid": jid, "fromMe": False, "id": self.new_id(instance, jid)}
+        if participant is not None:
+            key["participant"] = participant
+        return {
+            "key": key,
+            "pushName": name,
+            "status": "DELIVERY_ACK",
+            "message": {"conversation": text},
+            "messageType": "conversation",
+            "messageTimestamp": int(self._clock.now().timestamp()),
+            "instanceId": instance.id,
+            "source": "android",
+        }
+
+    def _next(self, what: str) -> int:
+        self._counts[what] += 1
+        return self._counts[what]
+
+
+class Falatorio:
+    """A loop: groups talk as often as they are told to, through the first instance that is open."""
+
+    name = "falatorio"
+
+    def __init__(
+        self, vida: Vida, clock: Clock, how: Callable[[], Comportamento], instances: Callable[[], list[Instance]]
+    ) -> None:
+        self.doorbell = Doorbell()
+        self._vida = vida
+        self._clock = clock
+        self._how = how
+        self._instances = instances
+        self._said = 0
+
+    async def tick(self) -> Pace:
+        rate = self._how().group_messages_per_minute
+        talking = next((each for each in self._instances() if each.state == "open"), None)
+        if rate <= 0 or talking is None:
+            return Idle()
+        self._said += 1
+        self._vida.group_talks(talking, group=GROUPS[self._said % len(GROUPS)])
+        return Idle(self._clock.now() + timedelta(seconds=60 / rate))
+
+    async def drain(self, grace: timedelta) -> None:
+        """Nothing was started that outlives a tick."""
+
+
+def hidden_jid(number: str) -> str:
+    """An address that tells nobody's number, always the same one for the same person."""
+    return f"{999_000_000_000_000 + int(number[-9:] or 0)}{HIDDEN}"
+
+
+def key_of(message: Mapping[str, Json]) -> tuple[str, str]:
+    key = _mapping(message["key"])
+    return str(key["id"]), str(key["remoteJid"])
+
+
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
