@@ -61,7 +61,9 @@ async def _sweep(url: str, folder: Path) -> None:
         told = await _told(running)
         tally = await _judge(running, ids, told)
         assert (tally.lost, tally.doubled) == (0, 0), tally
-        figures.record_items(tally, f"gone at {len(reached)} of {len(points)} points; {tally.in_vain} told again")
+        labels = {point.partition("#")[0] for point in reached}
+        note = f"gone at {len(labels)} of {len(seen)} points, {len(reached)} times; {tally.in_vain} told again"
+        figures.record_items(tally, note)
 
 
 async def _recorded(running: Shop, ids: dict[str, list[str]]) -> Counter[str]:
