@@ -76,6 +76,7 @@ LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]]
 # A worker that shows no sign of life for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
+WORKING = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=2), max_failures=20)
 PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2))
 
 
@@ -366,7 +367,8 @@ class Batuta:
             return
         lease = self.queue_lease
         tenure = Tenure(owner=owner(self.ids), lease=lease)
-        often = LoopPolicy(every=self.worker_policy.look_every, stuck_after=timedelta(minutes=2), max_failures=20)
+        # Whoever could not reach the database shows a sign of life before the rescuer's patience is over.
+        often = replace(WORKING, every=self.worker_policy.look_every, backoff_cap=lease / 6)
         # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
         rescuing = replace(often, every=min(timedelta(seconds=5), lease / 3))
         yield self.ears, replace(often, every=self.ears.every)

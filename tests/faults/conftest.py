@@ -27,8 +27,12 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Path]:
 async def together(*runs: Coroutine[Any, Any, None]) -> None:
     """Short runs side by side, for most of their time is waiting; long ones one after the other, for their figures."""
     if LONG:
-        for run in runs:
-            await run
+        try:
+            for run in runs:
+                await run
+        finally:
+            for run in runs:
+                run.close()
         return
     for ending in await asyncio.gather(*runs, return_exceptions=True):
         if ending is not None:

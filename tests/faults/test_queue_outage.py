@@ -3,13 +3,27 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
 
 import asyncpg
 
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.ids import Ids
+from batuta.queue.item import NewItem
+from batuta.queue.lease import Tenure
+from batuta.queue.rescuer import Rescuer
+from batuta.stores.sql.database import AsJson, Limits
+from batuta.stores.sql.engine_schema import engine_migrations
+from batuta.stores.sql.migrations import Migrator
+from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sqlite.driver import SqliteDatabase
+from batuta.tasks.table import TASKS
+from batuta.testing import EventRecorder, FakeClock
 from tests.conftest import lack
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
@@ -17,6 +31,7 @@ from tests.faults.queue_harness import Customer, Shop, shop
 from tests.faults.tally import Tally
 from tests.servers import postgres_server
 
+LEASE = timedelta(seconds=30)
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
@@ -180,3 +195,63 @@ async def _locked(url: str, folder: Path) -> None:
 
 def _seen(customer: Customer, slowest: float, tally: Tally) -> str:
     return f"{customer.refused} enqueues refused; serving {slowest:.1f} s after; {tally.in_vain} runs repeated"
+
+
+@asynccontextmanager
+async def _lent(file: Path, clock: FakeClock, events: EventRecorder) -> AsyncIterator[tuple[SqlQueue, Rescuer]]:
+    """An item that a worker has, which lives and could not say so; and who looks for the dead."""
+    database = SqliteDatabase(file, SystemClock(), Limits(lock=timedelta(milliseconds=300)))
+    await database.open()
+    await Migrator(database, engine_migrations(), clock, events).migrate()
+    queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default", own_time=True)
+    await queue.put([NewItem(values={"name": "conta", "args": AsJson([[], {}])})])
+    await queue.turn([], Tenure(owner="alive", lease=LEASE), 1)
+    try:
+        yield queue, Rescuer("default", queue, LEASE, clock, events)
+    finally:
+        await database.close()
+
+
+@contextmanager
+def _lock_on(file: Path) -> Iterator[sqlite3.Connection]:
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    yield other
+    other.close()
+
+
+async def test_a_rescuer_that_is_kept_waiting_takes_nothing_from_the_living(
+    tmp_path: Path, clock: FakeClock, events: EventRecorder
+) -> None:
+    async with _lent(tmp_path / "test.db", clock, events) as (queue, rescuer):
+        for _ in range(3):
+            await rescuer.tick()
+            await clock.advance(LEASE * 0.35)
+        with _lock_on(tmp_path / "test.db"):
+            looking = asyncio.create_task(rescuer.tick())
+            await asyncio.sleep(0.1)
+            await clock.advance(LEASE * 0.5)
+        await looking
+        await rescuer.tick()
+        assert await queue.counts() == {"in_progress": 1}
+        for _ in range(2):
+            await clock.advance(LEASE * 0.6)
+            await rescuer.tick()
+        assert await queue.counts() == {"queued": 1}  # it lived no longer
+
+
+async def test_a_rescuer_whose_patience_is_over_before_the_outage_takes_nothing_from_the_living(
+    tmp_path: Path, clock: FakeClock, events: EventRecorder
+) -> None:
+    async with _lent(tmp_path / "test.db", clock, events) as (queue, rescuer):
+        await rescuer.tick()
+        with _lock_on(tmp_path / "test.db"):
+            for passes in (0.5, 0.9):
+                await clock.advance(LEASE * passes)
+                with suppress(StoreUnavailable):
+                    await rescuer.tick()
+            await clock.advance(LEASE * 0.2)
+            looking = asyncio.create_task(rescuer.tick())
+            await asyncio.sleep(0.1)
+        await looking
+        assert await queue.counts() == {"in_progress": 1}

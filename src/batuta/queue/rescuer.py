@@ -6,6 +6,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
 from batuta.queue.item import ItemState
+from batuta.queue.lease import Tenure
 from batuta.queue.store import QueueStore
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
@@ -22,6 +23,7 @@ class Rescuer:
         self._queue = name
         self._store = store
         self._lease = lease
+        self._nobody = Tenure(owner=self.name, lease=lease)
         self._clock = clock
         self._events = events
         self._bell = bell
@@ -30,9 +32,11 @@ class Rescuer:
 
     async def tick(self) -> Pace:
         self._notice_a_gap()
-        if self._clock.monotonic() < self._patient_until:
-            return Idle()
         try:
+            if await self._is_kept_waiting():
+                self._be_patient()
+            if self._clock.monotonic() < self._patient_until:
+                return Idle()
             rescued = await self._store.rescue(BATCH)
         except StoreUnavailable:
             self._be_patient()  # while the database was away nobody could show a sign of life
@@ -50,6 +54,12 @@ class Rescuer:
         self._looked_at = now
         if before is not None and now - before > self._lease:
             self._be_patient()
+
+    async def _is_kept_waiting(self) -> bool:
+        """A write that changes nothing, while we are patient too: where it has to wait, so had the signs of life of others."""
+        knocked = self._clock.monotonic()
+        await self._store.renew((), self._nobody)
+        return self._clock.monotonic() - knocked > self._lease.total_seconds() / 3
 
     def _be_patient(self) -> None:
         """Let the living speak first."""
