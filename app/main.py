@@ -1,5 +1,6 @@
 """``app`` for uvicorn and ``work`` for the ``batuta`` command. Both are made when somebody asks for them, not at import."""
 
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +12,12 @@ from app.api.routes.health import health_router
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
 from app.wiring import build, limits
+from batuta import __version__
 from batuta.config import environment, load
 from batuta.engine import Batuta
 from batuta.kernel.errors import ConfigError
+from batuta.kernel.events import ProcessStarted
+from batuta.logs import begin_logging
 from batuta.web import create_api
 
 if TYPE_CHECKING:
@@ -50,8 +54,12 @@ def _work() -> Batuta:
 
 @cache
 def _app() -> FastAPI:
+    """For whoever starts uvicorn by hand: the process speaks as it does under ``batuta api``."""
     try:
         settings = load(Settings, environment(), Path(".env"))
+        work = build(settings)
     except ConfigError as error:
         raise SystemExit(f"julia: {error}") from None
-    return create_app(settings)
+    begin_logging(work.events, settings, service="api", stream=sys.stdout, zone=work.zone)
+    work.events.emit(ProcessStarted("api", __version__, work.clock.now().astimezone(work.zone)))
+    return create_app(settings, work)

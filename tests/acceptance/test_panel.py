@@ -302,9 +302,12 @@ async def test_without_a_token_production_shows_nothing_of_it(tmp_path: Path) ->
     await work.database.open()
     await work.migrate()
     julia = create_app(settings, work)
-    for path in ("/", "/painel", "/painel/tarefas/heartbeat", "/painel/static/panel.css", "/painel/nowhere"):
-        answer = await ask(julia, path)
+    for path in ("/", "/painel", "/painel/tarefas/heartbeat", "/painel/nowhere", "/docs"):
+        answer = await ask(julia, path, accept="*/*")
         assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json"), path
+        led = await ask(julia, path)
+        assert (led.status_code, led.content) == (303, b""), path
+        assert led.headers["location"].startswith("/painel/entrar?para=%2F")
     assert (await ask(julia, "/painel", Authorization="Bearer " + "t" * 32)).status_code == 200
     await work.close()
 

@@ -168,6 +168,16 @@ def test_an_address_we_do_not_know_is_refused_with_the_forms_we_do(url: str) -> 
         connect(url, SystemClock())
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["postgres//j:{}@h/j", "j:{}@h/j", "{}", "mysql://j:{}@h/j", "postgresql://j:{}@h:port/j", "postgresql://j:{}@h"],
+)
+def test_an_address_that_is_refused_does_not_tell_its_password(form: str) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        connect(form.format("s3nha-secreta"), SystemClock())
+    assert "s3nha-secreta" not in str(refused.value)
+
+
 def test_a_script_is_split_where_sqlite_sees_the_end_of_a_statement() -> None:
     script = (
         "CREATE TABLE a (x TEXT DEFAULT ';');\n"

@@ -18,7 +18,7 @@ from batuta.engine import Batuta
 from batuta.extension import Role
 from batuta.kernel.errors import BatutaError, ConfigError
 from batuta.kernel.events import ProcessEnded, ProcessServing, ProcessStarted, SettingWarned
-from batuta.logs import LogSubscriber, configure
+from batuta.logs import begin_logging
 from batuta.supervise.address import listen
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.processes import ChildSpec, Family, die_with_parent
@@ -144,7 +144,7 @@ async def _told(
     desk: Desk, work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, running: Awaitable[None]
 ) -> None:
     """Run a process and announce its start and its end, whichever way it ends."""
-    _begin_logging(work, settings, role)
+    begin_logging(work.events, settings, service=role, stream=sys.stdout, zone=work.zone)
     with stop_on_signals(stop):
         for name, nearest in near_misses({**in_file(ENV_FILE), **desk.env}, names(type(settings))):
             work.events.emit(SettingWarned(name, nearest))
@@ -173,16 +173,3 @@ def _child(desk: Desk, work: Batuta, role: str, is_pretty: bool, told: Mapping[s
     # A child writes into a pipe: what the terminal's reader would like has to be told to it.
     form = {"LOG_FORMAT": "pretty" if is_pretty else "json"}
     return ChildSpec(role, argv, {**work.extension.child_env, **desk.env, **form, **told})
-
-
-def _begin_logging(work: Batuta, settings: EngineSettings, service: str) -> None:
-    colour = settings.no_color is None
-    configure(
-        level=settings.log_level,
-        format=settings.log_format,
-        stream=sys.stdout,
-        service=service,
-        colour=colour,
-        zone=work.zone,
-    )
-    work.events.subscribe(LogSubscriber())

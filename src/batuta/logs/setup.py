@@ -10,21 +10,47 @@ import logging
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
-from typing import Literal, TextIO
+from typing import Literal, Protocol, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from batuta.kernel import json
 from batuta.kernel.errors import InvalidSetting
+from batuta.kernel.events import Fanout
 from batuta.kernel.trace import current
 from batuta.logs.hooks import LOGGER, log_what_python_prints
 from batuta.logs.records import with_safe_message, worded
 from batuta.logs.scrubbing import scrub_field, scrub_text
+from batuta.logs.subscriber import LogSubscriber
 from batuta.logs.tracebacks import describe
 
 # Libraries that tell at INFO what we announce as a fact of our own, or quote addresses.
 QUIET = ("httpcore2", "httpx2", "uvicorn")
+
+
+class Wanted(Protocol):
+    """What settings say about the log."""
+
+    @property
+    def log_level(self) -> str: ...
+    @property
+    def log_format(self) -> Literal["pretty", "json", "auto"]: ...
+    @property
+    def no_color(self) -> str | None: ...
+
+
+def begin_logging(events: Fanout, wanted: Wanted, *, service: str, stream: TextIO, zone: tzinfo) -> None:
+    """What a process does first, whoever started it: from here on everything it says goes one way, and facts become lines."""
+    configure(
+        level=wanted.log_level,
+        format=wanted.log_format,
+        stream=stream,
+        service=service,
+        colour=wanted.no_color is None,
+        zone=zone,
+    )
+    events.subscribe(LogSubscriber())
 
 
 def configure(
@@ -154,6 +180,8 @@ def _make_the_only_handler(handler: logging.Handler) -> None:
         if isinstance(known, logging.Logger):
             known.handlers.clear()
             known.propagate = True
+            if known.name.startswith(tuple(f"{name}." for name in QUIET)):
+                known.setLevel(logging.NOTSET)  # whoever started us may have made it loud before
     logging.getLogger().addHandler(handler)
 
 

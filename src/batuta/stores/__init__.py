@@ -26,7 +26,9 @@ def connect(url: str, clock: Clock, limits: Limits | None = None) -> Database:
             why = f"PostgreSQL needs {missing.name}: pip install 'batuta[postgres]'"
             raise InvalidSetting(name="DATABASE_URL", why=why) from None
         return PostgresDatabase(url, limits)
-    raise InvalidSetting(name="DATABASE_URL", why=f"'{scheme or url}' is not a database we know; the forms are {FORMS}")
+    # Without the sign the whole of it may be a password: it is not repeated.
+    found = f"'{scheme}' is not a database we know" if "://" in url else "it has no ://"
+    raise InvalidSetting(name="DATABASE_URL", why=f"{found}; the forms are {FORMS}")
 
 
 def _file(rest: str) -> Path:

@@ -15,8 +15,8 @@ from batuta.engine import Batuta
 from batuta.metrics import Readings
 from batuta.supervise.supervisor import Running
 from batuta.texts import LANGUAGES, Texts
-from batuta.web import circuits, health, job_health, jobs, metrics, panel, problems, reference
-from batuta.web.access import authorise
+from batuta.web import circuits, document, health, job_health, jobs, metrics, panel, problems, reference
+from batuta.web.access import OPEN, authorise, make_sessions
 from batuta.web.context import ApiState
 from batuta.web.middleware import Accounted, BodyLimit
 
@@ -35,11 +35,11 @@ def create_api(
 ) -> FastAPI:
     """``larger_bodies``: paths that may be sent more than the usual limit, with theirs in bytes.
 
-    ``own_proof``: paths that no token opens, because their route asks its caller for another proof. It must.
+    ``own_proof``: routes that no token opens, because they ask their caller for another proof. They must.
     """
     registry = metrics.observed(work, "api")
-    state = _state(work, settings, registry, metrics.readings_of(work, registry), service)
-    state.own_proof = frozenset(own_proof)
+    readings = metrics.readings_of(work, registry)
+    state = _state(work, settings, registry, readings, service, OPEN | frozenset(own_proof))
     own = (health, job_health, circuits, jobs, metrics, reference, panel)
     every = (*(each.router for each in own), *routers, health.pages, panel.home)
     return _assembled(state, every, dict(larger_bodies or {}))
@@ -50,16 +50,21 @@ def create_side_api(
 ) -> FastAPI:
     """What a process without an API of its own shows of itself, under the same rules: that it lives, and its metrics."""
     registry = metrics.observed(work, role, loops)
-    state = _state(work, settings, registry, Readings({}, work.clock, registry), f"batuta-{role}")
+    state = _state(work, settings, registry, Readings({}, work.clock, registry), f"batuta-{role}", OPEN)
     return _assembled(state, (health.router, metrics.router), {})
 
 
 def _state(
-    work: Batuta, settings: EngineSettings, registry: CollectorRegistry, readings: Readings, service: str
+    work: Batuta,
+    settings: EngineSettings,
+    registry: CollectorRegistry,
+    readings: Readings,
+    service: str,
+    open_routes: frozenset[str],
 ) -> ApiState:
     folders: Sequence[Path] = work.extension.texts
     texts = {language: Texts(language, folders) for language in LANGUAGES}
-    return ApiState(work, settings, texts, registry, readings, service)
+    return ApiState(work, settings, texts, registry, readings, service, make_sessions(settings), open_routes)
 
 
 def _assembled(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapping[str, int]) -> FastAPI:
@@ -90,6 +95,7 @@ def _assembled(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Map
     problems.install(api)
     for router in routers:
         api.include_router(router)
+    document.describe(api, state.open_routes)
     api.add_middleware(BodyLimit, limit=lambda path: larger_bodies.get(path, settings.batuta_max_body_bytes))
     api.add_middleware(Accounted, clock=work.clock, ids=work.ids, events=work.events)
     return api

@@ -12,6 +12,7 @@ from starlette.types import Scope
 
 from batuta.config import EngineSettings
 from batuta.engine import Batuta
+from batuta.guard.sessions import Sessions
 from batuta.metrics import Readings
 from batuta.texts import Language, Texts
 
@@ -26,8 +27,9 @@ class ApiState:
     registry: CollectorRegistry
     readings: Readings
     service: str
+    sessions: Sessions
+    open_routes: frozenset[str]  # no token opens them: asked by anybody, or they ask for another proof
     draining: asyncio.Event = field(default_factory=asyncio.Event)
-    own_proof: frozenset[str] = frozenset()  # paths whose callers prove themselves in another way
 
     def now(self) -> datetime:
         return self.work.clock.now().astimezone(self.work.zone)

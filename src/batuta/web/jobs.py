@@ -15,6 +15,15 @@ from batuta.web.problems import Problem
 
 router = APIRouter(tags=["jobs"])
 KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
+# A job that failed says so in its own words, and the status says it too.
+_OWN_WORDS: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    400: {"description": "a parameter or the deadline cannot be used"},
+    404: {"description": "no such job"},
+    409: {"description": "it is running already"},
+    500: {"description": "it failed", "content": _OWN_WORDS},
+    504: {"description": "it did not end by its deadline", "content": _OWN_WORDS},
+}
 DeadlineHeader = Annotated[datetime | None, Header(alias="X-Batuta-Deadline")]
 
 
@@ -25,7 +34,7 @@ async def endpoints(request: Request) -> dict[str, Any]:
     return {"endpoints": [_described(endpoint) for endpoint in known]}
 
 
-@router.post("/jobs/{endpoint}", operation_id="run_job")
+@router.post("/jobs/{endpoint}", operation_id="run_job", responses=ANSWERS)
 async def run(
     request: Request, endpoint: str, idempotency_key: KeyHeader = None, deadline: DeadlineHeader = None
 ) -> JSONResponse:

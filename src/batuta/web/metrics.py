@@ -7,6 +7,7 @@ all of them together is shown by the api alone, so that a sum over the processes
 from collections.abc import Callable, Iterable, Sequence
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
@@ -28,7 +29,7 @@ from batuta.web.context import state_of
 router = APIRouter(tags=["operation"])
 
 
-@router.get("/metrics", operation_id="metrics", response_class=Response)
+@router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
     """What this process did, and what the database knows; for Prometheus."""
     state = state_of(request)

@@ -26,7 +26,10 @@ _environment = Environment(
 def page(request: Request, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
     """The template in the reader's language; a language that was asked for by name is remembered."""
     texts = texts_for(request)
-    html = _environment.get_template(template).render({**values, "request": request, "texts": texts, "asset": asset})
+    # Only a browser with a session has one: it can sign out, and its forms carry it.
+    proof = getattr(request.state, "proof", None)
+    frame = {"request": request, "texts": texts, "asset": asset, "proof": proof}
+    html = _environment.get_template(template).render({**values, **frame})
     response = HTMLResponse(html, status)
     if "lang" in request.query_params:
         is_secure = request.url.scheme == "https"

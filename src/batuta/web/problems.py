@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.masking import mask
 from batuta.kernel.trace import current
 from batuta.texts import Texts, preferred
 from batuta.web.context import ApiState, request_id_of, state_of
@@ -52,13 +53,18 @@ def answer(
         "type": f"/problemas/{slug}",
         "title": texts(f"problem.{slug}.title"),
         "status": status,
-        "detail": texts(f"problem.{slug}.detail", **(facts or {})),
-        "instance": request.url.path,
+        "detail": texts(f"problem.{slug}.detail", **safe(facts or {})),
+        "instance": mask(request.url.path),
         "request_id": request_id_of(request.scope),
         "trace_id": here.trace_id if (here := current()) else None,
         **(extra or {}),
     }
     return JSONResponse(content, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def safe(facts: Mapping[str, object]) -> dict[str, object]:
+    """What a caller wrote is repeated to him without what it tells about anybody: an answer is kept in places we do not know."""
+    return {name: mask(value) if isinstance(value, str) else value for name, value in facts.items()}
 
 
 def texts_for(request: Request) -> Texts:

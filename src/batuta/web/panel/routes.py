@@ -12,22 +12,22 @@ from batuta.dispatch.job import Job
 from batuta.dispatch.plan import rules_of
 from batuta.health.jobs import DAY
 from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.masking import mask
 from batuta.kernel.nearest import nearest
 from batuta.runlog.execution import Status
 from batuta.runlog.report import BEFORE_ANY, Recorded
 from batuta.web.context import request_id_of, state_of
 from batuta.web.pages import page, static
-from batuta.web.panel import crons, overview, story, strip
+from batuta.web.panel import crons, entrance, overview, story, strip
 from batuta.web.panel import health as panel_health
 from batuta.web.panel.story import Cursor
 from batuta.web.panel.words import Words
-from batuta.web.problems import Problem, texts_for
+from batuta.web.problems import Problem, safe, texts_for
 
 PAGE = 50
 ERRORS = 5
 REFRESH_SECONDS = 20
 _FAILED = ("error", "timeout", "abandoned")
-_CLOSED = (401, 403)  # whoever may not come in is told so in the same way everywhere
 
 
 class PageRoute(APIRoute):
@@ -38,8 +38,10 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except Problem as problem:
-                if problem.status in _CLOSED or not _is_browser(request):
+                if not _is_browser(request):
                     raise
+                if problem.status == 401:
+                    return entrance.to_the_entrance(request)
                 return _problem_page(request, problem)
             except StoreUnavailable:
                 if not _is_browser(request):
@@ -52,6 +54,9 @@ class PageRoute(APIRoute):
 router = APIRouter(prefix="/painel", include_in_schema=False, route_class=PageRoute)
 # Asked last, so that an application may have a first page and pages of the dashboard of its own.
 home = APIRouter(include_in_schema=False, route_class=PageRoute)
+router.add_api_route("/entrar", entrance.entrance, methods=["GET"])
+router.add_api_route("/entrar", entrance.come_in, methods=["POST"])
+router.add_api_route("/sair", entrance.go_out, methods=["POST"])
 
 
 @home.get("/")
@@ -151,7 +156,7 @@ async def execution(request: Request, id: str) -> HTMLResponse:
     work = state_of(request).work
     row = await work.reports.execution(id)
     if row is None:
-        raise Problem(404, "unknown_execution", id=id[:40])
+        raise Problem(404, "unknown_execution", id=mask(id)[:40])
     is_known = any(each.name == row.job for each in work.book)
     is_running = row.status == Status.RUNNING
     return _page(request, "execution", _words(request), live=is_running, row=row, is_known=is_known)
@@ -182,7 +187,7 @@ def _problem_page(request: Request, problem: Problem) -> HTMLResponse:
         "problem_status": problem.status,
         "title_key": f"problem.{problem.slug}.title",
         "detail_key": f"problem.{problem.slug}.detail",
-        "facts": problem.facts,
+        "facts": safe(problem.facts),
         "request_id": request_id_of(request.scope),
     }
     frame = _frame(request, _words(request))

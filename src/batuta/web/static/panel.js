@@ -68,6 +68,7 @@ async function refresh() {
   fetchedAt = Date.now();
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(10_000) });
+    if (answer.redirected) return location.assign(answer.url); // the session is over: to the door, and back here
     if (!answer.ok) throw new Error(String(answer.status));
     put(new DOMParser().parseFromString(await answer.text(), "text/html"));
     $("contato").hidden = true;

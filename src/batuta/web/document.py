@@ -1,0 +1,74 @@
+"""The OpenAPI document says what is true of every route, so that no route has to: the scope it needs, and problems as answers."""
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+
+from batuta.guard.tokens import Scope
+from batuta.web.access import SAFE_METHODS, SCOPE_KEY
+from batuta.web.problems import MEDIA_TYPE
+
+# What may happen to any request. 422 stands where there is something to be wrong.
+ANYWHERE = (413, 500, 503)
+CLOSED = (401, 403)
+_METHODS = frozenset({"get", "put", "post", "delete", "patch", "head", "options"})
+_PROBLEM = {
+    "type": "object",
+    "description": "RFC 9457, in the caller's language",
+    "required": ["type", "title", "status", "detail", "instance", "request_id"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "what happened, and the next step"},
+        "instance": {"type": "string"},
+        "request_id": {"type": "string"},
+        "trace_id": {"type": ["string", "null"]},
+        "errors": {"type": "array", "items": {"type": "object"}, "description": "where and what, never the value"},
+    },
+}
+
+
+def describe(api: FastAPI, open_routes: frozenset[str]) -> None:
+    """From now on ``api.openapi()`` is the whole truth."""
+    plain = api.openapi
+
+    def openapi() -> dict[str, Any]:
+        if api.openapi_schema is None:
+            complete(plain(), open_routes)
+        assert api.openapi_schema is not None
+        return api.openapi_schema
+
+    api.openapi = openapi  # type: ignore[method-assign]
+
+
+def complete(document: dict[str, Any], open_routes: frozenset[str]) -> None:
+    parts = document.setdefault("components", {})
+    schemas = parts.setdefault("schemas", {})
+    schemas["Problem"] = _PROBLEM
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    parts["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if method in _METHODS:
+                _complete(operation, method, is_open=path in open_routes)
+
+
+def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
+    answers = operation.setdefault("responses", {})
+    if is_open:
+        operation["security"] = []
+    else:
+        by_method = Scope.READ if method.upper() in SAFE_METHODS else Scope.OPERATE
+        operation.setdefault(SCOPE_KEY, by_method.value)
+        operation["security"] = [{"bearer": []}]
+    for status in ANYWHERE if is_open else (*ANYWHERE, *CLOSED):
+        answers.setdefault(str(status), {})
+    for status, answer in answers.items():
+        if status.isdecimal() and int(status) >= 400:
+            answer["description"] = answer.get("description") or HTTPStatus(int(status)).phrase
+            # What FastAPI itself would say of a 422 is not what we answer.
+            said = {} if status == "422" else answer.get("content", {})
+            answer["content"] = {**said, MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}

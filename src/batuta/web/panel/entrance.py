@@ -1,0 +1,75 @@
+"""How a browser comes in: a page that takes a token, a session in a cookie that no script can read, and a way out."""
+
+import re
+import secrets
+from urllib.parse import urlencode
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from batuta.guard.sessions import LASTS
+from batuta.web.access import SESSION_COOKIE, bearer, form_of, is_own_page, session_of
+from batuta.web.context import state_of
+from batuta.web.pages import page
+from batuta.web.problems import Problem
+
+ENTRANCE, HOME = "/painel/entrar", "/painel"
+# Nowhere but to our own pages: an address of somebody else's in it would be followed by whoever has just signed in.
+_WITHIN = re.compile(r"/(?:painel|docs)(?:/[\w./-]*)?(?:\?[\w=&.%+:-]*)?", re.ASCII)
+
+
+async def entrance(request: Request) -> HTMLResponse:
+    return _entrance(request, to=within(request.query_params.get("para", "")))
+
+
+async def come_in(request: Request) -> Response:
+    state = state_of(request)
+    if not is_own_page(request):
+        raise Problem(403, "foreign_page")
+    form = await form_of(request)
+    to = within(form.get("para", ""))
+    try:
+        holder, _ = await bearer(form.get("token", "").strip(), state)
+    except Problem as refused:
+        return _entrance(request, to=to, refused=True, status=refused.status)
+    note = state.sessions.begin(holder, now=state.work.clock.now(), chance=secrets.token_hex(16))
+    response = RedirectResponse(to, 303)
+    response.set_cookie(
+        SESSION_COOKIE,
+        note,
+        max_age=int(LASTS.total_seconds()),
+        httponly=True,
+        samesite="strict",
+        secure=_is_secure(request),
+    )
+    return response
+
+
+async def go_out(request: Request) -> Response:
+    state = state_of(request)
+    if (session := session_of(request)) is not None:
+        state.sessions.end(session, now=state.work.clock.now())
+    response = RedirectResponse(ENTRANCE, 303)
+    response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=_is_secure(request))
+    return response
+
+
+def to_the_entrance(request: Request) -> RedirectResponse:
+    """For whoever asked for a page and has yet to say who he is."""
+    asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    to = within(asked) if request.method == "GET" else HOME
+    return RedirectResponse(f"{ENTRANCE}?{urlencode({'para': to})}", 303)
+
+
+def within(address: str) -> str:
+    return address if _WITHIN.fullmatch(address) and "//" not in address and ".." not in address else HOME
+
+
+def _entrance(request: Request, *, to: str, refused: bool = False, status: int = 200) -> HTMLResponse:
+    values = {"service": state_of(request).service, "to": to, "refused": refused}
+    return page(request, "panel/entrance.html.j2", values, status=status)
+
+
+def _is_secure(request: Request) -> bool:
+    """Also where a proxy ends the encryption. Whoever lies about it only keeps himself out."""
+    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))

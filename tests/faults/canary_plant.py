@@ -1,0 +1,100 @@
+"""An application that does with people's data everything it should not: the log, the answers and the database must not show it.
+
+``work`` for ``batuta``, ``app`` for uvicorn, and run as a program it dies of an exception that quotes what it was given.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from batuta import Batuta
+from batuta.config import EngineSettings, environment, load
+from batuta.dispatch.answer import JobAnswer, Ok
+from batuta.dispatch.endpoints import JobCall
+from batuta.logs import begin_logging
+from batuta.queue.outcome import Failed
+from batuta.tasks.registry import TaskContext
+from batuta.web import create_api
+
+settings = load(EngineSettings, environment())
+work = Batuta(settings.database_url.get_secret_value(), settings=settings)
+
+
+class Leak(Exception):
+    """Whose message is whatever it was given."""
+
+
+def said(call: JobCall) -> str:
+    return json.dumps(dict(call.params))
+
+
+async def logs(call: JobCall) -> JobAnswer:
+    theirs, ours = logging.getLogger("theirs"), structlog.get_logger("ours")
+    theirs.info("asked with %s", dict(call.params))
+    theirs.warning(f"asked with {dict(call.params)}", extra={"params": dict(call.params)})
+    ours.info("asked", payload=dict(call.params), **call.params)
+    ours.info(call.params["dsn"])
+    warnings.warn(said(call), UserWarning, stacklevel=1)
+    return Ok()
+
+
+async def raises(call: JobCall) -> JobAnswer:
+    raise Leak(said(call)) from ValueError(call.params["cpf"])
+
+
+async def answers(call: JobCall) -> JobAnswer:
+    return Failed(
+        f"CPF {call.params['cpf']}, fone {call.params['telefone']}, {call.params['dsn']}, {call.params['token']}"
+    )
+
+
+async def throws(call: JobCall) -> JobAnswer:
+    def run() -> None:
+        raise Leak(said(call))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    asyncio.get_running_loop().create_future().set_exception(Leak(said(call)))
+    asyncio.get_running_loop().call_soon(run)
+    return Ok()
+
+
+async def enqueues(call: JobCall) -> JobAnswer:
+    await work.enqueue("leaks", dict(call.params))
+    return Ok()
+
+
+@work.task(retry=[], name="leaks")
+async def leaks(ctx: TaskContext, params: dict[str, str]) -> Any:
+    logging.getLogger("theirs").info("task with %s", params)
+    raise Leak(json.dumps(params))
+
+
+for name, handler in {
+    "logs": logs,
+    "raises": raises,
+    "answers": answers,
+    "throws": throws,
+    "enqueues": enqueues,
+}.items():
+    work.endpoints.add(name, handler, manual=True)
+
+
+def __getattr__(name: str) -> object:
+    if name != "app":
+        raise AttributeError(name)
+    begin_logging(work.events, settings, service="api", stream=sys.stdout, zone=work.zone)
+    return create_api(work, settings)
+
+
+if __name__ == "__main__":
+    begin_logging(work.events, settings, service="crash", stream=sys.stdout, zone=work.zone)
+    raise Leak(Path(sys.argv[1]).read_text())
