@@ -74,6 +74,20 @@ def ratios(ours: Figures, theirs: Figures, name: str) -> list[float]:
     return [one / other for one, other in pairs if not math.isnan(one / other)]
 
 
+def cpu_ratios(ours: Figures, theirs: Figures) -> list[float]:
+    """How many of our jobs the processor does in the time of one of theirs, worker and server together.
+
+    Whoever else is busy on the machine takes wall time from a drain, and little of this: it is the steadier figure there.
+    """
+    pairs = zip(_cpu(ours), _cpu(theirs), strict=False)
+    return [other / one for one, other in pairs if one and other]
+
+
+def _cpu(figures: Figures) -> list[float]:
+    servers = [0.0 if math.isnan(value) else value for value in figures.values.get("server", ())]
+    return [worker + server for worker, server in zip(figures.values.get("worker", ()), servers, strict=False)]
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """What was promised: ``figure`` of one contender, alone or beside another's."""
@@ -91,6 +105,7 @@ class Bar:
 class Verdict:
     bar: Bar
     found: Sequence[float]
+    by_cpu: Sequence[float] = ()
 
     @property
     def is_met(self) -> bool | None:
@@ -133,6 +148,10 @@ def verdicts(figures: Mapping[str, Figures]) -> list[Verdict]:
         if bar.of not in figures or (bar.beside is not None and bar.beside not in figures):
             continue
         ours = figures[bar.of]
-        values = ratios(ours, figures[bar.beside], bar.figure) if bar.beside else ours.of(bar.figure)
-        found.append(Verdict(bar, values))
+        if bar.beside is None:
+            found.append(Verdict(bar, ours.of(bar.figure)))
+            continue
+        theirs = figures[bar.beside]
+        by_cpu = cpu_ratios(ours, theirs) if bar.figure == "drain" else ()
+        found.append(Verdict(bar, ratios(ours, theirs, bar.figure), by_cpu))
     return found

@@ -46,7 +46,7 @@ def told(contest: Contest) -> str:
                 figures.values["share"] = [among / alone]
         parts.append(_table({key: each for key, each in contest.figures.items() if "share" in each.values}, MILLION))
     found = verdicts(contest.figures)
-    parts += [markdown([["bar", "wanted", "found", ""], *map(_verdict, found)])] if found else []
+    parts += [markdown([["bar", "wanted", "found", "", "by processor time"], *map(_verdict, found)])] if found else []
     parts += ["\n".join(f"NOT MEASURED: {who}: {why}" for who, why in contest.missing.items())]
     return "\n\n".join(part for part in parts if part)
 
@@ -76,9 +76,6 @@ def _verdict(verdict: Verdict) -> list[str]:
     bar = verdict.bar
     word = {True: "met", False: "MISSED", None: "not measured"}[verdict.is_met]
     sign = "≤" if bar.at_most else "≥"
-    return [
-        bar.what,
-        f"{sign} {bar.bound:g}{bar.unit}",
-        f"{cell(verdict.found)}{bar.unit if verdict.found else ''}",
-        word,
-    ]
+    found = f"{cell(verdict.found)}{bar.unit if verdict.found else ''}"
+    by_cpu = f"{cell(verdict.by_cpu)}×" if verdict.by_cpu else ""
+    return [bar.what, f"{sign} {bar.bound:g}{bar.unit}", found, word, by_cpu]

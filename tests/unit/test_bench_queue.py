@@ -10,7 +10,7 @@ from batuta.stores.sql.queue_book import postgres_turn_book, sqlite_turn_book
 from batuta.tasks.table import TASKS
 from bench.queue.contenders.ours import without_fence
 from bench.queue.entries import ENTRIES, LOCKS
-from bench.queue.figures import BARS, Bar, Figures, Verdict, drain_rate, per_second, percentile, ratios, verdicts
+from bench.queue.figures import BARS, Bar, Figures, Verdict, cpu_ratios, drain_rate, per_second, percentile, ratios, verdicts
 from bench.queue.marks import Marks
 from bench.queue.tables import cell
 
@@ -90,6 +90,13 @@ def test_a_ratio_is_of_the_same_repeat() -> None:
     theirs.add("drain", 50)
     theirs.add("drain", None)
     assert ratios(ours, theirs, "drain") == [2.0]
+
+
+def test_by_processor_time_worker_and_server_count_together() -> None:
+    ours = of(worker=[60.0, 50.0], server=[40.0, float("nan")])
+    theirs = of(worker=[150.0, 100.0], server=[50.0, float("nan")])
+    assert cpu_ratios(ours, theirs) == [2.0, 2.0]
+    assert cpu_ratios(ours, of()) == []
 
 
 def test_a_bar_is_met_or_missed_or_was_not_measured() -> None:
