@@ -103,7 +103,14 @@ class PostgresDatabase:
         return self._run(asyncpg.connect(url))
 
     def _run(self, asked: Any) -> Any:
-        return self._loop.run_until_complete(asked)
+        asking = self._loop.create_task(asked)
+        try:
+            return self._loop.run_until_complete(asking)
+        except KeyboardInterrupt:
+            # In the middle of a question: it is taken back, or the connection could not be closed either.
+            asking.cancel()
+            self._loop.run_until_complete(asyncio.wait([asking]))
+            raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ def told(contest: Contest) -> str:
 
 
 def _table(figures: Mapping[str, Figures], columns: Mapping[str, str]) -> str:
+    if not figures:
+        return ""
     lines = [["", *columns.values()]]
     lines += [[TITLES[key], *(cell(each.of(name)) for name in columns)] for key, each in figures.items()]
     return markdown(lines)

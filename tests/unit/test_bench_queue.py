@@ -10,7 +10,18 @@ from batuta.stores.sql.queue_book import postgres_turn_book, sqlite_turn_book
 from batuta.tasks.table import TASKS
 from bench.queue.contenders.ours import without_fence
 from bench.queue.entries import ENTRIES, LOCKS
-from bench.queue.figures import BARS, Bar, Figures, Verdict, cpu_ratios, drain_rate, per_second, percentile, ratios, verdicts
+from bench.queue.figures import (
+    BARS,
+    Bar,
+    Figures,
+    Verdict,
+    cpu_ratios,
+    drain_rate,
+    per_second,
+    percentile,
+    ratios,
+    verdicts,
+)
 from bench.queue.marks import Marks
 from bench.queue.tables import cell
 
