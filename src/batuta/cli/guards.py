@@ -1,6 +1,6 @@
 """``batuta circuits [reset NAME]`` and ``batuta limits``."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import typer
@@ -8,6 +8,7 @@ from rich.table import Table
 
 from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
 from batuta.guard.breaker import Circuit
+from batuta.guard.rate import in_words
 from batuta.texts import Texts
 
 
@@ -105,5 +106,5 @@ def _tell_limits(desk: Desk, found: list[dict[str, Any]]) -> None:
     table = Table(*(texts(f"cli.limits.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in found:
         used = texts("cli.limits.each") if each["each"] else str(each["used"])
-        table.add_row(each["limit"], used, str(each["most"]), f"{each['seconds']:g} s")
+        table.add_row(each["limit"], used, str(each["most"]), in_words(timedelta(seconds=each["seconds"])))
     desk.out.print(table)

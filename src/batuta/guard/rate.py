@@ -95,7 +95,7 @@ def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
     if not full:
         return None
     limit, until = max(full.items(), key=lambda each: each[1])
-    return Hold(until, f"rate limit {limit.name}: {limit.most} in {_words(limit.per)}")
+    return Hold(until, f"rate limit {limit.name}: {limit.most} in {in_words(limit.per)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,8 @@ class RateTicket:
             await self.rates.release(self.id)
 
 
-def _words(span: timedelta) -> str:
+def in_words(span: timedelta) -> str:
+    """1 h, 45 s: as people write it."""
     for unit, word in ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min")):
         if span >= unit and not span % unit:
             return f"{span // unit} {word}"

@@ -1,0 +1,96 @@
+"""Everything an effect has to pass, in its order, on both databases: switch, hours, pilot, breaker, rate."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import time, timedelta
+
+import pytest
+
+from batuta import Admit, Batuta, Effect, Hold, HoursGuard, Limit, RateGuard, SwitchGuard, Together, Told
+from batuta.guard.base import WORKED
+from batuta.guard.breaker import CircuitState
+from batuta.schedule.window import Window
+from batuta.testing import FakeClock
+
+HOUR = Limit(name="hora", key="envios", most=5, per=timedelta(hours=1))
+
+
+@dataclass
+class House:
+    work: Batuta
+    clock: FakeClock
+    may: Together
+
+    async def asked(self) -> Admit | Hold:
+        return await self.may.admit(self.clock.now())
+
+    async def reason(self) -> str:
+        verdict = await self.asked()
+        assert isinstance(verdict, Hold), verdict
+        return verdict.reason
+
+    async def do(self, told: Told = WORKED) -> None:
+        verdict = await self.asked()
+        assert isinstance(verdict, Admit), verdict
+        await verdict.ticket.used(told)
+
+    async def used(self) -> int:
+        return (await self.work.rates.used([HOUR]))["hora"]
+
+    async def turn(self, key: str, on: bool) -> None:
+        await self.work.switches.turn(key, on, by="ana", reason="x", now=self.clock.now())
+
+
+@pytest.fixture
+async def house(database_url: str, clock: FakeClock) -> AsyncIterator[House]:
+    work = Batuta(database_url, clock=clock)
+    work.circuit("gateway", failures=3, reset=60)
+    work.limit(HOUR)
+    hours = Window(opens=time(8), lasts=timedelta(hours=12))
+    may = Together(
+        SwitchGuard(switches=work.switches, key="pausa"),
+        HoursGuard(name="horário", window=hours, zone=work.zone),
+        SwitchGuard(switches=work.switches, key="pilot_mode"),
+        work.circuits.breaker("gateway"),
+        RateGuard(rates=work.rates, limits=(HOUR,)),
+        clock=clock,
+    )
+    async with work:
+        yield House(work, clock, may)
+
+
+async def test_each_guard_holds_in_its_turn_and_nothing_is_taken_by_who_is_held(house: House, clock: FakeClock) -> None:
+    await house.do()
+    await house.turn("pilot_mode", True)
+    assert (await house.reason()).startswith("switch pilot_mode is on")
+    await house.turn("pausa", True)
+    assert (await house.reason()).startswith("switch pausa is on")
+    await house.turn("pausa", False)
+    await clock.advance(11 * 3600)  # from nine in the morning to eight in the evening, in São Paulo
+    assert (await house.reason()) == "outside horário: opens 06/01 08:00"
+    await house.turn("pilot_mode", False)
+    await clock.advance(12 * 3600)
+    for _ in range(3):
+        await house.do(Told(Effect.BROKE, "HTTP 503"))
+    assert (await house.reason()).startswith("circuit open: gateway")
+    assert await house.used() == 3
+
+
+async def test_a_probe_that_finds_no_room_leaves_its_place_to_the_next(house: House, clock: FakeClock) -> None:
+    for told in (WORKED, WORKED, *[Told(Effect.BROKE, "HTTP 503")] * 3):
+        await house.do(told)
+    await clock.advance(60)
+    assert await house.reason() == "rate limit hora: 5 in 1 h"
+    (circuit,) = await house.work.circuits.look()
+    assert circuit.state is CircuitState.HALF_OPEN
+    await clock.advance(3540)
+    await house.do()
+    (circuit,) = await house.work.circuits.look()
+    assert circuit.state is CircuitState.CLOSED
+
+
+async def test_what_never_left_counts_against_the_service_and_not_against_the_limit(house: House) -> None:
+    for _ in range(3):
+        await house.do(Told(Effect.UNREACHED, "ConnectError"))
+    assert await house.used() == 0
+    assert (await house.reason()).startswith("circuit open: gateway")
