@@ -33,6 +33,10 @@ class Settings(EngineSettings):
     """autonomous feedback, with PILOT_MODE off"""
 
     @property
+    def webhook_address(self) -> str:
+        return self.webhook_url or f"{self.api_url}/webhook/evolution"
+
+    @property
     def api_url(self) -> str:
         return (self.julia_api_url or f"http://127.0.0.1:{self.port}").rstrip("/")
 
@@ -81,6 +85,8 @@ class Settings(EngineSettings):
     """the gateway's key"""
     webhook_secret: SecretStr | None = None
     """what an incoming webhook must prove"""
+    webhook_url: Url | None = None
+    """where the gateway finds us; unset: JULIA_API_URL with /webhook/evolution at its end"""
     chatwoot_url: Url | None = None
     """the help desk"""
     chatwoot_token: SecretStr | None = None

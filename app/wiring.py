@@ -1,12 +1,13 @@
 """The only place that knows concretes: settings in, a Batuta with everything of Julia's out."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from app import cli
 from app.api.routes.jobs import add_endpoints, pilot_rules
 from app.contexts.chips.service import Chips
 from app.contexts.conversas.service import Conversas
@@ -17,13 +18,14 @@ from app.contexts.operacao.eventos import Eventos
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, InboxWork
 from app.integrations.evolution import probe as evolution
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER, EvolutionClient
+from app.integrations.evolution.doctor import examine
 from app.integrations.evolution.events import facts_of
 from app.integrations.evolution.http import Gateway
 from app.integrations.redis import probe as redis
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.engine import Batuta
-from batuta.extension import Extension, Role
+from batuta.extension import Examined, Extension, Role
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock
@@ -49,6 +51,9 @@ def build(settings: Settings) -> Batuta:
             migrations=migrations(),
             texts=[HERE / "texts"],
             roles=[] if settings.in_production else [Role("simulador", lambda stop: _simulate(settings, stop))],
+            commands={"set-webhook": cli.set_webhook}
+            | ({} if settings.in_production else {"seed-demo": cli.seed_demo}),
+            examine=lambda: _examine(work, settings),
             later=["telegram"],
             profiles=PROFILES,
             first_profile=settings.schedule_profile,
@@ -139,6 +144,16 @@ def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:
     return EvolutionClient(gateway, clock)
 
 
+async def _examine(work: Batuta, settings: Settings) -> Sequence[Examined]:
+    line = whatsapp(settings, work.clock)
+    if line is None:
+        return []
+    try:
+        return await examine(line, settings.webhook_address, has_secret=settings.webhook_secret is not None)
+    finally:
+        await line.close()
+
+
 def switches(settings: Settings) -> Mapping[str, SwitchRule]:
     """What people can turn, by the word they use."""
     flags = {entry.flag for entry in CATALOGUE if entry.flag is not None}
@@ -187,6 +202,7 @@ def _api(work: Batuta, settings: Settings) -> Any:
 
 
 async def _simulate(settings: Settings, stop: asyncio.Event) -> None:
+    from app.demo import LISTENER
     from batuta.kernel.clock import SystemClock
     from batuta.web.server import serve
     from simulador.comportamento import Comportamento
@@ -196,11 +212,11 @@ async def _simulate(settings: Settings, stop: asyncio.Event) -> None:
     secret = settings.webhook_secret.get_secret_value() if settings.webhook_secret else SIMULATED
     webhook: dict[str, Json] = {
         "enabled": True,
-        "url": f"{settings.api_url}/webhook/evolution",
+        "url": settings.webhook_address,
         "headers": {SECRET_HEADER: secret},
         "events": list(EVENTS),
     }
     lively = Comportamento(reply_share=0.25, opt_out_share=0.02, group_messages_per_minute=2)
     clock, grace = SystemClock(), timedelta(seconds=5)
-    app = create_app(clock, at_rest=lively, webhook=webhook)
+    app = create_app(clock, at_rest=lively, webhook=webhook, instances=[LISTENER])
     await asyncio.gather(serve(app, listening, stop, grace), keeper(app, clock).run(stop, grace))

@@ -7,7 +7,7 @@ over ``controle``. Pairing is a person who reads the code two seconds later. Not
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from starlette.applications import Starlette
@@ -75,8 +75,9 @@ class Evolution:
         seed: int = 0,
         at_rest: Comportamento | None = None,
         webhook: Mapping[str, Json] | None = None,
+        instances: Sequence[str] = (),
     ) -> None:
-        """``webhook``: set on the default instance from the beginning."""
+        """``webhook``: set on the instances that are there from the beginning; ``instances``: those besides the default."""
         self.recebidos = Recebidos(clock)
         self._clock = clock
         self._ids = Ids(clock)
@@ -84,11 +85,12 @@ class Evolution:
         self.carteiro = Carteiro(clock, self._chance, lambda: self.controle.comportamento)
         self.vida = Vida(clock, self._chance, self.carteiro, lambda: self.controle.comportamento)
         self.controle = Controle(self.vida, lambda: self._instances, at_rest or Comportamento())
-        default = self._new_instance(DEFAULT_INSTANCE, INTEGRATIONS[0], number=DEFAULT_NUMBER)
-        default.state = "open"
-        if webhook is not None:
-            default.webhook = self._webhook_row(default, webhook)
-        self._instances = {default.name: default}
+        self._instances: dict[str, Instance] = {}
+        for n, name in enumerate((DEFAULT_INSTANCE, *instances)):
+            made = self._new_instance(name, INTEGRATIONS[0], number=str(int(DEFAULT_NUMBER) + 900_000 * n))
+            made.state = "open"
+            made.webhook = None if webhook is None else self._webhook_row(made, webhook)
+            self._instances[name] = made
         self.falatorio = Falatorio(
             self.vida, clock, lambda: self.controle.comportamento, lambda: list(self._instances.values())
         )

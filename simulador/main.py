@@ -6,7 +6,7 @@ process. ``GET /`` says what stands in for what, ``GET /recebidos`` what each wa
 It has no door of its own: whoever starts it binds it to loopback.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -44,12 +44,15 @@ def create_app(
     seed: int = 0,
     at_rest: Comportamento | None = None,
     webhook: Mapping[str, Json] | None = None,
+    instances: Sequence[str] = (),
 ) -> Starlette:
-    """``at_rest``: how the gateway behaves until it is told otherwise; ``webhook``: set on its instance from the beginning.
+    """``at_rest``: how the gateway behaves until it is told otherwise; ``webhook``: set on its instances from the beginning.
+
+    ``instances``: open ones besides the default.
 
     ``app.state.loops`` has to be run beside it, for acknowledgements and answers to be told.
     """
-    evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook)
+    evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
     stand_ins: tuple[StandIn, ...] = (evolution, Slack(clock), Deadman(clock))
 
     async def index(request: Request) -> Response:

@@ -196,7 +196,7 @@ class Vida:
 
 
 class Falatorio:
-    """A loop: groups talk as often as they are told to, through the first instance that is open."""
+    """A loop: groups talk as often as they are told to, through the newest instance that is open."""
 
     name = "falatorio"
 
@@ -212,7 +212,7 @@ class Falatorio:
 
     async def tick(self) -> Pace:
         rate = self._how().group_messages_per_minute
-        talking = next((each for each in self._instances() if each.state == "open"), None)
+        talking = next((each for each in reversed(self._instances()) if each.state == "open"), None)
         if rate <= 0 or talking is None:
             return Idle()
         self._said += 1

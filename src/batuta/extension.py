@@ -21,6 +21,16 @@ class Role:
     in_up: bool = True  # started by `batuta up`
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One line of `batuta doctor` about something of the application's own. ``what`` and ``step`` name texts of its tables."""
+
+    is_well: bool
+    what: str
+    step: str | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
     """What an application brings along besides its jobs and loops."""
@@ -28,6 +38,8 @@ class Extension:
     migrations: Sequence[Migration] = ()
     texts: Sequence[Path] = ()
     roles: Sequence[Role] = ()
+    commands: Mapping[str, Callable[..., None]] = field(default_factory=dict)  # words of its own for `batuta`
+    examine: Callable[[], Awaitable[Sequence[Examined]]] | None = None  # what `batuta doctor` asks besides
     profiles: Sequence[str] = (ONLY_PROFILE,)  # the timetables there are
     first_profile: str | None = None  # counts until somebody chooses at run time
     windows: Mapping[str, Window] = field(default_factory=dict)  # as declared; people may move them at run time

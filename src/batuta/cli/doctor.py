@@ -52,6 +52,7 @@ async def examine(desk: Desk) -> list[Finding]:
     findings += _address(settings, desk.texts())
     findings += await _database(work, desk.texts())
     findings += await _outside(work, desk.texts())
+    findings += await _own(work, desk.texts())
     return findings
 
 
@@ -120,6 +121,20 @@ async def _outside(work: Batuta, texts: Texts) -> list[Finding]:
         mark: Mark = "ok" if part.state in (State.OK, State.UNKNOWN) else "warning"
         findings.append(Finding(mark, texts(f"doctor.part_{part.state}", part=name), part.why))
     return findings
+
+
+async def _own(work: Batuta, texts: Texts) -> list[Finding]:
+    """What the application itself wants to have looked at."""
+    if work.extension.examine is None:
+        return []
+    return [
+        Finding(
+            "ok" if each.is_well else "warning",
+            texts(each.what, **each.facts),
+            None if each.step is None else texts(each.step, **each.facts),
+        )
+        for each in await work.extension.examine()
+    ]
 
 
 def _tell(desk: Desk, findings: list[Finding]) -> None:

@@ -39,13 +39,15 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def add_roles_of_app(cli: typer.Typer, desk: Desk) -> None:
-    """The application's own roles become words of the command. If it cannot be loaded, the word that needs it will say why."""
+    """The application's own roles and commands become words. If it cannot be loaded, the word that needs it will say why."""
     try:
         extension = desk.work().extension
     except BatutaError:
         return
     for role in extension.roles:
         cli.command(role.name, help=desk.texts()(f"cli.{role.name}.help"))(_command(role.name))
+    for name, command in extension.commands.items():
+        cli.command(name, help=desk.texts()(f"cli.{name}.help"))(command)
     for name in extension.later:
         cli.command(name, help=desk.texts()("cli.later.help"))(_not_yet(name))
 

@@ -1,0 +1,97 @@
+"""Rows for a demonstration: people, chips and campaigns that obviously do not exist. Filling twice is filling once."""
+
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from uuid import UUID, uuid5
+from zoneinfo import ZoneInfo
+
+from batuta.stores.sql.database import AsJson, Database, Query, Transaction
+from batuta.stores.sql.queries import load
+
+# Our own, so that the ids are the same everywhere and nobody else's.
+_NAMES = UUID("0b9f3a52-6d1e-5c7a-9a55-ba70ba70ba70")
+SENDER, LISTENER = "julia-sim", "escuta-sim"
+SENDER_NUMBER, LISTENER_NUMBER = "5511900000000", "5511900900000"
+# 55 11 90000-1000 and on: no such lines are given out.
+FIRST_NUMBER = 5511900001000
+ESPECIALIDADES = ("Clínica médica", "Pediatria", "Ortopedia", "Ginecologia", "Anestesiologia")
+CIDADES = (("São Paulo", "SP"), ("Santo André", "SP"), ("Campinas", "SP"), ("Rio de Janeiro", "RJ"))
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class DemoBook:
+    doctor: Query
+    chip: Query
+    campaign: Query
+
+
+class Demo:
+    def __init__(self, database: Database, zone: ZoneInfo) -> None:
+        self._database = database
+        self._zone = zone
+        self._book = load(DemoBook, Path(__file__).parent / "demo.sql", database.dialect)
+
+    async def fill(self, medicos: int, *, now: datetime) -> dict[str, int]:
+        """How many of each were added."""
+        doctors = 0
+        for first in range(1, medicos + 1, BATCH):
+            async with self._database.transaction() as transaction:
+                for n in range(first, min(first + BATCH, medicos + 1)):
+                    doctors += await self._doctor(transaction, n, now)
+        async with self._database.transaction() as transaction:
+            chips = await self._chip(transaction, SENDER, SENDER_NUMBER, "julia", now)
+            chips += await self._chip(transaction, LISTENER, LISTENER_NUMBER, "listener", now)
+            campaigns = await self._campaign(transaction, "Demonstração: primeiro contato", "discovery", now, at=None)
+            at = _next_morning(now, self._zone)
+            campaigns += await self._campaign(transaction, "Demonstração: oferta", "oferta", now, at=at)
+        return {"medicos": doctors, "chips": chips, "campanhas": campaigns}
+
+    async def _doctor(self, transaction: Transaction, n: int, now: datetime) -> int:
+        cidade, estado = CIDADES[n % len(CIDADES)]
+        return await transaction.run(
+            self._book.doctor,
+            id=str(uuid5(_NAMES, f"medico {n}")),
+            telefone=str(FIRST_NUMBER + n),
+            primeiro_nome="Pessoa",
+            sobrenome=f"Fictícia {n:04d}",
+            crm=f"{n:06d}",
+            especialidade=ESPECIALIDADES[n % len(ESPECIALIDADES)],
+            cidade=cidade,
+            estado=estado,
+            now=now,
+        )
+
+    async def _chip(self, transaction: Transaction, instance: str, telefone: str, tipo: str, now: datetime) -> int:
+        return await transaction.run(
+            self._book.chip,
+            id=str(uuid5(_NAMES, f"chip {instance}")),
+            telefone=telefone,
+            instance=instance,
+            tipo=tipo,
+            trust=90,
+            sends=tipo == "julia",
+            now=now,
+        )
+
+    async def _campaign(
+        self, transaction: Transaction, nome: str, tipo: str, now: datetime, *, at: datetime | None
+    ) -> int:
+        return await transaction.run(
+            self._book.campaign,
+            nome=nome,
+            tipo=tipo,
+            corpo="[DEMONSTRAÇÃO] Olá, {nome}. Esta mensagem é fictícia.",
+            status="rascunho" if at is None else "agendada",
+            agendar_para=at,
+            filters=AsJson({"especialidades": list(ESPECIALIDADES[:2]), "quantidade_alvo": 10}),
+            now=now,
+        )
+
+
+def _next_morning(now: datetime, zone: ZoneInfo) -> datetime:
+    """Ten o'clock of the next day from Monday to Friday."""
+    local = now.astimezone(zone)
+    days = next(n for n in range(1, 8) if (local + timedelta(days=n)).weekday() < 5)
+    return datetime.combine(local.date() + timedelta(days=days), time(10), zone)

@@ -1,0 +1,16 @@
+-- write doctor: nobody real; one that is there is left alone
+INSERT INTO clientes (id, telefone, primeiro_nome, sobrenome, crm, especialidade, cidade, estado, status_telefone, created_at)
+VALUES (:id, :telefone, :primeiro_nome, :sobrenome, :crm, :especialidade, :cidade, :estado, 'validado', :now)
+ON CONFLICT DO NOTHING;
+
+-- write chip: of the simulator; one that is there is left alone
+INSERT INTO chips (id, telefone, instance_name, tipo, status, evolution_connected, fase_warmup, trust_score, trust_level,
+                   pode_prospectar, pode_followup, pode_responder, limite_hora, limite_dia, delay_minimo_segundos, created_at, updated_at)
+VALUES (:id, :telefone, :instance, :tipo, 'active', TRUE, 'operacao', :trust, 'verde', :sends, :sends, :sends, 30, 100, 45, :now, :now)
+ON CONFLICT DO NOTHING;
+
+-- write campaign: once by its name
+INSERT INTO campanhas (nome_template, tipo_campanha, corpo, status, agendar_para, audience_filters, objetivo, created_by, created_at, updated_at)
+SELECT demo.nome, demo.tipo, demo.corpo, demo.status, :agendar_para, :filters, 'demonstração', 'seed-demo', :now, :now
+FROM (SELECT CAST(:nome AS TEXT) AS nome, CAST(:tipo AS TEXT) AS tipo, CAST(:corpo AS TEXT) AS corpo, CAST(:status AS TEXT) AS status) AS demo
+WHERE NOT EXISTS (SELECT 1 FROM campanhas WHERE nome_template = demo.nome AND created_by = 'seed-demo');

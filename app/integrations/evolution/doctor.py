@@ -1,0 +1,53 @@
+"""Is the gateway ready for us? Whether it takes our key, which instances are open, and whether they tell us what happens."""
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from app.contexts.mensagens.whatsapp import Conexao, Instancia, Unavailable
+from app.integrations.evolution.client import EvolutionClient, Webhook
+from batuta.extension import Examined
+
+TEXT = "doctor.evolution"
+
+
+async def examine(line: EvolutionClient, address: str, *, has_secret: bool) -> Sequence[Examined]:
+    found = await line.instances()
+    if isinstance(found, Unavailable):
+        return [_badly("down", why=found.why)]
+    told = [Examined(True, f"{TEXT}.instances", facts={"count": len(found)})] if found else [_badly("none")]
+    if not has_secret:
+        told.append(_badly("no_secret"))
+    for instance in found:
+        told.append(_state(instance))
+        told.append(_webhook(instance.name, await line.webhook(instance.name), address))
+    return told
+
+
+def _state(instance: Instancia) -> Examined:
+    if instance.state is Conexao.OPEN:
+        return Examined(True, f"{TEXT}.open", facts={"instance": instance.name})
+    return _badly("shut", instance=instance.name, state=instance.state.value, code=instance.code or "-")
+
+
+def _webhook(instance: str, webhook: Webhook | Unavailable | None, address: str) -> Examined:
+    if isinstance(webhook, Unavailable):
+        return _badly("down", why=webhook.why)
+    if webhook is None or not webhook.enabled:
+        problem, facts = "webhook_none", {}
+    elif _place(webhook.url) != _place(address):
+        problem, facts = "webhook_other", {"url": _place(webhook.url)}
+    elif webhook.misses:
+        problem, facts = "webhook_misses", {"events": ", ".join(sorted(webhook.misses))}
+    else:
+        return Examined(True, f"{TEXT}.webhook", facts={"instance": instance})
+    return Examined(False, f"{TEXT}.{problem}", f"{TEXT}.webhook_step", {"instance": instance, **facts})
+
+
+def _badly(what: str, **facts: object) -> Examined:
+    return Examined(False, f"{TEXT}.{what}", f"{TEXT}.{what}_step", facts)
+
+
+def _place(url: str) -> str:
+    """Without the query, which may hold the secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path}"

@@ -1,0 +1,143 @@
+"""``batuta doctor``, ``set-webhook`` and ``seed-demo`` as an operator meets them, beside a simulated gateway."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from app.demo import LISTENER, SENDER
+from batuta.kernel.clock import SystemClock
+from batuta.supervise.address import listen
+from batuta.web.server import serve
+from simulador.evolution import KEY
+from simulador.main import create_app
+from tests.acceptance.conftest import Command
+
+JULIA = ("--app", "app.main:work")
+HOOK = "http://julia.exemplo.test/webhook/evolution"
+
+
+@pytest.fixture
+def gateway(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A simulated gateway in a thread of its own, and Julia set up to use it."""
+    listening = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    stopping: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+    ready = threading.Event()
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        stopping.append((asyncio.get_running_loop(), stop))
+        ready.set()
+        await serve(create_app(SystemClock(), instances=[LISTENER]), listening, stop, timedelta(seconds=1))
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    ready.wait()
+    for name, value in {
+        "DATABASE_URL": "sqlite:///julia.db", "EVOLUTION_API_URL": f"{url}/evolution", "EVOLUTION_API_KEY": KEY,
+        "WEBHOOK_SECRET": "segredo-de-teste", "WEBHOOK_URL": HOOK, "BATUTA_LANG": "en",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    yield url
+    loop, stop = stopping[0]
+    loop.call_soon_threadsafe(stop.set)
+    thread.join()
+
+
+def told(batuta: Command) -> dict[str, str | None]:
+    _, said, _ = batuta(*JULIA, "doctor", "--json")
+    return {each["what"]: each["next_step"] for each in json.loads(said)["findings"]}
+
+
+def forget_julia() -> None:
+    import app.main
+
+    app.main._work.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    forget_julia()
+    yield
+    forget_julia()
+
+
+def test_doctor_says_what_the_gateway_does_not_tell_us_and_how_to_have_it_told(gateway: str, batuta: Command) -> None:
+    found = told(batuta)
+    assert "the WhatsApp gateway takes our key and has 2 instances" in found
+    assert found[f"instance {SENDER} tells us nothing: no webhook is set"] is not None
+    code, said, _ = batuta(*JULIA, "set-webhook", SENDER)
+    assert (code, said.strip()) == (0, f"{SENDER} posts to {HOOK} now")
+    found = told(batuta)
+    assert found[f"instance {SENDER} tells us everything"] is None
+    assert f"instance {SENDER} is open" in found
+    step = found[f"instance {LISTENER} tells us nothing: no webhook is set"]
+    assert step is not None
+    assert step.startswith(f"batuta set-webhook {LISTENER}")
+
+
+def test_doctor_says_when_a_line_is_shut_or_tells_somebody_else(gateway: str, batuta: Command) -> None:
+    with httpx2.Client(base_url=gateway, trust_env=False) as http:
+        http.post(f"/controle/evolution/instancias/{SENDER}", json={"state": "close", "code": 403})
+        elsewhere = {"enabled": True, "url": "http://outro.exemplo.test/x?token=segredo"}
+        some = {"enabled": True, "url": HOOK, "events": ["MESSAGES_UPSERT"]}
+        for instance, webhook in ((SENDER, elsewhere), (LISTENER, some)):
+            http.post(f"/evolution/webhook/set/{instance}", headers={"apikey": KEY}, json={"webhook": webhook})
+    found = told(batuta)
+    assert f"instance {SENDER} is close (last code: 403)" in found
+    assert f"instance {SENDER} tells somebody else: http://outro.exemplo.test/x" in found
+    assert any(what.startswith(f"instance {LISTENER} does not tell us of CONNECTION_UPDATE") for what in found)
+    assert "token=segredo" not in str(found)
+
+
+def test_doctor_says_when_the_key_is_wrong_or_nobody_is_there(
+    gateway: str, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVOLUTION_API_KEY", "outra-chave")
+    problem = "the WhatsApp gateway cannot be used: HTTP 401: the gateway refuses the key; check EVOLUTION_API_KEY"
+    assert problem in told(batuta)
+    code, said, _ = batuta(*JULIA, "set-webhook", SENDER)
+    assert code == 1
+    assert "HTTP 401" in said
+    assert "outra-chave" not in said
+
+
+def test_set_webhook_without_a_gateway_says_what_is_missing(
+    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
+    code, _, wrong = batuta(*JULIA, "set-webhook", SENDER)
+    assert code == 2
+    assert "EVOLUTION_API_URL" in wrong
+
+
+def test_seed_demo_fills_once_with_people_who_do_not_exist(gateway: str, batuta: Command) -> None:
+    code, said, _ = batuta(*JULIA, "seed-demo", "--medicos", "30", "--json")
+    assert (code, json.loads(said)) == (0, {"medicos": 30, "chips": 2, "campanhas": 2})
+    assert json.loads(batuta(*JULIA, "seed-demo", "--medicos", "30", "--json")[1]) == {"medicos": 0, "chips": 0, "campanhas": 0}
+    code, said, _ = batuta(*JULIA, "seed-demo", "--medicos", "40")
+    assert "10 doctors" in said
+
+
+def test_in_production_there_is_no_demonstration(
+    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"APP_ENV": "production", "API_TOKEN": "x" * 32, "DATABASE_URL": "sqlite:///julia.db"}.items():
+        monkeypatch.setenv(name, value)
+    code, _, wrong = batuta(*JULIA, "seed-demo")
+    assert code == 2
+    assert "seed-demo" in wrong
+    assert not (folder / "julia.db").exists()
+
+
+def test_the_inbox_is_a_queue_like_any_other_on_the_command_line(gateway: str, batuta: Command) -> None:
+    batuta(*JULIA, "migrate")
+    listed = json.loads(batuta(*JULIA, "queue", "list", "--json")[1])["queues"]
+    assert "webhook_inbox" in [each["queue"] for each in listed]
+    assert json.loads(batuta(*JULIA, "queue", "show", "webhook_inbox", "--json")[1])["items"] == []
