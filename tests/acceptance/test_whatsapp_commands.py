@@ -120,7 +120,11 @@ def test_set_webhook_without_a_gateway_says_what_is_missing(
 def test_seed_demo_fills_once_with_people_who_do_not_exist(gateway: str, batuta: Command) -> None:
     code, said, _ = batuta(*JULIA, "seed-demo", "--medicos", "30", "--json")
     assert (code, json.loads(said)) == (0, {"medicos": 30, "chips": 2, "campanhas": 2})
-    assert json.loads(batuta(*JULIA, "seed-demo", "--medicos", "30", "--json")[1]) == {"medicos": 0, "chips": 0, "campanhas": 0}
+    assert json.loads(batuta(*JULIA, "seed-demo", "--medicos", "30", "--json")[1]) == {
+        "medicos": 0,
+        "chips": 0,
+        "campanhas": 0,
+    }
     code, said, _ = batuta(*JULIA, "seed-demo", "--medicos", "40")
     assert "10 doctors" in said
 

@@ -15,6 +15,7 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.mensagens.whatsapp import Entrega
 from app.contexts.operacao.eventos import Eventos
+from app.contexts.webhooks.history import WebhookHistory
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.contexts.webhooks.model import Entregue
 from app.integrations.evolution.events import delivery_of, facts_of
@@ -158,6 +159,17 @@ async def test_a_worker_that_lost_its_delivery_writes_nothing(desk: Desk) -> Non
 async def test_strange_deliveries_are_worked_off_and_harm_nobody(desk: Desk, event: str, data: Any) -> None:
     await desk.told(event, data)
     assert (await one(desk.database, "SELECT status FROM webhook_inbox"))["status"] == "processada"
+
+
+async def test_what_was_worked_on_long_ago_goes_and_what_nobody_worked_on_stays(desk: Desk) -> None:
+    await desk.told("messages.upsert", desk.message())
+    await desk.told("send.message", desk.message(mine=True))
+    await desk.hears("messages.upsert", desk.message())
+    history = WebhookHistory(desk.database)
+    assert await history.prune(before=desk.clock.now(), limit=10) == 0
+    later = desk.clock.now() + timedelta(seconds=1)
+    assert [await history.prune(before=later, limit=limit) for limit in (1, 10, 10)] == [1, 2, 0]
+    assert [row["status"] for row in await rows(desk.database, "SELECT status FROM webhook_inbox")] == ["pendente"]
 
 
 # Messages that come

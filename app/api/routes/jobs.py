@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from app.contexts.operacao.jobs import Upkeep
+from app.contexts.webhooks.history import WebhookHistory
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, Entry
 from batuta import __version__
@@ -29,7 +30,7 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 def add_endpoints(work: Batuta, settings: Settings) -> None:
     keep_for = timedelta(days=settings.batuta_keep_executions_days)
-    histories = (work.executions, work.circuit_store)
+    histories = (work.executions, work.circuit_store, WebhookHistory(work.database))
     upkeep = Upkeep(SqlBeats(work.database, __version__), histories, keep_for, work.clock)
     built: dict[str, Handler] = {
         "heartbeat": upkeep.heartbeat,
