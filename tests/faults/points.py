@@ -1,7 +1,8 @@
 """Labelled points of a queue's way through its database, and a process that is gone at one of them, as by a power cut.
 
 The product knows nothing of it: a database is put around its own. ``before X`` and ``after X``: a statement that is its own
-transaction. ``open X>Y``: so far in a transaction, and nothing of it is there yet. ``committed X>Y``: it is, and nobody was told.
+transaction. ``open X``: so far in a longer one, and nothing of it is there yet. ``committed X>Y``: what it wrote is there, and
+nobody was told.
 """
 
 import os
@@ -35,24 +36,30 @@ class PointedTransaction:
     def __init__(self, transaction: Transaction, points: Points) -> None:
         self._transaction = transaction
         self._points = points
-        self.path: list[str] = []
+        self._begun = False
+        self.written: list[str] = []
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         self._begin(query)
         rows = await self._transaction.all(query, **values)
-        self._points.reach(f"open {'>'.join(self.path)}")
+        self._points.reach(f"open {query.name}")
         return rows
+
+    async def one(self, query: Query, **values: object) -> Row | None:
+        return next(iter(await self.all(query, **values)), None)
 
     async def run(self, query: Query, **values: object) -> int:
         self._begin(query)
         touched = await self._transaction.run(query, **values)
-        self._points.reach(f"open {'>'.join(self.path)}")
+        self._points.reach(f"open {query.name}")
         return touched
 
     def _begin(self, query: Query) -> None:
-        if not self.path:
+        if not self._begun:
             self._points.reach(f"before {query.name}, to be continued")
-        self.path.append(query.name)
+        self._begun = True
+        if query.writes:
+            self.written.append(query.name)
 
 
 class PointedDatabase:
@@ -79,4 +86,4 @@ class PointedDatabase:
         async with self._database.transaction() as transaction:
             pointed = PointedTransaction(transaction, self._points)
             yield pointed
-        self._points.reach(f"committed {'>'.join(pointed.path)}")
+        self._points.reach(f"committed {'>'.join(pointed.written) or 'nothing'}")

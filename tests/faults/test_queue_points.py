@@ -27,16 +27,11 @@ TIMES = 4 if LONG else 1  # how many passages of one point are tried
 # What must be among the points, so that a sweep that has become shorter is noticed.
 EVERYWHERE = {
     "start", "told", "before renew", "after renew", "before rescue", "after rescue", "before next_at", "after next_at",
-    "before settle, to be continued", "open settle", "open settle>insert", "committed settle>insert",
-    "open settle>put", "committed settle>put",
+    "open settle", "open insert", "open put", "committed settle", "committed settle>insert", "committed settle>put",
 }  # fmt: skip
 OF = {
-    "SQLite": EVERYWHERE
-    | {"before levels, to be continued", "open levels>claim", "committed levels>claim"}
-    | {"open settle>levels>claim", "committed settle>levels>claim", "committed settle"},
-    "PostgreSQL": EVERYWHERE
-    | {"before turn", "after turn", "committed settle"}
-    | {"before claim_reversed, to be continued", "open claim_reversed", "committed claim_reversed"},
+    "SQLite": EVERYWHERE | {"open take", "committed take", "committed settle>take"},
+    "PostgreSQL": EVERYWHERE | {"before turn", "after turn", "open claim_reversed", "committed claim_reversed"},
 }
 
 
