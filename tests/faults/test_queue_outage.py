@@ -1,13 +1,14 @@
 """The database goes away under the workers: nothing is lost, nothing is done twice, and they find their way back."""
 
 import asyncio
+import gc
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import asyncpg
 
@@ -150,6 +151,15 @@ async def _thief(url: str) -> AsyncIterator[Callable[[], Awaitable[list[Connecti
     """Takes what connections there are, cuts off whoever has one, and takes those too."""
     first = await asyncpg.connect(url)
     taken: list[Connection] = []
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler() or (lambda loop, context: loop.default_exception_handler(context))
+
+    def overlook(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Of a connection that is cut while it is being made, asyncpg leaves a future behind that nobody looks at."""
+        if not isinstance(context.get("exception"), ConnectionError):
+            before(loop, context)
+
+    loop.set_exception_handler(overlook)
 
     async def take() -> None:
         with suppress(asyncpg.TooManyConnectionsError):
@@ -168,6 +178,8 @@ async def _thief(url: str) -> AsyncIterator[Callable[[], Awaitable[list[Connecti
     yield take_all
     for each in (first, *taken):
         await each.close()
+    gc.collect()
+    loop.set_exception_handler(before)
 
 
 async def _locked(url: str, folder: Path) -> None:
