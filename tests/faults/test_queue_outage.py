@@ -125,7 +125,7 @@ async def test_when_somebody_takes_every_connection_it_serves_again_as_soon_as_h
     with postgres_server(connections=30) as server:
         if server is None:
             lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
-        async with shop(tmp_path, server.url()) as running, _thief(server.url()) as take_all:
+        async with _thief(server.url()) as take_all, shop(tmp_path, server.url()) as running:
             await running.begin_until_up(2)
             async with running.enqueuing(0.1) as customer:
                 await asyncio.sleep(0.5)
