@@ -56,7 +56,7 @@ class Postgres:
 
     def start(self) -> None:
         sync = "" if self._durable else "-F "
-        told = " ".join(f"-c {setting}" for setting in self._settings)
+        told = " ".join(f"-c {setting}" for setting in ("max_connections=200", *self._settings))
         options = f"{sync}-h 127.0.0.1 -p {self.port} -k {self._base} {told}"
         self._run("pg_ctl", "-D", self._base / "d", "-w", "-s", "-l", self._base / "log", "-o", options, "start")
 
@@ -75,7 +75,7 @@ class Postgres:
 
 @contextmanager
 def postgres_server(
-    *, durable: bool = False, within: Path | None = None, counting: bool = False, connections: int = 200
+    *, durable: bool = False, within: Path | None = None, counting: bool = False
 ) -> Iterator[Postgres | None]:
     """None: this machine has no PostgreSQL. ``within``: the folder for its files, if not the usual temporary one.
 
@@ -88,7 +88,6 @@ def postgres_server(
     base = Path(tempfile.mkdtemp(prefix="batuta-pg-", dir=within))
     try:
         settings = ["shared_preload_libraries=pg_stat_statements"] if counting and _can_count(binaries) else []
-        settings.append(f"max_connections={connections}")
         server = Postgres(base, _readable(binaries, base), durable=durable, settings=settings)
         try:
             yield server

@@ -1,14 +1,12 @@
 """The database goes away under the workers: nothing is lost, nothing is done twice, and they find their way back."""
 
 import asyncio
-import gc
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import asyncpg
 
@@ -25,7 +23,6 @@ from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sqlite.driver import SqliteDatabase
 from batuta.tasks.table import TASKS
 from batuta.testing import EventRecorder, FakeClock
-from tests.conftest import lack
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
 from tests.faults.queue_harness import Customer, Shop, shop
@@ -33,7 +30,6 @@ from tests.faults.tally import Tally
 from tests.servers import postgres_server
 
 LEASE = timedelta(seconds=30)
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 async def test_a_database_that_is_away_for_a_while_loses_no_item(places: Mapping[str, Path]) -> None:
@@ -117,69 +113,6 @@ async def _stopped(folder: Path) -> None:
             tally = await running.judge([*ids, *customer.accepted], or_more=True)
             assert await running.ask("SELECT id FROM tasks WHERE crashes > 1") == []
             figures.record_items(tally, _seen(customer, slowest, tally))
-
-
-async def test_when_somebody_takes_every_connection_it_serves_again_as_soon_as_he_lets_go(tmp_path: Path) -> None:
-    away = 30.0 if LONG else 1.5
-    figures = Figures("T33", "PostgreSQL", f"every connection taken for {away} s, and 1000 who wait for one give up")
-    with postgres_server(connections=30) as server:
-        if server is None:
-            lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
-        async with _thief(server.url()) as take_all, shop(tmp_path, server.url()) as running:
-            await running.begin_until_up(2)
-            async with running.enqueuing(0.1) as customer:
-                await asyncio.sleep(0.5)
-                taken = await take_all()
-                waiting = [asyncio.create_task(running.work.enqueue("conta")) for _ in range(1000)]
-                await asyncio.sleep(away)
-                assert customer.refused + sum(each.done() for each in waiting) > 0
-                for asking in waiting:
-                    asking.cancel()
-                for connection in taken:
-                    connection.terminate()
-                endings = await asyncio.gather(*waiting, return_exceptions=True)
-                took = await running.serves()
-            await running.until_over()
-            told = [ending for ending in endings if isinstance(ending, str)]
-            tally = await running.judge([*customer.accepted, *told], or_more=True)
-            assert all(each.is_alive() for each in running.workers)
-            figures.record_items(tally, _seen(customer, took, tally))
-
-
-@asynccontextmanager
-async def _thief(url: str) -> AsyncIterator[Callable[[], Awaitable[list[Connection]]]]:
-    """Takes what connections there are, cuts off whoever has one, and takes those too."""
-    first = await asyncpg.connect(url)
-    taken: list[Connection] = []
-    loop = asyncio.get_running_loop()
-    before = loop.get_exception_handler() or (lambda loop, context: loop.default_exception_handler(context))
-
-    def overlook(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Of a connection that is cut while it is being made, asyncpg leaves a future behind that nobody looks at."""
-        if not isinstance(context.get("exception"), ConnectionError):
-            before(loop, context)
-
-    loop.set_exception_handler(overlook)
-
-    async def take() -> None:
-        with suppress(asyncpg.TooManyConnectionsError):
-            while True:
-                taken.append(await asyncpg.connect(url))
-
-    async def take_all() -> list[Connection]:
-        await take()
-        for _ in range(3):
-            await first.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'batuta%'"
-            )
-            await take()
-        return taken
-
-    yield take_all
-    for each in (first, *taken):
-        await each.close()
-    gc.collect()
-    loop.set_exception_handler(before)
 
 
 async def _locked(url: str, folder: Path) -> None:
