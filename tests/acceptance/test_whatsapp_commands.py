@@ -93,6 +93,10 @@ def test_doctor_says_when_a_line_is_shut_or_tells_somebody_else(gateway: str, ba
     assert f"instance {SENDER} is close (last code: 403)" in found
     assert f"instance {SENDER} tells somebody else: http://outro.exemplo.test/x" in found
     assert any(what.startswith(f"instance {LISTENER} does not tell us of CONNECTION_UPDATE") for what in found)
+    with httpx2.Client(base_url=gateway, trust_env=False) as http:
+        split = {"enabled": True, "url": HOOK, "byEvents": True}
+        http.post(f"/evolution/webhook/set/{SENDER}", headers={"apikey": KEY}, json={"webhook": split})
+    assert f"instance {SENDER} posts each event to an address of its own, where nobody listens" in told(batuta)
     assert "token=segredo" not in str(found)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado
+from app.contexts.telefone import chave
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState
@@ -13,7 +14,7 @@ from batuta.stores.sql.switches import SqlSwitches
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.contracts.queue import BEN, LEASE, SECOND, QueueContract, Shelf
 from tests.contract.test_queue import SqlShelf
-from tests.julia import PHONE, add_chip, add_doctor, one, write
+from tests.julia import PHONE, add_chip, add_doctor, one, rows, write
 
 DOUBT = "UPDATE fila_mensagens SET envio_estado = :state, envio_desde = :now WHERE id = :id"
 
@@ -107,3 +108,19 @@ async def test_an_exclusion_from_a_campaign_has_a_reason(julia: Database, clock:
     with pytest.raises(StoreConflict):
         await write(julia, insert, campaign=campaign, doctor=doctor, why=None, now=clock.now())
     await write(julia, insert, campaign=campaign, doctor=doctor, why="optout", now=clock.now())
+
+
+async def test_the_column_and_the_code_agree_which_line_is_which(julia: Database) -> None:
+    numbers = [
+        "5531988880001",
+        "553166660001",
+        "553132220001",
+        "5511900000001",
+        "5511955550001",
+        "351912345678",
+        "12025550100",
+    ]
+    for number in numbers:
+        await add_doctor(julia, number)
+    found = await rows(julia, "SELECT telefone, telefone_chave FROM clientes")
+    assert {row["telefone"]: row["telefone_chave"] for row in found} == {number: chave(number) for number in numbers}

@@ -1,5 +1,6 @@
 """What the gateway tells us becomes what it means, once, whatever is repeated, late or strange. On both databases."""
 
+import asyncio
 import random
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,7 +21,7 @@ from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.contexts.webhooks.model import Entregue
 from app.integrations.evolution.events import delivery_of, facts_of
 from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem
+from batuta.queue.item import Lease, NewItem
 from batuta.queue.retry import after_seconds
 from batuta.queue.settle import settle
 from batuta.stores.sql.database import Database
@@ -221,6 +222,37 @@ async def test_a_hidden_address_is_never_stored_as_a_phone_and_is_resolved_when_
     await desk.told("messages.upsert", desk.message("de novo", jid=HIDDEN))
     found = await rows(desk.database, "SELECT cliente_id FROM interacoes WHERE telefone = :phone", phone=PHONE)
     assert len(found) == 3
+
+
+async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_nothing(desk: Desk) -> None:
+    doctor = await add_doctor(desk.database)
+    for n in range(15):
+        await desk.hears("messages.upsert", desk.message(f"mensagem {n}"))
+        await desk.hears("messages.upsert", desk.message(f"vaga fictícia {n}", GROUP, participant=JID))
+        await desk.hears("messages.update", {"keyId": "3EB0A", "fromMe": True, "status": ("SERVER_ACK", "READ")[n % 2]})
+
+    async def one_of_them(lease: Lease) -> bool:
+        settlement = settle(1, await desk.work.handle(lease), after_seconds([1]), desk.clock.now(), random.random)
+        return await desk.queue.conclude(lease, settlement)
+
+    leases = (await desk.queue.turn([], ANN, 100)).leases
+    assert len(leases) == 15 + 15 + 2  # the same receipt again is no other delivery
+    assert all(await asyncio.gather(*(one_of_them(lease) for lease in leases)))
+    assert (await one(desk.database, "SELECT message_count FROM conversations"))["message_count"] == 15
+    assert (await one(desk.database, "SELECT total_interacoes FROM clientes WHERE id = :id", id=doctor))[
+        "total_interacoes"
+    ] == 15
+    assert (await one(desk.database, "SELECT msgs_recebidas_total FROM chips"))["msgs_recebidas_total"] == 15
+    assert (await one(desk.database, "SELECT total_mensagens FROM grupos_whatsapp"))["total_mensagens"] == 15
+    assert (await one(desk.database, "SELECT total_mensagens FROM contatos_grupo"))["total_mensagens"] == 15
+    assert (await one(desk.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
+
+
+async def test_nobody_can_have_written_tomorrow(desk: Desk) -> None:
+    await add_doctor(desk.database)
+    ahead = int((desk.clock.now() + timedelta(hours=6)).timestamp())
+    await desk.told("messages.upsert", {**desk.message(), "messageTimestamp": ahead})
+    assert (await one(desk.database, "SELECT last_inbound_at FROM doctor_state"))["last_inbound_at"] == desk.clock.now()
 
 
 # The wish to be left alone

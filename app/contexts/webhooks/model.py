@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from app.contexts.mensagens.whatsapp import Conexao, Entrega
 from app.contexts.telefone import Address
+from batuta.kernel.json import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,4 +85,4 @@ class Entregue:
     chave: str
     instance: str
     evento: str
-    payload: dict[str, object]
+    payload: dict[str, Json]

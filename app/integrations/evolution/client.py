@@ -38,6 +38,7 @@ class Webhook:
     url: str
     enabled: bool
     events: frozenset[str]
+    by_events: bool = False  # to an address of its own for each event
 
     @property
     def misses(self) -> frozenset[str]:
@@ -109,7 +110,7 @@ class EvolutionClient:
             case {"url": str(url), "enabled": bool(enabled), **rest}:
                 events = rest.get("events")
                 names = frozenset(each for each in events if isinstance(each, str)) if isinstance(events, list) else ()
-                return Webhook(url, enabled, frozenset(names))
+                return Webhook(url, enabled, frozenset(names), rest.get("webhookByEvents") is True)
             case _:
                 return _strange("webhook/find")
 

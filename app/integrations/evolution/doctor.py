@@ -36,6 +36,8 @@ def _webhook(instance: str, webhook: Webhook | Unavailable | None, address: str)
         problem, facts = "webhook_none", {}
     elif _place(webhook.url) != _place(address):
         problem, facts = "webhook_other", {"url": _place(webhook.url)}
+    elif webhook.by_events:
+        problem, facts = "webhook_split", {}
     elif webhook.misses:
         problem, facts = "webhook_misses", {"events": ", ".join(sorted(webhook.misses))}
     else:
