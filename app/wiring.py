@@ -4,16 +4,26 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from app import cli
 from app.api.routes.jobs import add_endpoints, pilot_rules
+from app.contexts.chips.selecao import Emissores
 from app.contexts.chips.service import Chips
 from app.contexts.conversas.service import Conversas
 from app.contexts.grupos.service import Grupos
+from app.contexts.mensagens.duvida import LOOK_EVERY, Reconciliador
+from app.contexts.mensagens.envio import Remetente
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.jobs import MessageJobs
 from app.contexts.mensagens.limites import Limites, limites
+from app.contexts.mensagens.registro import Registro
+from app.contexts.mensagens.regras import CAMPAIGNS, SAFE_MODE, RegrasAgora
 from app.contexts.mensagens.service import Mensagens
+from app.contexts.mensagens.whatsapp import NoLine, WhatsApp
 from app.contexts.operacao.eventos import Eventos
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, InboxWork
 from app.integrations.evolution import probe as evolution
@@ -24,6 +34,7 @@ from app.integrations.evolution.http import Gateway
 from app.integrations.redis import probe as redis
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
+from batuta.dispatch.endpoints import Handler
 from batuta.engine import Batuta
 from batuta.extension import Examined, Extension, Role
 from batuta.guard.switches import SwitchRule
@@ -32,20 +43,24 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.stores.sql.migrations import Migration, read_folder
 from batuta.supervise.address import listen
+from batuta.supervise.loop import LoopPolicy
 
 HERE = Path(__file__).parent
 # Deliveries worked on at once in one worker: two starved under a group's chatter.
 INBOX_AT_A_TIME = 10
 # Keys of the simulated outside. They guard nothing real.
 SIMULATED = "simulador"
-CAMPAIGNS = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
+# Messages on their way at once in one worker: what may leave is decided by the limits, not by this.
+SENDS_AT_A_TIME = 10
+RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
 
 
-def build(settings: Settings) -> Batuta:
+def build(settings: Settings, clock: Clock | None = None) -> Batuta:
     work = Batuta(
         settings.database_url.get_secret_value(),
         timezone=settings.timezone,
         settings=settings,
+        clock=clock,
         migrate=not settings.in_production,
         extension=Extension(
             migrations=migrations(),
@@ -66,9 +81,10 @@ def build(settings: Settings) -> Batuta:
         ),
     )
     add_guards(work, settings)
-    add_endpoints(work, settings)
-    add_jobs(work, settings)
     add_inbox(work)
+    made = add_sending(work, settings)
+    add_endpoints(work, settings, made.handlers)
+    add_jobs(work, settings)
     work.probes["evolution"] = Probe(lambda: evolution.answers(settings.evolution_api_url), needed=False)
     if settings.redis_url is not None:
         work.probes["redis"] = Probe(lambda: redis.answers(settings.redis_url, settings.redis_password), needed=False)
@@ -136,6 +152,64 @@ def add_inbox(work: Batuta) -> None:
     work.add_queue(WEBHOOK_INBOX, lambda lease: recipe, concurrency=INBOX_AT_A_TIME)
 
 
+@dataclass(frozen=True, slots=True)
+class Sending:
+    remetente: Remetente
+    reconciliador: Reconciliador
+    jobs: MessageJobs
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        return {"processar-mensagens-agendadas": self.jobs.processar_mensagens_agendadas}
+
+
+def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
+    julia = contexts(work)
+    registro = Registro(work.database.dialect, work.ids, julia.conversas, julia.eventos, work.rates)
+    rules = RegrasAgora(
+        switches=work.switches,
+        controls=work.controls,
+        book=work.book,
+        clock=work.clock,
+        zone=work.zone,
+        is_production=settings.in_production,
+        is_simulated=not settings.in_production and is_on_this_machine(settings.evolution_api_url),
+        allowlist=settings.send_allowlist,
+    )
+    remetente = Remetente(
+        work.database,
+        line,
+        registro,
+        Emissores(work.database.dialect),
+        julia.conversas,
+        julia.chips,
+        circuits=work.circuits,
+        rates=work.rates,
+        limites=limits(settings),
+        rules=rules,
+        clock=work.clock,
+    )
+    again = lambda: work.ears.ring(FILA_MENSAGENS.name)  # noqa: E731
+    reconciliador = Reconciliador(work.database, line, registro, julia.conversas, work.clock, again)
+    send = partial(work.work_once, FILA_MENSAGENS.name)
+    jobs = MessageJobs(work.database, registro, reconciliador, send, work.zone, work.clock)
+    return Sending(remetente, reconciliador, jobs)
+
+
+def add_sending(work: Batuta, settings: Settings) -> Sending:
+    """Messages leave by the worker; what became of a lost answer is found out by it too."""
+    line = whatsapp(settings, work.clock) or NoLine()
+    made = sending(work, settings, line)
+    recipe = made.remetente.recipe()
+    work.add_queue(FILA_MENSAGENS, lambda lease: recipe, concurrency=SENDS_AT_A_TIME)
+    work.add_loop(made.reconciliador, RECONCILING)
+    return made
+
+
+def is_on_this_machine(url: str | None) -> bool:
+    return urlsplit(url or "").hostname in ("127.0.0.1", "localhost", "::1")
+
+
 def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:
     """The line to WhatsApp; None: no gateway is set."""
     if settings.evolution_api_url is None or settings.evolution_api_key is None:
@@ -158,7 +232,7 @@ def switches(settings: Settings) -> Mapping[str, SwitchRule]:
     """What people can turn, by the word they use."""
     flags = {entry.flag for entry in CATALOGUE if entry.flag is not None}
     pilot = {rule.key: rule for flag in sorted(flags) for rule in pilot_rules(settings, flag)}
-    return {"campanhas": CAMPAIGNS, **pilot}
+    return {"campanhas": CAMPAIGNS, "modo-seguro": SAFE_MODE, **pilot}
 
 
 def add_jobs(work: Batuta, settings: Settings) -> None:

@@ -195,3 +195,11 @@ def _named(where: tuple[int | str, ...]) -> str:
 def environment() -> Mapping[str, str]:
     """The process's own. Everything else takes a mapping."""
     return dict(os.environ)
+
+
+def known_zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):  # how zoneinfo says no depends on what was asked
+        why = f"'{name}' is not a time zone; write one as in America/Sao_Paulo"
+        raise InvalidSetting(name="timezone", why=why) from None

@@ -17,10 +17,9 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 from batuta import __version__
-from batuta.config import EngineSettings
+from batuta.config import EngineSettings, known_zone
 from batuta.dispatch.book import JobBook
 from batuta.dispatch.calls import JobCallPruner
 from batuta.dispatch.endpoints import DEFAULT_TIMEOUT, JobEndpoints
@@ -35,7 +34,7 @@ from batuta.guard.rate import Limit
 from batuta.health.ready import Part, Probe, State
 from batuta.health.watch import JobWatch
 from batuta.kernel.clock import Clock, SystemClock
-from batuta.kernel.errors import ConfigError, InvalidJob, InvalidName, InvalidSetting
+from batuta.kernel.errors import ConfigError, InvalidJob, InvalidName
 from batuta.kernel.events import Fanout
 from batuta.kernel.ids import Ids
 from batuta.queue.item import Lease
@@ -129,7 +128,6 @@ class Batuta:
         self.opened_at = self.clock.now()
         self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
-        self._own_time = clock is not None
         self._app_queues: dict[str, Served] = {}
         self.worker_policy = WorkerPolicy(limit=concurrency)
         self.queue_lease = QUEUE_LEASE
@@ -380,6 +378,12 @@ class Batuta:
             yield worker, often
             yield Rescuer(name, store, lease, self.clock, self.events, worker.doorbell), rescuing
 
+    async def work_once(self, queue: str, most: int) -> int:
+        """Work on what is due in a queue, at most so many, beside whoever else does: the claim keeps them apart."""
+        store, recipe_of, policy = next(served for served in self._served() if served.store.name == queue)
+        tenure = Tenure(owner=owner(self.ids), lease=self.queue_lease)
+        return await Worker(queue, store, recipe_of, tenure, policy, self.clock, self.events).once(most)
+
     def _served(self) -> Iterator[Served]:
         recipes = {task.name: task.recipe(self._task_store.report) for task in self.task_registry}
 
@@ -438,11 +442,3 @@ class Batuta:
     async def _database_answers(self) -> Part:
         await self.migrator().require_current()
         return Part(State.OK)
-
-
-def known_zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, KeyError):  # how zoneinfo says no depends on what was asked
-        why = f"'{name}' is not a time zone; write one as in America/Sao_Paulo"
-        raise InvalidSetting(name="timezone", why=why) from None

@@ -3,7 +3,7 @@
 What is not built yet says so: skipped, never a success.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from app.contexts.operacao.jobs import Upkeep
@@ -28,13 +28,15 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
     )
 
 
-def add_endpoints(work: Batuta, settings: Settings) -> None:
+def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, Handler]) -> None:
+    """``handlers`` of the contexts, by the name under ``/jobs/``."""
     keep_for = timedelta(days=settings.batuta_keep_executions_days)
     histories = (work.executions, work.circuit_store, WebhookHistory(work.database))
     upkeep = Upkeep(SqlBeats(work.database, __version__), histories, keep_for, work.clock)
     built: dict[str, Handler] = {
         "heartbeat": upkeep.heartbeat,
         "limpar-historico": upkeep.limpar_historico,
+        **handlers,
     }
     for endpoint, entry in _endpoints().items():
         handler = built.get(endpoint)

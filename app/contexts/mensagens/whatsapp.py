@@ -135,3 +135,24 @@ class WhatsApp(Protocol):
     async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
         """What left for this number since then, newest first: how an unknown send is reconciled."""
         ...
+
+
+class NoLine:
+    """Until somebody sets a gateway. Everything waits, and says what for."""
+
+    _why = "no gateway is set: set EVOLUTION_API_URL and EVOLUTION_API_KEY"
+
+    async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
+        return Refused(self._why, needs_person=True)
+
+    async def connection(self, instance: str) -> Conexao | Unavailable:
+        return Unavailable(self._why, permanent=True)
+
+    async def instances(self) -> Sequence[Instancia] | Unavailable:
+        return Unavailable(self._why, permanent=True)
+
+    async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
+        return Unavailable(self._why, permanent=True)
+
+    async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
+        return Unavailable(self._why, permanent=True)

@@ -143,6 +143,18 @@ class Worker:
             return Idle(self._soon())
         return Idle(await self._wake_at(looked_at, came_back=came_back))
 
+    async def once(self, most: int) -> int:
+        """Work on what is due now, at most so many, and return when all of it is settled: for a run by schedule."""
+        claimed = 0
+        for _ in range(most):
+            more = await self._turn(min(self._policy.portion, most - claimed))
+            self._start_waiting()
+            await self._finish()
+            claimed += more
+            if not more or claimed == most:
+                break
+        return claimed
+
     async def drain(self, grace: timedelta) -> None:
         """Let handlers end; what does not is given back, without counting the attempt."""
         self._start_waiting()

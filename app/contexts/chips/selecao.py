@@ -1,0 +1,130 @@
+"""Which chip a message leaves by. A listener or a scraper never sends, whatever else is missing."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from app.contexts.mensagens.limites import DIA, HORA, Tipo
+from batuta.guard.rate import Limit, gap
+from batuta.stores.sql.database import Dialect, Query, Reading, Transaction
+from batuta.stores.sql.queries import load
+
+# The trust a chip must have for what it is to say; the second one when nobody has the first.
+TRUST: Final = {
+    Tipo.PROSPECCAO: (80, 60),
+    Tipo.CAMPANHA: (80, 60),
+    Tipo.FOLLOWUP: (60, 40),
+    Tipo.RESPOSTA: (40, 20),
+    Tipo.SISTEMA: (40, 20),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emissor:
+    """A chip that may be asked to send."""
+
+    id: str
+    instance: str
+    trust: int
+    connected: bool = True
+    cooldown_until: datetime | None = None
+    may: Collection[Tipo] = ()
+    per_hour: int = 0
+    per_day: int = 0
+    pause: timedelta = timedelta(0)
+    sent_this_hour: int = 0
+    is_the_conversations: bool = False
+    has_spoken_to_him: bool = False
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What this chip may send, in all processes together."""
+        key = f"chip:{self.id}"
+        limits = [
+            Limit(name="chip/hora", key=key, most=self.per_hour, per=HORA),
+            Limit(name="chip/dia", key=key, most=self.per_day, per=DIA),
+        ]
+        if self.pause > timedelta(0):
+            limits.append(gap("chip/intervalo", f"{key}:gap", self.pause))
+        return tuple(limits)
+
+
+def rank(chips: Sequence[Emissor], tipo: Tipo, now: datetime, *, excluded: Collection[str] = ()) -> list[Emissor]:
+    """Who may, the best first: the conversation's own, who knows him, the least busy, the most trusted."""
+    able = [chip for chip in chips if chip.id not in excluded and _is_able(chip, tipo, now)]
+    wanted, at_least = TRUST[tipo]
+    trusted = [chip for chip in able if chip.trust >= wanted] or [chip for chip in able if chip.trust >= at_least]
+    return sorted(
+        trusted,
+        key=lambda chip: (
+            not (chip.is_the_conversations and not tipo.por_iniciativa_nossa),
+            not chip.has_spoken_to_him,
+            chip.sent_this_hour,
+            -chip.trust,
+            chip.id,
+        ),
+    )
+
+
+def _is_able(chip: Emissor, tipo: Tipo, now: datetime) -> bool:
+    is_resting = chip.cooldown_until is not None and chip.cooldown_until > now
+    has_room = chip.per_day > 0 and chip.sent_this_hour < chip.per_hour
+    return tipo in chip.may and chip.connected and not is_resting and has_room
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionBook:
+    senders: Query
+    sender: Query
+    rest: Query
+    status: Query
+
+
+class Emissores:
+    def __init__(self, dialect: Dialect) -> None:
+        self._book = load(SelectionBook, Path(__file__).parent / "selecao.sql", dialect)
+
+    async def all(self, reading: Reading, *, cliente_id: str, conversa_id: str | None, now: datetime) -> list[Emissor]:
+        rows = await reading.all(
+            self._book.senders, cliente_id=cliente_id, conversa_id=conversa_id, hour_ago=now - HORA
+        )
+        return [
+            Emissor(
+                id=row["id"],
+                instance=row["instance_name"],
+                trust=row["trust_score"],
+                connected=row["evolution_connected"],
+                cooldown_until=row["cooldown_until"],
+                may=_may(row["pode_prospectar"], row["pode_followup"], row["pode_responder"]),
+                per_hour=row["limite_hora"],
+                per_day=row["limite_dia"],
+                pause=timedelta(seconds=row["delay_minimo_segundos"]),
+                sent_this_hour=row["na_hora"],
+                is_the_conversations=row["da_conversa"],
+                has_spoken_to_him=row["ja_falou"],
+            )
+            for row in rows
+        ]
+
+    async def still_may(self, transaction: Transaction, id: str, *, now: datetime) -> bool:
+        return await transaction.one(self._book.sender, id=id, now=now) is not None
+
+    async def rest(self, transaction: Transaction, id: str, *, until: datetime, now: datetime) -> None:
+        await transaction.run(self._book.rest, id=id, until=until, now=now)
+
+    async def status(self, transaction: Transaction, id: str) -> str | None:
+        row = await transaction.one(self._book.status, id=id)
+        return None if row is None else str(row["status"])
+
+
+def _may(prospect: bool, follow_up: bool, answer: bool) -> frozenset[Tipo]:
+    kinds: list[Tipo] = []
+    if prospect:
+        kinds += [Tipo.PROSPECCAO, Tipo.CAMPANHA]
+    if follow_up:
+        kinds.append(Tipo.FOLLOWUP)
+    if answer:
+        kinds += [Tipo.RESPOSTA, Tipo.SISTEMA]
+    return frozenset(kinds)

@@ -1,0 +1,166 @@
+"""What became of messages of which nobody knows whether they left.
+
+in doubt ─▶ an echo, or the gateway's own store, has it ──▶ enviada
+         ─▶ two minutes later the line lives and has not ─▶ pendente: it may be tried again
+         ─▶ nobody can tell for half an hour ────────────▶ parked: a person decides
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from app.contexts.conversas.service import Conversas
+from app.contexts.mensagens.desfecho import Desfecho
+from app.contexts.mensagens.fila import EnvioEstado, Status
+from app.contexts.mensagens.registro import Duvida, Mensagem, Registro
+from app.contexts.mensagens.whatsapp import Conexao, Unavailable, WhatsApp
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import BatutaError
+from batuta.stores.sql.database import Database, Transaction
+from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+
+# The gateway's echo and its own store may lag behind.
+PROOF_AFTER: Final = timedelta(minutes=2)
+GIVE_UP_AFTER: Final = timedelta(minutes=30)
+# Its clock and ours may differ, and its time has whole seconds.
+BEFORE: Final = timedelta(seconds=90)
+LOOK_EVERY: Final = timedelta(seconds=10)
+BATCH: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Achada:
+    """It left."""
+
+    message_id: str
+    jid: str
+    em: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Ausente:
+    """It is proved that it did not leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incerta:
+    """Nobody can tell yet."""
+
+    why: str
+
+
+class NotInDoubt(BatutaError):
+    sentence = "message {id} is not parked: only what nobody could find out is decided by a person"
+
+
+class Reconciliador:
+    """A loop. Several may run at once: what one has settled is in doubt no more, and the others change nothing."""
+
+    def __init__(
+        self,
+        database: Database,
+        line: WhatsApp,
+        registro: Registro,
+        conversas: Conversas,
+        clock: Clock,
+        on_return: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_return`` is told when something may be sent again."""
+        self.name = "reconciliador"
+        self.doorbell = Doorbell()
+        self._database = database
+        self._line = line
+        self._registro = registro
+        self._conversas = conversas
+        self._clock = clock
+        self._on_return = on_return
+
+    async def tick(self) -> Pace:
+        settled = await self.look()
+        return Again() if settled == BATCH else Idle(self._clock.now() + LOOK_EVERY)
+
+    async def drain(self, grace: timedelta) -> None:
+        """Nothing was started that outlives a tick."""
+
+    async def look(self) -> int:
+        """How many doubts were ended."""
+        doubts = await self._registro.in_doubt(self._database, limit=BATCH, now=self._clock.now())
+        return sum([await self._settled(doubt) for doubt in doubts])
+
+    async def decide(self, id: str, *, sent: bool) -> None:
+        """A person says what became of a parked message."""
+        found = await self._registro.message(self._database, id)
+        if found is None or found[1] != EnvioEstado.PARKED:
+            raise NotInDoubt(id=id)
+        mensagem, now = found[0], self._clock.now()
+        async with self._database.transaction() as transaction:
+            if sent:
+                await self._registro.left(
+                    transaction,
+                    mensagem,
+                    f"decidida:{id}",
+                    mensagem.telefone,
+                    em=now,
+                    now=now,
+                    reason="a person says so",
+                )
+            else:
+                await self._registro.absent(transaction, mensagem, now=now)
+                self._on_return()
+
+    async def _settled(self, doubt: Duvida) -> bool:
+        found = await self._found(doubt)
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            match found:
+                case Achada(message_id=message_id, jid=jid, em=em):
+                    return await self._registro.left(
+                        transaction, doubt.mensagem, message_id, jid, em=em, now=now, reason="found again"
+                    )
+                case Ausente():
+                    return await self._may_again(transaction, doubt, now)
+                case Incerta(why=why):
+                    if now - doubt.since >= GIVE_UP_AFTER:
+                        return await self._registro.park(transaction, doubt.mensagem, why, now=now)
+                    await self._registro.looked(transaction, doubt.mensagem.id, now=now)
+                    return False
+
+    async def _may_again(self, transaction: Transaction, doubt: Duvida, now: datetime) -> bool:
+        if doubt.cancelled:
+            await self._ends(transaction, doubt.mensagem, Status.CANCELADA, Desfecho.FAILED_EXPIRED, "stopped", now)
+        elif doubt.last_try:
+            await self._ends(transaction, doubt.mensagem, Status.ERRO, Desfecho.FAILED_TIMEOUT, "never arrived", now)
+        elif not await self._registro.absent(transaction, doubt.mensagem, now=now):
+            return False
+        self._on_return()
+        return True
+
+    async def _ends(
+        self, transaction: Transaction, mensagem: Mensagem, status: Status, desfecho: Desfecho, why: str, now: datetime
+    ) -> None:
+        await self._registro.ended(transaction, mensagem, status, desfecho, why, now=now)
+
+    async def _found(self, doubt: Duvida) -> Achada | Ausente | Incerta:
+        mensagem, since = doubt.mensagem, doubt.since - BEFORE
+        echoes = await self._conversas.ecos(self._database, mensagem.telefone, doubt.hash, since=since)
+        for echo in echoes:
+            if echo.fila_id is None and echo.instance == doubt.instance:
+                return Achada(echo.provider_message_id, echo.jid or mensagem.telefone, echo.em)
+        if self._clock.now() - doubt.since < PROOF_AFTER:
+            return Incerta("its echo may still come")
+        if doubt.instance is None:
+            return Incerta("its chip is gone")
+        return await self._asked(doubt, doubt.instance, since)
+
+    async def _asked(self, doubt: Duvida, instance: str, since: datetime) -> Achada | Ausente | Incerta:
+        sent = await self._line.sent_to(instance, doubt.mensagem.telefone, since=since)
+        if isinstance(sent, Unavailable):
+            return Incerta(f"the gateway cannot be asked: {sent.why}")
+        for each in sent:
+            if each.conteudo_hash == doubt.hash and not await self._registro.is_taken(self._database, each.id):
+                return Achada(each.id, each.jid, each.em)
+        connection = await self._line.connection(instance)
+        if connection is not Conexao.OPEN:
+            return Incerta("the gateway has not got it, but its line is down: it may not know")
+        return Ausente()

@@ -1,0 +1,140 @@
+-- read facts: everything that decides whether a message may leave, as it is now
+SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadata, message.created_at, message.campanha_id,
+       message.conversa_id, message.cliente_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
+       coalesce(message.devida_em, message.created_at) AS "devida_em [TIMESTAMPTZ]",
+       doctor.opt_out, doctor.opted_out, doctor.deleted_at,
+       state.permission_state, state.cooling_off_until, state.next_allowed_at, state.last_inbound_at,
+       campaign.status AS campanha_status, campaign.tipo_campanha,
+       EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone = message.telefone_destino
+               AND other.permission_state = 'opted_out') AS "externo_parou [BOOLEAN]",
+       (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = message.cliente_id AND sent.status = 'enviada'
+        AND sent.enviada_em > :week_ago AND sent.tipo <> 'resposta') AS contatos_7d,
+       (SELECT max(history.sent_at) FROM campaign_contact_history AS history WHERE history.cliente_id = message.cliente_id
+        AND history.campaign_id <> coalesce(message.campanha_id, -1)) AS "outra_campanha_em [TIMESTAMPTZ]",
+       (SELECT max(coalesce(same.enviada_em, same.envio_desde)) FROM fila_mensagens AS same
+        WHERE same.cliente_id = message.cliente_id AND same.envio_hash = :hash AND same.id <> message.id
+        AND (same.status = 'enviada' OR same.envio_estado IS NOT NULL)) AS "mesmas_palavras_em [TIMESTAMPTZ]",
+       EXISTS (SELECT 1 FROM interacoes AS came WHERE came.provider_message_id = :inbound AND came.tipo = 'entrada'
+               AND came.cliente_id = message.cliente_id) AS "prova_entrada [BOOLEAN]"
+FROM fila_mensagens AS message
+JOIN clientes AS doctor ON doctor.id = message.cliente_id
+LEFT JOIN doctor_state AS state ON state.cliente_id = message.cliente_id
+LEFT JOIN campanhas AS campaign ON campaign.id = message.campanha_id
+WHERE message.id = :id AND message.fence = :fence AND message.lease_until IS NOT NULL AND message.envio_estado IS NULL;
+
+-- write intend: from here on nobody may take it for unsent before it is proved
+UPDATE fila_mensagens
+SET envio_estado = 'intent', envio_desde = :now, envio_hash = :hash, envio_reserva = :reserva, envio_buscas = 0, chip_id = :chip_id,
+    conversa_id = :conversa_id, updated_at = :now
+WHERE id = :id AND fence = :fence AND lease_until > :now AND envio_estado IS NULL AND NOT cancelamento_pedido;
+
+-- write take_back: it provably did not leave
+UPDATE fila_mensagens SET envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, updated_at = :now
+WHERE id = :id AND fence = :fence AND envio_estado = 'intent';
+
+-- write doubt: perhaps it left; what is put off costs no attempt, and this was one
+UPDATE fila_mensagens SET envio_estado = 'unknown', tentativas = tentativas + 1, outcome_reason_code = :reason, updated_at = :now
+WHERE id = :id AND fence = :fence AND envio_estado = 'intent';
+
+-- write left: it left, and is known by this id
+UPDATE fila_mensagens
+SET status = 'enviada', envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, provider_message_id = :message_id, enviada_em = :em,
+    outcome = :outcome, outcome_reason_code = :reason, outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = NULL,
+    updated_at = :now
+WHERE id = :id AND provider_message_id IS NULL;
+
+-- write ended: it will not leave
+UPDATE fila_mensagens
+SET status = :status, envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, outcome = :outcome, outcome_reason_code = :reason,
+    outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = :reason, updated_at = :now
+WHERE id = :id;
+
+-- write bury: what failed for good, for people to look at
+INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, ultimo_erro,
+                                outcome, movido_para_dlq_em)
+SELECT :new_id, id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, :reason, :outcome, :now
+FROM fila_mensagens WHERE id = :id;
+
+-- write bury_dead: what was given up without anybody saying so, because its workers died
+INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, ultimo_erro,
+                                outcome, movido_para_dlq_em)
+SELECT dead.id, dead.id, dead.cliente_id, dead.conversa_id, dead.conteudo, dead.tipo, dead.metadata, dead.tentativas, dead.erro,
+       coalesce(dead.outcome, 'FAILED_PROVIDER'), :now
+FROM fila_mensagens AS dead
+WHERE dead.status = 'erro' AND dead.envio_estado IS NULL
+  AND NOT EXISTS (SELECT 1 FROM fila_mensagens_dlq AS buried WHERE buried.mensagem_original_id = dead.id)
+LIMIT :limit;
+
+-- read in_doubt: what nobody holds any more and nobody knows about, the oldest first
+SELECT message.id, message.fence, message.cliente_id, message.conversa_id, message.campanha_id, message.telefone_destino,
+       message.conteudo, message.tipo, message.envio_estado, message.envio_desde, message.envio_hash, message.envio_reserva,
+       message.envio_buscas, message.chip_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
+       message.metadata, chip.instance_name
+FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip_id
+WHERE message.envio_estado IN ('intent', 'unknown') AND (message.lease_until IS NULL OR message.lease_until <= :now)
+ORDER BY message.envio_desde LIMIT :limit;
+
+-- write looked: somebody looked for it, and cannot tell yet
+UPDATE fila_mensagens SET envio_estado = 'unknown', envio_buscas = envio_buscas + 1, updated_at = :now
+WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND (lease_until IS NULL OR lease_until <= :now);
+
+-- write park: nobody can tell: a person decides
+UPDATE fila_mensagens SET envio_estado = 'parked', outcome_reason_code = :reason, updated_at = :now
+WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND (lease_until IS NULL OR lease_until <= :now);
+
+-- write absent: it is proved that it did not leave: it may be tried again
+UPDATE fila_mensagens
+SET status = 'pendente', envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, agendar_para = :now, lease_until = NULL,
+    owner = NULL, finalizada_em = NULL, updated_at = :now
+WHERE id = :id AND envio_estado IN ('intent', 'unknown', 'parked') AND (lease_until IS NULL OR lease_until <= :now);
+
+-- read claimed: which queued message has this id of the gateway's already
+SELECT id FROM fila_mensagens WHERE provider_message_id = :message_id;
+
+-- read message: one of them
+SELECT id, status, envio_estado, cliente_id, conversa_id, campanha_id, telefone_destino, conteudo, tipo, chip_id, metadata, envio_reserva,
+       tentativas
+FROM fila_mensagens WHERE id = :id;
+
+-- read expired: what waits and may have waited too long
+SELECT id, coalesce(devida_em, created_at) AS "devida_em [TIMESTAMPTZ]" FROM fila_mensagens
+WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL AND agendar_para <= :now
+  AND coalesce(devida_em, created_at) <= :before
+ORDER BY agendar_para LIMIT :limit;
+
+-- write expire: it waited longer than it could be of use
+UPDATE fila_mensagens
+SET status = 'cancelada', outcome = 'FAILED_EXPIRED', outcome_reason_code = :reason, outcome_at = :now, finalizada_em = :now,
+    updated_at = :now
+WHERE id = :id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
+
+-- write count_on_chip: one more left by it
+UPDATE chips SET msgs_enviadas_total = msgs_enviadas_total + 1, msgs_enviadas_hoje = msgs_enviadas_hoje + 1, updated_at = :now
+WHERE id = :chip_id;
+
+-- write count_on_doctor: he was written to
+INSERT INTO doctor_state (cliente_id, permission_state, last_outbound_at, contact_count_7d, last_touch_at, last_touch_method,
+                          last_touch_campaign_id, updated_at)
+VALUES (:cliente_id, 'initial', :em, 1, :em, :tipo, :campanha_id, :now)
+ON CONFLICT (cliente_id) DO UPDATE
+SET permission_state = CASE WHEN doctor_state.permission_state = 'none' THEN 'initial' ELSE doctor_state.permission_state END,
+    last_outbound_at = CASE WHEN doctor_state.last_outbound_at > excluded.last_outbound_at
+                            THEN doctor_state.last_outbound_at ELSE excluded.last_outbound_at END,
+    contact_count_7d = doctor_state.contact_count_7d + 1, last_touch_at = excluded.last_touch_at,
+    last_touch_method = excluded.last_touch_method,
+    last_touch_campaign_id = coalesce(excluded.last_touch_campaign_id, doctor_state.last_touch_campaign_id),
+    updated_at = excluded.updated_at;
+
+-- write count_on_conversation: it goes on
+UPDATE conversations
+SET message_count = message_count + 1, ultima_mensagem_em = :em, last_touch_at = :em, last_touch_type = :tipo,
+    last_touch_campaign_id = coalesce(:campanha_id, last_touch_campaign_id), first_touch_at = coalesce(first_touch_at, :em),
+    first_touch_type = coalesce(first_touch_type, :tipo), first_touch_campaign_id = coalesce(first_touch_campaign_id, :campanha_id),
+    stage = CASE WHEN stage = 'novo' THEN 'msg_enviada' ELSE stage END, updated_at = :now
+WHERE id = :conversa_id;
+
+-- write count_on_campaign: one more left, not one more waits
+UPDATE campanhas SET enviados = enviados + 1, updated_at = :now WHERE id = :campanha_id;
+
+-- write campaign_reached: this doctor was reached by this campaign
+INSERT INTO campaign_contact_history (cliente_id, campaign_id, sent_at) VALUES (:cliente_id, :campanha_id, :em) ON CONFLICT DO NOTHING;

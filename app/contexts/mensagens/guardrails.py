@@ -1,0 +1,227 @@
+"""May this message leave now? Asked in the transaction that writes the intent, so that the answer holds when it leaves.
+
+In order, and the first that objects decides:
+
+    allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause ▸ said already ▸ opted out ▸ too old ▸ quiet hours
+    ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
+
+What only has to wait is put off, and what can never be right any more is ended. An answer to somebody who wrote is bound by less,
+but it has to prove that it is one.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
+from zoneinfo import ZoneInfo
+
+from app.contexts.mensagens.desfecho import Desfecho
+from app.contexts.mensagens.limites import HORARIO, Tipo
+from app.contexts.telefone import chave
+from batuta.guard.base import Hold
+from batuta.schedule.window import Window
+
+# An answer is one as long as he may still expect it.
+ANSWER_WITHIN: Final = timedelta(minutes=30)
+CONTACTS_IN_A_WEEK: Final = 5
+BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
+# Of hours in which it could have left: a night or a weekend makes nothing old.
+TIMELY: Final = timedelta(hours=24)
+# Who is held by a pause asks again after this; a pause itself is felt at once.
+ASK_AGAIN: Final = timedelta(seconds=15)
+SAME_WORDS: Final = {
+    Tipo.CAMPANHA: timedelta(minutes=60),
+    Tipo.FOLLOWUP: timedelta(minutes=60),
+    Tipo.PROSPECCAO: timedelta(minutes=120),
+    Tipo.RESPOSTA: timedelta(minutes=5),
+    Tipo.SISTEMA: timedelta(minutes=5),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Medico:
+    opted_out: bool = False
+    is_cooling_off: bool = False
+    cooling_off_until: datetime | None = None
+    next_allowed_at: datetime | None = None
+    last_inbound_at: datetime | None = None
+    contacts_7d: int = 0
+    other_campaign_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pedido:
+    """The message, and what is known of it at this moment."""
+
+    tipo: str
+    telefone: str
+    created_at: datetime
+    due_at: datetime
+    cancel_requested: bool = False
+    campaign_status: str | None = None  # None: it belongs to none
+    same_words_at: datetime | None = None  # when the same was said to him, or perhaps said
+    proves_inbound: bool = False  # it names a message of his that there is
+    bypass: str | None = None  # who answers for it, and why
+
+    @property
+    def is_campaign(self) -> bool:
+        return self.campaign_status is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regras:
+    """What counts at this moment, for every message. ``window``: of this kind of campaign; None: any hour of the day's."""
+
+    zone: ZoneInfo
+    is_production: bool
+    is_simulated: bool
+    allowlist: Collection[str] = ()
+    paused: Hold | None = None  # everything, by people
+    campaigns: Hold | None = None
+    safe_mode: Hold | None = None
+    hours: Window = HORARIO
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Libera:
+    """``tipo`` is what it counts as: an answer that proves nothing counts as what we say on our own initiative."""
+
+    tipo: Tipo
+    bypass: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adia:
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bloqueia:
+    """For good. ``cancels``: nobody objects, it is only no longer wanted."""
+
+    desfecho: Desfecho
+    reason: str
+    cancels: bool = False
+
+
+Decisao: TypeAlias = Libera | Adia | Bloqueia
+
+
+def decide(pedido: Pedido, medico: Medico, regras: Regras, now: datetime) -> Decisao:
+    tipo = kind(pedido, medico, now)
+    objections = (
+        _receiver(pedido, regras),
+        _wanted(pedido, now),
+        _held(regras.paused, now),
+        _said_already(pedido, tipo, now),
+        _opted_out(pedido, medico, tipo),
+        *(_on_our_initiative(pedido, medico, regras, now) if tipo.por_iniciativa_nossa else ()),
+    )
+    first = next((each for each in objections if each is not None), None)
+    return first or Libera(tipo, pedido.bypass if medico.opted_out and tipo is not Tipo.RESPOSTA else None)
+
+
+def kind(pedido: Pedido, medico: Medico, now: datetime) -> Tipo:
+    if pedido.is_campaign:
+        return Tipo.CAMPANHA
+    match pedido.tipo:
+        case "sistema":
+            return Tipo.SISTEMA
+        case "resposta" if pedido.proves_inbound and _wrote_lately(medico, now):
+            return Tipo.RESPOSTA
+        case "prospeccao" | "discovery" | "oferta" | "reativacao":
+            return Tipo.PROSPECCAO
+        case _:
+            return Tipo.FOLLOWUP
+
+
+def _wrote_lately(medico: Medico, now: datetime) -> bool:
+    return medico.last_inbound_at is not None and now - medico.last_inbound_at <= ANSWER_WITHIN
+
+
+def _receiver(pedido: Pedido, regras: Regras) -> Bloqueia | None:
+    if regras.is_production or regras.is_simulated:
+        return None
+    if chave(pedido.telefone) in {chave(each) for each in regras.allowlist}:
+        return None
+    return Bloqueia(Desfecho.BLOCKED_DEV_ALLOWLIST, "outside production only SEND_ALLOWLIST gets messages")
+
+
+def _wanted(pedido: Pedido, now: datetime) -> Adia | Bloqueia | None:
+    if pedido.cancel_requested or pedido.campaign_status == "cancelada":
+        return Bloqueia(Desfecho.FAILED_EXPIRED, "somebody asked for it to stop", cancels=True)
+    if pedido.campaign_status == "pausada":
+        return Adia(now + ASK_AGAIN, "its campaign is paused")
+    return None
+
+
+def _said_already(pedido: Pedido, tipo: Tipo, now: datetime) -> Bloqueia | None:
+    if pedido.same_words_at is None or now - pedido.same_words_at > SAME_WORDS[tipo]:
+        return None
+    return Bloqueia(Desfecho.DEDUPED, "the same words were sent to this doctor a little before", cancels=True)
+
+
+def _opted_out(pedido: Pedido, medico: Medico, tipo: Tipo) -> Bloqueia | None:
+    if not medico.opted_out or tipo is Tipo.RESPOSTA or pedido.bypass:
+        return None
+    return Bloqueia(Desfecho.BLOCKED_OPTED_OUT, "the doctor asked not to be written to")
+
+
+def _on_our_initiative(
+    pedido: Pedido, medico: Medico, regras: Regras, now: datetime
+) -> tuple[Adia | Bloqueia | None, ...]:
+    return (
+        _timely(pedido, regras, now),
+        _open(regras, now),
+        _cooling(medico, now),
+        _held(regras.campaigns if pedido.is_campaign else None, now),
+        _held(regras.safe_mode, now),
+        _between_campaigns(pedido, medico, now),
+    )
+
+
+def _timely(pedido: Pedido, regras: Regras, now: datetime) -> Bloqueia | None:
+    if open_time(pedido.due_at, now, regras.hours, regras.zone) <= TIMELY:
+        return None
+    return Bloqueia(Desfecho.FAILED_EXPIRED, "it waited longer than it could be of use", cancels=True)
+
+
+def _open(regras: Regras, now: datetime) -> Adia | None:
+    for window, name in ((regras.hours, "quiet hours"), (regras.window, "outside the campaign's window")):
+        if window is not None and (opens := window.next_open(now, regras.zone)) > now:
+            return Adia(opens, name)
+    return None
+
+
+def _cooling(medico: Medico, now: datetime) -> Bloqueia | None:
+    if medico.is_cooling_off and (medico.cooling_off_until is None or medico.cooling_off_until > now):
+        return Bloqueia(Desfecho.BLOCKED_COOLING_OFF, "the doctor is given time")
+    if medico.next_allowed_at is not None and medico.next_allowed_at > now:
+        return Bloqueia(Desfecho.BLOCKED_NEXT_ALLOWED, "the next contact is agreed for later")
+    if medico.contacts_7d >= CONTACTS_IN_A_WEEK:
+        return Bloqueia(Desfecho.BLOCKED_CONTACT_CAP, f"{medico.contacts_7d} messages in seven days are enough")
+    return None
+
+
+def _held(hold: Hold | None, now: datetime) -> Adia | None:
+    return None if hold is None else Adia(now + ASK_AGAIN, hold.reason)
+
+
+def _between_campaigns(pedido: Pedido, medico: Medico, now: datetime) -> Bloqueia | None:
+    other = medico.other_campaign_at
+    if not pedido.is_campaign or other is None or now - other > BETWEEN_CAMPAIGNS:
+        return None
+    return Bloqueia(Desfecho.BLOCKED_CAMPAIGN_COOLDOWN, "another campaign reached the doctor in the last three days")
+
+
+def open_time(since: datetime, until: datetime, hours: Window, zone: ZoneInfo) -> timedelta:
+    """How much of the time between two instants was within the hours. Beyond a fortnight nobody counts on."""
+    spent, at = timedelta(0), max(since, until - timedelta(days=14))
+    while at < until:
+        at = hours.next_open(at, zone)
+        closes = min(hours.closes(at, zone) or at, until) if at < until else at
+        spent += max(closes - at, timedelta(0))
+        at = max(closes, at + timedelta(microseconds=1))
+    return spent

@@ -1,0 +1,78 @@
+"""What counts at this moment for every message: switches, the timetable's windows, and who may receive at all."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from zoneinfo import ZoneInfo
+
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.guardrails import Regras
+from batuta.guard.base import Hold
+from batuta.guard.switches import Switch, SwitchRule, verdict
+from batuta.kernel.clock import Clock
+from batuta.runlog.log import Controls
+from batuta.schedule.window import Window
+
+CAMPAIGNS: Final = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
+SAFE_MODE: Final = SwitchRule(key="safe_mode", hold_when=True, at_rest=False)
+PAUSES: Final = (SwitchRule(key="pause.all"), SwitchRule(key=f"pause.queue.{FILA_MENSAGENS.name}"))
+# The timetable whose windows bind campaigns, and which window is whose.
+BOUND: Final = "janelas"
+WINDOW_OF: Final[Mapping[str, str]] = {
+    "discovery": "manha",
+    "reativacao": "manha",
+    "oferta": "tarde",
+    "oferta_plantao": "tarde",
+    "followup": "fim",
+    "feedback": "fim",
+}
+
+
+class Switches(Protocol):
+    async def all(self, within: Any | None = None) -> dict[str, Switch]: ...
+
+
+class Timetables(Protocol):
+    async def read(self, within: Any | None = None) -> Controls: ...
+
+
+class Book(Protocol):
+    def profile(self, controls: Controls) -> str: ...
+    def windows_now(self, controls: Controls) -> Mapping[str, Window]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegrasAgora:
+    """Read in the caller's transaction: what it says holds until that ends."""
+
+    switches: Switches
+    controls: Timetables
+    book: Book
+    clock: Clock
+    zone: ZoneInfo
+    is_production: bool
+    is_simulated: bool
+    allowlist: Collection[str] = ()
+
+    async def __call__(self, reading: Any, tipo_campanha: str | None) -> Regras:
+        switches = await self.switches.all(within=reading)
+        return Regras(
+            zone=self.zone,
+            is_production=self.is_production,
+            is_simulated=self.is_simulated,
+            allowlist=self.allowlist,
+            paused=next((hold for rule in PAUSES if (hold := self._hold(rule, switches)) is not None), None),
+            campaigns=self._hold(CAMPAIGNS, switches),
+            safe_mode=self._hold(SAFE_MODE, switches),
+            window=None if tipo_campanha is None else await self._window(reading, tipo_campanha),
+        )
+
+    def _hold(self, rule: SwitchRule, switches: Mapping[str, Switch]) -> Hold | None:
+        decided = verdict(rule, switches.get(rule.key), self.clock.now())
+        return decided if isinstance(decided, Hold) else None
+
+    async def _window(self, reading: Any, tipo_campanha: str) -> Window | None:
+        controls = await self.controls.read(within=reading)
+        if self.book.profile(controls) != BOUND or tipo_campanha not in WINDOW_OF:
+            return None
+        return self.book.windows_now(controls)[WINDOW_OF[tipo_campanha]]

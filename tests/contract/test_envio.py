@@ -1,0 +1,456 @@
+"""The send protocol on both databases: whatever the line says, a message leaves once or not at all, and everybody is told."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.contexts.mensagens.duvida import NotInDoubt, Reconciliador
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.whatsapp import (
+    Banned,
+    Conexao,
+    Disconnected,
+    NotOnWhatsApp,
+    RateLimited,
+    Refused,
+    SendResult,
+    Unavailable,
+    Unknown,
+)
+from app.settings import Settings
+from app.wiring import build, sending
+from batuta.engine import Batuta
+from batuta.kernel.errors import StoreUnavailable
+from batuta.queue.item import NewItem
+from batuta.queue.lease import Tenure
+from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.stores.sql.database import AsJson
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+from tests.julia import add_chip, add_doctor, one, rows, write
+from tests.line import ScriptedLine
+
+# A Wednesday, eleven o'clock in São Paulo.
+OPEN = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+PHONE = "5511900000001"
+LIMITS = {"rate_limit_per_hour": 1000, "rate_limit_per_day": 1000, "rate_limit_per_doctor_hour": 100}
+TRUSTED = (
+    "UPDATE chips SET trust_score = 90, pode_prospectar = TRUE, pode_followup = TRUE, pode_responder = TRUE,"
+    " limite_hora = 100, limite_dia = 100, delay_minimo_segundos = 1"
+)
+
+
+class Office:
+    """Julia's sending with a line that says what the test wants."""
+
+    def __init__(self, work: Batuta, clock: FakeClock, line: ScriptedLine, settings: Settings) -> None:
+        self.work, self.clock, self.line = work, clock, line
+        made = sending(work, settings, line)
+        recipe = made.remetente.recipe()
+        tenure = Tenure(owner="office", lease=timedelta(minutes=5))
+        self.store = work.queues[FILA_MENSAGENS.name]
+        self.worker = Worker(
+            FILA_MENSAGENS.name, self.store, lambda _: recipe, tenure, WorkerPolicy(limit=4), clock, EventRecorder()
+        )
+        self.reconciler: Reconciliador = made.reconciliador
+
+    async def put(self, doctor: str, texto: str = "Bom dia", **values: Any) -> str:
+        known = {"cliente_id": doctor, "telefone_destino": PHONE, "conteudo": texto, "tipo": "followup", **values}
+        known.setdefault("devida_em", self.clock.now())
+        options = {name: known.pop(name) for name in ("key", "priority", "available_at") if name in known}
+        (id,) = await self.store.put([NewItem(values=known, **options)])
+        assert id is not None
+        return id
+
+    async def works(self) -> None:
+        await self.worker.once(100)
+        await settle()
+
+    async def message(self, id: str) -> dict[str, Any]:
+        return await one(self.work.database, "SELECT * FROM fila_mensagens WHERE id = :id", id=id)
+
+    async def later(self, by: timedelta) -> None:
+        await self.clock.advance(by)
+
+
+@pytest.fixture
+async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
+    clock.step(OPEN - clock.now())
+    settings = Settings(database_url=database_url, evolution_api_url="http://127.0.0.1:1", **LIMITS)  # type: ignore[arg-type]
+    work = build(settings, clock=clock)
+    async with work:
+        yield Office(work, clock, ScriptedLine(clock), settings)
+
+
+@pytest.fixture
+async def doctor(office: Office) -> str:
+    return await add_doctor(office.work.database, PHONE, now=office.clock.now())
+
+
+@pytest.fixture
+async def chip(office: Office) -> str:
+    id = await add_chip(office.work.database, "julia-sim")
+    await write(office.work.database, TRUSTED)
+    return id
+
+
+async def test_a_message_leaves_once_and_everything_that_follows_is_written(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    await office.works()
+    (receipt,) = office.line.receipts
+    assert (receipt.telefone, receipt.texto, receipt.instance) == (PHONE, "Bom dia", "julia-sim")
+    row = await office.message(id)
+    assert (row["status"], row["outcome"], row["envio_estado"]) == ("enviada", "SENT", None)
+    assert (row["provider_message_id"], row["chip_id"]) == (receipt.id, chip)
+    said = await one(office.work.database, "SELECT tipo, autor_tipo, conteudo, delivery_status FROM interacoes")
+    assert said == {"tipo": "saida", "autor_tipo": "julia", "conteudo": "Bom dia", "delivery_status": "sent"}
+    counted = await one(office.work.database, "SELECT msgs_enviadas_total, msgs_enviadas_hoje FROM chips")
+    assert counted == {"msgs_enviadas_total": 1, "msgs_enviadas_hoje": 1}
+    state = await one(office.work.database, "SELECT permission_state, last_outbound_at FROM doctor_state")
+    assert state == {"permission_state": "initial", "last_outbound_at": office.clock.now()}
+
+
+async def test_who_opted_out_gets_nothing_and_it_is_told_why(office: Office, doctor: str, chip: str) -> None:
+    id = await office.put(doctor)
+    await write(office.work.database, "UPDATE clientes SET opted_out = TRUE")
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["outcome"]) == ("bloqueada", "BLOCKED_OPTED_OUT")
+    assert office.line.receipts == []
+    event = await one(office.work.database, "SELECT event_type, event_props FROM business_events")
+    assert (event["event_type"], event["event_props"]["desfecho"]) == ("envio_bloqueado", "BLOCKED_OPTED_OUT")
+
+
+async def test_an_opt_out_between_the_decision_and_the_intent_is_heeded(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await office.put(doctor)
+    breaker = office.work.circuits.breaker("evolution")
+    admit = breaker.admit
+
+    async def opts_out_meanwhile(now: datetime) -> Any:
+        await write(office.work.database, "UPDATE clientes SET opted_out = TRUE")
+        return await admit(now)
+
+    monkeypatch.setattr(breaker, "admit", opts_out_meanwhile)
+    await office.works()
+    assert office.line.receipts == []
+    assert (await office.message(id))["outcome"] == "BLOCKED_OPTED_OUT"
+
+
+async def test_at_night_it_waits_for_the_morning_without_an_attempt(office: Office, doctor: str, chip: str) -> None:
+    await office.later(timedelta(hours=11))
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["tentativas"]) == ("pendente", 0)
+    assert row["agendar_para"] == datetime(2026, 3, 12, 11, 0, tzinfo=UTC)
+    assert row["erro"] == "quiet hours"
+    await office.later(timedelta(hours=10))
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+
+
+async def test_an_answer_that_was_lost_is_found_again_and_nothing_is_sent_twice(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    assert (await office.message(id))["envio_estado"] == "unknown"
+    await office.works()
+    await office.reconciler.look()
+    assert len(office.line.receipts) == 1
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    row = await office.message(id)
+    assert (row["status"], row["outcome"], row["envio_estado"]) == ("enviada", "SENT", None)
+    assert row["provider_message_id"] == office.line.receipts[0].id
+    assert len(office.line.receipts) == 1
+
+
+async def test_what_is_proved_absent_is_sent_again(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Unknown("timeout"), False)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(MINUTE)
+    await office.reconciler.look()
+    assert (await office.message(id))["envio_estado"] == "unknown"  # too early to prove anything
+    await office.later(2 * MINUTE)
+    await office.reconciler.look()
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["tentativas"]) == ("enviada", 2)
+    assert len(office.line.receipts) == 1
+
+
+async def test_on_a_line_that_is_down_nothing_is_proved(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    office.line.state, office.line.remembers = Conexao.CLOSE, False
+    id = await office.put(doctor)
+    await office.works()
+    for _ in range(4):
+        await office.later(9 * MINUTE)
+        await office.reconciler.look()
+    row = await office.message(id)
+    assert (row["status"], row["envio_estado"]) == ("pendente", "parked")
+    await office.works()
+    assert len(office.line.receipts) == 1
+
+
+@pytest.mark.parametrize("sent", [True, False])
+async def test_a_person_decides_what_nobody_could_find_out(office: Office, doctor: str, chip: str, sent: bool) -> None:
+    office.line.answers = [(Unknown("timeout"), sent)]
+    office.line.remembers = False
+    id = await office.put(doctor)
+    await office.works()
+    with pytest.raises(NotInDoubt):
+        await office.reconciler.decide(id, sent=sent)
+    await office.later(31 * MINUTE)
+    await office.reconciler.look()
+    await office.reconciler.decide(id, sent=sent)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1
+
+
+async def test_who_dies_with_an_intent_leaves_a_doubt_that_is_found_out(office: Office, doctor: str, chip: str) -> None:
+    async def dies() -> None:
+        raise KeyboardInterrupt
+
+    id = await office.put(doctor)
+    office.line.before_sending = dies
+    await office.works()  # a handler's exit is refused: the item fails, and its intent stands
+    row = await office.message(id)
+    assert row["envio_estado"] == "intent"
+    office.line.before_sending = None
+    await office.later(3 * MINUTE)
+    await office.works()
+    assert office.line.receipts == []
+    await office.reconciler.look()
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1
+
+
+async def test_whom_nobody_has_on_whatsapp_is_an_error_for_people_to_look_at(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(NotOnWhatsApp(), False)]
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["outcome"]) == ("erro", "FAILED_VALIDATION")
+    buried = await one(office.work.database, "SELECT mensagem_original_id, outcome FROM fila_mensagens_dlq")
+    assert buried == {"mensagem_original_id": id, "outcome": "FAILED_VALIDATION"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Refused("HTTP 400: -", permanent=True), RateLimited(timedelta(minutes=7)), Banned(403)],
+    ids=["refused", "rate limited", "banned"],
+)
+async def test_a_chip_in_trouble_is_left_alone_at_once_and_the_message_leaves_by_another(
+    office: Office, doctor: str, chip: str, answer: SendResult
+) -> None:
+    await write(office.work.database, "UPDATE chips SET trust_score = 95")
+    other = await add_chip(office.work.database, "julia-outro")
+    await write(office.work.database, TRUSTED + " WHERE instance_name = 'julia-outro'")
+    await write(office.work.database, "UPDATE chips SET trust_score = 85 WHERE id = :id", id=other)
+    office.line.answers = [(answer, False)]
+    first = await office.put(doctor)
+    second_doctor = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
+    await office.works()
+    second = await office.put(second_doctor, telefone_destino="5511900000002")
+    await office.works()
+    await office.later(5 * MINUTE)
+    await office.works()
+    assert {each.instance for each in office.line.receipts} == {"julia-outro"}
+    assert {(await office.message(id))["status"] for id in (first, second)} == {"enviada"}
+    status = await one(office.work.database, "SELECT status FROM chips WHERE id = :id", id=chip)
+    assert status["status"] == ("banned" if isinstance(answer, Banned) else "active")
+
+
+async def test_a_listener_never_sends_even_if_nobody_else_can(office: Office, doctor: str) -> None:
+    await add_chip(office.work.database, "ouvinte", tipo="listener")
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["erro"]) == ("pendente", "FAILED_NO_CAPACITY: no chip may send it now")
+    assert (office.line.receipts, row["tentativas"]) == ([], 0)
+
+
+async def test_a_line_that_is_down_is_a_doubt_because_it_may_have_left(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Disconnected(), True)]
+    id = await office.put(doctor)
+    await office.works()
+    assert (await office.message(id))["envio_estado"] == "unknown"
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1
+
+
+async def test_what_failed_three_times_is_buried(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Refused("the gateway cannot be reached (refused)"), False)] * 3
+    id = await office.put(doctor)
+    for _ in range(3):
+        await office.works()
+        await office.later(10 * MINUTE)
+    row = await office.message(id)
+    assert (row["status"], row["outcome"], row["tentativas"]) == ("erro", "FAILED_PROVIDER", 3)
+    assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq")) == 1
+
+
+async def test_a_pause_that_comes_while_it_is_prepared_holds_it(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaker = office.work.circuits.breaker("evolution")
+    admit = breaker.admit
+
+    async def pauses_meanwhile(now: datetime) -> Any:
+        await office.work.switches.turn("pause.all", True, by="test", reason="-", now=now)
+        return await admit(now)
+
+    monkeypatch.setattr(breaker, "admit", pauses_meanwhile)
+    id = await office.put(doctor)
+    await office.works()
+    assert office.line.receipts == []
+    assert (await office.message(id))["status"] == "pendente"
+
+
+async def test_a_campaign_that_is_paused_stops_what_is_queued_and_goes_on_afterwards(
+    office: Office, doctor: str, chip: str
+) -> None:
+    await write(
+        office.work.database,
+        "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, created_at, updated_at)"
+        " VALUES (7, 'teste', 'oferta', 'pausada', :now, :now)",
+        now=office.clock.now(),
+    )
+    id = await office.put(doctor, campanha_id=7, tipo="campanha")
+    await office.works()
+    assert office.line.receipts == []
+    await write(office.work.database, "UPDATE campanhas SET status = 'ativa'")
+    await office.later(MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    campaign = await one(office.work.database, "SELECT enviados, entregues FROM campanhas")
+    assert campaign == {"enviados": 1, "entregues": 0}
+
+
+async def test_never_more_than_the_limit_leaves_in_an_hour_and_nothing_is_lost(
+    database_url: str, clock: FakeClock
+) -> None:
+    clock.step(OPEN - clock.now())
+    settings = Settings(
+        database_url=database_url, evolution_api_url="http://127.0.0.1:1", rate_limit_per_hour=3, send_min_gap_seconds=1
+    )
+    async with build(settings, clock=clock) as work:
+        office = Office(work, clock, ScriptedLine(clock), settings)
+        await add_chip(work.database, "julia-sim")
+        await write(work.database, TRUSTED)
+        for n in range(7):
+            phone = f"551190000010{n}"
+            await office.put(await add_doctor(work.database, phone, now=OPEN), telefone_destino=phone)
+        for _ in range(3):
+            for _ in range(12):
+                await office.works()
+                await office.later(5 * MINUTE)
+        sent = sorted(each.em for each in office.line.receipts)
+    assert len(sent) == 7
+    assert all(later - earlier >= timedelta(hours=1) for earlier, later in zip(sent, sent[3:], strict=False))
+
+
+async def test_the_same_words_twice_reach_a_doctor_once(office: Office, doctor: str, chip: str) -> None:
+    first, second = await office.put(doctor), await office.put(doctor)
+    await office.works()
+    await office.later(MINUTE)
+    await office.works()
+    assert len(office.line.receipts) == 1
+    assert {(await office.message(id))["outcome"] for id in (first, second)} == {"SENT", "DEDUPED"}
+
+
+async def test_a_message_that_left_before_the_database_was_restored_does_not_leave_again(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(20 * MINUTE)
+    # As in a copy of the database that was made before it left.
+    await write(office.work.database, "DELETE FROM interacoes")
+    await write(
+        office.work.database,
+        "UPDATE fila_mensagens SET status = 'pendente', provider_message_id = NULL, enviada_em = NULL, envio_hash = NULL,"
+        " chip_id = NULL, outcome = NULL, finalizada_em = NULL, tentativas = 0",
+    )
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["outcome_reason_code"]) == ("enviada", "found at the gateway")
+    assert len(office.line.receipts) == 1
+
+
+async def test_a_gateway_that_wants_a_person_costs_no_attempt(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Refused("HTTP 401: the gateway refuses the key", needs_person=True), False)]
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["tentativas"]) == ("pendente", 0)
+    assert row["erro"] == "HTTP 401: the gateway refuses the key"
+    await office.later(2 * MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+
+
+async def test_a_reply_that_proves_itself_leaves_at_night(office: Office, doctor: str, chip: str) -> None:
+    await office.later(timedelta(hours=14))
+    now = office.clock.now()
+    await write(
+        office.work.database,
+        "INSERT INTO interacoes (cliente_id, tipo, autor_tipo, conteudo, provider_message_id, created_at)"
+        " VALUES (:doctor, 'entrada', 'medico', '-', 'IN1', :now)",
+        doctor=doctor,
+        now=now,
+    )
+    await write(
+        office.work.database,
+        "INSERT INTO doctor_state (cliente_id, last_inbound_at, updated_at) VALUES (:doctor, :now, :now)",
+        doctor=doctor,
+        now=now,
+    )
+    proved = await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
+    claimed = await office.put(doctor, "Olá", tipo="resposta", metadata=AsJson({"inbound_message_id": "IN2"}))
+    await office.works()
+    assert (await office.message(proved))["status"] == "enviada"
+    assert (await office.message(claimed))["status"] == "pendente"
+
+
+async def test_nothing_leaves_while_the_intent_cannot_be_written(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await office.put(doctor)
+
+    async def away(*arguments: Any, **named: Any) -> Any:
+        raise StoreUnavailable(where="-", why="the disk is full")
+
+    monkeypatch.setattr(office.work.rates, "reserve", away)
+    await office.works()
+    assert office.line.receipts == []
+    row = await office.message(id)
+    assert (row["status"], row["envio_estado"]) == ("pendente", None)
+
+
+async def test_a_gateway_that_cannot_be_asked_does_not_keep_old_messages(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.remembers = False
+    id = await office.put(doctor, available_at=OPEN + 10 * MINUTE)
+    await office.later(11 * MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    assert isinstance(await office.line.sent_to("julia-sim", PHONE, since=OPEN), Unavailable)

@@ -1,0 +1,72 @@
+"""A line to WhatsApp that says what a test wants, and keeps its own receipts of what left."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.contexts.mensagens.conteudo import hash_do_texto
+from app.contexts.mensagens.whatsapp import (
+    Conexao,
+    Encontrada,
+    Entrega,
+    Instancia,
+    Numero,
+    SendResult,
+    Sent,
+    Unavailable,
+)
+from batuta.kernel.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    id: str
+    instance: str
+    telefone: str
+    texto: str
+    em: datetime
+
+
+@dataclass
+class ScriptedLine:
+    """``answers`` are given in turn, then everything is sent. ``leaves``: whether what is answered so left all the same."""
+
+    clock: Clock
+    answers: list[tuple[SendResult, bool]] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)
+    state: Conexao | Unavailable = Conexao.OPEN
+    remembers: bool = True  # its own store can be asked
+    before_sending: Callable[[], Awaitable[None]] | None = None
+
+    async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
+        if self.before_sending is not None:
+            await self.before_sending()
+        answer, leaves = self.answers.pop(0) if self.answers else (None, True)
+        id = f"3EB0{len(self.receipts):08d}"
+        if leaves:
+            self.receipts.append(Receipt(id, instance, telefone, texto, self.clock.now()))
+        return Sent(id, f"{telefone}@s.whatsapp.net") if answer is None else answer
+
+    async def connection(self, instance: str) -> Conexao | Unavailable:
+        return self.state
+
+    async def instances(self) -> Sequence[Instancia] | Unavailable:
+        return []
+
+    async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
+        return []
+
+    async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
+        if not self.remembers:
+            return Unavailable("its store is away")
+        return [
+            Encontrada(
+                id=each.id,
+                jid=f"{telefone}@s.whatsapp.net",
+                em=each.em,
+                conteudo_hash=hash_do_texto(each.texto),
+                entrega=Entrega.SENT,
+            )
+            for each in self.receipts
+            if each.instance == instance and each.telefone == telefone and each.em >= since
+        ]

@@ -1,0 +1,195 @@
+"""May a message leave? Every rule says no in its own words, and the order of the rules is theirs too."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from app.contexts.mensagens.desfecho import Desfecho
+from app.contexts.mensagens.guardrails import (
+    Adia,
+    Bloqueia,
+    Decisao,
+    Libera,
+    Medico,
+    Pedido,
+    Regras,
+    decide,
+    open_time,
+)
+from app.contexts.mensagens.limites import HORARIO, Tipo
+from app.workers.scheduler import WINDOWS
+from batuta.guard.base import Hold
+
+ZONE = ZoneInfo("America/Sao_Paulo")
+# A Wednesday, eleven o'clock in São Paulo.
+NOW = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
+PHONE = "5511900000001"
+HOUR = timedelta(hours=1)
+HELD = Hold(NOW, "switch is off, turned by somebody: -")
+ENOUGH = Medico()
+RULES = Regras(zone=ZONE, is_production=True, is_simulated=False)
+
+
+def message(**facts: Any) -> Pedido:
+    return Pedido(**{"tipo": "followup", "telefone": PHONE, "created_at": NOW, "due_at": NOW, **facts})
+
+
+def verdict(pedido: Pedido, medico: Medico = ENOUGH, rules: Regras = RULES, now: datetime = NOW) -> Decisao:
+    return decide(pedido, medico, rules, now)
+
+
+def outcome(decision: Decisao) -> Desfecho:
+    assert isinstance(decision, Bloqueia)
+    return decision.desfecho
+
+
+def test_what_nobody_objects_to_may_leave() -> None:
+    assert verdict(message()) == Libera(Tipo.FOLLOWUP)
+
+
+def test_outside_production_only_the_allowlist_and_the_simulator_receive() -> None:
+    development = replace(RULES, is_production=False)
+    assert outcome(verdict(message(), rules=development)) is Desfecho.BLOCKED_DEV_ALLOWLIST
+    assert isinstance(verdict(message(), rules=replace(development, allowlist=[PHONE])), Libera)
+    assert isinstance(verdict(message(), rules=replace(development, is_simulated=True)), Libera)
+
+
+def test_a_number_is_the_same_with_and_without_the_ninth_digit() -> None:
+    development = replace(RULES, is_production=False, allowlist=["551190000001"])
+    assert isinstance(verdict(message(telefone="551190000001"), rules=development), Libera)
+
+
+def test_the_same_words_are_not_said_twice_within_the_hour() -> None:
+    said = message(same_words_at=NOW - timedelta(minutes=59))
+    assert verdict(said) == Bloqueia(
+        Desfecho.DEDUPED, "the same words were sent to this doctor a little before", cancels=True
+    )
+    assert isinstance(verdict(message(same_words_at=NOW - timedelta(minutes=61))), Libera)
+
+
+def test_an_opt_out_is_absolute() -> None:
+    gone = Medico(opted_out=True)
+    for tipo in ("followup", "campanha", "oferta", "resposta", "sistema", "lembrete"):
+        assert outcome(verdict(message(tipo=tipo), gone)) is Desfecho.BLOCKED_OPTED_OUT
+    assert outcome(verdict(message(campaign_status="ativa"), gone)) is Desfecho.BLOCKED_OPTED_OUT
+
+
+def test_an_answer_to_what_he_wrote_now_is_owed_even_to_who_opted_out() -> None:
+    wrote = Medico(opted_out=True, last_inbound_at=NOW - timedelta(minutes=5))
+    assert verdict(message(tipo="resposta", proves_inbound=True), wrote) == Libera(Tipo.RESPOSTA)
+
+
+@pytest.mark.parametrize(
+    ("proves", "wrote"),
+    [(False, timedelta(minutes=5)), (True, timedelta(minutes=31)), (True, None)],
+    ids=["names no message of his", "he wrote too long ago", "he never wrote"],
+)
+def test_what_calls_itself_an_answer_and_proves_nothing_counts_as_our_own_initiative(
+    proves: bool, wrote: timedelta | None
+) -> None:
+    medico = Medico(last_inbound_at=None if wrote is None else NOW - wrote)
+    assert verdict(message(tipo="resposta", proves_inbound=proves), medico) == Libera(Tipo.FOLLOWUP)
+
+
+def test_a_person_may_answer_for_a_message_to_who_opted_out_and_it_is_told_apart() -> None:
+    decision = verdict(message(bypass="the hospital asked: -"), Medico(opted_out=True))
+    assert decision == Libera(Tipo.FOLLOWUP, "the hospital asked: -")
+    assert verdict(message(bypass="not needed")) == Libera(Tipo.FOLLOWUP)
+
+
+@pytest.mark.parametrize(
+    ("now", "opens"),
+    [
+        ("2026-03-11T23:00:00+00:00", "2026-03-12T11:00:00+00:00"),  # 20:00 sharp is outside
+        ("2026-03-14T15:00:00+00:00", "2026-03-16T11:00:00+00:00"),  # a Saturday
+        ("2026-03-11T10:59:59+00:00", "2026-03-11T11:00:00+00:00"),
+    ],
+)
+def test_at_quiet_hours_it_waits_for_the_opening_and_is_not_lost(now: str, opens: str) -> None:
+    at = datetime.fromisoformat(now)
+    decision = verdict(message(due_at=at, created_at=at), now=at)
+    assert decision == Adia(datetime.fromisoformat(opens), "quiet hours")
+
+
+def test_an_answer_leaves_at_any_hour() -> None:
+    night = datetime(2026, 3, 12, 4, 0, tzinfo=UTC)
+    medico = Medico(last_inbound_at=night)
+    assert isinstance(verdict(message(tipo="resposta", proves_inbound=True), medico, now=night), Libera)
+
+
+def test_a_campaign_leaves_in_the_window_of_its_kind() -> None:
+    offers = replace(RULES, window=WINDOWS["tarde"])
+    campaign = message(campaign_status="ativa")
+    decision = verdict(campaign, rules=offers)
+    assert decision == Adia(datetime(2026, 3, 11, 17, 0, tzinfo=UTC), "outside the campaign's window")
+    assert isinstance(verdict(campaign, rules=offers, now=NOW + 3 * HOUR), Libera)
+
+
+def test_nights_and_weekends_make_no_message_old() -> None:
+    friday = datetime(2026, 3, 13, 22, 0, tzinfo=UTC)  # 19:00: one open hour is left
+    monday = datetime(2026, 3, 16, 12, 0, tzinfo=UTC)  # 09:00
+    assert open_time(friday, monday, HORARIO, ZONE) == 2 * HOUR
+    assert isinstance(verdict(message(due_at=friday), now=monday), Libera)
+
+
+def test_what_waited_two_working_days_is_of_no_use_any_more() -> None:
+    late = verdict(message(due_at=NOW), now=NOW + timedelta(days=2, minutes=1))
+    assert late == Bloqueia(Desfecho.FAILED_EXPIRED, "it waited longer than it could be of use", cancels=True)
+
+
+@pytest.mark.parametrize(
+    ("medico", "expected"),
+    [
+        (Medico(is_cooling_off=True, cooling_off_until=NOW + HOUR), Desfecho.BLOCKED_COOLING_OFF),
+        (Medico(is_cooling_off=True), Desfecho.BLOCKED_COOLING_OFF),
+        (Medico(next_allowed_at=NOW + HOUR), Desfecho.BLOCKED_NEXT_ALLOWED),
+        (Medico(contacts_7d=5), Desfecho.BLOCKED_CONTACT_CAP),
+    ],
+)
+def test_a_doctor_is_given_peace(medico: Medico, expected: Desfecho) -> None:
+    assert outcome(verdict(message(), medico)) is expected
+
+
+def test_peace_that_is_over_holds_nobody() -> None:
+    over = Medico(is_cooling_off=True, cooling_off_until=NOW - HOUR, next_allowed_at=NOW - HOUR, contacts_7d=4)
+    assert isinstance(verdict(message(), over), Libera)
+
+
+def test_campaigns_that_are_off_hold_campaigns_alone_and_safe_mode_holds_everything_we_begin() -> None:
+    off, safe = replace(RULES, campaigns=HELD), replace(RULES, safe_mode=HELD)
+    campaign, answer = message(campaign_status="ativa"), message(tipo="resposta", proves_inbound=True)
+    wrote = Medico(last_inbound_at=NOW)
+    assert isinstance(verdict(campaign, rules=off), Adia)
+    assert isinstance(verdict(message(), rules=off), Libera)
+    assert isinstance(verdict(campaign, rules=safe), Adia)
+    assert isinstance(verdict(message(), rules=safe), Adia)
+    assert isinstance(verdict(answer, wrote, rules=safe), Libera)
+
+
+def test_a_pause_holds_answers_too() -> None:
+    answer = message(tipo="resposta", proves_inbound=True)
+    assert isinstance(verdict(answer, Medico(last_inbound_at=NOW), rules=replace(RULES, paused=HELD)), Adia)
+
+
+def test_a_paused_campaign_waits_and_a_cancelled_one_is_over() -> None:
+    assert verdict(message(campaign_status="pausada")) == Adia(NOW + timedelta(seconds=15), "its campaign is paused")
+    ended = verdict(message(campaign_status="cancelada"))
+    assert isinstance(ended, Bloqueia)
+    assert ended.cancels
+
+
+def test_two_campaigns_are_three_days_apart() -> None:
+    lately = Medico(other_campaign_at=NOW - timedelta(days=2))
+    assert outcome(verdict(message(campaign_status="ativa"), lately)) is Desfecho.BLOCKED_CAMPAIGN_COOLDOWN
+    assert isinstance(verdict(message(), lately), Libera)
+    before = Medico(other_campaign_at=NOW - timedelta(days=4))
+    assert isinstance(verdict(message(campaign_status="ativa"), before), Libera)
+
+
+def test_what_is_for_good_is_said_before_what_only_waits() -> None:
+    """At night an opted-out doctor's message ends at once; it does not come back in the morning to be blocked then."""
+    night = datetime(2026, 3, 12, 4, 0, tzinfo=UTC)
+    assert outcome(verdict(message(), Medico(opted_out=True), now=night)) is Desfecho.BLOCKED_OPTED_OUT
