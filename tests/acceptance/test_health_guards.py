@@ -19,7 +19,6 @@ from batuta.config import load
 from batuta.engine import Batuta
 from batuta.guard.base import Admit, Effect, Hold, Told
 from batuta.guard.rate import Reserved
-from batuta.kernel.clock import Clock
 from batuta.testing import FakeClock
 from tests.acceptance.conftest import Command, one_sentence
 
@@ -71,11 +70,7 @@ class Julia:
 async def julia(database_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Julia]:
     settings = load(Settings, {"DATABASE_URL": database_url, "RATE_LIMIT_PER_HOUR": "4", "RATE_LIMIT_PER_DAY": "9"})
 
-    def on_fake_time(*args: Any, clock: Clock = clock, **options: Any) -> Batuta:
-        return Batuta(*args, clock=clock, **options)
-
-    monkeypatch.setattr("app.wiring.Batuta", on_fake_time)
-    work = build(settings)
+    work = build(settings, clock)
     async with work:
         yield Julia(work, settings)
 

@@ -16,7 +16,6 @@ from batuta.config import load
 from batuta.engine import Batuta
 from batuta.health.finding import Check, Finding, Report, Section, Severity
 from batuta.health.watchman import HealthPage
-from batuta.kernel.clock import Clock
 from batuta.testing import FakeClock
 from tests.acceptance.conftest import Command
 
@@ -48,11 +47,7 @@ class Julia:
 async def julia(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Julia]:
     settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
 
-    def on_fake_time(*args: Any, clock: Clock = clock, **options: Any) -> Batuta:
-        return Batuta(*args, clock=clock, **options)
-
-    monkeypatch.setattr("app.wiring.Batuta", on_fake_time)
-    work = build(settings)
+    work = build(settings, clock)
     async with work:
         await work.reports.expect(now=clock.now())
         yield Julia(work, settings, clock)
