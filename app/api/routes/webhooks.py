@@ -10,17 +10,23 @@ from app.integrations.evolution.events import delivery_of
 from app.integrations.evolution.secret import is_proved
 from app.settings import Settings
 from batuta.kernel.json import Json, loads
+from batuta.kernel.writable import told
 from batuta.web.access import is_local
 from batuta.web.context import state_of
 from batuta.web.problems import Problem
 
 EVOLUTION = "/webhook/evolution"
+LONGEST_WORD = 80
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    400: {"description": "it is no delivery of the gateway's"},
+    401: {"description": "it does not prove that it knows WEBHOOK_SECRET"},
+}
 
 
 def router(inbox: Inbox, settings: Settings) -> APIRouter:
     routes = APIRouter(tags=["webhooks"])
 
-    @routes.post(EVOLUTION, operation_id="receive_evolution")
+    @routes.post(EVOLUTION, operation_id="receive_evolution", responses=ANSWERS)
     async def evolution(request: Request) -> dict[str, Any]:
         """A delivery of the WhatsApp gateway: kept before it is answered. A repeat changes nothing."""
         _require_proof(request, settings)
@@ -28,7 +34,7 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
         if delivery is None:
             raise Problem(400, "webhook_strange")
         if isinstance(delivery, Ignorado):
-            return {"status": "ignored", "event": delivery.why}
+            return {"status": "ignored", "event": told(delivery.why, LONGEST_WORD)}
         return {"status": "ok", "new": await inbox.keep(delivery)}
 
     return routes

@@ -10,7 +10,7 @@ from app.contexts.telefone import Address, address
 from app.contexts.webhooks.model import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
 from app.integrations.evolution.answers import ENTREGAS, conexao, text_of
 from batuta.kernel.json import Json, dumps
-from batuta.kernel.writable import json_object
+from batuta.kernel.writable import json_object, writable
 
 CANAL = "evolution"
 # Longer than any text a person writes; media come without their bytes.
@@ -38,6 +38,7 @@ def delivery_of(body: Json) -> Entregue | Ignorado | None:
     match body:
         case {"event": str(event), "instance": str(instance), "data": Mapping() | list()}:
             evento = event.lower().replace("_", ".").replace("-", ".")
+            instance = writable(instance)  # as in the payload that is kept
         case _:
             return None
     if evento not in WANTED:

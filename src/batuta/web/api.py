@@ -86,7 +86,7 @@ def _assembled(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Map
         title=state.service,
         version=__version__,
         lifespan=open_while_serving,
-        dependencies=[Depends(authorise)],
+        dependencies=[Depends(authorise), Depends(problems.refuse_unwritable)],
         docs_url=None,  # FastAPI's pages come from somebody else's server; ours is in ``reference``
         redoc_url=None,
         openapi_url=None,

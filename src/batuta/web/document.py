@@ -10,8 +10,10 @@ from batuta.web.access import SAFE_METHODS, SCOPE_KEY
 from batuta.web.problems import MEDIA_TYPE
 
 # What may happen to any request. 422 stands where there is something to be wrong.
-ANYWHERE = (413, 500, 503)
+ANYWHERE = (400, 413, 500, 503)
 CLOSED = (401, 403)
+# What ``refuse_unwritable`` lets through, in the words of JSON Schema.
+WRITABLE = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$"
 _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head", "options"})
 _PROBLEM = {
     "type": "object",
@@ -53,11 +55,17 @@ def complete(document: dict[str, Any], open_routes: frozenset[str]) -> None:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if method in _METHODS:
+                if "{" in path:  # what is named there may not exist
+                    operation["responses"].setdefault("404", {})
                 _complete(operation, method, is_open=path in open_routes)
 
 
 def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
     answers = operation.setdefault("responses", {})
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
+        if parameter["in"] != "header" and parameter["schema"].get("type") == "string":
+            parameter["schema"].setdefault("pattern", WRITABLE)
     if is_open:
         operation["security"] = []
     else:
@@ -72,3 +80,12 @@ def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
             # What FastAPI itself would say of a 422 is not what we answer.
             said = {} if status == "422" else answer.get("content", {})
             answer["content"] = {**said, MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A header or a query has no null: what may be missing is left out, and the word itself is a text like any other."""
+    match [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]:
+        case [only]:
+            return {**only, **{name: value for name, value in schema.items() if name != "anyOf"}}
+        case _:
+            return schema

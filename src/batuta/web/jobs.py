@@ -9,7 +9,6 @@ from fastapi.responses import JSONResponse
 from batuta.dispatch.calls import Busy, KeyReused
 from batuta.dispatch.endpoints import Endpoint
 from batuta.dispatch.reception import Reply
-from batuta.kernel.writable import is_writable
 from batuta.web.context import state_of
 from batuta.web.problems import Problem
 
@@ -49,8 +48,6 @@ async def run(
     if deadline is not None and deadline.tzinfo is None:
         raise Problem(400, "deadline_without_zone")
     params = {name: value for name, value in request.query_params.items() if name != "lang"}
-    if not all(is_writable(f"{name}={value}") for name, value in params.items()):
-        raise Problem(400, "unwritable_parameter")
     received = await work.reception.receive(found, params, key=idempotency_key, deadline=deadline)
     match received:
         case Reply(status=status, body=body, replayed=replayed):

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.masking import mask
 from batuta.kernel.trace import current
+from batuta.kernel.writable import is_writable
 from batuta.texts import Texts, preferred
 from batuta.web.context import ApiState, request_id_of, state_of
 
@@ -30,6 +31,13 @@ class Problem(Exception):
         self.slug = slug
         self.facts = facts
         self.headers = dict(headers or {})
+
+
+async def refuse_unwritable(request: Request) -> None:
+    """Asked for every route: what no database can hold, and no log should, goes no further than here."""
+    said = [request.url.path, *(text for pair in request.query_params.multi_items() for text in pair)]
+    if not all(map(is_writable, said)):
+        raise Problem(400, "unwritable_parameter")
 
 
 def install(api: FastAPI) -> None:
