@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from batuta import Batuta, Failed
 from batuta.cli.sidecar import shown
 from batuta.config import EngineSettings, load
+from batuta.guard.rate import Limit
 from batuta.kernel.events import ItemsSettled
 from batuta.supervise.supervisor import Supervisor
 from batuta.tasks.registry import TaskContext
@@ -88,13 +89,13 @@ async def test_the_queue_is_counted_by_state_and_what_waits_for_its_time_is_not_
 
 
 async def test_the_dead_are_counted_and_so_is_what_a_worker_did(work: Batuta, events: EventRecorder) -> None:
+    await work.enqueue("normaliza")
+    await work.enqueue("quebra")
     supervisor = work.supervisor()
     async with (
         shown(work, load(EngineSettings, {"BATUTA_METRICS_PORT": str(port := free_port())}), "worker", supervisor),
         running(supervisor),
     ):
-        await work.enqueue("normaliza")
-        await work.enqueue("quebra")
         await events.wait_for(ItemsSettled, lambda event: "dead" in event.counts)
         await events.wait_for(ItemsSettled, lambda event: "done" in event.counts)
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
@@ -105,6 +106,7 @@ async def test_the_dead_are_counted_and_so_is_what_a_worker_did(work: Batuta, ev
     assert own["batuta_queue_items_settled_total{outcome=dead,queue=default}"] == 1
     assert own["batuta_queue_handler_duration_seconds_count{queue=default}"] == 2
     assert own["batuta_queue_wait_seconds_count{queue=default}"] == 2
+    assert own["batuta_queue_wait_seconds_sum{queue=default}"] > 0
     assert own["batuta_loop_last_progress_timestamp_seconds{loop=worker:default}"] > 1.7e9
     assert own["batuta_loop_failing{loop=worker:default}"] == 0
     assert own["batuta_database_call_duration_seconds_count{call=statement}"] > 0
@@ -131,6 +133,16 @@ async def test_a_circuit_is_seen_by_its_state_and_a_family_as_one(work: Batuta) 
     assert figures["batuta_circuits{circuit=evolution,state=closed}"] == 1
     assert figures["batuta_circuits{circuit=chip:*,state=open}"] == 1
     assert not any("5511900000001" in name for name in figures)
+
+
+async def test_a_rate_limit_is_seen_with_what_is_used_of_it_and_no_persons_own(work: Batuta) -> None:
+    everybody = work.limit(Limit(name="hora", key="envios", most=20, per=timedelta(hours=1)))
+    work.limit(Limit(name="médico", key="medico", most=3, per=timedelta(hours=1), each=True))
+    await work.rates.reserve([everybody])
+    figures = await scraped(work)
+    assert figures["batuta_rate_limit_used{limit=hora}"] == 1
+    assert figures["batuta_rate_limit_most{limit=hora}"] == 20
+    assert not any("médico" in name for name in figures)
 
 
 async def test_a_database_that_is_away_takes_only_its_own_figures_from_the_page(work: Batuta) -> None:

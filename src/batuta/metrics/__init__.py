@@ -3,7 +3,7 @@
 from batuta.metrics.counting import MetricsSubscriber
 from batuta.metrics.observing import LoopCollector, observe_database, process_registry
 from batuta.metrics.readings import Readings
-from batuta.metrics.stored import circuits_seen, jobs_seen, queues_seen
+from batuta.metrics.stored import circuits_seen, jobs_seen, limits_seen, queues_seen
 
 __all__ = [
     "LoopCollector",
@@ -11,6 +11,7 @@ __all__ = [
     "Readings",
     "circuits_seen",
     "jobs_seen",
+    "limits_seen",
     "observe_database",
     "process_registry",
     "queues_seen",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from batuta.guard.breaker import Circuit, CircuitState
+from batuta.guard.rate import Limit
 from batuta.health.watch import JobsSeen
 from batuta.metrics.counting import family_of
 from batuta.queue.store import Depth
@@ -49,6 +50,15 @@ def circuits_seen(circuits: Iterable[Circuit]) -> Sequence[Metric]:
         for state in CircuitState:
             states.add_metric([name, state.value], seen[name, state.value])
     return (states,)
+
+
+def limits_seen(limits: Iterable[Limit], used: Mapping[str, int]) -> Sequence[Metric]:
+    tokens = _gauge("rate_limit_used", "Tokens of a rate limit that count now", "limit")
+    most = _gauge("rate_limit_most", "Tokens of a rate limit there are in its window", "limit")
+    for limit in limits:
+        tokens.add_metric([limit.name], used[limit.name])
+        most.add_metric([limit.name], limit.most)
+    return (tokens, most)
 
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

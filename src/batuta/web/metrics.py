@@ -19,6 +19,7 @@ from batuta.metrics import (
     Readings,
     circuits_seen,
     jobs_seen,
+    limits_seen,
     observe_database,
     process_registry,
     queues_seen,
@@ -58,4 +59,11 @@ def readings_of(work: Batuta, registry: CollectorRegistry) -> Readings:
     async def circuits() -> Sequence[Metric]:
         return circuits_seen(await work.circuits.look())
 
-    return Readings({"jobs": jobs, "queues": queues, "circuits": circuits}, work.clock, registry)
+    async def limits() -> Sequence[Metric]:
+        shared = [
+            limit for limit in work.limits.values() if not limit.each
+        ]  # those of each person are as many as people
+        return limits_seen(shared, await work.rates.used(shared))
+
+    readings = {"jobs": jobs, "queues": queues, "circuits": circuits, "limits": limits}
+    return Readings(readings, work.clock, registry)
