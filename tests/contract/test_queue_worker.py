@@ -386,3 +386,37 @@ async def test_time_limits_of_items_that_ended_are_forgotten(bench: Bench) -> No
     await worker.tick()
     await settle()
     assert not worker._running
+
+
+async def test_an_item_that_is_being_settled_with_its_effect_is_not_taken_for_lost(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sign of life may come between the settling and the word that it is settled."""
+    settled, told = asyncio.Event(), asyncio.Event()
+    conclude = bench.store.conclude
+
+    async def slow_to_tell(lease: Lease, settlement: Settlement) -> bool:
+        done = await conclude(lease, settlement)
+        settled.set()
+        await told.wait()
+        return done
+
+    async def with_effect(lease: Lease) -> object:
+        async def nothing_more(transaction: Any) -> None:
+            return None
+
+        return Done(effect=nothing_more)
+
+    monkeypatch.setattr(bench.store, "conclude", slow_to_tell)
+    bench.handles("careful", with_effect)
+    (id,) = await bench.put("careful")
+    worker = bench.worker()
+    await worker.tick()
+    await settled.wait()
+    await bench.clock.advance(LEASE)  # so that a sign of life is due
+    await worker.tick()
+    told.set()
+    await settle()
+    await worker.tick()
+    assert (await bench.row(id))["status"] == "complete"
+    assert bench.events.of(ItemLost) == []

@@ -347,7 +347,8 @@ class Worker:
         renewed = await self._store.renew([running.lease for running in self._running.values()], self._tenure)
         self._beat_at = now + self._tenure.lease.total_seconds() / 3
         for id in renewed.lost:
-            if (running := self._running.get(id)) is not None:
+            # One that is being settled may have been, a moment ago: settling it tells whether it was ours.
+            if (running := self._running.get(id)) is not None and not running.is_settling:
                 self._let_go(running)
         for id in renewed.cancelled:
             if (running := self._running.get(id)) is not None:
