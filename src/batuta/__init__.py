@@ -13,6 +13,7 @@ from batuta.guard.together import Together
 from batuta.kernel.errors import BatutaError
 from batuta.queue.outcome import Done, Failed, Snooze
 from batuta.supervise.loop import Again, Idle
+from batuta.tasks.registry import TaskContext
 
 __all__ = [
     "Admit",
@@ -33,6 +34,7 @@ __all__ = [
     "Skipped",
     "Snooze",
     "SwitchGuard",
+    "TaskContext",
     "Together",
     "Told",
     "__version__",

@@ -68,3 +68,23 @@ async def test_the_courier_delivers_until_nobody_opens_and_waits_then(
         assert isinstance(held, Snooze)
         assert held.reason == "circuit open: gateway, 3 failures in a row, the last nobody opened"
         assert await courier.work.rates.used([courier.hourly]) == {"letters/hour": 4}
+
+
+async def test_the_tasks_are_accepted_once_and_run_for_sure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("examples.tarefas", None)
+    tarefas = importlib.import_module("examples.tarefas")
+    await tarefas.main()
+    assert capsys.readouterr().out.split() == ["accepted", "3", "queued", "queued", "queued"]
+    work = tarefas.work
+    async with work:
+        ids = [row["id"] for row in await work.queues["default"].listed("ready", 10)]
+        assert await work.work_once("default", 10) == 3
+        statuses = [await work.status(id) for id in ids]
+    assert sorted((each.status, each.result or each.error) for each in statuses if each) == [
+        ("complete", "Av. Brasil"),
+        ("complete", "Rua Das Flores"),
+        ("failed", "nothing to normalise"),
+    ]

@@ -191,6 +191,7 @@ def test_the_public_names_are_these() -> None:
         "Run",
         "Skipped",
         "Snooze",
+        "TaskContext",
         "SwitchGuard",
         "Together",
         "Told",
