@@ -129,11 +129,12 @@ class Contexts:
 def contexts(work: Batuta) -> Contexts:
     dialect, ids = work.database.dialect, work.ids
     eventos, mensagens = Eventos(dialect, ids), Mensagens(dialect)
+    conversas = Conversas(dialect, ids, mensagens, eventos)
     return Contexts(
         eventos=eventos,
         mensagens=mensagens,
-        conversas=Conversas(dialect, ids, mensagens, eventos),
-        grupos=Grupos(dialect, ids),
+        conversas=conversas,
+        grupos=Grupos(dialect, ids, conversas),
         chips=Chips(dialect, ids, eventos),
     )
 

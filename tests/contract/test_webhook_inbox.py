@@ -52,7 +52,7 @@ class Desk:
         self.work = InboxWork(
             lambda evento, payload: facts_of(evento, payload, self.clock.now()),
             self.conversas,
-            Grupos(dialect, self.ids),
+            Grupos(dialect, self.ids, self.conversas),
             Chips(dialect, self.ids, eventos),
             self.clock.now,
         )
@@ -448,6 +448,13 @@ async def test_a_caption_is_a_text_and_what_says_nothing_is_put_aside(desk: Desk
     assert [(row["status"], row["tem_midia"], row["is_forwarded"]) for row in found] == [
         ("pendente", True, False), ("ignorada_midia", True, True), ("ignorada_curta", False, False),
     ]  # fmt: skip
+
+
+async def test_what_a_group_tells_of_a_hidden_address_resolves_what_it_asked_of_us(desk: Desk) -> None:
+    await add_doctor(desk.database)
+    await desk.told("messages.upsert", desk.message("parar", jid=HIDDEN))
+    await desk.told("messages.upsert", desk.message("uma vaga", GROUP, participant=HIDDEN, participantAlt=JID))
+    assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
 
 async def test_a_hidden_author_has_no_phone_until_somebody_tells_it(desk: Desk) -> None:

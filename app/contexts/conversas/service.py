@@ -165,9 +165,10 @@ class Conversas:
         """The number behind an address, as far as anybody ever told us. What is told now is remembered."""
         if quem.lid is None:
             return quem.telefone
-        if quem.telefone is None:
-            row = await transaction.one(self._book.phone_of_lid, lid=quem.lid)
-            return None if row is None else str(row["telefone"])
+        row = await transaction.one(self._book.phone_of_lid, lid=quem.lid)
+        known = None if row is None else str(row["telefone"])
+        if quem.telefone in (None, known):
+            return known
         await self._learn(transaction, quem.lid, quem.telefone, now)
         return quem.telefone
 

@@ -13,9 +13,6 @@ SET telefone = coalesce(contatos_grupo.telefone, excluded.telefone), nome = coal
 -- read contact: by his address
 SELECT id FROM contatos_grupo WHERE jid = :jid;
 
--- read phone_of_lid: whose hidden address it is
-SELECT telefone FROM contatos_lid WHERE lid = :lid;
-
 -- write said: a message, once, through whichever chip it came first
 INSERT INTO mensagens_grupo (id, grupo_id, contato_id, message_id, sender_jid, sender_nome, texto, tipo_midia, tem_midia,
                              timestamp_msg, is_forwarded, instance_name, status, created_at)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from app.contexts.grupos.model import nome_e_empresa, primeiro_status
 from app.contexts.telefone import Address
@@ -18,16 +19,20 @@ class GroupBook:
     group: Query
     meet_contact: Query
     contact: Query
-    phone_of_lid: Query
     said: Query
     count_on_group: Query
     count_on_contact: Query
 
 
+class Telefones(Protocol):
+    async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None: ...
+
+
 class Grupos:
-    def __init__(self, dialect: Dialect, ids: Ids) -> None:
+    def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones) -> None:
         self._book = load(GroupBook, Path(__file__).parent / "grupos.sql", dialect)
         self._ids = ids
+        self._telefones = telefones
 
     async def ingerir(self, transaction: Transaction, fato: DeGrupo, *, now: datetime) -> None:
         await transaction.run(self._book.meet_group, id=self._ids.new(), jid=fato.grupo, now=now)
@@ -57,15 +62,11 @@ class Grupos:
 
     async def _contact(self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime) -> str:
         nome, empresa = nome_e_empresa(push_name)
-        telefone = autor.telefone
-        if telefone is None and autor.lid is not None:
-            row = await transaction.one(self._book.phone_of_lid, lid=autor.lid)
-            telefone = None if row is None else row["telefone"]
         await transaction.run(
             self._book.meet_contact,
             id=self._ids.new(),
             jid=autor.jid,
-            telefone=telefone,
+            telefone=await self._telefones.telefone_de(transaction, autor, now=now),
             nome=nome,
             empresa=empresa,
             now=now,
