@@ -20,7 +20,7 @@ async def test_a_storm_of_kills_loses_nothing_and_doubles_nothing(places: Mappin
 
 
 async def _storm(url: str, folder: Path) -> None:
-    tasks, kills, takes, pause = (10_000, 200, 0.2, (0.2, 1.0)) if LONG else (500, 12, 0.08, (0.1, 0.3))
+    tasks, kills, takes, pause = (10_000, 200, 0.2, (0.2, 1.0)) if LONG else (400, 8, 0.08, (0.1, 0.3))
     figures = Figures("T01", kind(url), f"{kills} kills -9 of three workers, {tasks} tasks")
     chance = random.Random(20260105)
     async with shop(folder, url, limit=20) as running:
