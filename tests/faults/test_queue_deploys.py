@@ -53,7 +53,7 @@ async def test_the_first_signal_drains_a_worker_and_the_second_leaves_now(places
 
 
 async def _signals(url: str, folder: Path) -> None:
-    """The real role, as an operator starts it. In between one that has half a second, and gives back what did not end."""
+    """The real role, as an operator starts it. In between one that has three seconds, and gives back what did not end."""
     figures = Figures("T05", kind(url), "`batuta worker`: SIGTERM, and SIGTERM again")
     async with shop(folder, url, limit=1) as running:
         short, waiting = await running.work.enqueue_many("conta", [(0.5,), (60.0,)])
@@ -63,7 +63,7 @@ async def _signals(url: str, folder: Path) -> None:
             assert await asyncio.to_thread(worker.wait, 10) == 0
         assert (await running.row(short))["status"] == "complete"
         assert running.runs()[waiting] == 0  # nothing new is taken
-        (hasty,) = await running.begin_until_up(drain=0.5)
+        (hasty,) = await running.begin_until_up(drain=3.0)
         await running.until("the other runs", lambda: running.runs()[waiting] == 1)
         assert await running.stop(hasty) == 0
         row = await running.row(waiting)
