@@ -96,7 +96,7 @@ async def _stopped(folder: Path) -> None:
     tasks, rounds, away = (2_000, 10, 5.0) if LONG else (200, 1, 1.5)
     figures = Figures("T35", "PostgreSQL", f"server stopped (immediate) for {away} s, {rounds} times, {tasks} tasks")
     folder.mkdir()
-    with postgres_server(durable=True) as server:
+    with postgres_server(durable=LONG) as server:
         assert server is not None
         async with shop(folder, server.url(), lease=1.0) as running:
             await running.begin_until_up(2)
