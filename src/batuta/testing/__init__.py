@@ -1,11 +1,12 @@
-"""For your own tests: a clock you move by hand and one that runs fast, a recorder of facts, a judge of a scheduler's run, and
-the contracts every store must pass.
+"""For your own tests: a clock you move by hand and one that runs fast, a recorder of facts, a judge of a scheduler's run and of
+a sender's, and the contracts every store must pass.
 """
 
 from batuta.testing.checker import Check, Verdict, Violation, judge
 from batuta.testing.clock import FakeClock
 from batuta.testing.evidence import Logged, Receipt, Rules, Span, Target
 from batuta.testing.fast import FastClock
+from batuta.testing.messages import judge_messages
 from batuta.testing.recorder import EventRecorder
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "Verdict",
     "Violation",
     "judge",
+    "judge_messages",
 ]
