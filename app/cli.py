@@ -1,13 +1,24 @@
 """Julia's own words for ``batuta``."""
 
-from typing import Annotated, cast
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from app.contexts.mensagens.whatsapp import Unavailable
+from app.contexts.mensagens.whatsapp import NoLine, Unavailable
 from app.demo import Demo
 from app.settings import Settings
-from batuta.cli.desk import FAILED, REFUSED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.desk import FAILED, REFUSED, Desk, JsonFlag, desk_of, wait_for, who
+
+if TYPE_CHECKING:
+    from app.wiring import Sending
+
+
+class Decision(StrEnum):
+    """What a person found out about a message in doubt."""
+
+    ENVIADA = "enviada"
+    NAO_ENVIADA = "nao-enviada"
 
 
 def seed_demo(
@@ -33,6 +44,57 @@ def set_webhook(context: typer.Context, instance: str, as_json: JsonFlag = False
     desk.show(document, as_json, lambda: desk.say(desk.texts()(f"cli.set-webhook.{key}", **document)))
     if refused is not None:
         raise typer.Exit(FAILED)
+
+
+def duvidas(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 50,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    found = wait_for(_doubts(desk, limit))
+    desk.show({"duvidas": found}, as_json, lambda: _show_doubts(desk, found))
+
+
+def decidir(context: typer.Context, id: str, o_que: Decision, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    wait_for(_decide(desk, id, o_que))
+    document = {"id": id, "decisao": o_que.value}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.decidir.done", **document)))
+
+
+def _show_doubts(desk: Desk, found: list[dict[str, str | int | None]]) -> None:
+    if not found:
+        desk.say(desk.texts()("cli.duvidas.none"))
+    for each in found:
+        desk.say(desk.texts()("cli.duvidas.line", **each))
+
+
+async def _doubts(desk: Desk, limit: int) -> list[dict[str, str | int | None]]:
+    async with desk.work() as work:
+        rows = await _sending(desk).registro.doubts(work.database, limit=limit)
+    return [
+        {
+            "id": row["id"],
+            "estado": row["envio_estado"],
+            "desde": desk.local(row["envio_desde"]),
+            "tipo": row["tipo"],
+            "instance": row["instance_name"],
+            "motivo": row["outcome_reason_code"],
+        }
+        for row in rows
+    ]
+
+
+async def _decide(desk: Desk, id: str, what: Decision) -> None:
+    async with desk.work():
+        await _sending(desk).reconciliador.decide(id, sent=what is Decision.ENVIADA, by=who())
+
+
+def _sending(desk: Desk) -> "Sending":
+    from app.wiring import sending
+
+    return sending(desk.work(), cast("Settings", desk.settings()), NoLine())
 
 
 async def _seed(desk: Desk, medicos: int) -> dict[str, int]:

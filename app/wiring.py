@@ -1,7 +1,7 @@
 """The only place that knows concretes: settings in, a Batuta with everything of Julia's out."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -41,6 +41,7 @@ from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
+from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.migrations import Migration, read_folder
 from batuta.supervise.address import listen
 from batuta.supervise.loop import LoopPolicy
@@ -66,8 +67,7 @@ def build(settings: Settings, clock: Clock | None = None) -> Batuta:
             migrations=migrations(),
             texts=[HERE / "texts"],
             roles=[] if settings.in_production else [Role("simulador", lambda stop: _simulate(settings, stop))],
-            commands={"set-webhook": cli.set_webhook}
-            | ({} if settings.in_production else {"seed-demo": cli.seed_demo}),
+            commands=commands(settings),
             examine=lambda: _examine(work, settings),
             later=["telegram"],
             profiles=PROFILES,
@@ -89,6 +89,16 @@ def build(settings: Settings, clock: Clock | None = None) -> Batuta:
     if settings.redis_url is not None:
         work.probes["redis"] = Probe(lambda: redis.answers(settings.redis_url, settings.redis_password), needed=False)
     return work
+
+
+def commands(settings: Settings) -> Mapping[str, Callable[..., None]]:
+    """Julia's own words for ``batuta``."""
+    words: dict[str, Callable[..., None]] = {
+        "set-webhook": cli.set_webhook,
+        "duvidas": cli.duvidas,
+        "decidir": cli.decidir,
+    }
+    return words if settings.in_production else words | {"seed-demo": cli.seed_demo}
 
 
 def add_guards(work: Batuta, settings: Settings) -> None:
@@ -157,6 +167,7 @@ def add_inbox(work: Batuta) -> None:
 class Sending:
     remetente: Remetente
     reconciliador: Reconciliador
+    registro: Registro
     jobs: MessageJobs
 
     @property
@@ -191,10 +202,11 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
         clock=work.clock,
     )
     again = lambda: work.ears.ring(FILA_MENSAGENS.name)  # noqa: E731
-    reconciliador = Reconciliador(work.database, line, registro, julia.conversas, work.clock, again)
+    audit = AuditLog(work.database.dialect, work.ids)
+    reconciliador = Reconciliador(work.database, line, registro, julia.conversas, audit, work.clock, again)
     send = partial(work.work_once, FILA_MENSAGENS.name)
     jobs = MessageJobs(work.database, registro, reconciliador, send, work.zone, work.clock)
-    return Sending(remetente, reconciliador, jobs)
+    return Sending(remetente, reconciliador, registro, jobs)
 
 
 def add_sending(work: Batuta, settings: Settings) -> Sending:

@@ -210,13 +210,15 @@ async def test_a_person_decides_what_nobody_could_find_out(office: Office, docto
     id = await office.put(doctor)
     await office.works()
     with pytest.raises(NotInDoubt):
-        await office.reconciler.decide(id, sent=sent)
+        await office.reconciler.decide(id, sent=sent, by="test")
     await office.later(31 * MINUTE)
     await office.reconciler.look()
-    await office.reconciler.decide(id, sent=sent)
+    await office.reconciler.decide(id, sent=sent, by="test")
     await office.works()
     assert (await office.message(id))["status"] == "enviada"
     assert len(office.line.receipts) == 1
+    noted = await one(office.work.database, "SELECT actor, action, subject FROM audit_log")
+    assert noted == {"actor": "test", "action": "mensagem.decidir", "subject": id}
 
 
 async def test_who_dies_with_an_intent_leaves_a_doubt_that_is_found_out(office: Office, doctor: str, chip: str) -> None:

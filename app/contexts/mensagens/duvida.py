@@ -17,7 +17,9 @@ from app.contexts.mensagens.registro import Duvida, Mensagem, Registro
 from app.contexts.mensagens.whatsapp import Conexao, Unavailable, WhatsApp
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
+from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Transaction
+from batuta.stores.sql.reports import is_uuid
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 # The gateway's echo and its own store may lag behind.
@@ -51,7 +53,7 @@ class Incerta:
 
 
 class NotInDoubt(BatutaError):
-    sentence = "message {id} is not parked: only what nobody could find out is decided by a person"
+    sentence = "message {id} is not parked: only what nobody could find out is decided by a person; `batuta duvidas` lists them"
 
 
 class Reconciliador:
@@ -63,6 +65,7 @@ class Reconciliador:
         line: WhatsApp,
         registro: Registro,
         conversas: Conversas,
+        audit: AuditLog,
         clock: Clock,
         on_return: Callable[[], None] = lambda: None,
     ) -> None:
@@ -73,6 +76,7 @@ class Reconciliador:
         self._line = line
         self._registro = registro
         self._conversas = conversas
+        self._audit = audit
         self._clock = clock
         self._on_return = on_return
 
@@ -88,13 +92,22 @@ class Reconciliador:
         doubts = await self._registro.in_doubt(self._database, limit=BATCH, now=self._clock.now())
         return sum([await self._settled(doubt) for doubt in doubts])
 
-    async def decide(self, id: str, *, sent: bool) -> None:
-        """A person says what became of a parked message."""
-        found = await self._registro.message(self._database, id)
+    async def decide(self, id: str, *, sent: bool, by: str) -> None:
+        """A person says what became of a parked message, and is named."""
+        found = await self._registro.message(self._database, id) if is_uuid(id) else None
         if found is None or found[1] != EnvioEstado.PARKED:
             raise NotInDoubt(id=id)
         mensagem, now = found[0], self._clock.now()
         async with self._database.transaction() as transaction:
+            await self._audit.note(
+                transaction,
+                actor=by,
+                action="mensagem.decidir",
+                subject=id,
+                before=EnvioEstado.PARKED,
+                after="enviada" if sent else "nao-enviada",
+                now=now,
+            )
             if sent:
                 await self._registro.left(
                     transaction,

@@ -74,6 +74,12 @@ FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip
 WHERE message.envio_estado IN ('intent', 'unknown') AND (message.lease_until IS NULL OR message.lease_until <= :now)
 ORDER BY message.envio_desde LIMIT :limit;
 
+-- read doubts: everything nobody is certain about, for people
+SELECT message.id, message.envio_estado, message.envio_desde, message.tipo, message.tentativas, message.outcome_reason_code,
+       chip.instance_name
+FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip_id
+WHERE message.envio_estado IS NOT NULL ORDER BY message.envio_desde LIMIT :limit;
+
 -- write looked: somebody looked for it, and cannot tell yet
 UPDATE fila_mensagens SET envio_estado = 'unknown', envio_buscas = envio_buscas + 1, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND (lease_until IS NULL OR lease_until <= :now);

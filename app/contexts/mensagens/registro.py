@@ -33,6 +33,7 @@ class SendBook:
     bury: Query
     bury_dead: Query
     in_doubt: Query
+    doubts: Query
     looked: Query
     park: Query
     absent: Query
@@ -196,6 +197,10 @@ class Registro:
 
     async def in_doubt(self, reading: Reading, *, limit: int, now: datetime) -> list[Duvida]:
         return [_doubt(row) for row in await reading.all(self._book.in_doubt, limit=limit, now=now)]
+
+    async def doubts(self, reading: Reading, *, limit: int) -> list[Row]:
+        """For people: no number, no words."""
+        return await reading.all(self._book.doubts, limit=limit)
 
     async def looked(self, transaction: Transaction, id: str, *, now: datetime) -> None:
         await transaction.run(self._book.looked, id=id, now=now)
