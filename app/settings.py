@@ -91,12 +91,6 @@ class Settings(EngineSettings):
     """the help desk"""
     chatwoot_token: SecretStr | None = None
     """the help desk's token"""
-    slack_webhook_url: SecretStr | None = None
-    """where reports go"""
-    alert_webhook_url: SecretStr | None = None
-    """where alerts go"""
-    deadman_url: SecretStr | None = None
-    """pinged while the scheduler lives; who watches it raises the alarm when the pings end"""
     briefing_dir: str = "data/briefing"
     """a folder of Markdown, instead of Google Docs"""
     google_docs_credentials: SecretStr | None = None

@@ -64,6 +64,7 @@ def build(settings: Settings, clock: Clock | None = None) -> Batuta:
         clock=clock,
         migrate=not settings.in_production,
         extension=Extension(
+            service="julia",
             migrations=migrations(),
             texts=[HERE / "texts"],
             roles=[] if settings.in_production else [Role("simulador", lambda stop: _simulate(settings, stop))],
@@ -279,7 +280,13 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
 def simulated(settings: Settings) -> Mapping[str, str]:
     """Where the outside is in development. Anything set by hand wins."""
     outside = f"http://127.0.0.1:{settings.simulador_port}"
-    return {"EVOLUTION_API_URL": f"{outside}/evolution", "EVOLUTION_API_KEY": SIMULATED, "WEBHOOK_SECRET": SIMULATED}
+    return {
+        "EVOLUTION_API_URL": f"{outside}/evolution",
+        "EVOLUTION_API_KEY": SIMULATED,
+        "WEBHOOK_SECRET": SIMULATED,
+        "SLACK_WEBHOOK_URL": f"{outside}/slack/alertas",
+        "DEADMAN_URL": f"{outside}/ping/scheduler",
+    }
 
 
 def _api(work: Batuta, settings: Settings) -> Any:

@@ -40,7 +40,15 @@ def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _hours(text: str) -> str:
+    opens, dash, closes = text.partition("-")
+    if not (dash and opens.isdecimal() and closes.isdecimal() and int(opens) < int(closes) <= 24):
+        raise ValueError(f"'{text}' is no span of hours: write the first and the last as in 8-20")
+    return text
+
+
 Zone = Annotated[str, AfterValidator(_zone)]
+Positive = Annotated[int, Field(ge=1)]
 Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
@@ -83,6 +91,21 @@ class EngineSettings(BaseSettings):
     """where a scheduler or worker answers GET /metrics; under `batuta up` the parent does, the scheduler at +1, the worker at +2"""
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
     """the longest request body, except where a route allows more"""
+
+    slack_webhook_url: SecretStr | None = None
+    """a Slack channel for alerts, and for reports"""
+    alert_webhook_url: SecretStr | None = None
+    """alerts as JSON, for any other program"""
+    deadman_url: SecretStr | None = None
+    """pinged every minute while the scheduler ticks; who watches it raises the alarm when the pings end"""
+    batuta_alert_critical_minutes: Positive = 15
+    """the same cause is told again after so long, if it is critical; that at any hour"""
+    batuta_alert_error_minutes: Positive = 60
+    """the same, for errors"""
+    batuta_alert_warning_minutes: Positive = 240
+    """the same, for warnings"""
+    batuta_alert_hours: Annotated[str, AfterValidator(_hours)] = "8-20"
+    """Monday to Friday, in TIMEZONE: when anything that is not critical is told"""
 
     @property
     def zone(self) -> ZoneInfo:

@@ -34,7 +34,7 @@ from batuta.guard.rate import Limit
 from batuta.health.ready import Part, Probe, State
 from batuta.health.watch import JobWatch
 from batuta.kernel.clock import Clock, SystemClock
-from batuta.kernel.errors import ConfigError, InvalidJob, InvalidName
+from batuta.kernel.errors import InvalidJob, InvalidName
 from batuta.kernel.events import Fanout
 from batuta.kernel.ids import Ids
 from batuta.queue.item import Lease
@@ -61,6 +61,7 @@ from batuta.stores.sql.tasks import SqlTasks
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import FunctionLoop, Loop, LoopPolicy, Pace
 from batuta.supervise.supervisor import Supervisor
+from batuta.targets import http_caller
 from batuta.targets.call import CallTarget, JobFunction
 from batuta.targets.guarded import GuardedTarget
 from batuta.tasks.pruner import TaskPruner
@@ -186,16 +187,15 @@ class Batuta:
     def http_target(self, url: str, token: str | None = None, job: str = "") -> Target:
         if urlsplit(url).scheme not in ("http", "https"):
             raise InvalidJob(job=job, why=f"'{url}' is no address: it begins with http:// or https://")
-        if self._http is None:
-            try:
-                from batuta.targets.http import HttpCaller
-            except ModuleNotFoundError as missing:
-                problem = f"an http job needs {missing.name}"
-                raise ConfigError(problem=problem, next_step="pip install 'batuta[http]'") from None
-            self._http = HttpCaller(self.clock)
+        caller = self._caller()
         from batuta.targets.http import HttpTarget
 
-        return HttpTarget(url, self._http, token)
+        return HttpTarget(url, caller, token)
+
+    def _caller(self) -> "HttpCaller":
+        if self._http is None:
+            self._http = http_caller(self.clock)
+        return self._http
 
     def add_job(
         self,
@@ -326,6 +326,7 @@ class Batuta:
         return Watching(
             database=self.database,
             version=__version__,
+            service=self.extension.service,
             clock=self.clock,
             ids=self.ids,
             events=self.events,
@@ -336,6 +337,10 @@ class Batuta:
             book=self.book,
             circuits=self.circuits,
             task_queues=lambda: self.queues,
+            settings=self.settings,
+            zone=self.zone,
+            texts=self.extension.texts,
+            caller=self._caller,
         )
 
     def now(self) -> datetime | None:

@@ -35,6 +35,7 @@ class Examined:
 class Extension:
     """What an application brings along besides its jobs and loops."""
 
+    service: str = "batuta"  # what alerts call it
     migrations: Sequence[Migration] = ()
     texts: Sequence[Path] = ()
     roles: Sequence[Role] = ()

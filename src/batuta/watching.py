@@ -1,13 +1,21 @@
-"""Everything that watches over the rest, put together once: signs of life, checks, score."""
+"""Everything that watches over the rest, put together once: signs of life, checks, score, alerts, incidents, dead man's switch."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
+from batuta.config import EngineSettings
 from batuta.dispatch.book import JobBook
 from batuta.dispatch.scheduler import owner
 from batuta.guard.circuits import Circuits
 from batuta.health import checks
+from batuta.health.alerts import AlertPolicy
+from batuta.health.deadman import PINGING, DeadMansSwitch
+from batuta.health.finding import Severity
+from batuta.health.hub import WATCHING, AlertHub, LogSink, Sink
 from batuta.health.queues import QueueLimits, WatchedQueue
 from batuta.health.ready import Probe
 from batuta.health.watch import JobWatch
@@ -15,13 +23,21 @@ from batuta.health.watchman import Watchman
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
 from batuta.kernel.ids import Ids
+from batuta.schedule.window import Window
+from batuta.stores.sql.alerts import SqlAlerts
 from batuta.stores.sql.beats import SqlBeats
 from batuta.stores.sql.database import Database
+from batuta.stores.sql.incidents import SqlIncidents
 from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.reports import SqlReports
 from batuta.supervise.beats import BEATING, Heart
 from batuta.supervise.loop import Loop, LoopPolicy
 from batuta.supervise.supervisor import Running
+from batuta.texts import Texts
+from batuta.texts.findings import FindingWords
+
+if TYPE_CHECKING:
+    from batuta.targets.http import HttpCaller
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +46,7 @@ class Watching:
 
     database: Database
     version: str
+    service: str  # whose alerts they are
     clock: Clock
     ids: Ids
     events: Events
@@ -40,14 +57,22 @@ class Watching:
     book: JobBook
     circuits: Circuits
     task_queues: Callable[[], Mapping[str, SqlQueue]]
+    settings: EngineSettings | None
+    zone: ZoneInfo
+    texts: Sequence[Path]  # an application's own tables of words
+    caller: Callable[[], "HttpCaller"]  # made when somebody outside is to be told
     # Through which circuit those of a family go: while it is open, they have nothing to add.
     behind: dict[str, str] = field(default_factory=dict)
     beats: SqlBeats = field(init=False)
     watchman: Watchman = field(init=False)
+    incidents: SqlIncidents = field(init=False)
+    alerts: SqlAlerts = field(init=False)
     _queues: dict[str, WatchedQueue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.beats = SqlBeats(self.database, self.version)
+        self.incidents = SqlIncidents(self.database, self.ids, self.events)
+        self.alerts = SqlAlerts(self.database, self.incidents, self.ids, self.events)
         self.watchman = Watchman(self.clock)
         for check in (
             checks.connectivity(self.probes, self.clock),
@@ -69,8 +94,59 @@ class Watching:
     def queues(self) -> Iterator[WatchedQueue]:
         yield from self._queues.values()
         for name, queue in self.task_queues().items():
-            yield WatchedQueue(name=name, pulse=queue.pulse, loops=(f"worker:{name}",))
+            if name not in self._queues:
+                yield WatchedQueue(name=name, pulse=queue.pulse, loops=(f"worker:{name}",))
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
         """What watches in a process of this role. ``running``: its loops, asked at each beat."""
         yield Heart(owner(self.ids), role, self.beats, running, self.clock, self.now), BEATING
+        yield self.hub(), WATCHING
+        if role == "scheduler" and (url := self._secret("deadman_url")) is not None:
+            yield DeadMansSwitch(lambda: self._ping(url), running, self.clock, self.events), PINGING
+
+    def hub(self) -> AlertHub:
+        return AlertHub(
+            owner(self.ids),
+            self.watchman,
+            self.alerts,
+            self._sinks,
+            self._policy(),
+            FindingWords(Texts(self.settings.batuta_lang if self.settings else "pt-BR", self.texts)),
+            self.clock,
+            self.events,
+            self.now,
+        )
+
+    def _policy(self) -> AlertPolicy:
+        if (settings := self.settings) is None:
+            return AlertPolicy(zone=self.zone)
+        minutes = {
+            Severity.CRITICAL: settings.batuta_alert_critical_minutes,
+            Severity.ERROR: settings.batuta_alert_error_minutes,
+            Severity.WARNING: settings.batuta_alert_warning_minutes,
+        }
+        opens, closes = (int(hour) for hour in settings.batuta_alert_hours.split("-"))
+        return AlertPolicy(
+            zone=self.zone,
+            cool_down={severity: timedelta(minutes=each) for severity, each in minutes.items()},
+            hours=Window(opens=time(opens), lasts=timedelta(hours=closes - opens)),
+        )
+
+    def _sinks(self) -> list[Sink]:
+        sinks: list[Sink] = [LogSink(self.events)]
+        slack, webhook = self._secret("slack_webhook_url"), self._secret("alert_webhook_url")
+        if slack or webhook:
+            from batuta.targets.alerts import SlackSink, WebhookSink
+
+            sinks += [SlackSink(slack, self.caller(), self.service)] if slack else []
+            sinks += [WebhookSink(webhook, self.caller(), self.service)] if webhook else []
+        return sinks
+
+    async def _ping(self, url: str) -> None:
+        from batuta.targets.alerts import ping
+
+        await ping(self.caller(), url)
+
+    def _secret(self, name: str) -> str | None:
+        found = getattr(self.settings, name, None)
+        return None if found is None else str(found.get_secret_value())

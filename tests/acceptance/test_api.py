@@ -321,6 +321,7 @@ async def test_an_operation_has_a_name_that_stays(julia: Julia) -> None:
     assert names == {
         "health", "ready", "health_jobs", "health_alerts", "health_score", "health_page",
         "health_circuits", "health_circuits_history", "health_rate_limit",
+        "list_incidents", "incident_stats", "write_incident",
         "list_job_endpoints", "run_job", "metrics", "receive_evolution",
     }  # fmt: skip
 

@@ -38,6 +38,8 @@ tells somebody else does it under the item's id as the key.
 **The guards** (T36, T44). A *target* is a call that an endpoint received and wrote down before it answered. **Lost** stands there
 for what must not be: a window that holds more than its limit, a call while the circuit was open, a second probe, a call before the
 time that `Retry-After` named.
+
+**The watch** (T34). A *target* is a scheduler that died, or a look at a healthy one. **Lost**: no alarm in time, or a false one.
 """
 AFTERWORD = """
 What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several
@@ -61,7 +63,7 @@ def main(words: list[str]) -> int:
         "pytest",
         str(Path(__file__).parent),
         "-k",
-        "test_scheduler or test_queue or test_guard",
+        "test_scheduler or test_queue or test_guard or test_deadman",
         "-s",
     ]
     command += ["-o", "faulthandler_timeout=0"]  # long is no sign of hanging here

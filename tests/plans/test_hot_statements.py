@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from batuta.kernel.clock import SystemClock
+from batuta.stores.sql.alerts import AlertBook
 from batuta.stores.sql.calls import CallBook
 from batuta.stores.sql.circuits import CircuitBook
 from batuta.stores.sql.database import AsJson, Database, Query
@@ -44,6 +45,8 @@ TABLES = {
     "tasks": "INSERT INTO tasks (id, queue, name, args, priority, status, available_at, created_at, finished_at)"
     " SELECT {id}, 'q' || (i % 3), 'n', '[]', i % 4, CASE i % 50 WHEN 0 THEN 'queued' WHEN 1 THEN 'failed' ELSE 'complete' END,"
     " {ago}, {ago}, CASE i % 50 WHEN 0 THEN NULL ELSE {ago} END FROM n",
+    "alertas_enviados": "INSERT INTO alertas_enviados (id, tipo, severidade, mensagem, created_at, try_at, resolved_at, outcome)"
+    " SELECT {id}, 'c' || i, 'error', '', {ago}, {ago}, {ago}, 'sent' FROM n",
     "api_tokens": "INSERT INTO api_tokens (id, name, secret_hash, scopes, created_by, created_at)"
     " SELECT 'k' || i, '', '', '[]', '', now() FROM n",
 }
@@ -99,6 +102,18 @@ async def test_how_a_queue_is_is_counted_from_indexes_alone(full: Database) -> N
     assert not re.search(r"SCAN tasks$", found, re.MULTILINE), found
     assert "tasks_ready" in found
     assert "tasks_dead" in found
+
+
+async def test_what_the_alert_hub_asks_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
+    book, now = load(AlertBook, BOOKS / "alerts.sql", full.dialect), clock.now()
+    plans = [
+        await plan(full, book.pending, now=now, limit=20),
+        await plan(full, book.resolve, cause="c7", now=now),
+        await plan(full, book.prune, before=now - timedelta(days=3650), limit=1000),
+    ]
+    for each in plans:
+        assert "Seq Scan on alertas_enviados" not in each, each
+        assert not re.search(r"SCAN alertas_enviados$", each, re.MULTILINE), each
 
 
 async def test_a_switch_and_a_token_are_found_by_key(full: Database) -> None:

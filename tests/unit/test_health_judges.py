@@ -141,6 +141,12 @@ def test_a_process_that_was_started_again_and_again_is_one_process() -> None:
     assert told(judge_workers(signs(*crashed, beat(started=90 * SECOND)))) == {}
 
 
+def test_that_no_scheduler_lives_is_told_by_its_silence_alone() -> None:
+    dead = signs(beat("api"), beat("scheduler", MINUTE, HOUR, tick=MINUTE))
+    assert told(judge_workers(dead)) == {}
+    assert told(judge_scheduler(dead, None)) == {"scheduler.silent": Severity.CRITICAL}
+
+
 def test_a_process_that_was_asked_to_end_is_not_looked_for() -> None:
     assert told(judge_workers(signs(gone(beat(ago=HOUR))))) == {}
 

@@ -91,6 +91,10 @@ def test_only_the_root_of_a_chain_speaks() -> None:
     assert silenced(chain) == {"scheduler": "database", "jobs": "database"}
 
 
+def test_what_is_less_grave_does_not_silence_what_is_graver() -> None:
+    assert silenced([finding(Severity.WARNING, "root"), finding(Severity.CRITICAL, "a", "root")]) == {}
+
+
 def test_of_two_that_explain_each_other_one_speaks() -> None:
     pair = [finding(Severity.ERROR, "a", "b"), finding(Severity.ERROR, "b", "a")]
     assert len(silenced(pair)) == 1

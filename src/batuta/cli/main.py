@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from batuta import __version__
-from batuta.cli import controls, doctor, guards, health, jobs, queues, roles, schema, timetable, tokens
+from batuta.cli import controls, doctor, guards, health, incidents, jobs, queues, roles, schema, timetable, tokens
 from batuta.cli.desk import DONE, FAILED, INTERRUPTED, REFUSED, Desk, make_desk
 from batuta.kernel.errors import BatutaError, ConfigError, MigrationChanged, SchemaOutOfDate, StoreReadOnly
 
@@ -53,6 +53,7 @@ def tree(desk: Desk) -> typer.Typer:
     schema.add_to(cli, texts)
     doctor.add_to(cli, texts)
     health.add_to(cli, texts)
+    incidents.add_to(cli, texts)
     tokens.add_to(cli, texts)
     jobs.add_to(cli, texts)
     controls.add_to(cli, texts)

@@ -12,7 +12,6 @@ from batuta.health.jobs import JobHealth, JobState, nothing_works
 from batuta.health.queues import WatchedQueue, judge_queue
 from batuta.health.ready import PATIENCE, Part, Probes, State, look
 from batuta.health.watch import JobWatch
-from batuta.health.watchman import DATABASE_DOWN
 from batuta.health.workers import (
     FORGOTTEN,
     SCHEDULER_SILENT,
@@ -45,8 +44,7 @@ def _part(name: str, part: Part, needed: bool) -> Report:
         cause=f"connectivity.{name}",
         says="part_down" if is_down else "part_degraded",
         facts={"part": name},
-        # What answers through the database cannot answer without it.
-        because=() if name == "database" else (DATABASE_DOWN,),
+        because=(f"circuit.{name}",),  # its circuit is open: everybody knows by now
     )
     return Report(findings=(finding,), lost=20 if is_down and needed else 8 if is_down else 4)
 
@@ -164,7 +162,6 @@ def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
     """One of a family has brothers that work: it is worth a warning, not an alarm."""
     is_open = circuit.state is CircuitState.OPEN
     family, colon, _ = circuit.name.partition(":")
-    root = f"circuit.{behind.get(family, family)}" if colon else f"connectivity.{circuit.name}"
     finding = Finding(
         severity=Severity.CRITICAL if is_open and not colon else Severity.WARNING,
         source="circuit_breaker",
@@ -173,6 +170,6 @@ def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
         facts={"circuit": circuit.name, "failures": circuit.failures},
         value=circuit.failures,
         since=circuit.opened_at,
-        because=(root,),
+        because=(f"circuit.{behind.get(family, family)}",) if colon else (),
     )
     return Report(findings=(finding,), lost=3 if colon or not is_open else 8)

@@ -84,7 +84,7 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def silenced(findings: Iterable[Finding]) -> dict[str, str]:
-    """For each cause that another one explains, the root of it."""
+    """For each cause that another one explains, the root of it. What is less grave does not silence what is graver."""
     found = {finding.cause: finding for finding in findings}
     roots = {cause: _root(found, cause, ()) for cause in found}
     return {cause: root for cause, root in roots.items() if root != cause}
@@ -95,6 +95,6 @@ def _root(found: Mapping[str, Finding], cause: str, passed: tuple[str, ...]) -> 
     for other in found[cause].because:
         if other in passed:
             return cause if cause == min(*passed, cause) else other
-        if other in found and other != cause:
+        if other in found and other != cause and found[other].severity.rank <= found[cause].severity.rank:
             return _root(found, other, (*passed, cause))
     return cause

@@ -76,7 +76,8 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
         return Report()
     last = max(beat.beat_at for beat in missing)
     is_deserted = not any(beat.lives(now) for beat in beats)
-    if not is_deserted and now - last > REMEMBERED:
+    # That no scheduler lives is told by its silence, once.
+    if (is_deserted and role == "scheduler") or (not is_deserted and now - last > REMEMBERED):
         return Report()
     finding = Finding(
         severity=Severity.ERROR if is_deserted else Severity.WARNING,
@@ -87,7 +88,6 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
         value=len(missing),
         threshold=0,
         since=last,
-        because=(SCHEDULER_SILENT,) if role == "scheduler" else (),
     )
     return Report(findings=(finding,), lost=10 if is_deserted else 3)
 

@@ -25,6 +25,7 @@
     │   └── TransactionMisuse       opened inside another, or used after its end
     ├── JobRefused                  a run that a person asked for may not start now
     ├── ExitRefused                 a job's own code wanted to end the process, or its task
+    ├── DeliveryRefused             somebody outside did not take what we sent
     ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
     └── DeadlineExceeded            the time somebody gave us is over
 
@@ -149,6 +150,10 @@ class ExitRefused(BatutaError):
     sentence = (
         "{raised} was raised by a job's own code, which may not end the process: raise an ordinary exception instead"
     )
+
+
+class DeliveryRefused(BatutaError):
+    sentence = "{sink} answered HTTP {status}: check its address, and that it still takes messages"
 
 
 class LoopGaveUp(BatutaError):

@@ -272,6 +272,50 @@ class CircuitMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertRaised:
+    """Health has something to say. ``kind``: alert or recovery."""
+
+    kind: str
+    cause: str
+    severity: str
+    says: str  # a sentence of ours: no text of anybody's
+
+
+@dataclass(frozen=True, slots=True)
+class AlertSent:
+    kind: str
+    cause: str
+    severity: str
+    sink: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFailed:
+    """It did not arrive; it is tried again, unless it was tried too often."""
+
+    cause: str
+    sink: str
+    tries: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PingFailed:
+    """The dead man's switch could not be told that we live."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentTurned:
+    """Health became critical, or is so no more."""
+
+    incident: str
+    is_open: bool
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SettingWarned:
     name: str
     nearest: str
@@ -317,6 +361,11 @@ Event: TypeAlias = (
     | ItemLost
     | ItemsRescued
     | CircuitMoved
+    | AlertRaised
+    | AlertSent
+    | AlertFailed
+    | PingFailed
+    | IncidentTurned
     | SettingWarned
     | SubscriberFailed
 )

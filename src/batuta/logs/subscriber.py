@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields
 import structlog
 
 from batuta.kernel.events import (
+    AlertFailed,
+    AlertRaised,
+    AlertSent,
     ChildEnded,
     ChildStarted,
     CircuitMoved,
@@ -19,6 +22,7 @@ from batuta.kernel.events import (
     ExecutionStarted,
     ExecutionTakenOver,
     FireExplained,
+    IncidentTurned,
     ItemCrashed,
     ItemLost,
     ItemsClaimed,
@@ -33,6 +37,7 @@ from batuta.kernel.events import (
     LoopFailed,
     LoopRecovered,
     MigrationApplied,
+    PingFailed,
     ProcessEnded,
     ProcessServing,
     ProcessStarted,
@@ -145,6 +150,16 @@ def _circuit_moved(event: CircuitMoved) -> Line:
     return Line(f"circuit {event.after}", logging.WARNING if event.after == "open" else logging.INFO)
 
 
+def _alert_raised(event: AlertRaised) -> Line:
+    if event.kind == "recovery":
+        return Line("alert over")
+    return Line("alert", logging.ERROR if event.severity in ("critical", "error") else logging.WARNING)
+
+
+def _incident_turned(event: IncidentTurned) -> Line:
+    return Line("incident opened", logging.ERROR) if event.is_open else Line("incident closed")
+
+
 def _setting_warned(event: SettingWarned) -> Line:
     return Line(f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING)
 
@@ -182,6 +197,11 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
     ItemsRescued: lambda event: Line("items rescued: their worker fell silent", logging.WARNING),
     CircuitMoved: _circuit_moved,
+    AlertRaised: _alert_raised,
+    AlertSent: lambda event: Line("alert sent", logging.DEBUG),
+    AlertFailed: lambda event: Line("alert could not be sent", logging.WARNING),
+    PingFailed: lambda event: Line("the dead man's switch did not take our ping", logging.WARNING),
+    IncidentTurned: _incident_turned,
     SettingWarned: _setting_warned,
     SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
 }

@@ -1,1 +1,19 @@
-"""How a fire is delivered: to a function in this process, or to an address."""
+"""How a fire is delivered, and how anybody outside is told anything."""
+
+from typing import TYPE_CHECKING
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from batuta.targets.http import HttpCaller
+
+
+def http_caller(clock: Clock) -> "HttpCaller":
+    """Only who speaks HTTP needs its library."""
+    try:
+        from batuta.targets.http import HttpCaller
+    except ModuleNotFoundError as missing:
+        problem = f"an http job or an alert over http needs {missing.name}"
+        raise ConfigError(problem=problem, next_step="pip install 'batuta[http]'") from None
+    return HttpCaller(clock)

@@ -63,6 +63,12 @@ class HttpCaller:
                     return Answer(response.status_code, {}, too_long=True)
             return replace(_answer(response.status_code, bytes(body)), retry_at=self._retry_at(response))
 
+    async def send(self, method: str, url: str, body: bytes | None = None) -> int:
+        """The status; what is said besides is not read."""
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        async with self._open().stream(method, url, headers=headers, content=body) as response:
+            return response.status_code
+
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:

@@ -1,6 +1,10 @@
 """A finding in words."""
 
+from datetime import datetime
+
+from batuta.health.alerts import Told
 from batuta.health.finding import Finding
+from batuta.kernel.durations import brief
 from batuta.texts import Texts
 
 
@@ -10,3 +14,19 @@ def message_of(finding: Finding, texts: Texts) -> str:
 
 def next_step_of(finding: Finding, texts: Texts) -> str:
     return texts(f"finding.{finding.says}.next", **finding.facts)
+
+
+class FindingWords:
+    """Findings as alerts tell them."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+
+    def message(self, finding: Finding) -> str:
+        return message_of(finding, self._texts)
+
+    def next_step(self, finding: Finding) -> str:
+        return next_step_of(finding, self._texts)
+
+    def recovered(self, told: Told, now: datetime) -> str:
+        return self._texts("alert.recovered", message=told.message, lasted=brief(now - told.since))

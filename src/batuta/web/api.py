@@ -15,7 +15,7 @@ from batuta.engine import Batuta
 from batuta.metrics import Readings
 from batuta.supervise.supervisor import Running
 from batuta.texts import LANGUAGES, Texts
-from batuta.web import circuits, document, health, job_health, jobs, metrics, panel, problems, reference
+from batuta.web import circuits, document, health, incidents, job_health, jobs, metrics, panel, problems, reference
 from batuta.web.access import OPEN, authorise, make_sessions
 from batuta.web.context import ApiState
 from batuta.web.middleware import Accounted, BodyLimit
@@ -40,7 +40,7 @@ def create_api(
     registry = metrics.observed(work, "api")
     readings = metrics.readings_of(work, registry)
     state = _state(work, settings, registry, readings, service, OPEN | frozenset(own_proof))
-    own = (health, job_health, circuits, jobs, metrics, reference, panel)
+    own = (health, job_health, incidents, circuits, jobs, metrics, reference, panel)
     every = (*(each.router for each in own), *routers, health.pages, panel.home)
     return _assembled(state, every, dict(larger_bodies or {}))
 

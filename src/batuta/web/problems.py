@@ -7,7 +7,9 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.masking import mask
@@ -91,7 +93,20 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     slug = _OF_STATUS.get(error.status_code, "refused" if error.status_code < 500 else "crashed")
-    return answer(request, error.status_code, slug, headers=error.headers, facts={"reason": _phrase(error.status_code)})
+    headers = {"Allow": ", ".join(_allowed(request))} if error.status_code == 405 else error.headers
+    return answer(request, error.status_code, slug, headers=headers, facts={"reason": _phrase(error.status_code)})
+
+
+def _allowed(request: Request) -> list[str]:
+    """Of all routes at this address: the framework names those of the first alone."""
+    routes = (each.original_route for each in iter_route_contexts(request.app.routes))
+    found = {
+        method
+        for route in routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
+    return sorted(found)
 
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:

@@ -1,0 +1,228 @@
+"""The alert hub: looks, decides under a lease, and sends.
+
+Every role runs one; whoever has the lease speaks. So two schedulers say nothing twice, and when the scheduler is dead, another role
+has the lease within half a minute and says so. What is decided is written before it is sent: a sink that is away is tried again,
+and a process that dies in between leaves the rest to the next.
+
+While the database is away nobody can decide for all: whoever decided last says that one thing itself, and writes it down later.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from batuta.guard.foreign import Returned, attempt, name_of
+from batuta.health.alerts import Alert, AlertPolicy, Kind, Said, Told, Wording, speak
+from batuta.health.incidents import Incident, LastSeen, Turn, turn
+from batuta.health.score import Assessment, assess
+from batuta.health.watchman import DATABASE_DOWN, Watchman
+from batuta.kernel.backoff import exponential
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreError
+from batuta.kernel.events import AlertFailed, AlertRaised, AlertSent, Events
+from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+
+EVERY = timedelta(seconds=10)
+LEASE = timedelta(seconds=30)
+WATCHING = LoopPolicy(every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000, backoff_cap=EVERY)
+# A tree that has just been started catches up first: nothing is said before.
+SETTLING = timedelta(seconds=45)
+SENDING = timedelta(seconds=5)
+AT_ONCE = 20
+FIRST_RETRY, LONGEST_RETRY = timedelta(seconds=30), timedelta(hours=1)
+MOST_TRIES = 12
+KEPT = timedelta(days=90)
+PRUNE_AT_ONCE = 1_000
+
+
+class Sink(Protocol):
+    @property
+    def name(self) -> str: ...
+    async def send(self, alert: Alert) -> None:
+        """Raises if it did not arrive."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogSink:
+    """Always there: whatever else is configured, the log has it."""
+
+    events: Events
+    name: str = "log"
+
+    async def send(self, alert: Alert) -> None:
+        self.events.emit(AlertRaised(alert.kind.value, alert.cause, alert.severity.value, alert.message))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    id: str
+    sink: str
+    alert: Alert
+    tries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What was known when somebody decided. ``now``: the time that decides."""
+
+    now: datetime
+    told: Mapping[str, Told]
+    seen: LastSeen | None
+    incident: Incident | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidAlone:
+    """Said while nobody could write it down. ``sinks``: those that took it."""
+
+    told: Told
+    alert: Alert
+    sinks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    said: Said
+    incident: Turn
+    seen: LastSeen
+
+
+class AlertStore(Protocol):
+    async def decide(
+        self,
+        owner: str,
+        lease: timedelta,
+        sinks: Sequence[str],
+        decide: Callable[[Before], Decision],
+        *,
+        now: datetime | None,
+    ) -> Decision | None:
+        """In one transaction, under the lease: decide, and write what is to be sent. None: somebody else has the lease."""
+        ...
+
+    async def remember(self, said: Sequence[SaidAlone]) -> None:
+        """Write down what was said while the database was away: whoever decides next knows of it."""
+        ...
+
+    async def pending(self, *, limit: int, now: datetime | None) -> Sequence[Pending]: ...
+    async def sent(self, id: str, *, now: datetime | None) -> None: ...
+    async def failed(self, id: str, again_in: timedelta | None, *, now: datetime | None) -> None:
+        """``again_in`` None: it is given up."""
+        ...
+
+    async def prune(self, *, before: datetime, limit: int) -> int: ...
+
+
+class AlertHub:
+    name = "alerts"
+
+    def __init__(
+        self,
+        owner: str,
+        watchman: Watchman,
+        store: AlertStore,
+        sinks: Callable[[], Sequence[Sink]],
+        policy: AlertPolicy,
+        wording: Wording,
+        clock: Clock,
+        events: Events,
+        now: Callable[[], datetime | None],
+    ) -> None:
+        self.doorbell = Doorbell()
+        self._owner = owner
+        self._watchman = watchman
+        self._store = store
+        self._make_sinks = sinks
+        self._sinks: dict[str, Sink] | None = None
+        self._policy = policy
+        self._wording = wording
+        self._clock = clock
+        self._events = events
+        self._now = now
+        self._quiet_until = clock.monotonic() + SETTLING.total_seconds()
+        self._decided_last = False
+        self._said_alone: list[SaidAlone] = []
+        self._prune_at = 0.0
+
+    async def tick(self) -> Pace:
+        assessment = await self._watchman.look(fresh=True)
+        if self._clock.monotonic() < self._quiet_until:
+            return Idle()
+        try:
+            await self._remember()
+            decision = await self._store.decide(
+                self._owner, LEASE, list(self._all()), lambda before: self._decide(assessment, before), now=self._now()
+            )
+        except StoreError:
+            if self._decided_last:
+                await self._speak_alone(assessment)
+            raise
+        self._decided_last = decision is not None
+        if decision is not None:
+            await self._deliver()
+            await self._prune()
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        """What was decided is written: whoever has the lease next sends it."""
+
+    def _decide(self, assessment: Assessment, before: Before) -> Decision:
+        return Decision(
+            said=speak(assessment, before.told, self._policy, self._wording, before.now),
+            incident=turn(assessment, before.seen, before.incident),
+            seen=LastSeen(status=assessment.grade.value, score=assessment.score),
+        )
+
+    async def _remember(self) -> None:
+        if self._said_alone:
+            await self._store.remember(self._said_alone)
+            self._said_alone = []
+
+    async def _deliver(self) -> None:
+        pending = await self._store.pending(limit=AT_ONCE, now=self._now())
+        await asyncio.gather(*(self._deliver_one(each) for each in pending))
+
+    async def _deliver_one(self, pending: Pending) -> None:
+        sink = self._all().get(pending.sink)
+        if sink is not None and await self._send(sink, pending.alert, pending.tries + 1):
+            await self._store.sent(pending.id, now=self._now())
+            return
+        is_over = sink is None or pending.tries + 1 >= MOST_TRIES
+        again = None if is_over else exponential(pending.tries + 1, FIRST_RETRY, LONGEST_RETRY)
+        await self._store.failed(pending.id, again, now=self._now())
+
+    async def _send(self, sink: Sink, alert: Alert, tries: int) -> bool:
+        deadline = self._clock.now() + SENDING
+        outcome = await attempt(lambda: sink.send(alert), deadline, self._clock, f"the sink {sink.name}")
+        if isinstance(outcome, Returned):
+            self._events.emit(AlertSent(alert.kind.value, alert.cause, alert.severity.value, sink.name))
+            return True
+        error = outcome.error if isinstance(outcome.error, str) else name_of(outcome.error)
+        self._events.emit(AlertFailed(alert.cause, sink.name, tries, error))
+        return False
+
+    async def _speak_alone(self, assessment: Assessment) -> None:
+        """Of everything that cannot be looked at now, the one thing that explains it."""
+        now = self._clock.now()
+        root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
+        known = {said.told.cause: said.told for said in self._said_alone}
+        said = speak(replace(assess([], now), findings=root), known, self._policy, self._wording, now)
+        for told, alert in zip(said.told, said.alerts, strict=True):
+            if alert.kind is Kind.ALERT:
+                sinks = list(self._all().values())
+                took = await asyncio.gather(*(self._send(sink, alert, 1) for sink in sinks))
+                names = tuple(sink.name for sink, is_there in zip(sinks, took, strict=True) if is_there)
+                self._said_alone.append(SaidAlone(told=told, alert=alert, sinks=names))
+
+    async def _prune(self) -> None:
+        if self._clock.monotonic() >= self._prune_at:
+            self._prune_at = self._clock.monotonic() + 3600
+            await self._store.prune(before=self._clock.now() - KEPT, limit=PRUNE_AT_ONCE)
+
+    def _all(self) -> dict[str, Sink]:
+        if self._sinks is None:
+            self._sinks = {sink.name: sink for sink in self._make_sinks()}
+        return self._sinks

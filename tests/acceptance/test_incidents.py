@@ -1,0 +1,188 @@
+"""``/incidents`` and ``batuta incidents``, and alerts that reach somebody over HTTP."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from app.wiring import build
+from batuta.config import load
+from batuta.engine import Batuta
+from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.hub import SENDING
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import InvalidSetting
+from batuta.supervise.address import listen
+from batuta.testing import EventRecorder
+from batuta.web.server import serve
+from simulador.main import create_app as create_simulador
+from tests.acceptance.conftest import Command
+
+
+class Outside:
+    """The simulator on loopback."""
+
+    def __init__(self, port: int) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+
+    async def received(self, stand_in: str) -> list[dict[str, Any]]:
+        async with httpx2.AsyncClient() as client:
+            found: list[dict[str, Any]] = (await client.get(f"{self.address}/recebidos")).json()[stand_in]
+            return found
+
+
+@pytest.fixture
+async def outside() -> AsyncIterator[Outside]:
+    listening, stop = listen("127.0.0.1", 0), asyncio.Event()
+    serving = asyncio.create_task(serve(create_simulador(SystemClock()), listening, stop, timedelta(seconds=1)))
+    yield Outside(listening.getsockname()[1])
+    stop.set()
+    await serving
+
+
+@pytest.fixture
+async def work(tmp_path: Path, outside: Outside) -> AsyncIterator[Batuta]:
+    env = {
+        "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db",
+        "SLACK_WEBHOOK_URL": f"{outside.address}/slack/alertas",
+        "ALERT_WEBHOOK_URL": f"{outside.address}/slack/outro?text=1",
+        "BATUTA_LANG": "en",
+    }
+    made = build(load(Settings, env))
+    async with made:
+        yield made
+
+
+@pytest.fixture
+async def client(work: Batuta, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
+    settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+    transport = httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as made:
+        yield made
+
+
+def fall_ill(work: Batuta) -> None:
+    found = Finding(
+        severity=Severity.CRITICAL, source="chips", cause="chips.none", says="part_down", facts={"part": "chips"}
+    )
+
+    async def ask() -> Report:
+        return Report(findings=(found,), lost=20)
+
+    work.health.add(Check(name="chips", section=Section.CHIPS, ask=ask))
+
+
+async def test_an_alert_reaches_slack_in_words_and_with_the_next_step(work: Batuta, outside: Outside) -> None:
+    fall_ill(work)
+    hub = work.watching.hub()
+    hub._quiet_until = 0.0
+    await hub.tick()
+    slack = [each for each in await outside.received("slack") if each["webhook"] == "alertas"]
+    assert [each["payload"]["text"] for each in slack] == [
+        ":red_circle: *julia*: chips does not answer\n→ start chips, or correct its address;"
+        " `batuta doctor` says where it was looked for"
+    ]
+
+
+async def test_an_address_that_refuses_is_told_without_the_address(work: Batuta) -> None:
+    """The simulated Slack takes nothing without a text: a webhook's body has none."""
+    events = EventRecorder()
+    work.events.subscribe(events)
+    fall_ill(work)
+    hub = work.watching.hub()
+    hub._quiet_until = 0.0
+    await hub.tick()
+    told = [event for event in events.all if type(event).__name__ == "AlertFailed"]
+    assert [(event.sink, event.tries, event.why) for event in told] == [("webhook", 1, "DeliveryRefused")]  # type: ignore[union-attr]
+
+
+async def test_a_sink_that_never_answers_is_given_up_at_its_deadline(tmp_path: Path) -> None:
+    listening = listen("127.0.0.1", 0)  # takes the connection and says nothing
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}/hook"
+    work = build(load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/j.db", "ALERT_WEBHOOK_URL": address}))
+    async with work:
+        fall_ill(work)
+        hub = work.watching.hub()
+        hub._quiet_until = 0.0
+        started = SystemClock().monotonic()
+        await hub.tick()
+        assert SystemClock().monotonic() - started < SENDING.total_seconds() + 5
+        assert len(await work.watching.alerts.pending(limit=10, now=None)) == 0  # its next try is later
+    listening.close()
+
+
+async def test_incidents_are_listed_with_their_figures(work: Batuta, client: httpx2.AsyncClient) -> None:
+    fall_ill(work)
+    hub = work.watching.hub()
+    hub._quiet_until = 0.0
+    await hub.tick()
+    (incident,) = (await client.get("/incidents")).json()["incidents"]
+    assert (incident["to_status"], incident["trigger_source"], incident["resolved_at"]) == (
+        "critical",
+        "automatic",
+        None,
+    )
+    assert incident["details"]["causes"][0] == "chips.none"
+    figures = (await client.get("/incidents/stats?days=7")).json()
+    assert set(figures) == {
+        "period_days", "total", "open", "by_severity", "mttr_seconds", "uptime_percent", "timestamp"
+    }  # fmt: skip
+    assert (figures["total"], figures["open"], figures["by_severity"]) == (1, 1, {"critical": 1})
+    assert figures["uptime_percent"] > 99
+
+
+async def test_an_incident_by_hand_names_who_wrote_it(client: httpx2.AsyncClient) -> None:
+    body = {"from_status": "healthy", "to_status": "critical", "details": {"motivo": "queda de energia"}}
+    opened = await client.post("/incidents", json=body)
+    assert opened.status_code == 201
+    assert opened.json()["details"] == {"motivo": "queda de energia", "by": "local"}
+    assert (await client.post("/incidents", json=body)).status_code == 200  # it is open already
+    closed = await client.post("/incidents", json={"from_status": "critical", "to_status": "healthy"})
+    assert closed.json()["id"] == opened.json()["id"]
+    assert closed.json()["resolved_at"] is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"from_status": "healthy", "to_status": "on fire"},
+        {"from_status": "healthy", "to_status": "critical", "to_score": 101},
+        {"from_status": "healthy", "to_status": "critical", "trigger_source": "Not A Word"},
+        {"from_status": "healthy", "to_status": "critical", "surprise": 1},
+        {"from_status": "healthy", "to_status": "critical", "details": {"x": "y" * 9_000}},
+    ],
+)
+async def test_an_incident_that_makes_no_sense_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
+    answer = await client.post("/incidents", json=body)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_the_command_lists_them(folder: Path, batuta: Command) -> None:
+    code, out, _ = batuta("--lang", "en", "incidents")
+    assert (code, out.strip()) == (0, "no incident in 30 days")
+    code, out, _ = batuta("incidents", "--days", "7", "--json")
+    assert json.loads(out) == {
+        "period_days": 7, "total": 0, "open": 0, "by_severity": {}, "mttr_seconds": None, "uptime_percent": 100.0,
+        "incidents": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("hours", ["8", "20-8", "8-25", "a-b", "8-8"])
+def test_hours_that_are_none_are_refused(hours: str) -> None:
+    with pytest.raises(InvalidSetting):
+        load(Settings, {"BATUTA_ALERT_HOURS": hours})
+
+
+async def test_a_wrong_method_is_told_every_right_one(client: httpx2.AsyncClient) -> None:
+    answer = await client.delete("/incidents")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "GET, POST"

@@ -1,0 +1,205 @@
+"""A dead scheduler alarms, from inside and from outside; a living one never does, whatever the hour."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS
+from batuta.engine import Batuta
+from batuta.extension import Extension
+from batuta.health.alerts import Alert, AlertPolicy
+from batuta.health.hub import AlertHub
+from batuta.kernel.clock import SystemClock
+from batuta.supervise.address import listen
+from batuta.supervise.loop import Again
+from batuta.testing import FakeClock, FastClock
+from batuta.texts import Texts
+from batuta.texts.findings import FindingWords
+from batuta.web.server import serve
+from simulador.main import create_app
+from tests.contract.scheduling import Endpoint
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures
+from tests.faults.processes import ROOT
+from tests.faults.watched_plant import CLOCK
+
+RATE = 4.0
+ORIGIN = datetime(2026, 3, 2, 15, 0, 20, tzinfo=UTC)  # a Monday, noon in São Paulo
+BAR = timedelta(seconds=90)
+SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
+
+
+class Tower:
+    """Processes of ours on a fast clock, and the world outside that they tell."""
+
+    def __init__(self, folder: Path, database_url: str, outside: str) -> None:
+        self.clock = FastClock.start(ORIGIN, RATE)
+        self._folder = folder
+        self._outside = outside
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("BATUTA_")},
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "DATABASE_URL": database_url,
+            "LOG_FORMAT": "json",
+            "SLACK_WEBHOOK_URL": f"{outside}/slack/alertas",
+            "DEADMAN_URL": f"{outside}/ping/scheduler",
+            "BATUTA_LANG": "en",
+            CLOCK: self.clock.text(),
+        }
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def begin(self, role: str) -> "subprocess.Popen[bytes]":
+        with (self._folder / "log").open("ab") as log:
+            started = subprocess.Popen(
+                [sys.executable, "-m", "batuta", "--app", "tests.faults.watched_plant:work", role, "--child-of", str(os.getpid())],
+                cwd=self._folder, env=self._environment, stdout=log, stderr=log,
+            )  # fmt: skip
+        self.processes.append(started)
+        return started
+
+    async def slack(self) -> list[str]:
+        return [each["payload"]["text"] for each in (await self._received())["slack"]]
+
+    async def pings(self) -> int:
+        return len((await self._received())["deadman"])
+
+    async def until(self, what: str, true: Callable[[], Any], within: timedelta) -> timedelta:
+        """On the fast clock; how long it took."""
+        start = self.clock.now()
+        while self.clock.now() - start < within:
+            if await true():
+                return self.clock.now() - start
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"{what}: not within {within}\n{(self._folder / 'log').read_text()[-3000:]}")
+
+    async def _received(self) -> dict[str, list[dict[str, Any]]]:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            found: dict[str, list[dict[str, Any]]] = (await client.get(f"{self._outside}/recebidos")).json()
+            return found
+
+
+@asynccontextmanager
+async def tower(folder: Path, database_url: str) -> AsyncIterator[Tower]:
+    listening, stop = listen("127.0.0.1", 0), asyncio.Event()
+    serving = asyncio.create_task(serve(create_app(SystemClock()), listening, stop, SECOND))
+    made = Tower(folder, database_url, f"http://127.0.0.1:{listening.getsockname()[1]}")
+    try:
+        yield made
+    finally:
+        for process in made.processes:
+            process.kill()
+            process.wait()
+        stop.set()
+        await serving
+
+
+async def test_a_scheduler_that_dies_is_told_within_ninety_seconds_and_its_return_too(places: dict[str, Path]) -> None:
+    await together(*(_dies(url, folder) for url, folder in places.items()))
+
+
+async def _dies(url: str, folder: Path) -> None:
+    figures = Figures(
+        "T34",
+        "SQLite" if url.startswith("sqlite") else "PostgreSQL",
+        "SIGKILL for the only scheduler; a worker is left",
+    )
+    async with tower(folder, url) as watched:
+        scheduler = watched.begin("scheduler")
+        await watched.until("the world outside hears that it ticks", watched.pings, 3 * MINUTE)
+        watched.begin("worker")
+        # Long enough for both to have settled, and to have said whatever they would say without a reason.
+        await watched.clock.sleep(100)
+        assert await watched.slack() == []
+        assert await watched.pings() >= 2
+        scheduler.send_signal(signal.SIGKILL)
+        scheduler.wait()
+        pings = await watched.pings()
+        took = await watched.until("the alarm", watched.slack, BAR)
+        (alarm,) = await watched.slack()
+        assert "the scheduler has not ticked for" in alarm
+        assert "batuta scheduler" in alarm
+        assert await watched.pings() == pings  # outside they hear nothing either
+        await _returns(watched)
+        figures.record_bare(1, f"alarm after {took.total_seconds():.0f} s, bar {BAR.total_seconds():.0f} s")
+
+
+async def _returns(watched: Tower) -> None:
+    async def is_over() -> bool:
+        return len(await watched.slack()) > 1
+
+    watched.begin("scheduler")
+    await watched.until("the end of it", is_over, 2 * MINUTE)
+    told = await watched.slack()
+    assert len(told) == 2  # one cause, one alert: not one for each job that was late
+    assert "over: the scheduler has not ticked" in told[1]
+
+
+class Notebook:
+    name = "notebook"
+
+    def __init__(self) -> None:
+        self.alerts: list[tuple[datetime, Alert]] = []
+        self.now: Callable[[], datetime] = lambda: ORIGIN
+
+    async def send(self, alert: Alert) -> None:
+        self.alerts.append((self.now(), alert))
+
+
+@pytest.mark.parametrize("profile", PROFILES if LONG else ["janelas"])
+async def test_a_week_with_its_nights_and_its_weekend_raises_no_alarm(tmp_path: Path, profile: str) -> None:
+    clock = FakeClock(datetime(2026, 2, 27, 20, 0, tzinfo=UTC))  # a Friday, five in the afternoon in São Paulo
+    work = Batuta(
+        f"sqlite:///{tmp_path}/week.db",
+        clock=clock,
+        extension=Extension(profiles=PROFILES, first_profile=profile, windows=WINDOWS),
+    )
+    for entry in CATALOGUE:
+        for each in PROFILES:
+            # Every minute is judged like every five; a week of it would only take longer.
+            if (schedule := entry.schedule(each)) is not None and schedule != "* * * * *":
+                options: dict[str, Any] = {
+                    "critical": entry.critical,
+                    "window": entry.window,
+                    "replaces": entry.replaces,
+                }
+                work.add_job(entry.name, schedule, Endpoint(), entry.categoria, profiles=[each], **options)
+    figures = Figures("T34", "SQLite", f"a week of the timetable {profile}, five minutes at a time")
+    async with work:
+        await work.reports.expect(now=clock.now())
+        notebook = Notebook()
+        notebook.now = clock.now
+        words = FindingWords(Texts("en"))
+        hub = AlertHub(
+            "a", work.health, work.watching.alerts, lambda: [notebook], AlertPolicy(zone=work.zone), words, clock,
+            work.events, work.now,
+        )  # fmt: skip
+        hub._quiet_until = 0.0
+        scheduler = work.scheduler()
+        start = clock.now()
+        for step in range(7 * 24 * 12):
+            clock.step(start + step * 5 * MINUTE - clock.now())
+            while isinstance(await scheduler.dispatcher.tick(), Again):
+                pass
+            await scheduler.runner.finish()
+            if step % 6 == 0:
+                # A moment after the fires, and at odd minutes: nobody looks only when all is done.
+                clock.step((step // 6 % 4) * MINUTE + 7 * SECOND)
+                loops = {"dispatcher": {"worked_ms_ago": 900, "failures": 0}}
+                await work.beats.beat("s:1", "scheduler", loops, now=clock.now())
+                await hub.tick()
+        assert notebook.alerts == []
+        assert await work.watching.incidents.within(start, clock.now()) == []
+        clock.step(BAR)  # and now it is silent
+        await hub.tick()
+        assert [alert.cause for _, alert in notebook.alerts] == ["scheduler.silent"]
+    figures.record_bare(7 * 24 * 2, "looks; false alarms 0")

@@ -1,0 +1,27 @@
+"""A Batuta that watches over itself, made of what the environment says: ``--app tests.faults.watched_plant:work``."""
+
+import os
+from datetime import timedelta
+
+from batuta import Batuta
+from batuta.config import EngineSettings, environment, load
+from batuta.testing import FastClock
+
+CLOCK = "FAULTS_CLOCK"
+
+
+def build() -> Batuta:
+    settings = load(EngineSettings, {name: value for name, value in environment().items() if name != CLOCK})
+    clock = FastClock.told(os.environ[CLOCK])
+    work = Batuta(settings.database_url.get_secret_value(), clock=clock, settings=settings, lease=timedelta(seconds=30))
+
+    @work.job("* * * * *", category="critico", critical=True)
+    async def pulse() -> None: ...
+
+    return work
+
+
+def __getattr__(name: str) -> object:
+    if name != "work":
+        raise AttributeError(name)
+    return build()

@@ -1,0 +1,164 @@
+"""What is said about findings, and when."""
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from batuta.health.alerts import AlertPolicy, Kind, Said, Told, speak
+from batuta.health.finding import Finding, Report, Section, Severity
+from batuta.health.incidents import Incident, LastSeen, stats, turn
+from batuta.health.score import Assessment, assess
+
+SAO_PAULO = ZoneInfo("America/Sao_Paulo")
+POLICY = AlertPolicy(zone=SAO_PAULO)
+MONDAY = datetime(2026, 1, 5, 12, tzinfo=SAO_PAULO)
+NIGHT = datetime(2026, 1, 5, 3, tzinfo=SAO_PAULO)
+SUNDAY = datetime(2026, 1, 4, 12, tzinfo=SAO_PAULO)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+class Plain:
+    def message(self, finding: Finding) -> str:
+        return finding.cause
+
+    def next_step(self, finding: Finding) -> str:
+        return "do"
+
+    def recovered(self, told: Told, now: datetime) -> str:
+        return f"over: {told.cause}"
+
+
+def finding(severity: Severity, cause: str = "a", *because: str) -> Finding:
+    return Finding(severity=severity, source="test", cause=cause, says="x", because=because)
+
+
+def seen(*findings: Finding) -> Assessment:
+    return assess([(Section.FILA, Report(findings=findings, lost=1))], MONDAY)
+
+
+class Room:
+    """Remembers what was said, as the database does."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Told] = {}
+
+    def hears(self, now: datetime, *findings: Finding) -> list[tuple[Kind, str]]:
+        said: Said = speak(seen(*findings), self.known, POLICY, Plain(), now)
+        self.known |= {told.cause: told for told in said.told}
+        for cause in said.forgotten:
+            del self.known[cause]
+        return [(alert.kind, alert.cause) for alert in said.alerts]
+
+
+ALERT, RECOVERY = (Kind.ALERT, "a"), (Kind.RECOVERY, "a")
+
+
+def test_a_cause_is_told_once_and_again_after_its_cool_down() -> None:
+    for severity, cool_down in ((Severity.CRITICAL, 15), (Severity.ERROR, 60), (Severity.WARNING, 240)):
+        room, start = Room(), MONDAY - 3 * HOUR
+        assert room.hears(start, finding(severity)) == [ALERT]
+        assert room.hears(start + cool_down * MINUTE - SECOND, finding(severity)) == []
+        assert room.hears(start + cool_down * MINUTE, finding(severity)) == [ALERT]
+
+
+def test_what_gets_worse_is_told_at_once() -> None:
+    room = Room()
+    assert room.hears(MONDAY, finding(Severity.WARNING)) == [ALERT]
+    assert room.hears(MONDAY + SECOND, finding(Severity.CRITICAL)) == [ALERT]
+    assert room.hears(MONDAY + 2 * SECOND, finding(Severity.WARNING)) == []
+
+
+def test_the_end_is_told_once() -> None:
+    room = Room()
+    room.hears(MONDAY, finding(Severity.CRITICAL))
+    assert room.hears(MONDAY + MINUTE) == [RECOVERY]
+    assert room.hears(MONDAY + 2 * MINUTE) == []
+
+
+def test_one_that_comes_and_goes_is_told_once_in_its_cool_down() -> None:
+    room = Room()
+    heard = [
+        each
+        for minute in range(14)
+        for each in room.hears(MONDAY + minute * MINUTE, *([finding(Severity.CRITICAL)] if minute % 2 == 0 else []))
+    ]
+    assert heard == [ALERT, RECOVERY]
+    assert room.hears(MONDAY + 15 * MINUTE, finding(Severity.CRITICAL)) == [ALERT]
+    assert room.hears(MONDAY + 16 * MINUTE) == [RECOVERY]
+
+
+def test_only_the_root_speaks_and_what_it_explains_is_not_told_as_over() -> None:
+    room = Room()
+    stale = finding(Severity.CRITICAL, "a", "scheduler")
+    assert room.hears(MONDAY, stale) == [ALERT]
+    assert room.hears(MONDAY + MINUTE, stale, finding(Severity.CRITICAL, "scheduler")) == [(Kind.ALERT, "scheduler")]
+    assert room.hears(MONDAY + HOUR, stale, finding(Severity.CRITICAL, "scheduler")) == [(Kind.ALERT, "scheduler")]
+    assert room.hears(MONDAY + HOUR + MINUTE) == [(Kind.RECOVERY, "a"), (Kind.RECOVERY, "scheduler")]
+
+
+def test_at_night_and_on_sunday_only_what_is_critical_is_told() -> None:
+    for moment in (NIGHT, SUNDAY):
+        assert Room().hears(moment, finding(Severity.CRITICAL)) == [ALERT]
+        assert Room().hears(moment, finding(Severity.ERROR)) == []
+        assert Room().hears(moment, finding(Severity.WARNING)) == []
+
+
+def test_what_was_found_at_night_is_told_in_the_morning_if_it_is_still_there() -> None:
+    room = Room()
+    room.hears(NIGHT, finding(Severity.ERROR))
+    assert room.hears(NIGHT.replace(hour=7, minute=59), finding(Severity.ERROR)) == []
+    assert room.hears(NIGHT.replace(hour=8), finding(Severity.ERROR)) == [ALERT]
+    evening = NIGHT.replace(hour=20)  # the end is outside
+    assert room.hears(evening) == []
+    assert room.hears(evening + 12 * HOUR) == [RECOVERY]
+
+
+def test_a_note_is_not_told() -> None:
+    assert Room().hears(MONDAY, finding(Severity.INFO)) == []
+
+
+def test_what_was_said_long_ago_is_forgotten() -> None:
+    room = Room()
+    room.hears(MONDAY, finding(Severity.CRITICAL))
+    room.hears(MONDAY + MINUTE)
+    room.hears(MONDAY + 25 * HOUR)
+    assert room.known == {}
+
+
+def incident(start: timedelta, lasts: timedelta | None, status: str = "critical") -> Incident:
+    at = MONDAY + start
+    return Incident(
+        id=str(start), from_status="healthy", to_status=status, from_score=100, to_score=39, trigger_source="automatic",
+        details={"causes": ["a"]}, started_at=at, resolved_at=None if lasts is None else at + lasts,
+        duration_seconds=None if lasts is None else int(lasts.total_seconds()),
+    )  # fmt: skip
+
+
+def test_an_incident_opens_when_health_becomes_critical_and_closes_when_it_leaves() -> None:
+    bad, good = seen(finding(Severity.CRITICAL)), seen(finding(Severity.ERROR))
+    opened = turn(bad, LastSeen(status="healthy", score=97), None).opens
+    assert opened is not None
+    assert (opened.from_status, opened.to_status, opened.from_score, opened.to_score) == ("healthy", "critical", 97, 39)
+    assert opened.details == {"causes": ["a"]}
+    open_one = incident(timedelta(0), None)
+    assert turn(bad, None, open_one) == turn(good, None, None)  # nothing to do
+    assert turn(good, None, open_one).closes == open_one.id
+
+
+def test_what_joins_an_open_incident_is_added_to_its_causes() -> None:
+    more = turn(seen(finding(Severity.CRITICAL), finding(Severity.ERROR, "b")), None, incident(timedelta(0), None))
+    assert more.grows is not None
+    assert more.grows[1]["causes"] == ["a", "b"]
+
+
+def test_time_that_overlaps_is_counted_once_and_an_open_one_counts_until_now() -> None:
+    found = [
+        incident(timedelta(0), 2 * HOUR),
+        incident(HOUR, 2 * HOUR),
+        incident(9 * HOUR, None),
+        incident(5 * HOUR, timedelta(0), "degraded"),
+    ]
+    figures = stats(found, MONDAY, MONDAY + 10 * HOUR)
+    assert (figures.total, figures.open, figures.by_severity) == (4, 1, {"critical": 3, "degraded": 1})
+    assert figures.uptime_percent == 60.0
+    assert figures.mttr_seconds == (7200 + 7200 + 0) // 3
+    assert stats([], MONDAY, MONDAY + HOUR).uptime_percent == 100.0

@@ -1,0 +1,57 @@
+"""The dead man's switch speaks while the dispatcher works, and only then."""
+
+from datetime import timedelta
+
+from batuta.health.deadman import FRESH, DeadMansSwitch
+from batuta.kernel.events import PingFailed
+from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy
+from batuta.supervise.supervisor import Running
+from batuta.testing import EventRecorder, FakeClock
+
+POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1))
+
+
+class Plant:
+    def __init__(self, clock: FakeClock, events: EventRecorder) -> None:
+        self.clock = clock
+        self.dispatcher = Running(FunctionLoop("dispatcher", self._nothing), POLICY)
+        self.other = Running(FunctionLoop("reaper", self._nothing), POLICY, worked_at=clock.monotonic())
+        self.pings = 0
+        self.is_away = False
+        self.switch = DeadMansSwitch(self._ping, lambda: [self.other, self.dispatcher], clock, events)
+
+    async def _nothing(self) -> None: ...
+
+    async def _ping(self) -> None:
+        if self.is_away:
+            raise ConnectionError
+        self.pings += 1
+
+
+async def test_it_pings_while_the_dispatcher_works(clock: FakeClock, events: EventRecorder) -> None:
+    plant = Plant(clock, events)
+    plant.dispatcher.worked_at = clock.monotonic()
+    assert await plant.switch.tick() == Idle()
+    assert plant.pings == 1
+
+
+async def test_it_is_silent_while_only_its_neighbours_work(clock: FakeClock, events: EventRecorder) -> None:
+    plant = Plant(clock, events)
+    await plant.switch.tick()
+    assert plant.pings == 0
+    plant.dispatcher.worked_at = clock.monotonic()
+    await clock.advance(FRESH + timedelta(seconds=1))
+    plant.other.worked_at = clock.monotonic()
+    await plant.switch.tick()
+    assert plant.pings == 0
+
+
+async def test_a_ping_that_is_not_taken_is_told_and_stops_nothing(clock: FakeClock, events: EventRecorder) -> None:
+    plant = Plant(clock, events)
+    plant.dispatcher.worked_at = clock.monotonic()
+    plant.is_away = True
+    await plant.switch.tick()
+    assert [event.why for event in events.of(PingFailed)] == ["ConnectionError"]
+    plant.is_away = False
+    await plant.switch.tick()
+    assert plant.pings == 1
