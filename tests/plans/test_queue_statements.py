@@ -42,7 +42,7 @@ async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: 
     now, holds = clock.now(), AsJson(["pause.all"])
     endings = AsJson([{"id": ID, "fence": 1, "state": "complete", "ended": True}])
     if full.dialect == "sqlite":
-        turns = sqlite_turn_book(TASKS, ["id", "args"])
+        turns = sqlite_turn_book(TASKS, {"id": "UUID", "args": "JSONB"})
         plans = {
             "tasks_ready": await plan(full, turns.pick, queue="default", level=1, limit=100, holds=holds, now=now),
             "tasks_ready ": await plan(full, turns.levels, queue="default", now=now),

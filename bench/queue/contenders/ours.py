@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import re
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TypeVar
@@ -48,7 +48,7 @@ def trust_each_other() -> None:
     def on_postgres(table: QueueTable) -> PostgresTurnBook:
         return unfenced(postgres_turn_book(table), "settle", "claim", "claim_reversed", "turn")
 
-    def on_sqlite(table: QueueTable, given: Sequence[str] = ("id",)) -> SqliteTurnBook:
+    def on_sqlite(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteTurnBook:
         return unfenced(sqlite_turn_book(table, given), "settle", "ours", "take")
 
     vars(queue_turns).update(postgres_turn_book=on_postgres, sqlite_turn_book=on_sqlite)

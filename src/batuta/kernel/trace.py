@@ -64,17 +64,34 @@ def of_run(execution_id: str) -> Trace:
 
 def bind(trace: Trace) -> None:
     """From here on, for the current asyncio task (or thread) and whatever it starts."""
-    _current.set(trace)
+    _current.set(_Step(trace=trace))
+
+
+def bind_after(text: object) -> None:
+    """As ``bind(follow(text))``, read when somebody asks: most items of a queue write no line."""
+    _current.set(_Step(text=text))
 
 
 def current() -> Trace | None:
-    return _current.get()
+    step = _current.get()
+    if step is None:
+        return None
+    if step.trace is None:
+        step.trace = follow(step.text)
+    return step.trace
 
 
 def onward() -> str:
     """What to hand to whoever does the next step."""
-    here = _current.get()
-    return (begin() if here is None else here).traceparent
+    return (current() or begin()).traceparent
+
+
+@dataclass(slots=True)
+class _Step:
+    """Shared by everything that was started from here, so that all of it agrees on the span."""
+
+    text: object = None
+    trace: Trace | None = None
 
 
 def _span_id() -> str:
@@ -82,4 +99,4 @@ def _span_id() -> str:
     return f"{random.getrandbits(64) or 1:016x}"
 
 
-_current: ContextVar[Trace | None] = ContextVar("trace", default=None)
+_current: ContextVar[_Step | None] = ContextVar("trace", default=None)

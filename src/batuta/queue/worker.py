@@ -25,7 +25,7 @@ from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ExitRefused, StatementRefused, StoreConflict, StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsClaimed, ItemsSettled
-from batuta.kernel.trace import bind, follow
+from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
@@ -259,7 +259,7 @@ class Worker:
             heapq.heappush(self._limits, (running.overdue_at, lease.id))
 
     async def _work(self, running: Running) -> None:
-        bind(follow(running.recipe.traceparent(running.lease)))
+        bind_after(running.recipe.traceparent(running.lease))
         try:
             settlement = await self._outcome(running)
             running.is_settling = True

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from batuta.guard.foreign import Threads
 from batuta.kernel.errors import InvalidName, UnknownWord
@@ -25,8 +25,7 @@ KEEP_FAILED = timedelta(days=30)
 _NAME = re.compile(r"^[a-z_][a-z0-9_.]*$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskContext:
+class TaskContext(NamedTuple):
     """The first argument of a task. ``report`` writes progress where ``status`` shows it."""
 
     id: str

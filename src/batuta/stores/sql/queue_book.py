@@ -61,12 +61,18 @@ def postgres_turn_book(table: QueueTable) -> PostgresTurnBook:
     return load_text(PostgresTurnBook, text, f"queue_on_postgres.sql of {table.name}", "postgres", ["postgres"])
 
 
-def sqlite_turn_book(table: QueueTable, given: Sequence[str] = ("id",)) -> SqliteTurnBook:
-    """``given``: the columns that a worker gets of an item."""
-    # JSON holds no bytes: one such value must not keep every other item from being read.
-    packed = ", ".join(f"iif(typeof(item.{name}) = 'blob', hex(item.{name}), item.{name})" for name in given)
+def sqlite_turn_book(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteTurnBook:
+    """``given``: the columns that a worker gets of an item, and their types."""
+    packed = ", ".join(_packed(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
     text = _written_for("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
     return load_text(SqliteTurnBook, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
+
+
+def _packed(column: str, type: str) -> str:
+    """One value that JSON cannot hold must not keep every other item from being read."""
+    if type == "JSONB":
+        return f"CASE WHEN json_valid({column}) THEN json({column}) END"
+    return f"iif(typeof({column}) = 'blob', hex({column}), {column})"
 
 
 def needed(table: QueueTable) -> tuple[str, ...]:

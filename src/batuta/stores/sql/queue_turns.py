@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Protocol
 
-from batuta.kernel.json import Json, loads
+from batuta.kernel.json import Json, dumps, loads
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.settle import Settlement
 from batuta.queue.store import Endings
@@ -63,7 +63,7 @@ class SqliteTurns:
         self._unpack: Unpack | None = None
 
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> list[Lease]:
-        described = AsJson([ending(self._table, *each) for each in endings])
+        described = dumps([ending(self._table, *each) for each in endings])
         found = await transaction.one(self._book.ours, endings=described)
         assert found is not None
         ours = set(loads(found["places"]))  # type: ignore[arg-type]
@@ -105,9 +105,10 @@ class SqliteTurns:
     async def _learn(self, transaction: Transaction) -> "Unpack":
         """What the table is made of: it is there for sure when something was picked from it."""
         types = {row["name"]: row["type"] for row in await transaction.all(self._book.columns)}
-        given = types if self._table.given is None else dict.fromkeys((*needed(self._table), *self._table.given))
-        self._book = sqlite_turn_book(self._table, list(given))
-        self._unpack = Unpack({name: types[name] for name in given})
+        if self._table.given is not None:
+            types = {name: types[name] for name in (*needed(self._table), *self._table.given)}
+        self._book = sqlite_turn_book(self._table, types)
+        self._unpack = Unpack(types)
         return self._unpack
 
 
@@ -116,7 +117,6 @@ class Unpack:
 
     _READERS: ClassVar[dict[str, Callable[[Any], object]]] = {
         "TIMESTAMPTZ": lambda value: _EPOCH + timedelta(microseconds=value),
-        "JSONB": lambda value: _json(value),
         "BOOLEAN": bool,
         "DATE": date.fromisoformat,
         "BLOB": bytes.fromhex,
@@ -138,14 +138,6 @@ class Unpack:
 def _without_settled(row: dict[str, Any]) -> dict[str, Any]:
     del row["settled_ids"], row["settled_fences"]
     return row
-
-
-def _json(text: str) -> Json:
-    """What somebody spoilt by hand reads as nothing."""
-    try:
-        return loads(text)
-    except ValueError:
-        return None
 
 
 def lease_of(table: QueueTable, row: dict[str, Any]) -> Lease:
