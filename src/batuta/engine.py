@@ -373,7 +373,7 @@ class Batuta:
         # Whoever could not reach the database shows a sign of life before the rescuer's patience is over.
         often = replace(WORKING, every=self.worker_policy.look_every, backoff_cap=lease / 6)
         # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
-        rescuing = replace(often, every=min(timedelta(seconds=5), lease / 3))
+        rescuing = replace(often, every=min(timedelta(seconds=10), lease / 3))
         yield self.ears, replace(often, every=self.ears.every)
         yield TaskPruner(self._task_store, self.clock), PRUNING
         for store, recipe_of, limits in self._served():

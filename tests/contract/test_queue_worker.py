@@ -94,7 +94,7 @@ async def test_a_paused_queue_is_not_asked_without_rest(bench: Bench) -> None:
     (id,) = await bench.put("fine")
     await bench.switches.turn("pause.queue.default", True, by="test", reason="-", now=bench.clock.now())
     worker = bench.worker()
-    assert until(await worker.tick(), bench.clock) == timedelta(seconds=5)
+    assert until(await worker.tick(), bench.clock) == WorkerPolicy().look_every
     await bench.switches.turn("pause.queue.default", False, by="test", reason="-", now=bench.clock.now())
     await bench.works(worker)
     assert (await bench.row(id))["status"] == "complete"
@@ -103,7 +103,7 @@ async def test_a_paused_queue_is_not_asked_without_rest(bench: Bench) -> None:
 async def test_an_item_that_is_far_away_does_not_keep_the_worker_from_looking(bench: Bench) -> None:
     worker = bench.worker()
     await bench.put("fine", available_at=bench.clock.now() + timedelta(days=3))
-    assert until(await worker.tick(), bench.clock) == timedelta(seconds=5)
+    assert until(await worker.tick(), bench.clock) == WorkerPolicy().look_every
     await bench.put("fine", available_at=bench.clock.now() + SECOND)
     assert until(await worker.tick(), bench.clock) == SECOND
 

@@ -63,7 +63,7 @@ class WorkerPolicy:
         500  # items in one claim, at most; and half the places, so that one half works while the other is settled
     )
     # Nobody may have told us of what came: so often the table is asked, whatever else is known.
-    look_every: timedelta = timedelta(seconds=5)
+    look_every: timedelta = timedelta(seconds=10)
 
     @property
     def portion(self) -> int:
