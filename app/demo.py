@@ -18,11 +18,14 @@ FIRST_NUMBER = 5511900001000
 ESPECIALIDADES = ("Clínica médica", "Pediatria", "Ortopedia", "Ginecologia", "Anestesiologia")
 CIDADES = (("São Paulo", "SP"), ("Santo André", "SP"), ("Campinas", "SP"), ("Rio de Janeiro", "RJ"))
 BATCH = 500
+# The demonstration's chips are no beginners.
+IN_SERVICE = timedelta(days=60)
 
 
 @dataclass(frozen=True, slots=True)
 class DemoBook:
     doctor: Query
+    adopt: Query
     chip: Query
     campaign: Query
 
@@ -60,20 +63,24 @@ class Demo:
             especialidade=ESPECIALIDADES[n % len(ESPECIALIDADES)],
             cidade=cidade,
             estado=estado,
+            # The last of every ten is not looked up yet.
+            status_telefone="pendente" if n % 10 == 0 else "validado",
             now=now,
         )
 
     async def _chip(self, transaction: Transaction, instance: str, telefone: str, tipo: str, now: datetime) -> int:
-        return await transaction.run(
-            self._book.chip,
-            id=str(uuid5(_NAMES, f"chip {instance}")),
-            telefone=telefone,
-            instance=instance,
-            tipo=tipo,
-            trust=90,
-            sends=tipo == "julia",
-            now=now,
-        )
+        values = {
+            "telefone": telefone,
+            "instance": instance,
+            "tipo": tipo,
+            "since": now - IN_SERVICE,
+            "trust": 90,
+            "sends": tipo == "julia",
+            "now": now,
+        }
+        if await transaction.run(self._book.adopt, **values):
+            return 1
+        return await transaction.run(self._book.chip, id=str(uuid5(_NAMES, f"chip {instance}")), **values)
 
     async def _campaign(
         self, transaction: Transaction, nome: str, tipo: str, now: datetime, *, at: datetime | None

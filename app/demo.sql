@@ -1,12 +1,21 @@
 -- write doctor: nobody real; one that is there is left alone
 INSERT INTO clientes (id, telefone, primeiro_nome, sobrenome, crm, especialidade, cidade, estado, status_telefone, created_at)
-VALUES (:id, :telefone, :primeiro_nome, :sobrenome, :crm, :especialidade, :cidade, :estado, 'validado', :now)
+VALUES (:id, :telefone, :primeiro_nome, :sobrenome, :crm, :especialidade, :cidade, :estado, :status_telefone, :now)
 ON CONFLICT DO NOTHING;
 
--- write chip: of the simulator; one that is there is left alone
-INSERT INTO chips (id, telefone, instance_name, tipo, status, evolution_connected, fase_warmup, trust_score, trust_level,
-                   pode_prospectar, pode_followup, pode_responder, limite_hora, limite_dia, delay_minimo_segundos, created_at, updated_at)
-VALUES (:id, :telefone, :instance, :tipo, 'active', TRUE, 'operacao', :trust, 'verde', :sends, :sends, :sends, 30, 100, 45, :now, :now)
+-- write adopt: one of the simulator's that was found before anybody said what it is for
+UPDATE chips
+SET telefone = coalesce(telefone, :telefone), tipo = :tipo, status = 'active', evolution_connected = TRUE, fase_warmup = 'operacao',
+    warming_started_at = :since, trust_score = :trust, trust_level = 'verde', pode_prospectar = :sends, pode_followup = :sends,
+    pode_responder = :sends, limite_hora = 30, limite_dia = 100, delay_minimo_segundos = 45, updated_at = :now
+WHERE instance_name = :instance AND status IN ('pending', 'warming');
+
+-- write chip: of the simulator, as if it had worked for months; one that is there is left alone
+INSERT INTO chips (id, telefone, instance_name, tipo, status, evolution_connected, fase_warmup, warming_started_at, trust_score,
+                   trust_level, pode_prospectar, pode_followup, pode_responder, limite_hora, limite_dia, delay_minimo_segundos,
+                   created_at, updated_at)
+VALUES (:id, :telefone, :instance, :tipo, 'active', TRUE, 'operacao', :since, :trust, 'verde', :sends, :sends, :sends, 30, 100, 45,
+        :now, :now)
 ON CONFLICT DO NOTHING;
 
 -- write campaign: once by its name

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app import cli
+from app import cli, cli_chips
 from app.api.routes.jobs import add_endpoints, pilot_rules
+from app.contexts.chips.jobs import ChipJobs
+from app.contexts.chips.pool import Pool
+from app.contexts.chips.saude import ChipHealth
 from app.contexts.chips.selecao import Emissores
 from app.contexts.chips.service import Chips
 from app.contexts.conversas.service import Conversas
 from app.contexts.grupos.service import Grupos
+from app.contexts.medicos.validacao import Validacao
 from app.contexts.mensagens.duvida import LOOK_EVERY, Reconciliador
 from app.contexts.mensagens.envio import Remetente
 from app.contexts.mensagens.fila import FILA_MENSAGENS
@@ -83,8 +87,10 @@ def build(settings: Settings, clock: Clock | None = None) -> Batuta:
     )
     add_guards(work, settings)
     add_inbox(work)
-    made = add_sending(work, settings)
-    add_endpoints(work, settings, made.handlers)
+    line = whatsapp(settings, work.clock)
+    made = add_sending(work, settings, line or NoLine())
+    add_chips(work, line)
+    add_endpoints(work, settings, {**made.handlers, **chip_handlers(work, line)})
     add_jobs(work, settings)
     work.probes["evolution"] = Probe(lambda: evolution.answers(settings.evolution_api_url), needed=False)
     if settings.redis_url is not None:
@@ -95,6 +101,7 @@ def build(settings: Settings, clock: Clock | None = None) -> Batuta:
 def commands(settings: Settings) -> Mapping[str, Callable[..., None]]:
     """Julia's own words for ``batuta``."""
     words: dict[str, Callable[..., None]] = {
+        "chips": cli_chips.chips,
         "set-webhook": cli.set_webhook,
         "duvidas": cli.duvidas,
         "decidir": cli.decidir,
@@ -193,7 +200,7 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
         work.database,
         line,
         registro,
-        Emissores(work.database.dialect),
+        Emissores(work.database.dialect, work.ids),
         julia.conversas,
         julia.chips,
         circuits=work.circuits,
@@ -210,14 +217,40 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
     return Sending(remetente, reconciliador, registro, jobs)
 
 
-def add_sending(work: Batuta, settings: Settings) -> Sending:
+def add_sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
     """Messages leave by the worker; what became of a lost answer is found out by it too."""
-    line = whatsapp(settings, work.clock) or NoLine()
     made = sending(work, settings, line)
     recipe = made.remetente.recipe()
     work.add_queue(FILA_MENSAGENS, lambda lease: recipe, concurrency=SENDS_AT_A_TIME)
     work.add_loop(made.reconciliador, RECONCILING)
     return made
+
+
+def add_chips(work: Batuta, line: WhatsApp | None) -> None:
+    """How the chips are is part of health."""
+    health = chip_health(work, has_gateway=line is not None)
+    work.health.add(health.check())
+    work.health.add_page(health.page())
+
+
+def chip_health(work: Batuta, *, has_gateway: bool) -> ChipHealth:
+    pool = Pool(work.database.dialect, work.ids)
+    return ChipHealth(work.database, pool, work.circuits, work.zone, work.clock, has_gateway=has_gateway)
+
+
+def chip_handlers(work: Batuta, line: WhatsApp | None) -> Mapping[str, Handler]:
+    """``line``: None where no gateway is set."""
+    julia, pool = contexts(work), Pool(work.database.dialect, work.ids)
+    jobs = ChipJobs(work.database, line, pool, julia.chips, julia.eventos, work.zone, work.clock)
+    phones = Validacao(work.database, line, work.circuits, work.switches, work.zone, work.clock)
+    return {
+        "sincronizar-chips": jobs.sincronizar_chips,
+        "verificar-whatsapp": jobs.verificar_whatsapp,
+        "atualizar-trust-scores": jobs.atualizar_trust_scores,
+        "snapshot-chips-diario": jobs.snapshot_chips_diario,
+        "resetar-contadores-chips": jobs.resetar_contadores_chips,
+        "validar-telefones": phones.validar_telefones,
+    }
 
 
 def is_on_this_machine(url: str | None) -> bool:

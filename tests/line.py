@@ -34,7 +34,12 @@ class ScriptedLine:
     clock: Clock
     answers: list[tuple[SendResult, bool]] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
-    state: Conexao | Unavailable = Conexao.OPEN
+    state: Conexao | Unavailable = Conexao.OPEN  # of every instance that ``states`` does not name
+    states: dict[str, Conexao | Unavailable] = field(default_factory=dict)
+    listed: Sequence[Instancia] | Unavailable = ()
+    known: Sequence[Numero] | Unavailable = ()
+    looked_up: list[tuple[str, list[str]]] = field(default_factory=list)
+    before_answering: Callable[[], Awaitable[None]] | None = None
     remembers: bool = True  # its own store can be asked
     before_sending: Callable[[], Awaitable[None]] | None = None
 
@@ -48,13 +53,18 @@ class ScriptedLine:
         return Sent(id, f"{telefone}@s.whatsapp.net") if answer is None else answer
 
     async def connection(self, instance: str) -> Conexao | Unavailable:
-        return self.state
+        return self.states.get(instance, self.state)
 
     async def instances(self) -> Sequence[Instancia] | Unavailable:
-        return []
+        if self.before_answering is not None:
+            await self.before_answering()
+        return self.listed
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
-        return []
+        self.looked_up.append((instance, list(telefones)))
+        if self.before_answering is not None:
+            await self.before_answering()
+        return self.known
 
     async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
         if not self.remembers:

@@ -104,7 +104,7 @@ async def test_a_check_that_breaks_is_a_finding_and_never_an_error_of_the_page(j
     async def ask() -> Report:
         raise KeyError("5511900000001")
 
-    julia.work.health.add(Check(name="chips", section=Section.CHIPS, ask=ask))
+    julia.work.health.add(Check(name="broken", section=Section.CHIPS, ask=ask))
     answer = await julia.ask("/health/score")
     assert answer.status_code == 200
     assert answer.json()["breakdown"]["chips"] == {"score": 0, "max": 20}

@@ -2,10 +2,10 @@
 
 from zoneinfo import ZoneInfo
 
-from app.demo import Demo
+from app.demo import LISTENER, SENDER, Demo
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock
-from tests.julia import add_doctor, one, rows
+from tests.julia import add_chip, add_doctor, one, rows
 
 ZONE = ZoneInfo("America/Sao_Paulo")
 
@@ -23,3 +23,26 @@ async def test_a_demonstration_is_filled_once_and_leaves_others_alone(julia: Dat
     assert [each["status"] for each in campaigns] == ["rascunho", "agendada"]
     at = campaigns[1]["agendar_para"].astimezone(ZONE)
     assert (at.hour, at.weekday() < 5, at > clock.now()) == (10, True, True)
+
+
+async def test_chips_that_were_found_at_the_simulator_first_are_taken_into_the_demonstration(
+    julia: Database, clock: FakeClock
+) -> None:
+    for instance in (SENDER, LISTENER):
+        await add_chip(julia, instance, status="warming")
+    demo = Demo(julia, ZONE)
+    assert (await demo.fill(1, now=clock.now()))["chips"] == 2
+    found = await rows(julia, "SELECT tipo, status, trust_score, pode_prospectar FROM chips ORDER BY tipo")
+    assert found == [
+        {"tipo": "julia", "status": "active", "trust_score": 90, "pode_prospectar": True},
+        {"tipo": "listener", "status": "active", "trust_score": 90, "pode_prospectar": False},
+    ]
+    assert (await demo.fill(1, now=clock.now()))["chips"] == 0
+
+
+async def test_some_of_the_demonstrations_phones_are_not_looked_up_yet(julia: Database, clock: FakeClock) -> None:
+    await Demo(julia, ZONE).fill(20, now=clock.now())
+    found = await rows(
+        julia, "SELECT status_telefone, count(*) AS many FROM clientes GROUP BY status_telefone ORDER BY 1"
+    )
+    assert found == [{"status_telefone": "pendente", "many": 2}, {"status_telefone": "validado", "many": 18}]

@@ -18,6 +18,10 @@ TABLES = (
 STUCK = "SELECT id FROM fila_mensagens WHERE status = 'processando' AND updated_at < :now"
 DOUBTS = "SELECT id FROM fila_mensagens WHERE envio_estado IS NOT NULL ORDER BY envio_desde LIMIT 100"
 OF_DOCTOR = "SELECT id FROM fila_mensagens WHERE cliente_id = :id ORDER BY created_at DESC LIMIT 10"
+TO_LOOK_UP = (
+    "SELECT id FROM clientes WHERE status_telefone IN ('pendente', 'validando', 'erro') AND deleted_at IS NULL"
+    " AND coalesce(telefone_validar_em, created_at) <= :now ORDER BY coalesce(telefone_validar_em, created_at) LIMIT 50"
+)
 BY_PHONE = "SELECT id FROM clientes WHERE telefone_chave = :phone AND deleted_at IS NULL"
 
 
@@ -43,6 +47,7 @@ async def test_messages_are_claimed_reset_reconciled_and_found_by_index(full: Da
     assert "fila_mensagens_stuck" in await plan(full, query(STUCK), now=now)
     assert "fila_mensagens_in_doubt" in await plan(full, query(DOUBTS))
     assert "fila_mensagens_of_doctor" in await plan(full, query(OF_DOCTOR), id=id)
+    assert "clientes_to_validate" in await plan(full, query(TO_LOOK_UP), now=now)
     assert "clientes_by_phone" in await plan(full, query(BY_PHONE), phone="5511900000001")
 
 

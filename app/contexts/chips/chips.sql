@@ -11,7 +11,10 @@ UPDATE chips SET status = 'banned', banned_at = :now, ban_reason = :reason, evol
 WHERE id = :id AND status NOT IN ('banned', 'cancelled');
 
 -- write move: from one status to another
-UPDATE chips SET status = :to_status, updated_at = :now WHERE id = :id AND status = :from_status;
+UPDATE chips
+SET status = :to_status, updated_at = :now,
+    warming_started_at = CASE WHEN :to_status = 'warming' THEN coalesce(warming_started_at, :now) ELSE warming_started_at END
+WHERE id = :id AND status = :from_status;
 
 -- write note: who moved, and why
 INSERT INTO chip_transitions (id, chip_id, from_status, to_status, reason, triggered_by, created_at)

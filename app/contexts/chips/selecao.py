@@ -8,6 +8,7 @@ from typing import Final
 
 from app.contexts.mensagens.limites import DIA, HORA, Tipo
 from batuta.guard.rate import Limit, gap
+from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Dialect, Query, Reading, Transaction
 from batuta.stores.sql.queries import load
 
@@ -79,12 +80,14 @@ class SelectionBook:
     senders: Query
     sender: Query
     rest: Query
+    error: Query
     status: Query
 
 
 class Emissores:
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._book = load(SelectionBook, Path(__file__).parent / "selecao.sql", dialect)
+        self._ids = ids
 
     async def all(self, reading: Reading, *, cliente_id: str, conversa_id: str | None, now: datetime) -> list[Emissor]:
         rows = await reading.all(
@@ -111,8 +114,10 @@ class Emissores:
     async def still_may(self, transaction: Transaction, id: str, *, now: datetime) -> bool:
         return await transaction.one(self._book.sender, id=id, now=now) is not None
 
-    async def rest(self, transaction: Transaction, id: str, *, until: datetime, now: datetime) -> None:
+    async def rest(self, transaction: Transaction, id: str, why: str, *, until: datetime, now: datetime) -> None:
+        """After an error of its own a chip is left alone for a while; the error is kept, its trust depends on it."""
         await transaction.run(self._book.rest, id=id, until=until, now=now)
+        await transaction.run(self._book.error, id=self._ids.new(), chip_id=id, motivo=why, now=now)
 
     async def status(self, transaction: Transaction, id: str) -> str | None:
         row = await transaction.one(self._book.status, id=id)

@@ -16,5 +16,8 @@ SET cooldown_until = CASE WHEN cooldown_until > :until THEN cooldown_until ELSE 
     erros_ultimas_24h = erros_ultimas_24h + 1, dias_sem_erro = 0, updated_at = :now
 WHERE id = :id;
 
+-- write error: what it met, and when
+INSERT INTO chip_erros (id, chip_id, motivo, created_at) VALUES (:id, :chip_id, :motivo, :now);
+
 -- read status: of one chip
 SELECT status FROM chips WHERE id = :id;

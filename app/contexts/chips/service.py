@@ -47,15 +47,25 @@ class Chips:
             telefone=fato.telefone,
             now=now,
         )
-        if fato.state is Conexao.OPEN or fato.code is None:
+        # A ban counts whenever it is heard of; a log-out only while nothing newer is known.
+        if fato.state is Conexao.OPEN or fato.code is None or not (is_newest or fato.code in BANS):
             return
-        if fato.code in BANS:
-            await self.banir(transaction, chip["id"], chip["status"], fato.code, by="webhook", now=now)
-        elif fato.code == LOGGED_OUT and is_newest and chip["status"] in IN_USE:
-            await self._move(transaction, chip["id"], chip["status"], "pending", "401: the phone logged out", now)
+        await self.cortar(transaction, chip["id"], chip["status"], fato.code, by="webhook", now=now)
+
+    async def cortar(
+        self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
+    ) -> bool:
+        """WhatsApp said why it cut a chip off. True: that changed its status."""
+        if code in BANS:
+            return await self.banir(transaction, chip_id, status, code, by=by, now=now)
+        if code != LOGGED_OUT or status not in IN_USE:
+            return False
+        moved = await self.mover(transaction, chip_id, status, "pending", "401: the phone logged out", by=by, now=now)
+        if moved:
             await self._eventos.record(
-                transaction, "chip_deslogado", now=now, dedupe_key=None, props={"instance": fato.instance}
+                transaction, "chip_deslogado", now=now, dedupe_key=None, props={"chip_id": chip_id}
             )
+        return moved
 
     async def banir(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
@@ -70,9 +80,14 @@ class Chips:
         )
         return True
 
-    async def _move(self, transaction: Transaction, id: str, before: str, after: str, why: str, now: datetime) -> None:
-        if await transaction.run(self._book.move, id=id, from_status=before, to_status=after, now=now):
-            await self._note(transaction, id, before, after, why, "webhook", now)
+    async def mover(
+        self, transaction: Transaction, id: str, before: str, after: str, why: str, *, by: str, now: datetime
+    ) -> bool:
+        """False: it is not in that status any more."""
+        if not await transaction.run(self._book.move, id=id, from_status=before, to_status=after, now=now):
+            return False
+        await self._note(transaction, id, before, after, why, by, now)
+        return True
 
     async def _note(
         self, transaction: Transaction, chip_id: str, before: str, after: str, why: str, by: str, now: datetime

@@ -257,7 +257,7 @@ class Remetente:
             case Refused(why=why, permanent=True):
                 # After others went well a refusal without a reason means that the number is being restricted.
                 await self._circuits.breaker(f"chip:{intent.emissor.id}").trip(f"refused: {why}")
-                await self._rest(intent.emissor.id, now + REST[400])
+                await self._rest(intent.emissor.id, now + REST[400], "refused")
                 return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Refused(why=why, needs_person=True):
                 # It is nobody's fault here, and no attempt: until somebody sets it right everything waits.
@@ -265,7 +265,7 @@ class Remetente:
             case Refused(why=why):
                 return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Disconnected():
-                await self._rest(intent.emissor.id, now + REST[503])
+                await self._rest(intent.emissor.id, now + REST[503], "disconnected")
                 return await self._in_doubt(lease, "the line was down while it was sent")
             case Unknown(why=why):
                 return await self._in_doubt(lease, why)
@@ -279,7 +279,7 @@ class Remetente:
         return await self._back(lease, intent, Failed(f"{desfecho}: {why}"))
 
     async def _rests(self, lease: Lease, intent: Intencao, until: datetime, desfecho: Desfecho) -> Outcome:
-        await self._rest(intent.emissor.id, until)
+        await self._rest(intent.emissor.id, until, desfecho.value)
         return await self._back(lease, intent, Snooze(self._clock.now(), f"{desfecho}: the chip is to rest"))
 
     async def _back(self, lease: Lease, intent: Intencao, outcome: Outcome) -> Outcome:
@@ -293,9 +293,9 @@ class Remetente:
             await self._registro.doubt(transaction, lease, why, now=now)
         return Snooze(now, f"nobody knows whether it left: {why}")
 
-    async def _rest(self, chip_id: str, until: datetime) -> None:
+    async def _rest(self, chip_id: str, until: datetime, why: str) -> None:
         async with self._database.transaction() as transaction:
-            await self._emissores.rest(transaction, chip_id, until=until, now=self._clock.now())
+            await self._emissores.rest(transaction, chip_id, why, until=until, now=self._clock.now())
 
     async def _ban(self, chip_id: str, code: int) -> None:
         async with self._database.transaction() as transaction:

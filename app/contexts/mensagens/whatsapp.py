@@ -62,10 +62,14 @@ SendResult: TypeAlias = Sent | Refused | NotOnWhatsApp | RateLimited | Disconnec
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A question that was not answered. ``permanent``: asking again changes nothing until a person changes something."""
+    """A question that was not answered. ``permanent``: asking again changes nothing until a person changes something.
+
+    ``is_nobody``: the gateway knows nobody of that name.
+    """
 
     why: str
     permanent: bool = False
+    is_nobody: bool = False
 
 
 class Entrega(StrEnum):
@@ -119,6 +123,9 @@ class Encontrada:
     entrega: Entrega
 
 
+NO_LINE = "no gateway is set: set EVOLUTION_API_URL and EVOLUTION_API_KEY"
+
+
 class WhatsApp(Protocol):
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult: ...
 
@@ -140,19 +147,17 @@ class WhatsApp(Protocol):
 class NoLine:
     """Until somebody sets a gateway. Everything waits, and says what for."""
 
-    _why = "no gateway is set: set EVOLUTION_API_URL and EVOLUTION_API_KEY"
-
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
-        return Refused(self._why, needs_person=True)
+        return Refused(NO_LINE, needs_person=True)
 
     async def connection(self, instance: str) -> Conexao | Unavailable:
-        return Unavailable(self._why, permanent=True)
+        return Unavailable(NO_LINE, permanent=True)
 
     async def instances(self) -> Sequence[Instancia] | Unavailable:
-        return Unavailable(self._why, permanent=True)
+        return Unavailable(NO_LINE, permanent=True)
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
-        return Unavailable(self._why, permanent=True)
+        return Unavailable(NO_LINE, permanent=True)
 
     async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
-        return Unavailable(self._why, permanent=True)
+        return Unavailable(NO_LINE, permanent=True)

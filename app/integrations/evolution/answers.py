@@ -30,6 +30,7 @@ from batuta.kernel.writable import told
 # 402 for a while, 403 forbidden, 406 for good; 401 is a phone that logged out, or a wrong key.
 BAN_CODES = frozenset({402, 403, 406})
 LOGGED_OUT = 401
+NOT_FOUND = 404
 CONNECTION_CLOSED = frozenset({"Connection Closed", "Error: Connection Closed"})
 LICENCE = "the gateway asks for its licence (LICENSE_REQUIRED): activate it, or run version 2.3.7"
 OF_THE_MESSAGE = frozenset({400, 413, 422})
@@ -81,7 +82,8 @@ def unavailable(reply: Reply) -> Unavailable | None:
         case Answer(body=body) if _code(body) == "LICENSE_REQUIRED":
             return Unavailable(LICENCE, permanent=True)
         case Answer(status=status):
-            return Unavailable(_complaint(reply), permanent=status in OF_THE_MESSAGE | OF_THE_SETUP)
+            is_permanent = status in OF_THE_MESSAGE | OF_THE_SETUP
+            return Unavailable(_complaint(reply), permanent=is_permanent, is_nobody=status == NOT_FOUND)
 
 
 def retry_after(answer: Answer, now: datetime) -> timedelta | None:

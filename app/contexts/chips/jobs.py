@@ -1,0 +1,213 @@
+"""The jobs of the chips. What the gateway does not answer changes nothing."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Final, assert_never
+from zoneinfo import ZoneInfo
+
+from app.contexts.chips.confianca import demotion, level, permissions, score
+from app.contexts.chips.pool import COUNTS_FROM, DAY, Avaliado, Emissor, Pool
+from app.contexts.chips.service import Chips
+from app.contexts.chips.sincronia import Cortada, Mudanca, Nova, Plano, Renomeada, Sumida, Vista, Volta, plan, unlisted
+from app.contexts.mensagens.whatsapp import NO_LINE, Conexao, Unavailable, WhatsApp
+from app.contexts.operacao.eventos import Eventos
+from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
+from batuta.dispatch.endpoints import JobCall
+from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json
+from batuta.queue.outcome import Failed
+from batuta.stores.sql.database import Database, Transaction
+
+SHOWN: Final = 10
+# A snapshot taken before noon is a late one of the day before.
+LATE_UNTIL: Final = timedelta(hours=12)
+DEMOTED_FROM: Final = frozenset({"warming", "ready", "active"})
+SYNC, LOOK, TRUST = "sincronizar_chips", "verificar_whatsapp", "atualizar_trust_scores"
+
+
+class ChipJobs:
+    def __init__(
+        self,
+        database: Database,
+        line: WhatsApp | None,
+        pool: Pool,
+        chips: Chips,
+        eventos: Eventos,
+        zone: ZoneInfo,
+        clock: Clock,
+    ) -> None:
+        """``line``: None where no gateway is set."""
+        self._database = database
+        self._line = line
+        self._pool = pool
+        self._chips = chips
+        self._eventos = eventos
+        self._zone = zone
+        self._clock = clock
+
+    async def sincronizar_chips(self, call: JobCall) -> JobAnswer:
+        """The gateway's instances become chips, and every chip knows whether its line is open."""
+        if self._line is None:
+            return Skipped(NO_LINE)
+        asked_at = self._clock.now()
+        instances = await self._line.instances()
+        if isinstance(instances, Unavailable):
+            return Failed(f"{instances.why}: nothing was changed")
+        chips = await self._pool.known(self._database)
+        if chips and not instances:
+            return Failed(f"the gateway lists no instance although {len(chips)} are known: nothing was changed")
+        asked = {chip.instance: await self._line.connection(chip.instance) for chip in unlisted(chips, instances)}
+        made = plan(chips, instances, asked)
+        async with self._database.transaction() as transaction:
+            done = Counter([await self._change(transaction, made, each, asked_at) for each in made.changes])
+        details: dict[str, Json] = {
+            "instancias": len(instances),
+            **{
+                word: done[word]
+                for word in ("novas", "conectadas", "desconectadas", "renomeadas", "voltaram", "sumidas")
+            },
+        }
+        if made.doubts:
+            return Partial("; ".join(made.doubts), items=len(instances), details=details)
+        return Ok(items=len(instances), details=details)
+
+    async def _change(self, transaction: Transaction, made: Plano, change: Mudanca, asked_at: datetime) -> str:
+        """Its word in the answer."""
+        now = self._clock.now()
+        match change:
+            case Nova(instance=instance):
+                if not await self._pool.add(transaction, instance, now=now):
+                    made.doubts.append(f"{instance.name} has a number that another chip has: it was not added")
+                    return "recusadas"
+                await self._tell(transaction, "chip_encontrado", instance.name, now)
+                return "novas"
+            case Renomeada(chip=chip, instance=name):
+                await self._pool.rename(transaction, chip.id, name, now=now)
+                await self._tell(transaction, "chip_renomeado", name, now)
+                return "renomeadas"
+            case Vista(chip=chip, connected=connected, telefone=telefone):
+                await self._pool.seen(
+                    transaction, chip.id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
+                )
+                return "conectadas" if connected else "desconectadas"
+            case Sumida(chip=chip):
+                await self._pool.seen(transaction, chip.id, connected=False, asked_at=asked_at, now=now)
+                return "sumidas"
+            case Volta(chip=chip):
+                why = "its phone is paired"
+                await self._chips.mover(transaction, chip.id, chip.status, chip.returns_to, why, by=SYNC, now=now)
+                return "voltaram"
+            case Cortada(chip=chip, code=code):
+                await self._chips.cortar(transaction, chip.id, chip.status, code, by=SYNC, now=now)
+                return "cortadas"
+            case _:
+                assert_never(change)
+
+    async def verificar_whatsapp(self, call: JobCall) -> JobAnswer:
+        """The line of every chip that sends. One bad look is the line's mood; from the second in a row on it counts."""
+        if self._line is None:
+            return Skipped(NO_LINE)
+        senders = await self._pool.senders(self._database)
+        if not senders:
+            return Skipped("no chip is active: nothing could be sent")
+        asked_at = self._clock.now()
+        answers = [(chip, await self._line.connection(chip.instance)) for chip in senders]
+        silent = [chip.instance for chip, answer in answers if isinstance(answer, Unavailable)]
+        if len(silent) == len(answers):
+            why = next(answer.why for _, answer in answers if isinstance(answer, Unavailable))
+            return Failed(f"no line could be looked at ({why}): nothing was changed")
+        looked = [(chip, answer is Conexao.OPEN) for chip, answer in answers if isinstance(answer, Conexao)]
+        await self._looked(looked, asked_at)
+        shut = [chip for chip, is_open in looked if not is_open]
+        down = [chip.instance for chip in shut if chip.failures + 1 >= COUNTS_FROM]
+        details: dict[str, Json] = {
+            "status": "desconectado" if down else "desconectado_aguardando" if shut else "ok",
+            "conectados": len(looked) - len(shut),
+            "aguardando": len(shut) - len(down),
+            "desconectados": len(down),
+            "sem_resposta": len(silent),
+        }
+        wrong = [f"disconnected: {', '.join(down)}"] if down else []
+        wrong += [f"no answer about {', '.join(silent)}"] if silent else []
+        return Partial("; ".join(wrong), len(looked), details) if wrong else Ok(len(looked), details)
+
+    async def _looked(self, looked: Sequence[tuple[Emissor, bool]], asked_at: datetime) -> None:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            for chip, is_open in looked:
+                await self._pool.looked(transaction, chip.id, is_open=is_open, asked_at=asked_at, now=now)
+                if not is_open and chip.failures + 1 == COUNTS_FROM:
+                    await self._tell(transaction, "chip_desconectado", chip.instance, now)
+
+    async def atualizar_trust_scores(self, call: JobCall) -> JobAnswer:
+        """How far each chip is trusted, by its messages, and what it may do for that. Who fails too much stops sending."""
+        now = self._clock.now()
+        chips = await self._pool.judged(self._database, now=now)
+        demoted = 0
+        shown: list[Json] = []
+        for chip in chips:
+            trust = score(chip.medidas, chip.fase)
+            nivel = level(trust)
+            async with self._database.transaction() as transaction:
+                may = permissions(chip.tipo, chip.fase, nivel)
+                await self._pool.judge(transaction, chip, trust, nivel, may, now=now)
+                demoted += await self._demoted(transaction, chip, trust, now)
+            shown.append({"telefone": last_digits(chip.telefone), "score": trust, "nivel": nivel.value})
+        return Ok(items=len(chips), details={"atualizados": len(chips), "rebaixados": demoted, "chips": shown[:SHOWN]})
+
+    async def _demoted(self, transaction: Transaction, chip: Avaliado, trust: int, now: datetime) -> bool:
+        why = demotion(trust, chip.medidas) if chip.tipo == "julia" and chip.status in DEMOTED_FROM else None
+        if why is None:
+            return False
+        moved = await self._chips.mover(transaction, chip.id, chip.status, "degraded", why, by=TRUST, now=now)
+        if moved:
+            props: dict[str, Json] = {"chip_id": chip.id, "trust": trust, "motivo": why}
+            await self._eventos.record(transaction, "chip_rebaixado", now=now, dedupe_key=None, props=props)
+        return moved
+
+    async def snapshot_chips_diario(self, call: JobCall) -> JobAnswer:
+        """One row for each chip and day of the operation's own zone, whatever the chip's status."""
+        now = self._clock.now()
+        data = (now.astimezone(self._zone) - LATE_UNTIL).date()
+        async with self._database.transaction() as transaction:
+            made, kept = await self._snapshot(transaction, data, now)
+        return Ok(
+            items=made + kept,
+            details={
+                "data": data.isoformat(),
+                "total_chips": made + kept,
+                "snapshots_criados": made,
+                "snapshots_existentes": kept,
+                "erros": 0,
+            },
+        )
+
+    async def resetar_contadores_chips(self, call: JobCall) -> JobAnswer:
+        """Close the day before, then begin today's counts: as the messages say, so that nothing counted is lost."""
+        now = self._clock.now()
+        today = now.astimezone(self._zone).date()
+        async with self._database.transaction() as transaction:
+            made, _ = await self._snapshot(transaction, today - DAY, now)
+            since = _midnight(today, self._zone)
+            figures = await self._pool.figures(transaction, since=since, until=since + 2 * DAY, now=now)
+            for id, numeros in figures.items():
+                await self._pool.recount(transaction, id, numeros, now=now)
+        return Ok(items=len(figures), details={"chips_resetados": len(figures), "snapshots_criados": made})
+
+    async def _snapshot(self, transaction: Transaction, data: date, now: datetime) -> tuple[int, int]:
+        since, until = _midnight(data, self._zone), _midnight(data + DAY, self._zone)
+        chips = await self._pool.lock(transaction)
+        figures = await self._pool.figures(transaction, since=since, until=until, now=now)
+        return await self._pool.snapshot(transaction, chips, figures, data, is_over=now >= until, now=now)
+
+    async def _tell(self, transaction: Transaction, event: str, instance: str, now: datetime) -> None:
+        await self._eventos.record(transaction, event, now=now, dedupe_key=None, props={"instance": instance})
+
+
+def last_digits(telefone: str | None) -> str | None:
+    return None if telefone is None else telefone[-4:]
+
+
+def _midnight(data: date, zone: ZoneInfo) -> datetime:
+    return datetime.combine(data, time(0), zone)

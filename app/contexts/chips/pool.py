@@ -1,0 +1,301 @@
+"""The chips' rows, and what the messages say about each."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from app.contexts.chips.confianca import Medidas, Nivel, Permissoes, factors
+from app.contexts.chips.sincronia import Conhecido
+from app.contexts.mensagens.whatsapp import Conexao, Instancia
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.database import AsJson, Dialect, Query, Reading, Row, Transaction
+from batuta.stores.sql.queries import load
+
+# Rates are of this long.
+WINDOW: Final = timedelta(days=30)
+DAY: Final = timedelta(days=1)
+# A message that left this moment may still arrive.
+SETTLES_WITHIN: Final = timedelta(minutes=10)
+# A look that finds the line shut counts from the second one in a row.
+COUNTS_FROM: Final = 2
+TEXT: Final = "texto"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBook:
+    known: Query
+    add: Query
+    seen: Query
+    rename: Query
+    senders: Query
+    answered: Query
+    shut: Query
+    figures: Query
+    judged: Query
+    judge: Query
+    history: Query
+    lock: Query
+    snapshots: Query
+    snapshot: Query
+    recount: Query
+    shown: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numeros:
+    """What the messages of one chip say. People are counted once; rates are shares of one."""
+
+    enviadas: int = 0
+    recebidas: int = 0
+    entregues: int = 0
+    lidas: int = 0
+    falhas: int = 0
+    decididas: int = 0  # it is known, or should be by now, whether they arrived
+    contatados: int = 0
+    responderam: int = 0
+    bloquearam: int = 0
+
+    @property
+    def taxa_resposta(self) -> float:
+        return _rate(self.responderam, self.contatados)
+
+    @property
+    def taxa_delivery(self) -> float:
+        return _rate(self.entregues, self.decididas)
+
+    @property
+    def taxa_block(self) -> float:
+        return _rate(self.bloquearam, self.contatados)
+
+    @property
+    def taxas(self) -> dict[str, float]:
+        return {
+            "taxa_resposta": self.taxa_resposta,
+            "taxa_delivery": self.taxa_delivery,
+            "taxa_block": self.taxa_block,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emissor:
+    id: str
+    instance: str
+    connected: bool
+    failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Avaliado:
+    """A chip with everything its trust is made of. ``told``: how far it was trusted stands in the history already."""
+
+    id: str
+    telefone: str | None
+    tipo: str
+    status: str
+    fase: str
+    trust: int
+    midia: tuple[str, ...]
+    medidas: Medidas
+    told: bool
+
+
+class Pool:
+    def __init__(self, dialect: Dialect, ids: Ids) -> None:
+        self._book = load(PoolBook, Path(__file__).parent / "pool.sql", dialect)
+        self._ids = ids
+
+    async def known(self, reading: Reading) -> list[Conhecido]:
+        return [
+            Conhecido(
+                id=row["id"],
+                instance=row["instance_name"],
+                status=row["status"],
+                telefone=row["telefone"],
+                left=row["antes"],
+            )
+            for row in await reading.all(self._book.known)
+        ]
+
+    async def add(self, transaction: Transaction, instance: Instancia, *, now: datetime) -> bool:
+        """False: its number or its name is taken."""
+        is_open = instance.state is Conexao.OPEN
+        return bool(
+            await transaction.run(
+                self._book.add,
+                id=self._ids.new(),
+                telefone=instance.telefone,
+                instance=instance.name,
+                status="warming" if is_open else "pending",
+                connected=is_open,
+                warming_since=now if is_open else None,
+                now=now,
+            )
+        )
+
+    async def seen(
+        self,
+        transaction: Transaction,
+        id: str,
+        *,
+        connected: bool,
+        asked_at: datetime,
+        now: datetime,
+        telefone: str | None = None,
+    ) -> None:
+        """What the gateway answered; what its webhook told since it was asked is newer."""
+        await transaction.run(
+            self._book.seen, id=id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
+        )
+
+    async def rename(self, transaction: Transaction, id: str, instance: str, *, now: datetime) -> None:
+        await transaction.run(self._book.rename, id=id, instance=instance, now=now)
+
+    async def senders(self, reading: Reading) -> list[Emissor]:
+        return [
+            Emissor(
+                id=row["id"],
+                instance=row["instance_name"],
+                connected=row["evolution_connected"],
+                failures=row["conexao_falhas"],
+            )
+            for row in await reading.all(self._book.senders)
+        ]
+
+    async def looked(
+        self, transaction: Transaction, id: str, *, is_open: bool, asked_at: datetime, now: datetime
+    ) -> None:
+        if is_open:
+            await transaction.run(self._book.answered, id=id, asked_at=asked_at, now=now)
+        else:
+            await transaction.run(self._book.shut, id=id, counts_from=COUNTS_FROM, asked_at=asked_at, now=now)
+
+    async def figures(self, reading: Reading, *, since: datetime, until: datetime, now: datetime) -> dict[str, Numeros]:
+        """By chip: of every one, also of the one that said nothing."""
+        rows = await reading.all(self._book.figures, since=since, until=until, settled=min(until, now - SETTLES_WITHIN))
+        return {row["id"]: Numeros(**{name: row[name] for name in _COUNTED}) for row in rows}
+
+    async def judged(self, reading: Reading, *, now: datetime) -> list[Avaliado]:
+        figures = await self.figures(reading, since=now - WINDOW, until=now, now=now)
+        rows = await reading.all(self._book.judged, day_ago=now - DAY)
+        return [_judged(row, figures[row["id"]], now) for row in rows if row["id"] in figures]
+
+    async def judge(
+        self,
+        transaction: Transaction,
+        chip: Avaliado,
+        trust: int,
+        nivel: Nivel,
+        may: Permissoes,
+        *,
+        now: datetime,
+    ) -> None:
+        made_of, medidas = AsJson(factors(chip.medidas, chip.fase)), chip.medidas
+        await transaction.run(
+            self._book.judge,
+            id=chip.id,
+            trust=trust,
+            level=nivel.value,
+            factors=made_of,
+            taxa_resposta=medidas.taxa_resposta,
+            taxa_delivery=medidas.taxa_delivery,
+            taxa_block=medidas.taxa_block,
+            conversas=medidas.conversas_bidirecionais,
+            midia=AsJson(list(chip.midia)),
+            erros=medidas.erros_24h,
+            dias_sem_erro=medidas.dias_sem_erro,
+            **asdict(may),
+            now=now,
+        )
+        if chip.trust != trust or not chip.told:
+            await transaction.run(
+                self._book.history,
+                id=self._ids.new(),
+                chip_id=chip.id,
+                trust=trust,
+                level=nivel.value,
+                factors=made_of,
+                now=now,
+            )
+
+    async def lock(self, transaction: Transaction) -> list[Row]:
+        """Every chip, and nobody counts on it before the transaction ends."""
+        return await transaction.all(self._book.lock)
+
+    async def snapshot(
+        self,
+        transaction: Transaction,
+        chips: Iterable[Row],
+        figures: Mapping[str, Numeros],
+        data: date,
+        *,
+        is_over: bool,
+        now: datetime,
+    ) -> tuple[int, int]:
+        """How many were made, and how many were there."""
+        there = {row["chip_id"] for row in await transaction.all(self._book.snapshots, data=data)}
+        made = kept = 0
+        for chip in chips:
+            numeros = figures.get(chip["id"], Numeros())
+            await transaction.run(
+                self._book.snapshot,
+                id=self._ids.new(),
+                chip_id=chip["id"],
+                data=data,
+                enviadas=numeros.enviadas,
+                recebidas=numeros.recebidas,
+                entregues=numeros.entregues,
+                lidas=numeros.lidas,
+                falhas=numeros.falhas,
+                **numeros.taxas,
+                trust=chip["trust_score"],
+                level=chip["trust_level"],
+                status=chip["status"],
+                is_over=is_over,
+                now=now,
+            )
+            made, kept = (made, kept + 1) if chip["id"] in there else (made + 1, kept)
+        return made, kept
+
+    async def recount(self, transaction: Transaction, id: str, numeros: Numeros, *, now: datetime) -> None:
+        await transaction.run(
+            self._book.recount, id=id, enviadas=numeros.enviadas, recebidas=numeros.recebidas, now=now
+        )
+
+    async def shown(self, reading: Reading) -> list[Row]:
+        return await reading.all(self._book.shown)
+
+
+_COUNTED = tuple(Numeros.__dataclass_fields__)
+
+
+def _judged(row: Row, numeros: Numeros, now: datetime) -> Avaliado:
+    begun = row["desde"]
+    errors = [at for at in (row["ultimo_erro_em"], row["erro_em"], row["perda_em"]) if at is not None]
+    used = {*row["tipos_midia_usados"], *([TEXT] if numeros.enviadas else [])}
+    return Avaliado(
+        id=row["id"],
+        telefone=row["telefone"],
+        tipo=row["tipo"],
+        status=row["status"],
+        fase=row["fase_warmup"],
+        trust=row["trust_score"],
+        midia=tuple(sorted(used)),
+        medidas=Medidas(
+            idade_dias=max(0.0, (now - begun) / DAY),
+            taxa_resposta=numeros.taxa_resposta,
+            taxa_delivery=numeros.taxa_delivery,
+            taxa_block=numeros.taxa_block,
+            tipos_midia=len(used),
+            erros_24h=row["erros"],
+            conversas_bidirecionais=numeros.responderam,
+            dias_sem_erro=max(0, (now - max(errors, default=begun)).days),
+            seguidas=row["seguidas"],
+        ),
+        told=row["tem_historia"],
+    )
+
+
+def _rate(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0

@@ -1,0 +1,212 @@
+"""How the chips are: ``/health/chips``, and their part of the score. Only those that send count."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from app.contexts.chips.jobs import last_digits
+from app.contexts.chips.pool import Pool
+from batuta.guard.breaker import Circuit, CircuitState
+from batuta.guard.circuits import Circuits
+from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.watchman import HealthPage
+from batuta.kernel.clock import Clock
+from batuta.stores.sql.database import Database, Row
+
+HEALTHY, ATTENTION = 80, 60
+LOW_TRUST: Final = 40
+PROSPECTS, FOLLOWS_UP, ANSWERS = 60, 40, 20
+KEPT: Final = timedelta(seconds=30)
+GATEWAY_DOWN: Final = ("connectivity.evolution",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saude:
+    """A chip that sends, as it stands."""
+
+    telefone: str | None
+    status: str
+    trust: int
+    level: str
+    connected: bool
+    circuit: str
+    circuit_failures: int
+    resting: bool
+    may_prospect: bool
+    may_follow_up: bool
+    may_answer: bool
+    sent_today: int
+    errors: int
+
+    @property
+    def is_active(self) -> bool:
+        return self.status == "active"
+
+    @property
+    def is_available(self) -> bool:
+        may = self.may_prospect or self.may_follow_up or self.may_answer
+        return self.is_active and self.connected and not self.resting and self.circuit != CircuitState.OPEN and may
+
+    @property
+    def health(self) -> str:
+        return "saudavel" if self.trust >= HEALTHY else "atencao" if self.trust >= ATTENTION else "critico"
+
+
+def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime) -> dict[str, Any]:
+    status, message = _verdict(chips, is_configured)
+    able = [chip for chip in chips if chip.is_available]
+    return {
+        "status": status,
+        "message": message,
+        "summary": {
+            "total": len(chips),
+            "disponiveis": len(able),
+            "saudaveis": _count(chips, lambda chip: chip.health == "saudavel"),
+            "atencao": _count(chips, lambda chip: chip.health == "atencao"),
+            "criticos": _count(chips, lambda chip: chip.health == "critico"),
+            "circuit_aberto": _count(chips, lambda chip: chip.circuit == CircuitState.OPEN),
+            "desconectados": _count(chips, lambda chip: not chip.connected),
+            "trust_medio": round(sum(chip.trust for chip in chips) / len(chips), 1) if chips else None,
+        },
+        "capacidade": {
+            "prospeccao": _count(able, lambda chip: chip.may_prospect and chip.trust >= PROSPECTS),
+            "followup": _count(able, lambda chip: chip.may_follow_up and chip.trust >= FOLLOWS_UP),
+            "resposta": _count(able, lambda chip: chip.may_answer and chip.trust >= ANSWERS),
+        },
+        "chips": [_shown(chip) for chip in chips],
+        "timestamp": at.isoformat(),
+    }
+
+
+def judge(chips: Sequence[Saude], *, is_configured: bool) -> Report:
+    if not is_configured and not chips:
+        return Report()
+    active = [chip for chip in chips if chip.is_active]
+    if not active:
+        return Report(
+            findings=(_finding(Severity.CRITICAL, "none_active", value=0, threshold=1, total=len(chips)),), lost=20
+        )
+    connected = [chip for chip in active if chip.connected]
+    findings: list[Finding] = []
+    facts = {"total": len(active), "connected": len(connected)}
+    share = len(connected) / len(active)
+    if not connected:
+        findings.append(_finding(Severity.CRITICAL, "none_connected", value=0, threshold=1, **facts))
+    elif share < 0.5:
+        findings.append(_finding(Severity.WARNING, "few_connected", value=share, threshold=0.5, **facts))
+    low = [chip for chip in active if chip.trust < LOW_TRUST]
+    if len(low) / len(active) > 0.3:
+        share_low = len(low) / len(active)
+        findings.append(
+            _finding(Severity.WARNING, "low_trust", value=share_low, threshold=0.3, total=len(active), low=len(low))
+        )
+    trusted = len([chip for chip in active if chip.trust >= ATTENTION]) / len(active)
+    lost = 20 if not connected else (12 if share < 0.5 else 4 if share < 0.8 else 0)
+    return Report(findings=tuple(findings), lost=lost + (8 if trusted < 0.3 else 4 if trusted < 0.5 else 0))
+
+
+class ChipHealth:
+    def __init__(
+        self, database: Database, pool: Pool, circuits: Circuits, zone: ZoneInfo, clock: Clock, *, has_gateway: bool
+    ) -> None:
+        self._database = database
+        self._pool = pool
+        self._circuits = circuits
+        self._zone = zone
+        self._clock = clock
+        self._has_gateway = has_gateway
+
+    def check(self) -> Check:
+        return Check(name="chips", section=Section.CHIPS, ask=self._judged)
+
+    def page(self) -> HealthPage:
+        return HealthPage(
+            name="chips", ask=self.document, kept=KEPT, about="The numbers that send: trust, connection, capacity."
+        )
+
+    async def document(self) -> dict[str, Any]:
+        chips, is_configured = await self._look()
+        return document(chips, is_configured=is_configured, at=self._clock.now().astimezone(self._zone))
+
+    async def _judged(self) -> Report:
+        chips, is_configured = await self._look()
+        return judge(chips, is_configured=is_configured)
+
+    async def _look(self) -> tuple[list[Saude], bool]:
+        now = self._clock.now()
+        rows = await self._pool.shown(self._database)
+        circuits = {circuit.name: circuit for circuit in await self._circuits.look()}
+        senders = [_health(row, circuits, now) for row in rows if row["tipo"] == "julia" and row["status"] != "banned"]
+        return senders, self._has_gateway or bool(rows)
+
+
+def _health(row: Row, circuits: Mapping[str, Circuit], now: datetime) -> Saude:
+    circuit = circuits.get(f"chip:{row['id']}")
+    resting = row["cooldown_until"] is not None and row["cooldown_until"] > now
+    return Saude(
+        telefone=last_digits(row["telefone"]),
+        status=row["status"],
+        trust=row["trust_score"],
+        level=row["trust_level"],
+        connected=row["evolution_connected"],
+        circuit=CircuitState.CLOSED.value if circuit is None else circuit.state.value,
+        circuit_failures=0 if circuit is None else circuit.failures,
+        resting=resting,
+        may_prospect=row["pode_prospectar"],
+        may_follow_up=row["pode_followup"],
+        may_answer=row["pode_responder"],
+        sent_today=row["msgs_enviadas_hoje"],
+        errors=row["erros_ultimas_24h"],
+    )
+
+
+def _verdict(chips: Sequence[Saude], is_configured: bool) -> tuple[str, str]:
+    if not is_configured and not chips:
+        return "not_configured", "no chips and no gateway: nothing is sent by WhatsApp here"
+    if not chips:
+        return "critical", "there is no chip that sends"
+    able = _count(chips, lambda chip: chip.is_available)
+    if not able:
+        return "critical", f"none of {len(chips)} chips is available"
+    if _count(chips, lambda chip: chip.health == "saudavel") / len(chips) < 0.3:
+        return "degraded", "fewer than 30 % of the chips are healthy"
+    if _count(chips, lambda chip: chip.circuit == CircuitState.OPEN) / len(chips) > 0.5:
+        return "degraded", "more than half of the circuits are open"
+    return "healthy", f"{able} of {len(chips)} chips are available"
+
+
+def _shown(chip: Saude) -> dict[str, Any]:
+    return {
+        "telefone": chip.telefone,
+        "trust_score": chip.trust,
+        "trust_level": chip.level,
+        "health": chip.health,
+        "circuit_state": chip.circuit,
+        "circuit_falhas": chip.circuit_failures,
+        "evolution_connected": chip.connected,
+        "pode_prospectar": chip.may_prospect,
+        "pode_followup": chip.may_follow_up,
+        "pode_responder": chip.may_answer,
+        "msgs_hoje": chip.sent_today,
+        "erros_24h": chip.errors,
+        "is_available": chip.is_available,
+    }
+
+
+def _finding(severity: Severity, what: str, *, value: float, threshold: float, **facts: object) -> Finding:
+    return Finding(
+        severity=severity,
+        source="chips",
+        cause=f"chips.{what}",
+        says=f"chips_{what}",
+        facts=facts,
+        value=value,
+        threshold=threshold,
+        because=GATEWAY_DOWN if what.endswith("connected") else (),
+    )
+
+
+def _count(chips: Sequence[Saude], is_one: Callable[[Saude], bool]) -> int:
+    return sum(1 for chip in chips if is_one(chip))

@@ -1,0 +1,1 @@
+"""Médicos: who may be written to at all."""

@@ -1,0 +1,193 @@
+"""Whether the doctors' phones are on WhatsApp.
+
+    pendente ──claim──▶ validando ──▶ validado | invalido
+        ▲                   │  └────▶ erro ──later──▶ validando
+        └─ nobody answered ─┘
+              (who dies leaves a claim that runs out)
+
+Every look-up costs the chip that asks some reputation: few at a time, by day, one chip, and none while anything is held.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol
+from zoneinfo import ZoneInfo
+
+from app.contexts.mensagens.regras import PAUSES, SAFE_MODE
+from app.contexts.mensagens.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp
+from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
+from batuta.dispatch.endpoints import JobCall
+from batuta.guard.base import WORKED, Admit, Effect, Hold, Ticket, Told
+from batuta.guard.circuits import Circuits
+from batuta.guard.switches import Switch, verdict
+from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json
+from batuta.queue.outcome import Failed
+from batuta.runlog.execution import HELD
+from batuta.schedule.window import Window
+from batuta.stores.sql.database import Database, Query
+from batuta.stores.sql.queries import load
+
+AT_MOST: Final = 50
+# Longer than the call may take: afterwards the claim is anybody's.
+LEASE: Final = timedelta(minutes=10)
+AGAIN_AFTER: Final = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
+HOURS: Final = Window(opens=time(8), lasts=timedelta(hours=12), days=frozenset(range(7)))
+GATEWAY: Final = "evolution"
+
+
+class Switches(Protocol):
+    async def all(self, within: Any | None = None) -> dict[str, Switch]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PhoneBook:
+    due: Query
+    claim: Query
+    settle: Query
+    askers: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservado:
+    """A phone that is ours to look up until ``until``."""
+
+    id: str
+    telefone: str
+    tentativas: int
+    until: datetime
+
+
+def verdict_of(telefone: str, found: Sequence[Numero]) -> str:
+    """One the gateway forgot is an error, and asked for again."""
+    exists = next((each.exists for each in found if each.telefone == telefone), None)
+    return "erro" if exists is None else "validado" if exists else "invalido"
+
+
+def again_after(tentativas: int) -> timedelta:
+    """``tentativas``: failed ones so far, this one included."""
+    return AGAIN_AFTER[min(tentativas, len(AGAIN_AFTER)) - 1]
+
+
+class Validacao:
+    def __init__(
+        self,
+        database: Database,
+        line: WhatsApp | None,
+        circuits: Circuits,
+        switches: Switches,
+        zone: ZoneInfo,
+        clock: Clock,
+    ) -> None:
+        """``line``: None where no gateway is set."""
+        self._database = database
+        self._line = line
+        self._circuits = circuits
+        self._switches = switches
+        self._zone = zone
+        self._clock = clock
+        self._book = load(PhoneBook, Path(__file__).parent / "validacao.sql", database.dialect)
+
+    async def validar_telefones(self, call: JobCall) -> JobAnswer:
+        if (held := await self._held()) is not None:
+            return Skipped(held)
+        assert self._line is not None
+        admitted = await self._admitted()
+        if isinstance(admitted, str):
+            return Skipped(admitted)
+        instance, gateway = admitted
+        try:
+            claimed = await self._claim()
+        except BaseException:
+            await gateway.unused()
+            raise
+        if not claimed:
+            await gateway.unused()
+            return Ok(items=0, details=_counted([], 0))
+        found = await self._line.numbers(instance, [each.telefone for each in claimed])
+        if isinstance(found, Unavailable):
+            await gateway.used(Told(Effect.MISTAKE if found.permanent else Effect.BROKE, "whatsappNumbers"))
+            await self._give_back(claimed)
+            return Failed(f"no phone could be looked up: {found.why}")
+        await gateway.used(WORKED)
+        return await self._settle(claimed, found)
+
+    async def _held(self) -> str | None:
+        if self._line is None:
+            return NO_LINE
+        now = self._clock.now()
+        if not HOURS.is_open(now, self._zone):
+            return f"phones are looked up from 08:00 to 20:00; next at {HOURS.next_open(now, self._zone):%d/%m %H:%M}"
+        turned = await self._switches.all()
+        for rule in (*PAUSES, SAFE_MODE):
+            if isinstance(hold := verdict(rule, turned.get(rule.key), now), Hold):
+                return f"{HELD}{hold.reason}"
+        return None
+
+    async def _admitted(self) -> tuple[str, Ticket] | str:
+        """The instance to ask through, and the gateway's ticket; a text: why there is none."""
+        now = self._clock.now()
+        gateway = await self._circuits.breaker(GATEWAY).admit(now)
+        if isinstance(gateway, Hold):
+            return f"{HELD}{gateway.reason}"
+        for chip in await self._database.all(self._book.askers, now=now):
+            own = await self._circuits.breaker(f"chip:{chip['id']}").admit(now)
+            if isinstance(own, Admit):
+                await own.ticket.unused()  # a look-up says nothing about whether it may send
+                return str(chip["instance_name"]), gateway.ticket
+        await gateway.ticket.unused()
+        return "no chip that sends is connected and free: nobody can ask"
+
+    async def _claim(self) -> list[Reservado]:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            rows = await transaction.all(self._book.due, now=now, limit=AT_MOST)
+            return [
+                Reservado(
+                    id=row["id"], telefone=row["telefone"], tentativas=row["telefone_tentativas"], until=now + LEASE
+                )
+                for row in rows
+                if await transaction.run(self._book.claim, id=row["id"], lease_until=now + LEASE, now=now)
+            ]
+
+    async def _give_back(self, claimed: Sequence[Reservado]) -> None:
+        """Nobody answered: that is no fault of these phones."""
+        for each in claimed:
+            await self._write(each, "pendente", next_at=None, tentativas=each.tentativas)
+
+    async def _settle(self, claimed: Sequence[Reservado], found: Sequence[Numero]) -> JobAnswer:
+        now, ours = self._clock.now(), 0
+        words = [verdict_of(each.telefone, found) for each in claimed]
+        for each, word in zip(claimed, words, strict=True):
+            failed = each.tentativas + 1 if word == "erro" else 0
+            next_at = now + again_after(failed) if failed else None
+            ours += await self._write(each, word, next_at=next_at, tentativas=failed)
+        details = _counted(words, len(claimed) - ours)
+        if "erro" in words:
+            return Partial("the gateway left some out; they are tried again later", items=ours, details=details)
+        return Ok(items=ours, details=details)
+
+    async def _write(self, each: Reservado, status: str, *, next_at: datetime | None, tentativas: int) -> int:
+        return await self._database.run(
+            self._book.settle,
+            id=each.id,
+            lease_until=each.until,
+            status=status,
+            next_at=next_at,
+            tentativas=tentativas,
+            is_known=status in ("validado", "invalido"),
+            now=self._clock.now(),
+        )
+
+
+def _counted(words: Sequence[str], lost: int) -> dict[str, Json]:
+    """``lost``: somebody else had them by the time they were known."""
+    return {
+        "processados": len(words),
+        "validados": words.count("validado"),
+        "invalidos": words.count("invalido"),
+        "erros": words.count("erro"),
+        "skips": lost,
+    }

@@ -1,0 +1,111 @@
+"""How far a chip is trusted, and what it may do for that: arithmetic alone."""
+
+import pytest
+
+from app.contexts.chips.confianca import (
+    BONUS,
+    LIMITS,
+    Medidas,
+    Nivel,
+    demotion,
+    factors,
+    level,
+    permissions,
+    score,
+)
+
+BEST = Medidas(
+    idade_dias=60,
+    taxa_resposta=0.8,
+    taxa_delivery=1.0,
+    tipos_midia=4,
+    conversas_bidirecionais=40,
+    dias_sem_erro=30,
+)
+
+
+def test_a_beginner_of_whom_nothing_is_known_has_the_base_alone() -> None:
+    assert score(Medidas(), "repouso") == 30
+
+
+def test_the_best_is_a_hundred_and_the_worst_is_not_below_nothing() -> None:
+    assert score(BEST, "operacao") == 100
+    assert score(Medidas(taxa_block=1.0, erros_24h=50), "repouso") == 0
+
+
+@pytest.mark.parametrize(
+    ("medidas", "worth"),
+    [
+        (Medidas(idade_dias=15), 7.5),
+        (Medidas(taxa_resposta=0.25), 10),
+        (Medidas(taxa_delivery=0.475), 7.5),
+        (Medidas(taxa_block=0.05), -10),
+        (Medidas(tipos_midia=2), 5),
+        (Medidas(erros_24h=3), -6),
+        (Medidas(conversas_bidirecionais=10), 7.5),
+        (Medidas(dias_sem_erro=7), 10),
+    ],
+)
+def test_each_measure_is_worth_what_it_says(medidas: Medidas, worth: float) -> None:
+    parts = factors(medidas, "repouso")
+    assert sum(parts.values()) == pytest.approx(30 + worth)
+
+
+def test_rates_are_shares_of_one_and_a_percentage_would_be_worth_no_more() -> None:
+    assert score(Medidas(taxa_resposta=0.5), "repouso") == 50
+    assert score(Medidas(taxa_resposta=50.0), "repouso") == 50
+
+
+def test_every_phase_adds_its_bonus() -> None:
+    assert {fase: score(Medidas(), fase) - 30 for fase in BONUS} == {
+        "repouso": 0,
+        "setup": 1,
+        "primeiros_contatos": 3,
+        "expansao": 6,
+        "pre_operacao": 10,
+        "teste_graduacao": 13,
+        "operacao": 15,
+    }
+
+
+@pytest.mark.parametrize(
+    ("trust", "nivel"),
+    [
+        (100, "verde"), (80, "verde"), (79, "amarelo"), (60, "amarelo"), (59, "laranja"), (40, "laranja"), (39, "vermelho"),
+        (20, "vermelho"), (19, "critico"), (0, "critico"),
+    ],
+)  # fmt: skip
+def test_the_levels_begin_where_they_should(trust: int, nivel: str) -> None:
+    assert level(trust) == nivel
+
+
+def test_each_level_may_less_than_the_one_above() -> None:
+    may = [permissions("julia", "operacao", nivel) for nivel in Nivel]
+    assert [(each.limite_hora, each.limite_dia, each.delay_minimo_segundos) for each in may] == [
+        (30, 100, 45), (24, 80, 60), (15, 50, 90), (6, 20, 120), (3, 10, 180)
+    ]  # fmt: skip
+    assert [(each.pode_prospectar, each.pode_followup, each.pode_responder) for each in may] == [
+        (True, True, True), (True, True, True), (False, True, True), (False, False, True), (False, False, True)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("fase", list(LIMITS))
+def test_the_last_level_never_may_more_than_its_phase(fase: str) -> None:
+    may, whole = permissions("julia", fase, Nivel.CRITICO), permissions("julia", fase, Nivel.VERDE)
+    assert (may.limite_hora, may.limite_dia) <= (whole.limite_hora, whole.limite_dia)
+    assert may.limite_hora <= 3
+    assert may.limite_dia <= 10
+
+
+@pytest.mark.parametrize("tipo", ["listener", "scraper"])
+@pytest.mark.parametrize("nivel", list(Nivel))
+def test_who_only_reads_gets_no_permission_at_any_level(tipo: str, nivel: Nivel) -> None:
+    may = permissions(tipo, "operacao", nivel)
+    assert (may.pode_prospectar, may.pode_followup, may.pode_responder) == (False, False, False)
+    assert (may.limite_hora, may.limite_dia) == (0, 0)
+
+
+def test_who_is_hardly_trusted_or_fails_ten_times_in_a_row_stops() -> None:
+    assert demotion(20, Medidas(seguidas=9)) is None
+    assert demotion(19, Medidas()) == "trust 19 is below 20"
+    assert demotion(95, Medidas(seguidas=10)) == "10 failures in a row"
