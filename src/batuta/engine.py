@@ -146,7 +146,7 @@ class Batuta:
         self.health, self.beats = self.watching.watchman, self.watching.beats
         self._loops: list[tuple[Loop, LoopPolicy]] = []
         self.add_loop(JobCallPruner(SqlJobCalls(self.database), self.clock), PRUNING)
-        self.add_loop(RatePruner(self.rates, self.clock), PRUNING)
+        self.add_loop(RatePruner(self.rates, self.limits), PRUNING)
 
     def job(
         self,

@@ -17,6 +17,7 @@ from batuta.dispatch.endpoints import JobCall
 from batuta.dispatch.reception import Reply
 from batuta.engine import Batuta
 from batuta.guard.tokens import Scope, mint
+from batuta.health.ready import Part, Probe
 from batuta.kernel.events import RequestAnswered, RequestCrashed
 from batuta.queue.outcome import Failed
 from batuta.testing import EventRecorder
@@ -109,6 +110,18 @@ async def test_ready_says_what_is_there_and_strict_says_it_in_the_status(julia: 
     assert (await julia.ask("GET", "/health/ready")).json()["status"] == "not_ready"
     assert (await julia.ask("GET", "/health/ready")).status_code == 200
     assert (await julia.ask("GET", "/health/ready?strict=1")).status_code == 503
+
+
+async def test_a_probe_that_breaks_is_a_part_that_is_down_and_not_a_broken_page(julia: Julia) -> None:
+    async def breaks() -> Part:
+        raise OSError("10.0.0.1 refused it")
+
+    julia.work.probes["disk"] = Probe(breaks, needed=True)
+    answer = await julia.ask("GET", "/health/ready")
+    assert (answer.status_code, answer.json()["status"]) == (200, "not_ready")
+    assert answer.json()["checks"] == {"database": "ok", "evolution": "unknown", "disk": "error"}
+    alerts = (await julia.ask("GET", "/health/alerts")).json()["alerts"]
+    assert [each["severity"] for each in alerts if each["cause"] == "connectivity.disk"] == ["critical"]
 
 
 async def test_while_draining_it_is_not_ready(julia: Julia) -> None:

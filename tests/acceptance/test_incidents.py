@@ -13,7 +13,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from app.wiring import build
-from batuta.config import load
+from batuta.config import EngineSettings, load
 from batuta.engine import Batuta
 from batuta.health.finding import Check, Finding, Report, Section, Severity
 from batuta.health.hub import SENDING
@@ -21,6 +21,7 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting
 from batuta.supervise.address import listen
 from batuta.testing import EventRecorder
+from batuta.web import create_api
 from batuta.web.server import serve
 from simulador.main import create_app as create_simulador
 from tests.acceptance.conftest import Command
@@ -164,6 +165,34 @@ async def test_an_incident_that_makes_no_sense_is_refused(client: httpx2.AsyncCl
     answer = await client.post("/incidents", json=body)
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_whatever_its_details_say_an_incident_can_be_written_and_read(database_url: str) -> None:
+    strange = [
+        *(rb'{"x": "\ud800"}', rb'{"\ud800": 1}', rb'{"x": "a\u0000b"}', b'{"x": NaN}', b'{"x": 1e999}'),
+        *(b'{"x": ' + b"[" * depth + b"]" * depth + b"}" for depth in (100, 300, 900)),
+    ]
+    work = Batuta(database_url)
+    api = create_api(work, EngineSettings(database_url=database_url))
+    transport = httpx2.ASGITransport(app=api, client=("127.0.0.1", 5000), raise_app_exceptions=False)
+    async with work, httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        for details in strange:
+            body = b'{"from_status": "healthy", "to_status": "attention", "details": ' + details + b"}"
+            written = await client.post("/incidents", content=body, headers={"Content-Type": "application/json"})
+            assert written.status_code == 201, (details[:30], written.text)
+        listed = await client.get("/incidents")
+        assert listed.status_code == 200, listed.text
+        assert len(listed.json()["incidents"]) == len(strange)
+
+
+async def test_a_field_that_nobody_asked_for_is_named_without_what_it_tells_about_anybody(
+    client: httpx2.AsyncClient,
+) -> None:
+    body = {"from_status": "healthy", "to_status": "critical", "11987654321": 1, "x" * 5_000: 1}
+    answer = await client.post("/incidents", json=body)
+    assert answer.status_code == 422
+    assert "11987654321" not in answer.text
+    assert max(len(each["where"]) for each in answer.json()["errors"]) <= 200
 
 
 def test_the_command_lists_them(folder: Path, batuta: Command) -> None:

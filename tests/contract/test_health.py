@@ -9,7 +9,7 @@ import pytest
 from batuta.engine import Batuta
 from batuta.health.finding import Severity
 from batuta.health.score import Assessment
-from batuta.health.workers import DEAD_AFTER
+from batuta.health.workers import DEAD_AFTER, SCHEDULER_SILENT, judge_scheduler, judge_workers
 from batuta.queue.lease import Tenure
 from batuta.stores.sql.beats import SqlBeats
 from batuta.stores.sql.database import Database
@@ -152,6 +152,32 @@ async def test_without_a_clock_of_our_own_the_databases_decides(migrated: Databa
     (beat,) = signs.beats
     assert timedelta(0) <= signs.now - beat.beat_at < MINUTE
     assert beat.lives(signs.now)
+
+
+async def test_a_clock_that_was_put_back_does_not_make_the_dead_live(work: Batuta, clock: FakeClock) -> None:
+    told = {"dispatcher": {"worked_ms_ago": 0, "failures": 0}, "worker:default": {"worked_ms_ago": 0, "failures": 0}}
+    await work.beats.beat("old:1", "scheduler", told, now=clock.now())
+    await work.beats.beat("a:1", "api", {"x": {"failures": 0}}, now=clock.now())
+    clock.step(-5 * HOUR)
+    for second in range(120):
+        if second % 10 == 0:
+            await work.beats.beat("a:1", "api", {"x": {"failures": 0}}, now=clock.now())
+        clock.step(SECOND)
+    signs = await work.beats.seen(within=HOUR, now=clock.now())
+    assert signs.living_loops == {"x"}
+    assert [each.cause for each in judge_scheduler(signs, None).findings] == [SCHEDULER_SILENT]
+
+
+async def test_a_clock_that_was_put_back_alarms_nobody_while_all_live(work: Batuta, clock: FakeClock) -> None:
+    told = {"dispatcher": {"worked_ms_ago": 0, "failures": 0}}
+    for who in ("s:1", "w:1"):
+        await work.beats.beat(who, "scheduler", told, now=clock.now())
+    clock.step(-5 * HOUR)
+    for who in ("s:1", "w:1"):
+        await work.beats.beat(who, "scheduler", told, now=clock.now())
+        signs = await work.beats.seen(within=HOUR, now=clock.now())
+        assert judge_scheduler(signs, None).findings == judge_workers(signs).findings == ()
+        clock.step(5 * SECOND)
 
 
 async def test_processes_of_long_ago_are_forgotten(work: Batuta, clock: FakeClock) -> None:

@@ -6,7 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from batuta.engine import Batuta
 from batuta.guard.base import WORKED, Admit, Effect, Hold, Told
+from batuta.guard.pruner import RatePruner
 from batuta.guard.rate import Limit, RateGuard, Reserved, gap
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidName
@@ -185,14 +187,48 @@ async def test_what_counts_for_nobody_any_more_is_pruned(rates: SqlRates, migrat
     await use(rates, PER_HOUR, PER_DOCTOR.of("ana"), times=3)
     await use(rates, PER_DAY)
     await clock.advance((HOUR + MARGIN + MINUTE).total_seconds())
-    assert await rates.prune(before=clock.now(), limit=100) == 0
+    assert await rates.prune(limit=100) == 0
     await clock.advance(1)
-    assert await rates.prune(before=clock.now(), limit=4) == 4
-    assert await rates.prune(before=clock.now(), limit=4) == 2
+    assert await rates.prune(limit=4) == 4
+    assert await rates.prune(limit=4) == 2
     left = query_of("left", "SELECT count(*) AS n FROM rate_tokens", writes=False)
     row = await migrated.one(in_dialect(left, migrated.dialect))
     assert row is not None
     assert row["n"] == 1
+
+
+async def test_a_token_of_a_short_window_is_kept_for_the_long_one_of_its_key(
+    database_url: str, clock: FakeClock
+) -> None:
+    work = Batuta(database_url, clock=clock)
+    hour, day = Limit(name="h", key="k", most=2, per=HOUR), Limit(name="d", key="k", most=4, per=DAY)
+    pruner = RatePruner(work.rates, work.limits)
+    async with work:
+        for limit in (hour, day):
+            work.limit(limit)
+        for _ in range(2):
+            await use(work.rates, hour, times=2)
+            await clock.advance(3 * HOUR)
+            await pruner.tick()
+        await held(work.rates, hour, day)
+        await clock.advance(2 * DAY)
+        await pruner.tick()
+        await use(work.rates, hour, day)
+
+
+async def test_a_process_whose_clock_is_ahead_takes_nobodys_token_away(
+    migrated: Database, clock: FakeClock, ids: Ids
+) -> None:
+    """Where the database has a clock, that one decides; on SQLite all are on one machine."""
+    clock.step(SystemClock().now() - clock.now())
+    own_time = migrated.dialect == "sqlite"
+    rates = SqlRates(migrated, ids, clock if own_time else SystemClock())
+    ahead = SqlRates(migrated, ids, clock)
+    await use(rates, PER_HOUR, times=20)
+    if not own_time:
+        clock.step(3 * DAY)
+    await ahead.prune(limit=100)
+    await held(rates, PER_HOUR)
 
 
 async def test_the_databases_own_clock_decides_where_there_is_one(migrated: Database, ids: Ids) -> None:

@@ -108,7 +108,7 @@ class RateMachine(RuleBasedStateMachine):
 
     @rule()
     def prune(self) -> None:
-        self.runner.run(self.rates.prune(before=self.clock.now(), limit=100))
+        self.runner.run(self.rates.prune(limit=100))
 
     @invariant()
     def no_window_holds_more_than_allowed(self) -> None:

@@ -153,6 +153,26 @@ def test_when_the_other_side_says_when_to_come_back_everybody_waits(clock: FakeC
     assert never.wait_until == clock.now() + timedelta(days=1)
 
 
+@pytest.mark.parametrize("effect", [Effect.WORKED, Effect.MISTAKE])
+def test_who_asked_to_be_left_alone_still_is_after_a_probe_was_answered(clock: FakeClock, effect: Effect) -> None:
+    trying = half_open(clock)
+    clock.step(RULE.reset)
+    late = after(trying, clock, Told(Effect.BROKE, "HTTP 429", clock.now() + 3600 * SECOND))  # sent before it opened
+    closed = after(late, clock, Told(effect), permit=Pass(trying.probe))
+    assert closed.state is CLOSED
+    assert isinstance(answer(closed, clock.now() + 60 * SECOND, 0.0), Hold)
+    assert answer(closed, clock.now() + 3600 * SECOND, 0.0) == Pass()
+
+
+def test_a_clock_that_was_put_back_by_weeks_keeps_nobody_waiting_for_weeks(clock: FakeClock) -> None:
+    told_to_wait = after(fresh(RULE, "evolution"), clock, Told(Effect.WORKED, "", clock.now() + 60 * SECOND))
+    before = opened(clock), half_open(clock)
+    clock.step(timedelta(days=-30))
+    for circuit in before:
+        assert answer(circuit, clock.now(), 0.0) == MayProbe()
+    assert answer(told_to_wait, clock.now(), 0.0) == Pass()
+
+
 def test_those_who_are_held_come_back_spread_out(clock: FakeClock) -> None:
     circuit = opened(clock)
     untils = [answer(circuit, clock.now(), n / 100).until for n in range(100)]  # type: ignore[union-attr]

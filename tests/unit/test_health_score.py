@@ -1,6 +1,7 @@
 """Findings become one score, and none of them is lost on the way."""
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -118,6 +119,30 @@ async def test_a_check_that_hangs_is_given_up_at_its_own_time_limit(clock: FakeC
     await clock.advance(timedelta(seconds=3))
     seen = await looking
     assert (seen.points[FILA], [each.cause for each in seen.findings]) == (0, ["check.hangs"])
+
+
+async def test_a_check_that_does_not_let_itself_be_stopped_holds_nobody_up(clock: FakeClock) -> None:
+    asked, leave = 0, asyncio.Event()
+
+    async def stubborn() -> Report:
+        nonlocal asked
+        asked += 1
+        while not leave.is_set():
+            with suppress(asyncio.CancelledError):
+                await leave.wait()
+        return Report()
+
+    watching = watchman(clock, Check(name="stubborn", section=FILA, ask=stubborn), check("well", Report()))
+    for _ in range(2):
+        looking = asyncio.create_task(watching.look(fresh=True))
+        await settle()
+        await clock.advance(timedelta(seconds=4))
+        assert looking.done()
+        assert [each.says for each in looking.result().findings] == ["check_late"]
+    assert asked == 1
+    leave.set()
+    await settle()
+    assert (await watching.look(fresh=True)).findings == ()
 
 
 async def test_a_database_that_is_away_explains_the_checks_that_need_it(clock: FakeClock) -> None:

@@ -154,13 +154,13 @@ def fresh(rule: CircuitRule, name: str) -> Circuit:
 def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
     """May one pass? ``chance`` in [0, 1) spreads those who are held."""
     spread = min(circuit.reset, LONGEST_SPREAD) * chance
-    if circuit.wait_until is not None and now < circuit.wait_until:
+    if circuit.wait_until is not None and _is_ahead(circuit.wait_until, now):
         return Hold(circuit.wait_until + spread, f"{circuit.name} asked to be left alone until then")
     if circuit.state is CircuitState.CLOSED:
         return Pass()
-    if circuit.tries_at is not None and now < circuit.tries_at:
+    if circuit.tries_at is not None and _is_ahead(circuit.tries_at, now):
         return Hold(circuit.tries_at + spread, f"{OPEN_REASON}{circuit.name}, {_failures(circuit)}")
-    if circuit.state is CircuitState.HALF_OPEN and circuit.probe_until is not None and now < circuit.probe_until:
+    if circuit.state is CircuitState.HALF_OPEN and circuit.probe_until and _is_ahead(circuit.probe_until, now):
         return Hold(now + max(A_MOMENT, spread), f"{OPEN_REASON}{circuit.name} is being tried by somebody else")
     return MayProbe()
 
@@ -222,9 +222,9 @@ def _told_closed(circuit: Circuit, rule: CircuitRule, what: Told, now: datetime)
 
 def _told_probe(circuit: Circuit, rule: CircuitRule, what: Told, now: datetime) -> Change:
     if what.effect is Effect.WORKED:
-        return closed(replace(circuit, last_success=now), rule, "the probe worked")
+        return _recovered(replace(circuit, last_success=now), rule, "the probe worked")
     if what.effect is Effect.MISTAKE:
-        return closed(circuit, rule, f"the probe was answered ({what.error or what.effect})")
+        return _recovered(circuit, rule, f"the probe was answered ({what.error or what.effect})")
     failed = _failed(circuit, what, now)
     if not _is_failure(what.effect, rule):  # it proved nothing, and must not stay half open
         return Change(_opened(replace(failed, failures=circuit.failures), circuit.reset, now), "the probe timed out")
@@ -232,10 +232,22 @@ def _told_probe(circuit: Circuit, rule: CircuitRule, what: Told, now: datetime) 
     return Change(_opened(failed, longer, now), f"the probe failed ({failed.last_error})")
 
 
+def _recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
+    """Closed; whoever asked to be left alone until an instant still is."""
+    change = closed(circuit, rule, reason)
+    return replace(change, circuit=replace(change.circuit, wait_until=circuit.wait_until))
+
+
+def _is_ahead(until: datetime, now: datetime) -> bool:
+    """Nothing is ever put off by more than LONGEST_RESET: what is farther away was written before the clock was put back."""
+    return now < until <= now + 2 * LONGEST_RESET
+
+
 def _wait(circuit: Circuit, retry_at: datetime, now: datetime) -> datetime:
     """As it said, if that is within reason; who said it last is not heard if somebody was told to wait longer."""
     asked = min(retry_at, now + LONGEST_RESET)
-    return asked if circuit.wait_until is None else max(asked, circuit.wait_until)
+    known = circuit.wait_until
+    return max(asked, known) if known is not None and _is_ahead(known, now) else asked
 
 
 def _is_failure(effect: Effect, rule: CircuitRule) -> bool:

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeAlias
 
 from batuta.guard.deadline import by
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, ExitRefused
+from batuta.kernel.waiting import ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Late:
 
 
 Attempt: TypeAlias = Returned | Raised | Late
+# How long one that is stopped has to take notice.
+STUBBORN = timedelta(seconds=1)
 
 
 async def attempt(call: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str) -> Attempt:
@@ -46,6 +49,29 @@ async def attempt(call: Callable[[], Awaitable[object]], deadline: datetime, clo
         if task is not None and task.cancelling():
             raise
         return Raised(_refused(cancelled))
+
+
+class Question:
+    """Asked again and again. While it does not let itself be stopped it is late, holds nobody up and is not asked a second time."""
+
+    def __init__(self, call: Callable[[], Awaitable[object]], patience: timedelta, clock: Clock, what: str) -> None:
+        self._call = call
+        self._patience = patience
+        self._clock = clock
+        self._what = what
+        self._asking: asyncio.Task[Attempt] | None = None
+
+    async def ask(self) -> Attempt:
+        if self._asking is None or self._asking.done():
+            deadline = self._clock.now() + self._patience
+            self._asking = asyncio.create_task(attempt(self._call, deadline, self._clock, self._what))
+        asking = self._asking
+        alarm = asyncio.create_task(self._clock.sleep((self._patience + STUBBORN).total_seconds()))
+        try:
+            await asyncio.wait([asking, alarm], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await ended(alarm)
+        return asking.result() if asking.done() else Late(f"{self._what} does not end")
 
 
 def name_of(error: Exception) -> str:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from batuta.guard.deadline import within
+from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
 
@@ -55,7 +55,14 @@ def verdict(parts: Mapping[str, Part], probes: Probes) -> str:
 
 
 async def _ask(name: str, probe: Probe, clock: Clock) -> Part:
-    try:
-        return await within(PATIENCE, probe.ask(), clock, f"the probe of {name}")
-    except BatutaError as error:
-        return Part(State.ERROR, str(error))
+    match await attempt(probe.ask, clock.now() + PATIENCE, clock, f"the probe of {name}"):
+        case Returned(value=Part() as part):
+            return part
+        case Raised(error=BatutaError() as error):
+            return Part(State.ERROR, str(error))
+        case Raised(error=error):
+            return Part(State.ERROR, name_of(error))
+        case Late(error=why):
+            return Part(State.ERROR, why)
+        case Returned(value=other):
+            return Part(State.ERROR, type(other).__name__)

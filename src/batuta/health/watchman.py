@@ -7,10 +7,10 @@ look, and nothing is hidden for longer than KEPT. Whoever must know at once asks
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
+from batuta.guard.foreign import Late, Question, Raised, Returned, name_of
 from batuta.health.finding import PATIENCE, Check, Finding, Report, Section, Severity
 from batuta.health.score import WEIGHTS, Assessment, assess
 from batuta.kernel.clock import Clock
@@ -57,17 +57,19 @@ class Kept(Generic[T]):
 class Watchman:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._checks: dict[str, Check] = {}
+        self._checks: dict[str, tuple[Check, Question]] = {}
         self._pages: dict[str, Kept[Document]] = {}
         self._assessment = Kept(self._assess, clock, KEPT)
 
     def add(self, check: Check) -> None:
         if check.name in self._checks:
             raise InvalidName(name=check.name, kind="check", why="another check is called that already")
-        self._checks[check.name] = check
+        question = Question(check.ask, check.patience, self._clock, f"the check of {check.name}")
+        self._checks[check.name] = check, question
 
     def add_page(self, page: HealthPage) -> None:
-        kept = Kept(lambda: self._document(page), self._clock, page.kept)
+        question = Question(page.ask, page.patience, self._clock, f"/health/{page.name}")
+        kept = Kept(lambda: self._document(question), self._clock, page.kept)
         for name in (page.name, *page.aliases):
             if name in self._pages:
                 raise InvalidName(name=name, kind="health page", why="another page is called that already")
@@ -83,12 +85,12 @@ class Watchman:
 
     async def _assess(self) -> Assessment:
         checks = list(self._checks.values())
-        reports = await asyncio.gather(*(self._ask(check) for check in checks))
-        sections = (check.section for check in checks)
+        reports = await asyncio.gather(*(self._ask(check, question) for check, question in checks))
+        sections = (check.section for check, _ in checks)
         return assess(zip(sections, reports, strict=True), self._clock.now())
 
-    async def _ask(self, check: Check) -> Report:
-        match await attempt(check.ask, self._by(check.patience), self._clock, f"the check of {check.name}"):
+    async def _ask(self, check: Check, question: Question) -> Report:
+        match await question.ask():
             case Returned(value=Report() as report):
                 return report
             case Raised(error=error):
@@ -98,18 +100,15 @@ class Watchman:
             case Returned(value=other):
                 return _broken(check, type(other).__name__)
 
-    async def _document(self, page: HealthPage) -> Document:
+    async def _document(self, question: Question) -> Document:
         now = self._clock.now()
-        match await attempt(page.ask, self._by(page.patience), self._clock, f"/health/{page.name}"):
+        match await question.ask():
             case Returned(value=dict() as document):
                 return document
             case Raised(error=error):
                 return {"status": "error", "error": name_of(error), "timestamp": now.isoformat()}
             case _:
                 return {"status": "error", "error": "it did not answer in time", "timestamp": now.isoformat()}
-
-    def _by(self, patience: timedelta) -> datetime:
-        return self._clock.now() + patience
 
 
 def _broken(check: Check, why: str, *, is_late: bool = False, is_database: bool = False) -> Report:

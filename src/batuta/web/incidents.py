@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from batuta.health.incidents import BY_HAND, Incident, NewIncident, stats
 from batuta.health.score import Grade
-from batuta.kernel.json import dumps
+from batuta.kernel.writable import json_object
 from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem
 
@@ -78,7 +78,7 @@ async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
 async def write_incident(request: Request, response: Response, body: IncidentBody) -> dict[str, Any]:
     """By hand: to critical opens one, leaving it closes the open one of the same source; anything else is kept as a note."""
     state = state_of(request)
-    if len(dumps(body.details)) > LONGEST_DETAILS:
+    if (details := json_object(body.details, LONGEST_DETAILS)) is None:
         raise Problem(422, "invalid", count=1)
     new = NewIncident(
         from_status=body.from_status.value,
@@ -86,7 +86,7 @@ async def write_incident(request: Request, response: Response, body: IncidentBod
         from_score=body.from_score,
         to_score=body.to_score,
         trigger_source=body.trigger_source,
-        details={**body.details, "by": request.state.caller.name},
+        details={**details, "by": request.state.caller.name},
     )
     incident, is_new = await state.work.watching.incidents.write(new, now=state.work.clock.now())
     response.status_code = 201 if is_new else 200

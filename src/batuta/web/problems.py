@@ -14,12 +14,13 @@ from starlette.routing import Match, Route
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.masking import mask
 from batuta.kernel.trace import current
-from batuta.kernel.writable import is_writable
+from batuta.kernel.writable import is_writable, told
 from batuta.texts import Texts, preferred
 from batuta.web.context import ApiState, request_id_of, state_of
 
 MEDIA_TYPE = "application/problem+json"
 LANGUAGE_COOKIE = "batuta_lang"
+LONGEST_PLACE = 200
 # Problems that Starlette finds by itself; any other status gets the sentence of its class.
 _OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 
@@ -111,8 +112,10 @@ def _allowed(request: Request) -> list[str]:
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    # Where and what, never the value: it may be somebody's phone.
-    errors = [{"where": ".".join(map(str, each["loc"])), "what": each["msg"]} for each in error.errors()]
+    # Where and what, never the value: it may be somebody's phone. So may the name of a field that nobody asked for.
+    errors = [
+        {"where": told(".".join(map(str, each["loc"])), LONGEST_PLACE), "what": each["msg"]} for each in error.errors()
+    ]
     return answer(request, 422, "invalid", extra={"errors": errors}, facts={"count": len(errors)})
 
 

@@ -17,6 +17,7 @@ from batuta.supervise.beats import LoopsTold
 @dataclass(frozen=True, slots=True)
 class BeatBook:
     beat: Query
+    put_back: Query
     seen: Query
     time: Query
     forget: Query
@@ -37,17 +38,19 @@ class SqlBeats:
         now: datetime | None = None,
         status: str = "online",
     ) -> None:
-        await self._database.run(
-            self._book.beat,
-            worker_id=worker_id,
-            worker_name=worker_name,
-            status=status,
-            now=now,
-            loops=AsJson(loops),
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            version=self._version,
-        )
+        async with self._database.transaction() as transaction:
+            await transaction.run(
+                self._book.beat,
+                worker_id=worker_id,
+                worker_name=worker_name,
+                status=status,
+                now=now,
+                loops=AsJson(loops),
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=self._version,
+            )
+            await transaction.run(self._book.put_back, now=now)
 
     async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
         async with self._database.snapshot() as snapshot:

@@ -68,8 +68,11 @@ class SqlRates:
                 counts[limit.name] = 0 if row is None else int(row["used"])
         return counts
 
-    async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._database.run(self._book.prune, before=before, limit=limit)
+    async def prune(self, *, spare: timedelta = timedelta(0), limit: int) -> int:
+        """What was to be kept until longer ago than ``spare``."""
+        async with self._database.snapshot() as snapshot:
+            now = await self._now(snapshot)
+        return await self._database.run(self._book.prune, before=now - spare, limit=limit)
 
     async def _reserve(self, transaction: Transaction, limits: Sequence[Limit], use_within: timedelta) -> Reservation:
         keys = sorted({limit.key for limit in limits})

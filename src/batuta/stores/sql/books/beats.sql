@@ -2,14 +2,26 @@
 INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version)
 VALUES (:worker_id, :worker_name, :status, coalesce(:now, now()), coalesce(:now, now()), :loops, :host, :pid, :version)
 ON CONFLICT (worker_id) DO UPDATE
-SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status;
+SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status,
+    started_at = min(worker_heartbeats.started_at, excluded.started_at);
 
 -- write beat on postgres: a sign of life
 INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version)
 VALUES (:worker_id, :worker_name, :status, coalesce(:now, statement_timestamp()), coalesce(:now, statement_timestamp()), :loops,
         :host, :pid, :version)
 ON CONFLICT (worker_id) DO UPDATE
-SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status;
+SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status,
+    started_at = least(worker_heartbeats.started_at, excluded.started_at);
+
+-- write put_back on sqlite: the clock was put back: what was written before is no sign of life for longer than one of now
+UPDATE worker_heartbeats
+SET last_heartbeat_at = coalesce(:now, now()), started_at = min(started_at, coalesce(:now, now()))
+WHERE last_heartbeat_at > coalesce(:now, now()) + 5000000;
+
+-- write put_back on postgres: the clock was put back: what was written before is no sign of life for longer than one of now
+UPDATE worker_heartbeats
+SET last_heartbeat_at = coalesce(:now, statement_timestamp()), started_at = least(started_at, coalesce(:now, statement_timestamp()))
+WHERE last_heartbeat_at > coalesce(:now, statement_timestamp()) + INTERVAL '5 seconds';
 
 -- read seen: every sign of life since an instant
 SELECT worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status FROM worker_heartbeats
