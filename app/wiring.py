@@ -1,7 +1,7 @@
 """The only place that knows concretes: settings in, a Batuta with everything of Julia's out."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app import cli, cli_chips
+from app import cli, cli_campanhas, cli_chips
 from app.api.routes.jobs import add_endpoints, pilot_rules
+from app.contexts.campanhas.inicio import Inicio
+from app.contexts.campanhas.jobs import LOOK_EVERY as CAMPAIGNS_EVERY
+from app.contexts.campanhas.jobs import CampaignJobs, CampaignLoop
+from app.contexts.campanhas.service import Campanhas
 from app.contexts.chips.jobs import ChipJobs
 from app.contexts.chips.pool import Pool
 from app.contexts.chips.saude import ChipHealth
@@ -25,7 +29,8 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.jobs import MessageJobs
 from app.contexts.mensagens.limites import Limites, limites
 from app.contexts.mensagens.registro import Registro
-from app.contexts.mensagens.regras import CAMPAIGNS, SAFE_MODE, RegrasAgora
+from app.contexts.mensagens.regras import BOUND, CAMPAIGNS, SAFE_MODE, WINDOW_OF, RegrasAgora
+from app.contexts.mensagens.saude import LIMITS, SaudeDaFila
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.mensagens.whatsapp import NoLine, WhatsApp
 from app.contexts.operacao.eventos import Eventos
@@ -39,8 +44,9 @@ from app.integrations.redis import probe as redis
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.dispatch.endpoints import Handler
+from batuta.dispatch.plan import held_by_switch
 from batuta.engine import Batuta
-from batuta.extension import Examined, Extension, Role
+from batuta.extension import Command, Examined, Extension, Role
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock
@@ -57,6 +63,7 @@ INBOX_AT_A_TIME = 10
 SIMULATED = "simulador"
 # Messages on their way at once in one worker: what may leave is decided by the limits, not by this.
 SENDS_AT_A_TIME = 10
+GOING_OUT = LoopPolicy(every=CAMPAIGNS_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
 RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
 
 
@@ -88,9 +95,12 @@ def build(settings: Settings, clock: Clock | None = None) -> Batuta:
     add_guards(work, settings)
     add_inbox(work)
     line = whatsapp(settings, work.clock)
+    if line is not None:
+        work.closers.append(line.close)
     made = add_sending(work, settings, line or NoLine())
     add_chips(work, line)
-    add_endpoints(work, settings, {**made.handlers, **chip_handlers(work, line)})
+    going = add_campaigns(work, settings)
+    add_endpoints(work, settings, {**made.handlers, **chip_handlers(work, line), **going})
     add_jobs(work, settings)
     work.probes["evolution"] = Probe(lambda: evolution.answers(settings.evolution_api_url), needed=False)
     if settings.redis_url is not None:
@@ -98,13 +108,14 @@ def build(settings: Settings, clock: Clock | None = None) -> Batuta:
     return work
 
 
-def commands(settings: Settings) -> Mapping[str, Callable[..., None]]:
+def commands(settings: Settings) -> Mapping[str, Command]:
     """Julia's own words for ``batuta``."""
-    words: dict[str, Callable[..., None]] = {
+    words: dict[str, Command] = {
         "chips": cli_chips.chips,
         "set-webhook": cli.set_webhook,
         "duvidas": cli.duvidas,
         "decidir": cli.decidir,
+        "campanhas": cli_campanhas.COMMANDS,
     }
     return words if settings.in_production else words | {"seed-demo": cli.seed_demo}
 
@@ -183,10 +194,8 @@ class Sending:
         return {"processar-mensagens-agendadas": self.jobs.processar_mensagens_agendadas}
 
 
-def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
-    julia = contexts(work)
-    registro = Registro(work.database.dialect, work.ids, julia.conversas, julia.eventos, work.rates)
-    rules = RegrasAgora(
+def rules(work: Batuta, settings: Settings) -> RegrasAgora:
+    return RegrasAgora(
         switches=work.switches,
         controls=work.controls,
         book=work.book,
@@ -196,6 +205,11 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
         is_simulated=not settings.in_production and is_on_this_machine(settings.evolution_api_url),
         allowlist=settings.send_allowlist,
     )
+
+
+def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
+    julia = contexts(work)
+    registro = Registro(work.database.dialect, work.ids, julia.conversas, julia.eventos, work.rates)
     remetente = Remetente(
         work.database,
         line,
@@ -206,7 +220,7 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
         circuits=work.circuits,
         rates=work.rates,
         limites=limits(settings),
-        rules=rules,
+        rules=rules(work, settings),
         clock=work.clock,
     )
     again = lambda: work.ears.ring(FILA_MENSAGENS.name)  # noqa: E731
@@ -223,6 +237,11 @@ def add_sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
     recipe = made.remetente.recipe()
     work.add_queue(FILA_MENSAGENS, lambda lease: recipe, concurrency=SENDS_AT_A_TIME)
     work.add_loop(made.reconciliador, RECONCILING)
+    fila, here = work.queues[FILA_MENSAGENS.name], lambda instant: instant.astimezone(work.zone)
+    saude = SaudeDaFila(work.database, work.beats, fila.pulse, work.now, here)
+    work.watching.watch_queue(fila, LIMITS)
+    work.health.add(saude.check)
+    work.health.add_page(saude.page)
     return made
 
 
@@ -251,6 +270,33 @@ def chip_handlers(work: Batuta, line: WhatsApp | None) -> Mapping[str, Handler]:
         "resetar-contadores-chips": jobs.resetar_contadores_chips,
         "validar-telefones": phones.validar_telefones,
     }
+
+
+def starting(work: Batuta, settings: Settings) -> Inicio:
+    eventos = Eventos(work.database.dialect, work.ids)
+    return Inicio(work.database, work.queues[FILA_MENSAGENS.name], rules(work, settings), eventos, work.clock)
+
+
+def campaigns(work: Batuta, settings: Settings) -> Campanhas:
+    mensagens, wake = Mensagens(work.database.dialect), partial(work.ears.ring, FILA_MENSAGENS.name)
+    return Campanhas(work.database, mensagens, starting(work, settings), work.ids, work.clock, wake)
+
+
+def add_campaigns(work: Batuta, settings: Settings) -> Mapping[str, Handler]:
+    """Campaigns go out by their job; between its fires the worker looks after them."""
+    inicio = starting(work, settings)
+    work.add_loop(CampaignLoop(inicio, partial(_held_types, work)), GOING_OUT)
+    return {"processar-campanhas-agendadas": CampaignJobs(inicio).processar_campanhas_agendadas}
+
+
+async def _held_types(work: Batuta) -> frozenset[str]:
+    """Types of campaign whose job somebody holds: the loop must not do what he holds."""
+    controls, switches = await work.controls.read(), await work.switches.all()
+    jobs, now = work.book.timetable(controls), work.clock.now()
+    is_bound = work.book.profile(controls) == BOUND
+    held = {name for name, job in jobs.items() if held_by_switch(job, switches, now) is not None}
+    job_of = {tipo: f"processar_campanhas_{window if is_bound else 'agendadas'}" for tipo, window in WINDOW_OF.items()}
+    return frozenset(tipo for tipo, name in job_of.items() if name in held)
 
 
 def is_on_this_machine(url: str | None) -> bool:

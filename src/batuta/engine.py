@@ -144,6 +144,7 @@ class Batuta:
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.watching = self._watching()
         self.health, self.beats = self.watching.watchman, self.watching.beats
+        self.closers: list[Callable[[], Awaitable[None]]] = []  # of whatever is open besides the database
         self._loops: list[tuple[Loop, LoopPolicy]] = []
         self.add_loop(JobCallPruner(SqlJobCalls(self.database), self.clock), PRUNING)
         self.add_loop(RatePruner(self.rates, self.limits), PRUNING)
@@ -195,6 +196,7 @@ class Batuta:
     def _caller(self) -> "HttpCaller":
         if self._http is None:
             self._http = http_caller(self.clock)
+            self.closers.append(self._http.close)
         return self._http
 
     def add_job(
@@ -431,9 +433,8 @@ class Batuta:
         return Migrator(self.database, migrations, self.clock, self.events)
 
     async def close(self) -> None:
-        if self._http is not None:
-            await self._http.close()
-        await self.database.close()
+        for close in (*self.closers, self.database.close):
+            await close()
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from batuta.dispatch.book import ONLY_PROFILE
 from batuta.guard.switches import SwitchRule
 from batuta.schedule.window import Window
 from batuta.stores.sql.migrations import Migration
+
+Command: TypeAlias = Callable[..., None] | Mapping[str, Callable[..., None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Extension:
     migrations: Sequence[Migration] = ()
     texts: Sequence[Path] = ()
     roles: Sequence[Role] = ()
-    commands: Mapping[str, Callable[..., None]] = field(default_factory=dict)  # words of its own for `batuta`
+    commands: Mapping[str, Command] = field(default_factory=dict)  # words of its own for `batuta`; a mapping is a group
     examine: Callable[[], Awaitable[Sequence[Examined]]] | None = None  # what `batuta doctor` asks besides
     profiles: Sequence[str] = (ONLY_PROFILE,)  # the timetables there are
     first_profile: str | None = None  # counts until somebody chooses at run time

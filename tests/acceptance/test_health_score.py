@@ -127,9 +127,9 @@ async def test_a_context_adds_a_page_of_its_own(julia: Julia) -> None:
     async def ask() -> dict[str, Any]:
         return {"status": "critical", "metrics": {"pendentes": 7}}
 
-    julia.work.health.add_page(HealthPage(name="fila", ask=ask, aliases=("fila-worker",)))
-    assert (await julia.get("/health/fila"))["metrics"] == {"pendentes": 7}
-    assert (await julia.ask("/health/fila-worker?strict=1")).status_code == 503
+    julia.work.health.add_page(HealthPage(name="parte", ask=ask, aliases=("parte-worker",)))
+    assert (await julia.get("/health/parte"))["metrics"] == {"pendentes": 7}
+    assert (await julia.ask("/health/parte-worker?strict=1")).status_code == 503
     assert (await julia.ask("/health/nothing")).status_code == 404
 
 

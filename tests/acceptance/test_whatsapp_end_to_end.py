@@ -19,7 +19,7 @@ from app.settings import Settings
 from app.wiring import build, contexts, whatsapp
 from batuta.config import load
 from batuta.engine import Batuta
-from batuta.kernel.clock import SystemClock
+from batuta.kernel.clock import Clock, SystemClock
 from batuta.supervise.address import listen
 from batuta.web.server import serve
 from simulador.comportamento import Comportamento
@@ -34,8 +34,10 @@ GRACE = timedelta(seconds=2)
 
 
 @asynccontextmanager
-async def everything(tmp_path: Path, how: Comportamento) -> AsyncIterator[tuple[Batuta, Settings, str]]:
-    clock, stop = SystemClock(), asyncio.Event()
+async def everything(
+    tmp_path: Path, how: Comportamento, clock: Clock | None = None
+) -> AsyncIterator[tuple[Batuta, Settings, str]]:
+    own_time, clock, stop = clock, clock or SystemClock(), asyncio.Event()
     outside, inside = listen("127.0.0.1", 0), listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{outside.getsockname()[1]}"
     hook = f"http://127.0.0.1:{inside.getsockname()[1]}/webhook/evolution"
@@ -51,7 +53,7 @@ async def everything(tmp_path: Path, how: Comportamento) -> AsyncIterator[tuple[
     world = create_world(
         clock, at_rest=how, webhook={"enabled": True, "url": hook, "headers": {SECRET_HEADER: SECRET}, "events": []}
     )
-    work = build(settings)
+    work = build(settings, own_time)
     async with work:
         tasks = [
             asyncio.create_task(each)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.contexts.campanhas.alcance import Alcance
 from app.contexts.conversas.model import pede_para_parar
 from app.contexts.conversas.repository import conversation_book
 from app.contexts.mensagens.conteudo import hash_do_texto
@@ -53,6 +54,7 @@ class Saida:
 class Conversas:
     def __init__(self, dialect: Dialect, ids: Ids, mensagens: Mensagens, eventos: Eventos) -> None:
         self._book = conversation_book(dialect)
+        self._alcance = Alcance(dialect)
         self._ids = ids
         self._mensagens = mensagens
         self._eventos = eventos
@@ -102,7 +104,7 @@ class Conversas:
             rank=fato.entrega.rank,
             now=now,
         )
-        await self._further(transaction, fato.message_id, fato.entrega)
+        await self._further(transaction, fato.message_id, fato.entrega, now)
 
     async def recibo(self, transaction: Transaction, fato: Recibo, *, now: datetime) -> None:
         await transaction.run(
@@ -117,7 +119,7 @@ class Conversas:
             rank=fato.entrega.rank,
             now=now,
         )
-        await self._further(transaction, fato.message_id, fato.entrega)
+        await self._further(transaction, fato.message_id, fato.entrega, now)
 
     async def saiu(self, transaction: Transaction, saida: Saida) -> bool:
         """Record what was sent. False: it is recorded already."""
@@ -226,9 +228,13 @@ class Conversas:
         await transaction.run(self._book.count_on_doctor, cliente_id=cliente_id, em=em)
         await transaction.run(self._book.count_on_conversation, id=conversation_id, em=em, now=now)
         await transaction.run(self._book.doctor_spoke, cliente_id=cliente_id, em=em, now=now)
+        await self._alcance.respondeu(transaction, cliente_id, em=em, now=now)
 
-    async def _further(self, transaction: Transaction, message_id: str, entrega: Entrega) -> None:
-        await transaction.run(self._book.got_further, message_id=message_id, status=entrega.value, rank=entrega.rank)
+    async def _further(self, transaction: Transaction, message_id: str, entrega: Entrega, now: datetime) -> None:
+        if await transaction.run(
+            self._book.got_further, message_id=message_id, status=entrega.value, rank=entrega.rank
+        ):
+            await self._alcance.entregue(transaction, message_id, now=now)
 
     async def _doctor(self, transaction: Transaction, telefone: str) -> str | None:
         row = await transaction.one(self._book.doctor, chave=chave(telefone))

@@ -138,9 +138,3 @@ SET message_count = message_count + 1, ultima_mensagem_em = :em, last_touch_at =
     first_touch_type = coalesce(first_touch_type, :tipo), first_touch_campaign_id = coalesce(first_touch_campaign_id, :campanha_id),
     stage = CASE WHEN stage = 'novo' THEN 'msg_enviada' ELSE stage END, updated_at = :now
 WHERE id = :conversa_id;
-
--- write count_on_campaign: one more left, not one more waits
-UPDATE campanhas SET enviados = enviados + 1, updated_at = :now WHERE id = :campanha_id;
-
--- write campaign_reached: this doctor was reached by this campaign
-INSERT INTO campaign_contact_history (cliente_id, campaign_id, sent_at) VALUES (:cliente_id, :campanha_id, :em) ON CONFLICT DO NOTHING;

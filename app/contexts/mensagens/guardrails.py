@@ -29,6 +29,7 @@ BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
 TIMELY: Final = timedelta(hours=24)
 # Who is held by a pause asks again after this; a pause itself is felt at once.
 ASK_AGAIN: Final = timedelta(seconds=15)
+CAMPAIGN_PAUSED: Final = "its campaign is paused"
 SAME_WORDS: Final = {
     Tipo.CAMPANHA: timedelta(minutes=60),
     Tipo.FOLLOWUP: timedelta(minutes=60),
@@ -153,7 +154,7 @@ def _wanted(pedido: Pedido, now: datetime) -> Adia | Bloqueia | None:
     if pedido.cancel_requested or pedido.campaign_status == "cancelada":
         return Bloqueia(Desfecho.FAILED_EXPIRED, "somebody asked for it to stop", cancels=True)
     if pedido.campaign_status == "pausada":
-        return Adia(now + ASK_AGAIN, "its campaign is paused")
+        return Adia(now + ASK_AGAIN, CAMPAIGN_PAUSED)
     return None
 
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from app.contexts.campanhas.alcance import Alcance
 from app.contexts.conversas.service import Conversas, Saida
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.fila import Status
@@ -44,8 +45,6 @@ class SendBook:
     count_on_chip: Query
     count_on_doctor: Query
     count_on_conversation: Query
-    count_on_campaign: Query
-    campaign_reached: Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +88,7 @@ class Duvida:
 class Registro:
     def __init__(self, dialect: Dialect, ids: Ids, conversas: Conversas, eventos: Eventos, rates: Rates) -> None:
         self._book = load(SendBook, Path(__file__).parent / "envio.sql", dialect)
+        self._alcance = Alcance(dialect)
         self._ids = ids
         self._conversas = conversas
         self._eventos = eventos
@@ -162,7 +162,7 @@ class Registro:
         if mensagem.reserva is not None:
             await self._rates.confirm(mensagem.reserva, within=transaction)
         await self._conversas.saiu(transaction, _saida(mensagem, message_id, jid, em))
-        await self._count(transaction, mensagem, em, now)
+        await self._count(transaction, mensagem, message_id, em, now)
         if bypass is not None:
             await self._tell(transaction, mensagem, "envio_com_bypass", outcome, now)
         return True
@@ -242,7 +242,9 @@ class Registro:
         """Whoever was given up without a worker's word, because its workers died, is buried as well."""
         return await transaction.run(self._book.bury_dead, now=now, limit=limit)
 
-    async def _count(self, transaction: Transaction, mensagem: Mensagem, em: datetime, now: datetime) -> None:
+    async def _count(
+        self, transaction: Transaction, mensagem: Mensagem, message_id: str, em: datetime, now: datetime
+    ) -> None:
         if mensagem.chip_id is not None:
             await transaction.run(self._book.count_on_chip, chip_id=mensagem.chip_id, now=now)
         whom = {"cliente_id": mensagem.cliente_id, "campanha_id": mensagem.campanha_id}
@@ -257,8 +259,9 @@ class Registro:
                 now=now,
             )
         if mensagem.campanha_id is not None:
-            await transaction.run(self._book.count_on_campaign, campanha_id=mensagem.campanha_id, now=now)
-            await transaction.run(self._book.campaign_reached, **whom, em=em)
+            await self._alcance.enviada(
+                transaction, mensagem.campanha_id, mensagem.cliente_id, message_id, em=em, now=now
+            )
 
     async def _tell(
         self, transaction: Transaction, mensagem: Mensagem, event: str, desfecho: Desfecho, now: datetime

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from app.contexts.mensagens.guardrails import CAMPAIGN_PAUSED
 from batuta.stores.sql.database import Dialect, Query, Transaction
 from batuta.stores.sql.queries import load
 
@@ -12,6 +13,10 @@ from batuta.stores.sql.queries import load
 class MessageBook:
     cancel_waiting: Query
     ask_to_stop: Query
+    cancel_campaign: Query
+    ask_campaign_to_stop: Query
+    release_campaign: Query
+    wake: Query
 
 
 class Mensagens:
@@ -26,3 +31,18 @@ class Mensagens:
         return await transaction.run(
             self._book.cancel_waiting, cliente_id=cliente_id, outcome=outcome, reason=reason, now=now
         )
+
+    async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
+        """Everything of it that waits; what is being sent is asked to stop. How many were cancelled at once."""
+        await transaction.run(self._book.ask_campaign_to_stop, campanha_id=campanha_id)
+        return await transaction.run(
+            self._book.cancel_campaign, campanha_id=campanha_id, reason="its campaign was cancelled", now=now
+        )
+
+    async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
+        """What waited because its campaign was paused leaves as soon as it may."""
+        released = await transaction.run(
+            self._book.release_campaign, campanha_id=campanha_id, paused=CAMPAIGN_PAUSED, now=now
+        )
+        await transaction.one(self._book.wake)
+        return released

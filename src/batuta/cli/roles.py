@@ -15,7 +15,7 @@ from batuta.cli.desk import ENV_FILE, FAILED, REFUSED, Desk, desk_of
 from batuta.cli.sidecar import port_of_child, shown
 from batuta.config import EngineSettings, in_file, names, near_misses
 from batuta.engine import Batuta
-from batuta.extension import Role
+from batuta.extension import Command, Role
 from batuta.kernel.errors import BatutaError, ConfigError
 from batuta.kernel.events import ProcessEnded, ProcessServing, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
@@ -47,9 +47,20 @@ def add_roles_of_app(cli: typer.Typer, desk: Desk) -> None:
     for role in extension.roles:
         cli.command(role.name, help=desk.texts()(f"cli.{role.name}.help"))(_command(role.name))
     for name, command in extension.commands.items():
-        cli.command(name, help=desk.texts()(f"cli.{name}.help"))(command)
+        _add_command(cli, desk, name, command)
     for name in extension.later:
         cli.command(name, help=desk.texts()("cli.later.help"))(_not_yet(name))
+
+
+def _add_command(cli: typer.Typer, desk: Desk, name: str, command: Command) -> None:
+    texts = desk.texts()
+    if not isinstance(command, Mapping):
+        cli.command(name, help=texts(f"cli.{name}.help"))(command)
+        return
+    group = typer.Typer(help=texts(f"cli.{name}.help"), no_args_is_help=True)
+    for word, each in command.items():
+        group.command(word, help=texts(f"cli.{name}.{word}_help"))(each)
+    cli.add_typer(group, name=name)
 
 
 def up(context: typer.Context) -> None:

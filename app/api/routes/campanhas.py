@@ -1,0 +1,162 @@
+"""``/campanhas``: what a gestor does with campaigns, and how each goes."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from app.contexts.campanhas.model import (
+    MOST_RECIPIENTS,
+    CampanhaInexistente,
+    CampanhaNaoPode,
+    CampanhaRecusada,
+    Status,
+    Tipo,
+)
+from app.contexts.campanhas.relato import campanha_em_palavras, progresso_em_palavras
+from app.contexts.campanhas.service import Campanhas, NovaCampanha
+from batuta.guard.tokens import Scope
+from batuta.web.access import needs
+from batuta.web.problems import Problem, texts_for
+
+Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    404: {"description": "no such campaign"},
+    409: {"description": "the campaign is in a state in which that cannot be done"},
+}
+
+
+class Publico(BaseModel):
+    """Whom it is for: named people, or everybody of any of these specialties in any of these places."""
+
+    model_config = ConfigDict(extra="forbid")
+    especialidades: list[str] = Field(default_factory=list, max_length=200)
+    regioes: list[str] = Field(default_factory=list, max_length=200, description="cities or states, as in SP")
+    clientes_especificos: list[str] = Field(default_factory=list, max_length=MOST_RECIPIENTS)
+    chips_excluidos: list[str] = Field(default_factory=list, max_length=200)
+    quantidade_alvo: int = Field(default=50, ge=1, le=MOST_RECIPIENTS)
+    pressure_score_max: int = Field(default=50, ge=0, le=100)
+    modo_selecao: Literal["deterministico", "aleatorio"] = "deterministico"
+    excluir_opt_out: Literal[True] = True
+
+
+class Nova(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    nome_template: str = Field(min_length=1, max_length=120)
+    tipo_campanha: Tipo
+    corpo: str = Field(min_length=1, max_length=4_000, description="{nome} and {especialidade} are filled in")
+    audience_filters: Publico = Field(default_factory=Publico)
+    objetivo: str | None = Field(default=None, max_length=2_000)
+    pode_ofertar: bool = False
+
+
+class Agendamento(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    agendar_para: AwareDatetime | None = Field(default=None, description="with its zone; nothing: as soon as it may")
+
+
+def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
+    routes = APIRouter(prefix="/campanhas", tags=["campanhas"])
+    _add_reading(routes, campanhas, zone)
+
+    @routes.post("", status_code=201, operation_id="create_campanha")
+    async def create(request: Request, nova: Nova) -> dict[str, Any]:
+        """A draft. Nobody gets anything before it is scheduled."""
+        with told(request):
+            id = await campanhas.criar(
+                NovaCampanha(
+                    nome=nova.nome_template,
+                    tipo=nova.tipo_campanha,
+                    corpo=nova.corpo,
+                    audience_filters=nova.audience_filters.model_dump(exclude_unset=True),
+                    objetivo=nova.objetivo,
+                    pode_ofertar=nova.pode_ofertar,
+                ),
+                by=who(request),
+            )
+            return progresso_em_palavras(await campanhas.progresso(id), zone)
+
+    @routes.post("/{id}/agendar", operation_id="schedule_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
+    async def agendar(request: Request, id: Id, quando: Agendamento | None = None) -> dict[str, Any]:
+        """It goes out then, or as soon as it may. Under the timetable of windows: in the window of its type."""
+        para = None if quando is None else quando.agendar_para
+        return await _done(request, id, lambda: campanhas.agendar(id, para, by=who(request)))
+
+    @routes.post("/{id}/pausar", operation_id="pause_campanha", responses=ANSWERS)
+    async def pausar(request: Request, id: Id) -> dict[str, Any]:
+        """Nothing of it leaves from now on; what waits keeps waiting."""
+        return await _done(request, id, lambda: campanhas.pausar(id, by=who(request)))
+
+    @routes.post("/{id}/retomar", operation_id="resume_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
+    async def retomar(request: Request, id: Id) -> dict[str, Any]:
+        """It goes on where it stopped, at once."""
+        return await _done(request, id, lambda: campanhas.retomar(id, by=who(request)))
+
+    @routes.post("/{id}/cancelar", operation_id="cancel_campanha", responses=ANSWERS)
+    async def cancelar(request: Request, id: Id) -> dict[str, Any]:
+        """For good: what waits is cancelled, what is on its way is asked to stop."""
+        return await _done(request, id, lambda: campanhas.cancelar(id, by=who(request)))
+
+    return routes
+
+
+def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> None:
+    @routes.get("", operation_id="list_campanhas")
+    async def everything(
+        status: Status | None = None,
+        antes_de: Annotated[int | None, Query(ge=1, le=2**62, description="older than this one")] = None,
+        limite: Limit = 50,
+    ) -> dict[str, Any]:
+        """The newest first, with what was really sent."""
+        rows = await campanhas.todas(status=status, before=antes_de, limit=limite)
+        return {"campanhas": [campanha_em_palavras(row, zone) for row in rows]}
+
+    @routes.get("/{id}", operation_id="show_campanha", responses={404: ANSWERS[404]})
+    async def show(request: Request, id: Id) -> dict[str, Any]:
+        """How it goes: recipients, queued, sent, delivered, answered; who was left out and what was blocked, by reason."""
+        with told(request):
+            return progresso_em_palavras(await campanhas.progresso(id), zone)
+
+    @routes.get("/{id}/destinatarios", operation_id="list_campanha_people", responses={404: ANSWERS[404]})
+    async def people(
+        request: Request,
+        id: Id,
+        situacao: Literal["selecionado", "enfileirado", "excluido"] | None = None,
+        motivo: Annotated[str | None, Query(max_length=60)] = None,
+        depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="the last posicao you have")] = 0,
+        limite: Limit = 100,
+    ) -> dict[str, Any]:
+        """Everybody it considered, in order, with why somebody did not get it."""
+        with told(request):
+            rows = await campanhas.destinatarios(id, situacao=situacao, motivo=motivo, after=depois_de, limit=limite)
+        return {"destinatarios": [dict(row) for row in rows]}
+
+
+async def _done(request: Request, id: int, act: Callable[[], Awaitable[Status]]) -> dict[str, Any]:
+    with told(request):
+        status = await act()
+    return {"id": id, "status": status.value}
+
+
+@contextmanager
+def told(request: Request) -> Iterator[None]:
+    """What the campaigns refuse, as problems."""
+    try:
+        yield
+    except CampanhaInexistente as error:
+        raise Problem(404, "campanha_unknown", id=error.facts["id"]) from None
+    except CampanhaNaoPode as error:
+        facts = error.facts
+        raise Problem(
+            409, "campanha_state", id=facts["id"], estado=facts["status"], acao=facts["acao"], de=facts["de"]
+        ) from None
+    except CampanhaRecusada as error:
+        raise Problem(422, "campanha_refused", why=texts_for(request).error(error)) from None
+
+
+def who(request: Request) -> str:
+    return str(request.state.caller.name)

@@ -1,0 +1,68 @@
+"""How far a campaign got: sent, delivered, answered. Each counts once for a doctor, however often and in whatever order it is told.
+
+Everything is written in the caller's transaction.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from batuta.stores.sql.database import Dialect, Query, Transaction
+from batuta.stores.sql.queries import load
+
+# What a doctor writes for so long after a campaign is an answer to it.
+ANSWER_COUNTS: Final = timedelta(days=7)
+# The gateway's clock has whole seconds, and is not ours.
+CLOCKS_DIFFER: Final = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class ReachBook:
+    reached: Query
+    count_sent: Query
+    delivered: Query
+    count_delivered: Query
+    last: Query
+    wrote: Query
+    answered: Query
+    count_answered: Query
+
+
+class Alcance:
+    def __init__(self, dialect: Dialect) -> None:
+        self._book = load(ReachBook, Path(__file__).parent / "alcance.sql", dialect)
+
+    async def enviada(
+        self,
+        transaction: Transaction,
+        campanha_id: int,
+        cliente_id: str,
+        message_id: str,
+        *,
+        em: datetime,
+        now: datetime,
+    ) -> None:
+        """A message of it left. Its receipt and his answer may have come before we were told so."""
+        await transaction.run(self._book.count_sent, campanha_id=campanha_id, now=now)
+        await transaction.run(self._book.reached, cliente_id=cliente_id, campanha_id=campanha_id, em=em)
+        await self.entregue(transaction, message_id, now=now)
+        wrote = await transaction.one(self._book.wrote, cliente_id=cliente_id, since=em - CLOCKS_DIFFER)
+        if wrote is not None:
+            await self.respondeu(transaction, cliente_id, em=wrote["created_at"], now=now)
+
+    async def entregue(self, transaction: Transaction, message_id: str, *, now: datetime) -> None:
+        if await transaction.run(self._book.delivered, message_id=message_id, now=now):
+            await transaction.run(self._book.count_delivered, message_id=message_id, now=now)
+
+    async def respondeu(self, transaction: Transaction, cliente_id: str, *, em: datetime, now: datetime) -> int | None:
+        """He wrote. Which campaign he answers, if any."""
+        last = await transaction.one(
+            self._book.last, cliente_id=cliente_id, since=em - ANSWER_COUNTS, until=em + CLOCKS_DIFFER
+        )
+        if last is None:
+            return None
+        campanha_id = int(last["campaign_id"])
+        if await transaction.run(self._book.answered, cliente_id=cliente_id, campanha_id=campanha_id, em=em):
+            await transaction.run(self._book.count_answered, campanha_id=campanha_id, now=now)
+        return campanha_id

@@ -1,0 +1,276 @@
+"""How a campaign goes out, in steps of which each is a small transaction; whoever crashes in between goes on there.
+
+    due, and may it? ─▶ ativa ─▶ everybody considered, 500 at a time ─▶ messages into the queue, 500 at a time ─▶ concluida
+                                 (with a reason for each who is left out)                                when all have ended
+
+Any number may be at it at once: each step holds the campaign's row, and whoever comes second sees that it is done.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeAlias
+
+from app.contexts.campanhas.model import (
+    CampanhaRecusada,
+    Filtros,
+    Lugar,
+    Status,
+    espera,
+    filtros_de,
+    recorte,
+)
+from app.contexts.campanhas.publico import Escolha, Motivo, escolher
+from app.contexts.campanhas.repository import Fila, candidato, lists, start_book
+from app.contexts.campanhas.texto import campos, preenchido
+from app.contexts.mensagens.guardrails import Regras
+from app.contexts.operacao.eventos import Eventos
+from batuta.kernel.clock import Clock
+from batuta.kernel.writable import told
+from batuta.queue.item import NewItem
+from batuta.stores.sql.database import AsJson, Database, Row, Transaction
+
+BATCH: Final = 500
+AT_ONCE: Final = 50
+PRIORITY: Final = 3
+WEEK: Final = timedelta(days=7)
+LONGEST_REASON: Final = 500
+Held: TypeAlias = Callable[[], Awaitable[Collection[str]]]
+Rules: TypeAlias = Callable[[Any, str | None], Awaitable[Regras]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resultado:
+    """What one look did. ``recusadas`` and ``esperam``: why, by campaign."""
+
+    iniciadas: int = 0
+    enfileiradas: int = 0
+    concluidas: int = 0
+    recusadas: Mapping[int, str]
+    esperam: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Devida:
+    """A campaign that is to go out, as its row says."""
+
+    id: int
+    tipo: str
+    status: Status
+    corpo: str
+    filtros: Filtros
+    campos: frozenset[str]
+    publico_em: datetime | None
+    metadata: Mapping[str, Any]
+
+
+class Inicio:
+    def __init__(self, database: Database, fila: Fila, rules: Rules, eventos: Eventos, clock: Clock) -> None:
+        self._database = database
+        self._fila = fila
+        self._rules = rules
+        self._eventos = eventos
+        self._clock = clock
+        self._book = start_book(database.dialect)
+
+    async def passar(self, held: Held | None = None) -> Resultado:
+        """Everything that is due goes out as far as it may, and what is through is concluded. ``held``: types left alone."""
+        done = Resultado(recusadas={}, esperam={})
+        now = self._clock.now()
+        due = await self._database.all(self._book.due, now=now, limit=AT_ONCE)
+        left_alone = await held() if due and held is not None else ()
+        for row in due:
+            tipo = row["tipo_campanha"]
+            why = "its job is held" if tipo in left_alone else espera(await self._rules(self._database, tipo), now)
+            if why is not None:
+                done = replace(done, esperam={**done.esperam, row["id"]: why})
+                continue
+            done = await self._out(row, done)
+        going = await self._database.one(self._book.going)
+        return done if going is None else replace(done, concluidas=await self._conclude())
+
+    async def conhecidos(self, ids: Sequence[str]) -> int:
+        row = await self._database.one(self._book.known, clientes=AsJson(list(ids)))
+        return 0 if row is None else int(row["quantos"])
+
+    async def _out(self, row: Row, done: Resultado) -> Resultado:
+        try:
+            campanha = _due(row)
+        except CampanhaRecusada as error:
+            await self._refuse(row["id"], str(error))
+            return replace(done, recusadas={**done.recusadas, row["id"]: str(error)})
+        if not await self._begin(campanha):
+            return done
+        if campanha.publico_em is None and not await self._consider(campanha):
+            return done
+        queued = await self._enqueue(campanha)
+        began = campanha.status is Status.AGENDADA
+        return replace(done, iniciadas=done.iniciadas + began, enfileiradas=done.enfileiradas + queued)
+
+    async def _begin(self, campanha: Devida) -> bool:
+        """False: somebody stopped it meanwhile."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            if not await transaction.run(self._book.begin, id=campanha.id, now=now):
+                return False
+            await self._tell(transaction, "campanha_iniciada", campanha.id, now, {"tipo": campanha.tipo})
+        return True
+
+    async def _refuse(self, id: int, why: str) -> None:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            await transaction.run(self._book.refuse, id=id, why=told(why, LONGEST_REASON), now=now)
+            await self._eventos.record(
+                transaction, "campanha_recusada", now=now, dedupe_key=None, source="ops", props={"campanha_id": id}
+            )
+
+    async def _consider(self, campanha: Devida) -> bool:
+        """Everybody it asks for gets a row. False: somebody stopped it, or is at it too."""
+        seen, choices = await self._choices(campanha)
+        for first in range(0, max(1, len(choices)), BATCH):
+            some = choices[first : first + BATCH]
+            async with self._database.transaction() as transaction:
+                if not await self._is_ours(transaction, campanha.id, expected=seen + first):
+                    return False
+                await self._write(transaction, campanha.id, some, seen + first)
+                if first + BATCH >= len(choices):
+                    await transaction.run(self._book.decided, id=campanha.id, now=self._clock.now())
+        return True
+
+    async def _choices(self, campanha: Devida) -> tuple[int, list[Escolha]]:
+        """How many were considered before, and everybody else."""
+        now, filtros = self._clock.now(), campanha.filtros
+        async with self._database.snapshot() as reading:
+            words = await reading.all(self._book.words)
+            cut = recorte(filtros, [Lugar(row["especialidade"], row["cidade"], row["estado"]) for row in words])
+            considered = await reading.one(self._book.considered, id=campanha.id)
+            assert considered is not None
+            listed = lists(
+                clientes=filtros.clientes_especificos,
+                especialidades=cut.especialidades,
+                cidades=cut.cidades,
+                estados=cut.estados,
+            )
+            found = await reading.all(
+                self._book.candidates,
+                id=campanha.id,
+                named=bool(filtros.clientes_especificos),
+                any_especialidade=cut.especialidades is None,
+                anywhere=cut.cidades is None,
+                week_ago=now - WEEK,
+                **{name: AsJson(values) for name, values in listed.items()},
+            )
+        choices = escolher(
+            map(candidato, found),
+            filtros,
+            campanha.campos,
+            campanha_id=campanha.id,
+            ja_escolhidos=considered["escolhidos"],
+            now=now,
+        )
+        return considered["vistos"], choices
+
+    async def _is_ours(self, transaction: Transaction, id: int, *, expected: int) -> bool:
+        if not await transaction.run(self._book.hold, id=id, now=self._clock.now()):
+            return False
+        considered = await transaction.one(self._book.considered, id=id)
+        return considered is not None and considered["vistos"] == expected
+
+    async def _write(self, transaction: Transaction, id: int, choices: Sequence[Escolha], before: int) -> None:
+        now = self._clock.now()
+        rows = [
+            {
+                "id": id,
+                "cliente_id": choice.cliente_id,
+                "situacao": "selecionado" if choice.motivo is None else "excluido",
+                "motivo": None if choice.motivo is None else choice.motivo.value,
+                "posicao": before + place,
+                "now": now,
+            }
+            for place, choice in enumerate(choices, start=1)
+        ]
+        if rows:
+            await transaction.run_many(self._book.consider, rows)
+
+    async def _enqueue(self, campanha: Devida) -> int:
+        total = 0
+        for _ in range(campanha.filtros.quantidade_alvo // BATCH + 2):
+            async with self._database.transaction() as transaction:
+                if not await transaction.run(self._book.hold, id=campanha.id, now=self._clock.now()):
+                    return total
+                people = await transaction.all(self._book.next, id=campanha.id, limit=BATCH)
+                if not people:
+                    await transaction.run(self._book.enqueued, id=campanha.id, now=self._clock.now())
+                    return total
+                total += await self._queue(transaction, campanha, people)
+        return total
+
+    async def _queue(self, transaction: Transaction, campanha: Devida, people: Sequence[Row]) -> int:
+        """Their messages and their marks, together."""
+        now, items = self._clock.now(), []
+        for someone in people:
+            valores = {"nome": someone["primeiro_nome"], "especialidade": someone["especialidade"]}
+            text = preenchido(campanha.corpo, valores)
+            if text is None:
+                await transaction.run(
+                    self._book.exclude,
+                    id=campanha.id,
+                    cliente_id=someone["cliente_id"],
+                    motivo=Motivo.SEM_NOME.value,
+                    now=now,
+                )
+            elif not someone["na_fila"]:
+                items.append(_item(campanha, someone, text))
+        shared = {
+            "campanha_id": campanha.id,
+            "tipo": "campanha",
+            "prioridade": PRIORITY,
+            "devida_em": now,
+            "metadata": AsJson(campanha.metadata),
+        }
+        taken = await self._fila.put(items, within=transaction, shared=shared)
+        await transaction.run(self._book.queued, id=campanha.id, until=people[-1]["posicao"], now=now)
+        return sum(id is not None for id in taken)
+
+    async def _conclude(self) -> int:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            ended = await transaction.all(self._book.conclude, now=now)
+            for row in ended:
+                await self._tell(transaction, "campanha_concluida", row["id"], now, {"enviados": row["enviados"]})
+        return len(ended)
+
+    async def _tell(
+        self, transaction: Transaction, event: str, id: int, now: datetime, props: Mapping[str, Any]
+    ) -> None:
+        key = f"{event}:{id}"
+        await self._eventos.record(
+            transaction, event, now=now, dedupe_key=key, source="ops", props={"campanha_id": id, **props}
+        )
+
+
+def _item(campanha: Devida, someone: Row, text: str) -> NewItem:
+    return NewItem(
+        values={"cliente_id": someone["cliente_id"], "telefone_destino": someone["telefone"], "conteudo": text},
+        key=f"campanha:{campanha.id}:{someone['cliente_id']}",
+    )
+
+
+def _due(row: Row) -> Devida:
+    filtros = filtros_de(row["audience_filters"])
+    return Devida(
+        id=row["id"],
+        tipo=row["tipo_campanha"],
+        status=Status(row["status"]),
+        corpo=row["corpo"] or "",
+        filtros=filtros,
+        campos=campos(row["corpo"]),
+        publico_em=row["publico_em"],
+        metadata={
+            "campanha_id": str(row["id"]),
+            "tipo_campanha": row["tipo_campanha"],
+            "objetivo": row["objetivo"],
+            "pode_ofertar": row["pode_ofertar"],
+            "chips_excluidos": list(filtros.chips_excluidos),
+        },
+    )

@@ -1,0 +1,101 @@
+-- read due: what is to start, and what began and is not through
+SELECT id, tipo_campanha, status, corpo, audience_filters, pode_ofertar, objetivo, publico_em, agendar_para FROM campanhas
+WHERE (status = 'agendada' AND agendar_para <= :now) OR (status = 'ativa' AND enfileirada_em IS NULL)
+ORDER BY agendar_para, id LIMIT :limit;
+
+-- write refuse: it cannot go out as it is; a person looks at it
+UPDATE campanhas SET status = 'pausada', erro = :why, updated_at = :now WHERE id = :id AND status IN ('agendada', 'ativa');
+
+-- write begin: it goes out, unless somebody stopped it meanwhile
+UPDATE campanhas SET status = 'ativa', iniciada_em = coalesce(iniciada_em, :now), erro = NULL, updated_at = :now
+WHERE id = :id AND (status = 'ativa' OR (status = 'agendada' AND agendar_para <= :now));
+
+-- read words: which specialties and places the doctors' rows name
+SELECT DISTINCT especialidade, cidade, estado FROM clientes WHERE deleted_at IS NULL;
+
+-- read candidates: everybody it asks for who was not considered yet, with everything that decides
+SELECT doctor.id, doctor.primeiro_nome, doctor.especialidade, doctor.pressure_score_atual,
+       doctor.deleted_at IS NOT NULL AS "removido [BOOLEAN]",
+       doctor.status_telefone = 'invalido' AS "telefone_invalido [BOOLEAN]",
+       doctor.opt_out OR doctor.opted_out OR doctor.status IN ('optout', 'opt_out')
+           OR coalesce(state.permission_state, '') = 'opted_out'
+           OR EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone = doctor.telefone
+                      AND other.permission_state = 'opted_out') AS "optout [BOOLEAN]",
+       state.permission_state, state.cooling_off_until, state.next_allowed_at, state.last_inbound_at, state.last_outbound_at,
+       (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = doctor.id AND sent.status = 'enviada'
+        AND sent.enviada_em > :week_ago AND sent.tipo <> 'resposta') AS contatos_7d,
+       (SELECT max(history.sent_at) FROM campaign_contact_history AS history WHERE history.cliente_id = doctor.id
+        AND history.campaign_id <> :id) AS "outra_campanha_em [TIMESTAMPTZ]",
+       (SELECT count(*) FROM campaign_contact_history AS history WHERE history.cliente_id = doctor.id
+        AND history.campaign_id <> :id) AS campanhas_recebidas,
+       EXISTS (SELECT 1 FROM fila_mensagens AS queued WHERE queued.cliente_id = doctor.id AND queued.campanha_id <> :id
+               AND queued.status IN ('pendente', 'processando')) AS "na_fila_de_outra [BOOLEAN]",
+       EXISTS (SELECT 1 FROM conversations AS talk WHERE talk.cliente_id = doctor.id AND talk.controlled_by = 'human'
+               AND talk.status IN ('active', 'paused', 'escalated')) AS "conversa_humana [BOOLEAN]",
+       EXISTS (SELECT 1 FROM interacoes AS came WHERE came.cliente_id = doctor.id AND came.tipo = 'entrada')
+           AS "ja_respondeu [BOOLEAN]"
+FROM clientes AS doctor LEFT JOIN doctor_state AS state ON state.cliente_id = doctor.id
+WHERE {wanted}
+  AND NOT EXISTS (SELECT 1 FROM campanha_destinatarios AS seen WHERE seen.campanha_id = :id AND seen.cliente_id = doctor.id);
+
+-- read known: how many of these ids are doctors'
+SELECT count(*) AS quantos FROM clientes AS doctor WHERE doctor.id IN ({clientes});
+
+-- write hold: from here to the end of the transaction it is ours, and nobody has stopped it
+UPDATE campanhas SET updated_at = :now WHERE id = :id AND status = 'ativa';
+
+-- read considered: how many were considered, and how many of them get it
+SELECT coalesce(max(posicao), 0) AS vistos, count(CASE WHEN situacao <> 'excluido' THEN 1 END) AS escolhidos
+FROM campanha_destinatarios WHERE campanha_id = :id;
+
+-- write consider: who gets it, or why not
+INSERT INTO campanha_destinatarios (campanha_id, cliente_id, situacao, motivo, posicao, created_at, updated_at)
+VALUES (:id, :cliente_id, :situacao, :motivo, :posicao, :now, :now) ON CONFLICT DO NOTHING;
+
+-- write decided: whom it is for does not change any more
+UPDATE campanhas
+SET publico_em = :now, updated_at = :now,
+    total_destinatarios = (SELECT count(*) FROM campanha_destinatarios AS someone
+                           WHERE someone.campanha_id = campanhas.id AND someone.situacao <> 'excluido')
+WHERE id = :id;
+
+-- read next: who comes next, and whether a message waits for him already
+SELECT someone.cliente_id, someone.posicao, doctor.telefone, doctor.primeiro_nome, doctor.especialidade,
+       EXISTS (SELECT 1 FROM fila_mensagens AS queued WHERE queued.cliente_id = someone.cliente_id
+               AND queued.campanha_id = someone.campanha_id) AS "na_fila [BOOLEAN]"
+FROM campanha_destinatarios AS someone JOIN clientes AS doctor ON doctor.id = someone.cliente_id
+WHERE someone.campanha_id = :id AND someone.situacao = 'selecionado' ORDER BY someone.posicao LIMIT :limit;
+
+-- write exclude: one who was to get it and cannot
+UPDATE campanha_destinatarios SET situacao = 'excluido', motivo = :motivo, updated_at = :now
+WHERE campanha_id = :id AND cliente_id = :cliente_id;
+
+-- write queued: their messages wait
+UPDATE campanha_destinatarios
+SET situacao = 'enfileirado', updated_at = :now,
+    fila_mensagem_id = (SELECT message.id FROM fila_mensagens AS message WHERE message.cliente_id = campanha_destinatarios.cliente_id
+                        AND message.campanha_id = campanha_destinatarios.campanha_id ORDER BY message.created_at LIMIT 1)
+WHERE campanha_id = :id AND situacao = 'selecionado' AND posicao <= :until;
+
+-- write enqueued: everybody's message waits
+UPDATE campanhas SET enfileirada_em = :now, updated_at = :now WHERE id = :id AND enfileirada_em IS NULL;
+
+-- read going: whether there is anything to conclude
+SELECT id FROM campanhas WHERE status = 'ativa' AND enfileirada_em IS NOT NULL LIMIT 1;
+
+-- write conclude on sqlite: every message of it has ended
+UPDATE campanhas SET status = 'concluida', concluida_em = :now, updated_at = :now
+WHERE status = 'ativa' AND enfileirada_em IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message WHERE message.campanha_id = campanhas.id
+                  AND message.status IN ('pendente', 'processando'))
+  AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message INDEXED BY fila_mensagens_in_doubt
+                  WHERE message.envio_estado IS NOT NULL AND message.campanha_id = campanhas.id)
+RETURNING id, enviados;
+
+-- write conclude on postgres: every message of it has ended
+UPDATE campanhas SET status = 'concluida', concluida_em = :now, updated_at = :now
+WHERE status = 'ativa' AND enfileirada_em IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message WHERE message.campanha_id = campanhas.id
+                  AND message.status IN ('pendente', 'processando'))
+  AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message WHERE message.envio_estado IS NOT NULL AND message.campanha_id = campanhas.id)
+RETURNING id, enviados;

@@ -1,0 +1,61 @@
+"""The job of the campaigns, and the loop that does the same between its fires.
+
+Under the timetable of windows the job fires only when a window opens. A campaign that falls due while its window is open starts
+then, and one whose messages have all ended is concluded then: that is the loop's part. It heeds the pauses of the jobs it does
+the work of.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from app.contexts.campanhas.inicio import Held, Inicio, Resultado
+from app.contexts.campanhas.model import OUTSIDE
+from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
+from batuta.dispatch.endpoints import JobCall
+from batuta.kernel.json import Json
+from batuta.runlog.execution import HELD
+from batuta.supervise.loop import Doorbell, Idle, Pace
+
+LOOK_EVERY: Final = timedelta(seconds=10)
+
+
+class CampaignJobs:
+    def __init__(self, inicio: Inicio) -> None:
+        self._inicio = inicio
+
+    async def processar_campanhas_agendadas(self, call: JobCall) -> JobAnswer:
+        return _answer(await self._inicio.passar())
+
+
+class CampaignLoop:
+    def __init__(self, inicio: Inicio, held: Held) -> None:
+        """``held``: types of campaign whose job somebody holds."""
+        self.name = "campanhas"
+        self.doorbell = Doorbell()
+        self._inicio = inicio
+        self._held = held
+
+    async def tick(self) -> Pace:
+        await self._inicio.passar(self._held)
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        """Nothing was started that outlives a tick."""
+
+
+def _answer(done: Resultado) -> JobAnswer:
+    details: dict[str, Json] = {
+        "iniciadas": done.iniciadas,
+        "enfileiradas": done.enfileiradas,
+        "concluidas": done.concluidas,
+        "esperam": {str(id): why for id, why in done.esperam.items()},
+        "recusadas": {str(id): why for id, why in done.recusadas.items()},
+        "message": f"{done.iniciadas} campanha(s) iniciada(s)",
+    }
+    if done.recusadas:
+        ids = ", ".join(map(str, done.recusadas))
+        return Partial(f"refused: {ids}; batuta campanhas show says why", items=done.iniciadas, details=details)
+    held = next((why for why in done.esperam.values() if why != OUTSIDE), None)
+    if held is not None and not done.iniciadas:
+        return Skipped(f"{HELD}{held}")
+    return Ok(items=done.iniciadas, details=details)

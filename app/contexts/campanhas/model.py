@@ -1,0 +1,228 @@
+"""What a campaign may become, and whom it asks for.
+
+rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when every message of it has ended
+               │  ▲       │  ▲
+               ▼  │       ▼  │
+              pausada ◀───────┘      anything that is not final ─▶ cancelada
+"""
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from app.contexts.mensagens.guardrails import Regras
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.json import Json
+
+MOST_RECIPIENTS: Final = 10_000
+MOST_VALUES: Final = 200
+LONGEST_NAME: Final = 120
+OUTSIDE: Final = "outside the campaign's window"
+
+
+class Status(StrEnum):
+    RASCUNHO = "rascunho"
+    AGENDADA = "agendada"
+    ATIVA = "ativa"
+    PAUSADA = "pausada"
+    CONCLUIDA = "concluida"
+    CANCELADA = "cancelada"
+
+
+class Tipo(StrEnum):
+    DISCOVERY = "discovery"
+    OFERTA = "oferta"
+    OFERTA_PLANTAO = "oferta_plantao"
+    REATIVACAO = "reativacao"
+    FOLLOWUP = "followup"
+
+
+class Acao(StrEnum):
+    AGENDAR = "agendar"
+    PAUSAR = "pausar"
+    RETOMAR = "retomar"
+    CANCELAR = "cancelar"
+
+
+FROM: Final[Mapping[Acao, frozenset[Status]]] = {
+    Acao.AGENDAR: frozenset({Status.RASCUNHO, Status.AGENDADA}),
+    Acao.PAUSAR: frozenset({Status.AGENDADA, Status.ATIVA}),
+    Acao.RETOMAR: frozenset({Status.PAUSADA}),
+    Acao.CANCELAR: frozenset({Status.RASCUNHO, Status.AGENDADA, Status.ATIVA, Status.PAUSADA}),
+}
+
+
+class CampanhaInexistente(BatutaError):
+    sentence = "there is no campaign {id}: `batuta campanhas list` shows those there are"
+
+
+class CampanhaNaoPode(BatutaError):
+    sentence = (
+        "campaign {id} is {status}, and {acao} is for one that is {de}: look at it with `batuta campanhas show {id}`"
+    )
+
+
+class CampanhaRecusada(BatutaError):
+    """It cannot go out as it is."""
+
+
+class NomeRecusado(CampanhaRecusada):
+    sentence = "a campaign's name has 1 to {longest} characters, and like its objective it is plain text: correct it and try again"
+
+
+class TextoAusente(CampanhaRecusada):
+    sentence = "the campaign has no text: write its corpo and try again"
+
+
+class TextoRecusado(CampanhaRecusada):
+    sentence = (
+        "the campaign's text has more than {longest} characters, or something that is no text: correct it and try again"
+    )
+
+
+class CampoDesconhecido(CampanhaRecusada):
+    sentence = "the campaign's text asks for '{campo}', and can be given {known}: correct it and try again"
+
+
+class ChaveSolta(CampanhaRecusada):
+    sentence = "the campaign's text has a brace without its partner: correct it and try again"
+
+
+class FiltroDesconhecido(CampanhaRecusada):
+    sentence = "audience_filters knows no '{filtro}', only {known}: correct it and try again"
+
+
+class FiltroRecusado(CampanhaRecusada):
+    sentence = "'{filtro}' of audience_filters takes {takes}: correct it and try again"
+
+
+class MedicosDesconhecidos(CampanhaRecusada):
+    sentence = "{quantos} of clientes_especificos are nobody's ids: correct them and try again"
+
+
+def depois(acao: Acao, status: Status, *, began: bool) -> Status | None:
+    """What it is then; None: that is not for a campaign in this state."""
+    if status not in FROM[acao]:
+        return None
+    match acao:
+        case Acao.AGENDAR:
+            return Status.AGENDADA
+        case Acao.PAUSAR:
+            return Status.PAUSADA
+        case Acao.CANCELAR:
+            return Status.CANCELADA
+        case Acao.RETOMAR:
+            return Status.ATIVA if began else Status.AGENDADA
+
+
+def espera(regras: Regras, now: datetime) -> str | None:
+    """Why no campaign of its type starts at this moment; None: it may. What is sent is asked again when it leaves."""
+    held = next((hold for hold in (regras.paused, regras.campaigns, regras.safe_mode) if hold is not None), None)
+    if held is not None:
+        return held.reason
+    if regras.window is not None and not regras.window.is_open(now, regras.zone):
+        return OUTSIDE
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtros:
+    """Whom a campaign asks for. Named people, or everybody of any of these specialties in any of these places."""
+
+    especialidades: tuple[str, ...] = ()
+    regioes: tuple[str, ...] = ()
+    clientes_especificos: tuple[str, ...] = ()
+    chips_excluidos: tuple[str, ...] = ()
+    quantidade_alvo: int = 50
+    pressure_score_max: int = 50
+    aleatorio: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lugar:
+    especialidade: str | None
+    cidade: str | None
+    estado: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorte:
+    """The filters in the words the doctors' rows use. None: anything."""
+
+    especialidades: tuple[str, ...] | None
+    cidades: tuple[str, ...] | None
+    estados: tuple[str, ...] | None
+
+
+def filtros_de(valor: Json) -> Filtros:
+    """As they stand in ``audience_filters``. What nobody would heed is refused, not passed over."""
+    if not isinstance(valor, Mapping):
+        raise FiltroRecusado(filtro="audience_filters", takes="{…}")
+    known = {*Filtros.__dataclass_fields__, "modo_selecao", "excluir_opt_out"} - {"aleatorio"}
+    if strange := sorted(set(valor) - known):
+        raise FiltroDesconhecido(filtro=strange[0][:40], known=", ".join(sorted(known)))
+    if valor.get("excluir_opt_out", True) is not True:
+        raise FiltroRecusado(filtro="excluir_opt_out", takes="true")
+    modo = valor.get("modo_selecao", "deterministico")
+    if modo not in ("deterministico", "aleatorio"):
+        raise FiltroRecusado(filtro="modo_selecao", takes="deterministico | aleatorio")
+    return Filtros(
+        especialidades=_words(valor, "especialidades"),
+        regioes=_words(valor, "regioes"),
+        clientes_especificos=_ids(_words(valor, "clientes_especificos", most=MOST_RECIPIENTS)),
+        chips_excluidos=_words(valor, "chips_excluidos"),
+        quantidade_alvo=_number(valor, "quantidade_alvo", 50, 1, MOST_RECIPIENTS),
+        pressure_score_max=_number(valor, "pressure_score_max", 50, 0, 100),
+        aleatorio=modo == "aleatorio",
+    )
+
+
+def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
+    """Accents and capitals do not matter to whoever wrote the filter; every one of its words counts, not only the first."""
+    lugares = list(presentes)
+    return Recorte(
+        especialidades=_matching(filtros.especialidades, [each.especialidade for each in lugares]),
+        cidades=_matching(filtros.regioes, [each.cidade for each in lugares]),
+        estados=_matching(filtros.regioes, [each.estado for each in lugares]),
+    )
+
+
+def _matching(wanted: Sequence[str], present: Iterable[str | None]) -> tuple[str, ...] | None:
+    if not wanted:
+        return None
+    asked = {plain(word) for word in wanted}
+    return tuple(sorted({word for word in present if word is not None and plain(word) in asked}))
+
+
+def plain(text: str) -> str:
+    bare = "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
+    return " ".join(bare.casefold().split())
+
+
+def _words(valor: Mapping[str, Json], name: str, most: int = MOST_VALUES) -> tuple[str, ...]:
+    given = valor.get(name)
+    if given is None:
+        return ()
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) > most:
+        raise FiltroRecusado(filtro=name, takes=f"[…], 0–{most}")
+    if not all(isinstance(each, str) and each.strip() for each in given):
+        raise FiltroRecusado(filtro=name, takes=f"[…], 0–{most}")
+    return tuple(dict.fromkeys(str(each).strip() for each in given))
+
+
+def _ids(given: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(dict.fromkeys(str(UUID(each)) for each in given))
+    except ValueError:
+        raise FiltroRecusado(filtro="clientes_especificos", takes="[UUID, …]") from None
+
+
+def _number(valor: Mapping[str, Json], name: str, otherwise: int, least: int, most: int) -> int:
+    given = valor.get(name, otherwise)
+    if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+        raise FiltroRecusado(filtro=name, takes=f"{least}–{most}")
+    return given

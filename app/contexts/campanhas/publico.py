@@ -1,0 +1,122 @@
+"""Who gets a campaign, in which order, and of everybody else why not."""
+
+import hashlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from app.contexts.campanhas.model import Filtros
+from app.contexts.mensagens.guardrails import BETWEEN_CAMPAIGNS, CONTACTS_IN_A_WEEK
+
+# Who wrote this lately is being talked to.
+TALKING: Final = timedelta(minutes=30)
+ANSWERED_LATELY: Final = timedelta(days=7)
+CAMPAIGNS_WITHOUT_ANSWER: Final = 2
+
+
+class Motivo(StrEnum):
+    """Why somebody is left out; the first that holds is told."""
+
+    CADASTRO_REMOVIDO = "cadastro_removido"
+    OPTOUT = "optout"
+    TELEFONE_INVALIDO = "telefone_invalido"
+    CONVERSA_HUMANA = "conversa_humana"
+    CONVERSA_AGORA = "conversa_agora"
+    ESFRIANDO = "esfriando"
+    PROXIMO_CONTATO = "proximo_contato"
+    LIMITE_CONTATOS = "limite_contatos"
+    OUTRA_CAMPANHA = "outra_campanha"
+    RESPONDEU_HA_POUCO = "respondeu_ha_pouco"
+    NUNCA_RESPONDEU = "nunca_respondeu"
+    PRESSAO_ALTA = "pressao_alta"
+    SEM_NOME = "sem_nome"
+    SEM_ESPECIALIDADE = "sem_especialidade"
+    ACIMA_DO_LIMITE = "acima_do_limite"
+    CAMPANHA_CANCELADA = "campanha_cancelada"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidato:
+    """What is known of a doctor at the moment in which it is decided."""
+
+    id: str
+    nome: str | None = None
+    especialidade: str | None = None
+    removido: bool = False
+    optout: bool = False
+    telefone_invalido: bool = False
+    pressao: int = 0
+    conversa_humana: bool = False
+    esfriando: bool = False
+    esfriando_ate: datetime | None = None
+    proximo_contato: datetime | None = None
+    ultima_entrada: datetime | None = None
+    ultima_saida: datetime | None = None
+    contatos_7d: int = 0
+    outra_campanha_em: datetime | None = None
+    na_fila_de_outra: bool = False
+    campanhas_recebidas: int = 0
+    ja_respondeu: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Escolha:
+    """``motivo`` None: gets it."""
+
+    cliente_id: str
+    motivo: Motivo | None
+
+
+def motivo(quem: Candidato, filtros: Filtros, campos: Collection[str], now: datetime) -> Motivo | None:
+    """Why this doctor does not get it; None: nothing speaks against it."""
+    reasons = (
+        (Motivo.CADASTRO_REMOVIDO, quem.removido),
+        (Motivo.OPTOUT, quem.optout),
+        (Motivo.TELEFONE_INVALIDO, quem.telefone_invalido),
+        (Motivo.CONVERSA_HUMANA, quem.conversa_humana),
+        (Motivo.CONVERSA_AGORA, _within(quem.ultima_entrada, TALKING, now)),
+        (Motivo.ESFRIANDO, quem.esfriando and (quem.esfriando_ate is None or quem.esfriando_ate > now)),
+        (Motivo.PROXIMO_CONTATO, quem.proximo_contato is not None and quem.proximo_contato > now),
+        (Motivo.LIMITE_CONTATOS, quem.contatos_7d >= CONTACTS_IN_A_WEEK),
+        (Motivo.OUTRA_CAMPANHA, quem.na_fila_de_outra or _within(quem.outra_campanha_em, BETWEEN_CAMPAIGNS, now)),
+        (Motivo.RESPONDEU_HA_POUCO, _within(quem.ultima_entrada, ANSWERED_LATELY, now)),
+        (Motivo.NUNCA_RESPONDEU, quem.campanhas_recebidas >= CAMPAIGNS_WITHOUT_ANSWER and not quem.ja_respondeu),
+        (Motivo.PRESSAO_ALTA, quem.pressao > filtros.pressure_score_max),
+        (Motivo.SEM_NOME, "nome" in campos and not (quem.nome or "").strip()),
+        (Motivo.SEM_ESPECIALIDADE, "especialidade" in campos and not (quem.especialidade or "").strip()),
+    )
+    return next((reason for reason, holds in reasons if holds), None)
+
+
+def escolher(
+    candidatos: Iterable[Candidato],
+    filtros: Filtros,
+    campos: Collection[str],
+    *,
+    campanha_id: int,
+    ja_escolhidos: int,
+    now: datetime,
+) -> list[Escolha]:
+    """Everybody, in order: the same people give the same answer. ``ja_escolhidos``: by a run that did not come to its end."""
+    places, chosen = filtros.quantidade_alvo - ja_escolhidos, []
+    for quem in sorted(candidatos, key=lambda each: _place(each, campanha_id if filtros.aleatorio else None)):
+        why = motivo(quem, filtros, campos, now)
+        if why is None and places <= 0:
+            why = Motivo.ACIMA_DO_LIMITE
+        places -= why is None
+        chosen.append(Escolha(quem.id, why))
+    return chosen
+
+
+def _place(quem: Candidato, drawn_for: int | None) -> tuple[object, ...]:
+    """Whoever was never written to first, then whoever was longest ago. Drawn: by a lot that can be drawn again."""
+    if drawn_for is not None:
+        return (hashlib.sha256(f"{drawn_for}:{quem.id}".encode()).hexdigest(),)
+    last = quem.ultima_saida
+    return (last is not None, 0.0 if last is None else last.timestamp(), quem.id)
+
+
+def _within(instant: datetime | None, span: timedelta, now: datetime) -> bool:
+    return instant is not None and now - instant <= span

@@ -1,0 +1,53 @@
+"""A campaign as it is told to people and machines: no word of what it says, and nobody's name."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from app.contexts.campanhas.service import Progresso
+from batuta.stores.sql.database import Row
+
+INSTANTS = ("agendar_para", "iniciada_em", "concluida_em", "created_at", "updated_at")
+
+
+def campanha_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "nome_template": row["nome_template"],
+        "tipo_campanha": row["tipo_campanha"],
+        "status": row["status"],
+        "total_destinatarios": row["total_destinatarios"],
+        "enviados": row["enviados"],
+        "entregues": row["entregues"],
+        "respondidos": row["respondidos"],
+        "created_by": row["created_by"],
+        "erro": row["erro"],
+        **{name: _local(row[name], zone) for name in INSTANTS},
+    }
+
+
+def progresso_em_palavras(progresso: Progresso, zone: ZoneInfo) -> dict[str, Any]:
+    row = progresso.campanha
+    return {
+        **campanha_em_palavras(row, zone),
+        "corpo": row["corpo"],
+        "audience_filters": row["audience_filters"],
+        "progresso": {
+            "destinatarios": row["total_destinatarios"],
+            "enfileiradas": progresso.enfileiradas,
+            "na_fila": progresso.na_fila,
+            "enviados": row["enviados"],
+            "entregues": row["entregues"],
+            "respostas": row["respondidos"],
+            "em_duvida": progresso.em_duvida,
+            "bloqueadas": dict(progresso.bloqueadas),
+            "canceladas": dict(progresso.canceladas),
+            "erros": dict(progresso.erros),
+            "excluidos": dict(progresso.excluidos),
+        },
+    }
+
+
+def _local(instant: datetime | None, zone: ZoneInfo) -> str | None:
+    return None if instant is None else instant.astimezone(zone).isoformat(timespec="seconds")

@@ -1,0 +1,104 @@
+"""Campaigns in the database."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from app.contexts.campanhas.publico import Candidato
+from batuta.queue.item import NewItem
+from batuta.stores.sql.database import Dialect, Query, Row, Transaction
+from batuta.stores.sql.queries import load, load_text
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignBook:
+    campaign: Query
+    campaigns: Query
+    create: Query
+    change: Query
+    leave_out: Query
+    recipients: Query
+    messages: Query
+    doubts: Query
+    people: Query
+
+
+@dataclass(frozen=True, slots=True)
+class StartBook:
+    due: Query
+    refuse: Query
+    begin: Query
+    words: Query
+    candidates: Query
+    known: Query
+    hold: Query
+    considered: Query
+    consider: Query
+    decided: Query
+    next: Query
+    exclude: Query
+    queued: Query
+    enqueued: Query
+    going: Query
+    conclude: Query
+
+
+class Fila(Protocol):
+    """The queue of messages, as far as campaigns put into it."""
+
+    async def put(
+        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
+    ) -> list[str | None]: ...
+
+
+def campaign_book(dialect: Dialect) -> CampaignBook:
+    return load(CampaignBook, HERE / "campanhas.sql", dialect)
+
+
+def start_book(dialect: Dialect) -> StartBook:
+    wanted = (
+        f"(doctor.id IN ({_listed('clientes', dialect, 'uuid')}) OR (NOT :named AND doctor.deleted_at IS NULL"
+        f" AND (:any_especialidade OR doctor.especialidade IN ({_listed('especialidades', dialect)}))"
+        f" AND (:anywhere OR doctor.cidade IN ({_listed('cidades', dialect)})"
+        f" OR doctor.estado IN ({_listed('estados', dialect)}))))"
+    )
+    text = (HERE / "inicio.sql").read_text(encoding="utf-8")
+    text = text.replace("{wanted}", wanted).replace("{clientes}", _listed("clientes", dialect, "uuid"))
+    return load_text(StartBook, text, "inicio.sql", dialect)
+
+
+def _listed(name: str, dialect: Dialect, kind: str = "text") -> str:
+    """The values of a JSON array."""
+    if dialect == "sqlite":
+        return f"SELECT value FROM json_each(:{name})"
+    return f"SELECT jsonb_array_elements_text(:{name})::{kind}"
+
+
+def candidato(row: Row) -> Candidato:
+    return Candidato(
+        id=row["id"],
+        nome=row["primeiro_nome"],
+        especialidade=row["especialidade"],
+        removido=row["removido"],
+        optout=row["optout"],
+        telefone_invalido=row["telefone_invalido"],
+        pressao=row["pressure_score_atual"],
+        conversa_humana=row["conversa_humana"],
+        esfriando=row["permission_state"] == "cooling_off",
+        esfriando_ate=row["cooling_off_until"],
+        proximo_contato=row["next_allowed_at"],
+        ultima_entrada=row["last_inbound_at"],
+        ultima_saida=row["last_outbound_at"],
+        contatos_7d=row["contatos_7d"],
+        outra_campanha_em=row["outra_campanha_em"],
+        na_fila_de_outra=row["na_fila_de_outra"],
+        campanhas_recebidas=row["campanhas_recebidas"],
+        ja_respondeu=row["ja_respondeu"],
+    )
+
+
+def lists(**named: Any) -> dict[str, Any]:
+    """Nothing asked for is an empty list: the statement is told beside it that anything goes."""
+    return {name: list(values or ()) for name, values in named.items()}

@@ -1,0 +1,215 @@
+"""What people do with campaigns, and what they want to know of them. Whatever is done is written down with who did it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from app.contexts.campanhas.inicio import Inicio
+from app.contexts.campanhas.model import (
+    FROM,
+    LONGEST_NAME,
+    Acao,
+    CampanhaInexistente,
+    CampanhaNaoPode,
+    MedicosDesconhecidos,
+    NomeRecusado,
+    Status,
+    Tipo,
+    depois,
+    filtros_de,
+)
+from app.contexts.campanhas.publico import Motivo
+from app.contexts.campanhas.repository import campaign_book
+from app.contexts.campanhas.texto import campos
+from app.contexts.mensagens.service import Mensagens
+from batuta.kernel.clock import Clock
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.kernel.writable import is_writable
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import AsJson, Database, Reading, Row, Transaction
+
+BEYOND_ANY: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NovaCampanha:
+    nome: str
+    tipo: Tipo
+    corpo: str
+    audience_filters: Mapping[str, Json] = field(default_factory=dict)
+    objetivo: str | None = None
+    pode_ofertar: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progresso:
+    """How a campaign goes. Nothing in it is a guess: sent is what left."""
+
+    campanha: Mapping[str, Any]
+    enfileiradas: int  # ever put into the queue
+    na_fila: int  # still waiting, or on their way
+    em_duvida: int
+    bloqueadas: Mapping[str, int]
+    canceladas: Mapping[str, int]
+    erros: Mapping[str, int]
+    excluidos: Mapping[str, int]
+
+
+class Campanhas:
+    def __init__(
+        self,
+        database: Database,
+        mensagens: Mensagens,
+        inicio: Inicio,
+        ids: Ids,
+        clock: Clock,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``wake`` is told when messages may leave that had to wait."""
+        self._database = database
+        self._mensagens = mensagens
+        self._inicio = inicio
+        self._audit = AuditLog(database.dialect, ids)
+        self._clock = clock
+        self._wake = wake
+        self._book = campaign_book(database.dialect)
+
+    async def criar(self, nova: NovaCampanha, *, by: str) -> int:
+        """A draft. What could not go out is refused at once, not when it is due."""
+        await self._check(nova)
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            (row,) = await transaction.all(
+                self._book.create,
+                nome=nova.nome.strip(),
+                tipo=nova.tipo.value,
+                corpo=nova.corpo,
+                filtros=AsJson(dict(nova.audience_filters)),
+                pode_ofertar=nova.pode_ofertar,
+                objetivo=nova.objetivo,
+                by=by,
+                now=now,
+            )
+            id = int(row["id"])
+            await self._note(transaction, by, "criar", id, None, {"status": Status.RASCUNHO.value}, now)
+        return id
+
+    async def agendar(self, id: int, para: datetime | None, *, by: str) -> Status:
+        """``para`` None: as soon as it may."""
+        row = await self._row(self._database, id)
+        campos(row["corpo"])
+        filtros_de(row["audience_filters"])
+        return await self._do(Acao.AGENDAR, id, by, para=para or self._clock.now())
+
+    async def pausar(self, id: int, *, by: str) -> Status:
+        """Nothing of it leaves from now on; what waits keeps waiting."""
+        return await self._do(Acao.PAUSAR, id, by)
+
+    async def retomar(self, id: int, *, by: str) -> Status:
+        row = await self._row(self._database, id)
+        campos(row["corpo"])
+        filtros_de(row["audience_filters"])
+        after = await self._do(Acao.RETOMAR, id, by)
+        self._wake()
+        return after
+
+    async def cancelar(self, id: int, *, by: str) -> Status:
+        """For good: what waits is cancelled, what is on its way is asked to stop."""
+        return await self._do(Acao.CANCELAR, id, by)
+
+    async def todas(self, *, status: Status | None = None, before: int | None = None, limit: int = 50) -> Sequence[Row]:
+        word = None if status is None else status.value
+        return await self._database.all(self._book.campaigns, status=word, before=before or BEYOND_ANY, limit=limit)
+
+    async def progresso(self, id: int) -> Progresso:
+        async with self._database.snapshot() as reading:
+            row = await self._row(reading, id)
+            people = await reading.all(self._book.recipients, id=id)
+            messages = await reading.all(self._book.messages, id=id)
+            doubts = await reading.one(self._book.doubts, id=id)
+        return Progresso(
+            campanha=dict(row),
+            enfileiradas=sum(each["quantas"] for each in messages),
+            na_fila=sum(each["quantas"] for each in messages if each["status"] in ("pendente", "processando")),
+            em_duvida=0 if doubts is None else doubts["quantas"],
+            bloqueadas=_by_outcome(messages, "bloqueada"),
+            canceladas=_by_outcome(messages, "cancelada"),
+            erros=_by_outcome(messages, "erro"),
+            excluidos={each["motivo"]: each["quantos"] for each in people if each["situacao"] == "excluido"},
+        )
+
+    async def destinatarios(
+        self, id: int, *, situacao: str | None, motivo: str | None, after: int, limit: int
+    ) -> Sequence[Row]:
+        """Why somebody did or did not get it."""
+        await self._row(self._database, id)
+        return await self._database.all(
+            self._book.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
+        )
+
+    async def _check(self, nova: NovaCampanha) -> None:
+        nome = nova.nome.strip()
+        if not 0 < len(nome) <= LONGEST_NAME or not is_writable(nome) or not is_writable(nova.objetivo or ""):
+            raise NomeRecusado(longest=LONGEST_NAME)
+        campos(nova.corpo)
+        filtros = filtros_de(nova.audience_filters)
+        wanted = filtros.clientes_especificos
+        if wanted and (missing := len(wanted) - await self._inicio.conhecidos(wanted)):
+            raise MedicosDesconhecidos(quantos=missing)
+
+    async def _do(self, acao: Acao, id: int, by: str, *, para: datetime | None = None) -> Status:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            row = await self._row(transaction, id)
+            before = Status(row["status"])
+            after = depois(acao, before, began=row["iniciada_em"] is not None)
+            changed = after is not None and await transaction.run(
+                self._book.change, id=id, before=before.value, after=after.value, agendar_para=para, now=now
+            )
+            if after is None or not changed:
+                allowed = ", ".join(sorted(FROM[acao]))
+                raise CampanhaNaoPode(id=id, status=before.value, acao=acao.value, de=allowed)
+            touched = await self._messages(transaction, acao, id, now)
+            told = {
+                "status": after.value,
+                "mensagens": touched,
+                "agendar_para": None if para is None else para.isoformat(),
+            }
+            await self._note(transaction, by, acao.value, id, {"status": before.value}, told, now)
+        return after
+
+    async def _messages(self, transaction: Transaction, acao: Acao, id: int, now: datetime) -> int:
+        """How many of its messages that touched at once."""
+        match acao:
+            case Acao.CANCELAR:
+                await transaction.run(self._book.leave_out, id=id, motivo=Motivo.CAMPANHA_CANCELADA.value, now=now)
+                return await self._mensagens.cancelar_campanha(transaction, id, now=now)
+            case Acao.RETOMAR:
+                return await self._mensagens.soltar_campanha(transaction, id, now=now)
+            case _:
+                return 0
+
+    async def _row(self, reading: Reading, id: int) -> Row:
+        row = await reading.one(self._book.campaign, id=id)
+        if row is None:
+            raise CampanhaInexistente(id=id)
+        return row
+
+    async def _note(
+        self, transaction: Transaction, by: str, action: str, id: int, before: Json, after: Json, now: datetime
+    ) -> None:
+        await self._audit.note(
+            transaction,
+            actor=by,
+            action=f"campanha.{action}",
+            subject=f"campanha:{id}",
+            before=before,
+            after=after,
+            now=now,
+        )
+
+
+def _by_outcome(messages: Sequence[Row], status: str) -> dict[str, int]:
+    return {each["outcome"] or status: each["quantas"] for each in messages if each["status"] == status}

@@ -1,0 +1,16 @@
+-- read metrics: how the queue of messages is, counted from its indexes
+SELECT (SELECT count(*) FROM fila_mensagens WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
+        AND agendar_para <= :now) AS pendentes,
+       (SELECT count(*) FROM fila_mensagens WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
+        AND agendar_para > :now) AS agendadas,
+       (SELECT min(agendar_para) FROM fila_mensagens WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
+        AND agendar_para <= :now) AS "mais_antiga [TIMESTAMPTZ]",
+       (SELECT count(*) FROM fila_mensagens WHERE status = 'processando') AS processando,
+       (SELECT count(*) FROM fila_mensagens WHERE status = 'processando'
+        AND (processando_desde < :hour_ago OR lease_until IS NULL OR lease_until <= :now)) AS travadas,
+       (SELECT count(*) FROM fila_mensagens WHERE status = 'enviada' AND enviada_em > :hour_ago) AS enviadas_ultima_hora,
+       (SELECT count(*) FROM fila_mensagens WHERE status = 'erro' AND finalizada_em > :hour_ago) AS erros_ultima_hora,
+       (SELECT count(*) FROM fila_mensagens WHERE envio_estado IS NOT NULL AND envio_estado <> 'parked') AS em_duvida,
+       (SELECT count(*) FROM fila_mensagens WHERE envio_estado = 'parked') AS para_decisao,
+       (SELECT min(envio_desde) FROM fila_mensagens WHERE envio_estado = 'parked') AS "para_decisao_desde [TIMESTAMPTZ]",
+       (SELECT count(*) FROM fila_mensagens_dlq WHERE NOT reprocessado) AS dlq;

@@ -1,0 +1,203 @@
+"""The campaigns' decisions: whom, in which words, and what may follow what."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from app.contexts.campanhas.model import (
+    OUTSIDE,
+    Acao,
+    CampanhaRecusada,
+    CampoDesconhecido,
+    ChaveSolta,
+    FiltroDesconhecido,
+    FiltroRecusado,
+    Filtros,
+    Lugar,
+    Status,
+    TextoAusente,
+    depois,
+    espera,
+    filtros_de,
+    recorte,
+)
+from app.contexts.campanhas.publico import Candidato, Motivo, escolher, motivo
+from app.contexts.campanhas.texto import campos, preenchido
+from app.contexts.mensagens.guardrails import Regras
+from batuta.guard.base import Hold
+from batuta.schedule.window import Window
+
+NOW = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
+DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
+ZONE = ZoneInfo("America/Sao_Paulo")
+WELL = Candidato(id="a", nome="Ana", especialidade="Pediatria")
+
+
+def why(**changed: Any) -> Motivo | None:
+    return motivo(replace(WELL, **changed), Filtros(), {"nome", "especialidade"}, NOW)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, None),
+        ({"removido": True}, Motivo.CADASTRO_REMOVIDO),
+        ({"optout": True}, Motivo.OPTOUT),
+        ({"telefone_invalido": True}, Motivo.TELEFONE_INVALIDO),
+        ({"conversa_humana": True}, Motivo.CONVERSA_HUMANA),
+        ({"ultima_entrada": NOW - 30 * MINUTE, "ja_respondeu": True}, Motivo.CONVERSA_AGORA),
+        ({"esfriando": True}, Motivo.ESFRIANDO),
+        ({"esfriando": True, "esfriando_ate": NOW + MINUTE}, Motivo.ESFRIANDO),
+        ({"esfriando": True, "esfriando_ate": NOW - MINUTE}, None),
+        ({"proximo_contato": NOW + MINUTE}, Motivo.PROXIMO_CONTATO),
+        ({"contatos_7d": 4}, None),
+        ({"contatos_7d": 5}, Motivo.LIMITE_CONTATOS),
+        ({"outra_campanha_em": NOW - 3 * DAY}, Motivo.OUTRA_CAMPANHA),
+        ({"outra_campanha_em": NOW - 3 * DAY - MINUTE}, None),
+        ({"na_fila_de_outra": True}, Motivo.OUTRA_CAMPANHA),
+        ({"ultima_entrada": NOW - 7 * DAY, "ja_respondeu": True}, Motivo.RESPONDEU_HA_POUCO),
+        ({"ultima_entrada": NOW - 8 * DAY, "ja_respondeu": True}, None),
+        ({"campanhas_recebidas": 2}, Motivo.NUNCA_RESPONDEU),
+        ({"campanhas_recebidas": 1}, None),
+        ({"campanhas_recebidas": 2, "ja_respondeu": True}, None),
+        ({"pressao": 50}, None),
+        ({"pressao": 51}, Motivo.PRESSAO_ALTA),
+        ({"nome": " "}, Motivo.SEM_NOME),
+        ({"especialidade": None}, Motivo.SEM_ESPECIALIDADE),
+        ({"optout": True, "pressao": 99, "nome": None}, Motivo.OPTOUT),
+    ],
+)
+def test_who_is_left_out_is_told_the_first_reason_that_holds(changed: dict[str, Any], reason: Motivo | None) -> None:
+    assert why(**changed) is reason
+
+
+def test_whoever_was_never_written_to_comes_first_then_the_oldest_then_the_id() -> None:
+    people = [
+        replace(WELL, id="d", ultima_saida=NOW - DAY),
+        replace(WELL, id="c", ultima_saida=NOW - 9 * DAY),
+        replace(WELL, id="b"),
+        replace(WELL, id="a"),
+    ]
+    for order in (people, people[::-1]):
+        chosen = escolher(order, Filtros(quantidade_alvo=3), (), campanha_id=1, ja_escolhidos=0, now=NOW)
+        assert [each.cliente_id for each in chosen] == ["a", "b", "c", "d"]
+        assert [each.motivo for each in chosen] == [None, None, None, Motivo.ACIMA_DO_LIMITE]
+
+
+def test_a_drawn_order_can_be_drawn_again_and_is_another_for_another_campaign() -> None:
+    people = [replace(WELL, id=str(n)) for n in range(50)]
+    drawn = [
+        [
+            each.cliente_id
+            for each in escolher(order, Filtros(aleatorio=True), (), campanha_id=id, ja_escolhidos=0, now=NOW)
+        ]
+        for id, order in ((1, people), (1, people[::-1]), (2, people))
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_who_is_left_out_takes_nobodys_place_and_what_was_chosen_before_counts() -> None:
+    people = [replace(WELL, id="a", optout=True), replace(WELL, id="b"), replace(WELL, id="c")]
+    chosen = escolher(people, Filtros(quantidade_alvo=2), (), campanha_id=1, ja_escolhidos=1, now=NOW)
+    assert [each.motivo for each in chosen] == [Motivo.OPTOUT, None, Motivo.ACIMA_DO_LIMITE]
+
+
+@pytest.mark.parametrize("corpo", ["Olá, {nome} ({especialidade})", "Olá, {{nome}} ({{ Especialidade }})"])
+def test_one_brace_or_two_are_filled(corpo: str) -> None:
+    assert preenchido(corpo, {"nome": " Ana\n", "especialidade": "Pediatria"}) == "Olá, Ana (Pediatria)"
+    assert campos(corpo) == {"nome", "especialidade"}
+
+
+def test_what_a_name_looks_like_is_never_filled_again() -> None:
+    assert preenchido("Olá, {nome}", {"nome": "{especialidade}", "especialidade": "x"}) == "Olá, {especialidade}"
+
+
+def test_a_doctor_without_what_the_text_asks_for_gets_none() -> None:
+    assert preenchido("Olá, {nome}", {"nome": None, "especialidade": "x"}) is None
+    assert preenchido("Olá", {"nome": None, "especialidade": None}) == "Olá"
+
+
+@pytest.mark.parametrize(
+    ("corpo", "error"),
+    [
+        ("Olá, {hospital}", CampoDesconhecido),
+        ("Olá, {{valor}}", CampoDesconhecido),
+        ("Olá, {}", CampoDesconhecido),
+        ("Olá, {nome", ChaveSolta),
+        ("Olá, {{{nome}}}", ChaveSolta),
+        ("  ", TextoAusente),
+        (None, TextoAusente),
+    ],
+)
+def test_a_text_that_somebody_would_read_with_its_braces_is_refused(
+    corpo: str | None, error: type[CampanhaRecusada]
+) -> None:
+    with pytest.raises(error):
+        campos(corpo)
+
+
+def test_every_specialty_and_every_region_counts_whatever_its_accents() -> None:
+    filtros = filtros_de({"especialidades": ["pediatria", "CLINICA MEDICA"], "regioes": ["sp", "Niteroi"]})
+    present = [
+        Lugar("Pediatria", "São Paulo", "SP"),
+        Lugar("Clínica médica", "Niterói", "RJ"),
+        Lugar("Ortopedia", "Recife", "PE"),
+    ]
+    cut = recorte(filtros, present)
+    assert (cut.especialidades, cut.cidades, cut.estados) == (("Clínica médica", "Pediatria"), ("Niterói",), ("SP",))
+    nothing = recorte(Filtros(), present)
+    assert (nothing.especialidades, nothing.cidades, nothing.estados) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("valor", "error"),
+    [
+        ({"especialidade": "Pediatria"}, FiltroDesconhecido),
+        ({"especialidades": "Pediatria"}, FiltroRecusado),
+        ({"regioes": [1]}, FiltroRecusado),
+        ({"quantidade_alvo": 0}, FiltroRecusado),
+        ({"quantidade_alvo": True}, FiltroRecusado),
+        ({"quantidade_alvo": 10_001}, FiltroRecusado),
+        ({"modo_selecao": "melhor"}, FiltroRecusado),
+        ({"excluir_opt_out": False}, FiltroRecusado),
+        ({"clientes_especificos": ["ana"]}, FiltroRecusado),
+        ([], FiltroRecusado),
+    ],
+)
+def test_a_filter_that_nobody_would_heed_is_refused(valor: Any, error: type[CampanhaRecusada]) -> None:
+    with pytest.raises(error):
+        filtros_de(valor)
+
+
+@pytest.mark.parametrize(
+    ("acao", "status", "began", "after"),
+    [
+        (Acao.AGENDAR, Status.RASCUNHO, False, Status.AGENDADA),
+        (Acao.AGENDAR, Status.AGENDADA, False, Status.AGENDADA),
+        (Acao.AGENDAR, Status.ATIVA, True, None),
+        (Acao.PAUSAR, Status.AGENDADA, False, Status.PAUSADA),
+        (Acao.PAUSAR, Status.ATIVA, True, Status.PAUSADA),
+        (Acao.PAUSAR, Status.RASCUNHO, False, None),
+        (Acao.RETOMAR, Status.PAUSADA, False, Status.AGENDADA),
+        (Acao.RETOMAR, Status.PAUSADA, True, Status.ATIVA),
+        (Acao.RETOMAR, Status.ATIVA, True, None),
+        (Acao.CANCELAR, Status.PAUSADA, True, Status.CANCELADA),
+        (Acao.CANCELAR, Status.CONCLUIDA, True, None),
+        (Acao.CANCELAR, Status.CANCELADA, True, None),
+    ],
+)
+def test_what_may_follow_what(acao: Acao, status: Status, began: bool, after: Status | None) -> None:
+    assert depois(acao, status, began=began) is after
+
+
+def test_every_one_of_the_four_pauses_and_the_window_keep_a_campaign_from_starting() -> None:
+    free = Regras(zone=ZONE, is_production=True, is_simulated=False)
+    assert espera(free, NOW) is None
+    hold = Hold(NOW + MINUTE, "held")
+    for held in (replace(free, paused=hold), replace(free, campaigns=hold), replace(free, safe_mode=hold)):
+        assert espera(held, NOW) == "held"
+    assert espera(replace(free, window=Window(opens=time(14))), NOW) == OUTSIDE
+    assert espera(replace(free, window=Window(opens=time(10))), NOW) is None
