@@ -336,6 +336,8 @@ async def test_an_operation_has_a_name_that_stays(julia: Julia) -> None:
         "health_circuits", "health_circuits_history", "health_rate_limit",
         "list_incidents", "incident_stats", "write_incident",
         "list_job_endpoints", "run_job", "metrics", "receive_evolution",
+        "list_campanhas", "show_campanha", "list_campanha_people", "create_campanha", "schedule_campanha", "pause_campanha",
+        "resume_campanha", "cancel_campanha",
     }  # fmt: skip
 
 

@@ -85,6 +85,7 @@ async def test_a_scheduler_that_was_never_started_shows_within_the_sla(julia: Ju
     assert set(found["alerts"]["stale_jobs"]) == {
         "heartbeat",
         "processar_mensagens_agendadas",
+        "processar_campanhas_agendadas",
     }  # the others say that they are unfinished
     assert found["jobs"]["heartbeat"]["why"] == "no scheduler has ever been seen"
     assert found["jobs"]["processar_grupos"]["state"] == "unfinished"

@@ -1,10 +1,16 @@
 """Julia's frequent statements use their index, however large the tables have grown."""
 
+from pathlib import Path
+
 import pytest
 
+from app.contexts.campanhas.alcance import Alcance
+from app.contexts.campanhas.repository import campaign_book, start_book
+from app.contexts.mensagens import saude
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.saude import FilaBook
 from batuta.stores.sql.database import AsJson, Database, Query
-from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queries import in_dialect, load, query_of
 from batuta.stores.sql.queue_book import postgres_turn_book, queue_book, sqlite_turn_book
 from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import FILL, WORDS, plan
@@ -49,6 +55,26 @@ async def test_messages_are_claimed_reset_reconciled_and_found_by_index(full: Da
     assert "fila_mensagens_of_doctor" in await plan(full, query(OF_DOCTOR), id=id)
     assert "clientes_to_validate" in await plan(full, query(TO_LOOK_UP), now=now)
     assert "clientes_by_phone" in await plan(full, query(BY_PHONE), phone="5511900000001")
+
+
+async def test_how_a_campaign_goes_is_read_from_its_own_rows(full: Database, clock: FakeClock) -> None:
+    campaigns, start, reach = campaign_book(full.dialect), start_book(full.dialect), Alcance(full.dialect)._book
+    now, id = clock.now(), "00000001-0000-7000-8000-000000000000"
+    assert "fila_mensagens_of_campaign" in await plan(full, campaigns.messages, id=1)
+    assert "campanha_destinatarios" in await plan(full, campaigns.recipients, id=1)
+    if full.dialect == "sqlite":  # PostgreSQL knows that no message here is a campaign's, and looks among those
+        assert "fila_mensagens_of_doctor" in await plan(full, start.next, id=1, limit=500)
+    assert "fila_mensagens_of_campaign" in await plan(full, start.conclude, now=now)
+    assert "interacoes_once" in await plan(full, reach.delivered, message_id="x", now=now)
+    assert "campaign_contact_history" in await plan(full, reach.last, cliente_id=id, since=now, until=now)
+
+
+async def test_the_queues_health_is_counted_from_indexes(full: Database, clock: FakeClock) -> None:
+    book = load(FilaBook, Path(saude.__file__).parent / "saude.sql", full.dialect)
+    now = clock.now()
+    counted = await plan(full, book.metrics, now=now, hour_ago=now)
+    for index in ("fila_mensagens_by_sending", "fila_mensagens_by_failing", "fila_mensagens_in_doubt"):
+        assert index in counted
 
 
 async def test_a_claim_looks_at_the_waiting_alone(full: Database, clock: FakeClock) -> None:

@@ -59,10 +59,10 @@ SET publico_em = :now, updated_at = :now,
                            WHERE someone.campanha_id = campanhas.id AND someone.situacao <> 'excluido')
 WHERE id = :id;
 
--- read next: who comes next, and whether a message waits for him already
+-- read next: who comes next, and whether a message waits for him already; found among his (+: not among the campaign's)
 SELECT someone.cliente_id, someone.posicao, doctor.telefone, doctor.primeiro_nome, doctor.especialidade,
        EXISTS (SELECT 1 FROM fila_mensagens AS queued WHERE queued.cliente_id = someone.cliente_id
-               AND queued.campanha_id = someone.campanha_id) AS "na_fila [BOOLEAN]"
+               AND +queued.campanha_id = someone.campanha_id) AS "na_fila [BOOLEAN]"
 FROM campanha_destinatarios AS someone JOIN clientes AS doctor ON doctor.id = someone.cliente_id
 WHERE someone.campanha_id = :id AND someone.situacao = 'selecionado' ORDER BY someone.posicao LIMIT :limit;
 
@@ -74,7 +74,7 @@ WHERE campanha_id = :id AND cliente_id = :cliente_id;
 UPDATE campanha_destinatarios
 SET situacao = 'enfileirado', updated_at = :now,
     fila_mensagem_id = (SELECT message.id FROM fila_mensagens AS message WHERE message.cliente_id = campanha_destinatarios.cliente_id
-                        AND message.campanha_id = campanha_destinatarios.campanha_id ORDER BY message.created_at LIMIT 1)
+                        AND +message.campanha_id = campanha_destinatarios.campanha_id ORDER BY message.created_at LIMIT 1)
 WHERE campanha_id = :id AND situacao = 'selecionado' AND posicao <= :until;
 
 -- write enqueued: everybody's message waits
