@@ -1,20 +1,47 @@
-"""``batuta chips``."""
+"""``batuta chips`` and ``batuta chip``."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.pool import Pool
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for
+from app.contexts.chips.service import Decisao, Fase, Status, Tipo
+from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of, wait_for, who
 
 
 def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     found = wait_for(_chips(desk))
     desk.show({"chips": found}, as_json, lambda: _tell_chips(desk, found))
+
+
+def chip(
+    context: typer.Context,
+    instance: str,
+    status: Annotated[Status | None, typer.Option("--status")] = None,
+    tipo: Annotated[Tipo | None, typer.Option("--tipo")] = None,
+    fase: Annotated[Fase | None, typer.Option("--fase")] = None,
+    reason: Annotated[str, typer.Option("--reason")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    what = Decisao(status=status, tipo=tipo, fase=fase)
+    if what == Decisao() or not reason.strip():
+        desk.say_wrong(desk.texts()("cli.chip.what"))
+        raise typer.Exit(REFUSED)
+    after = wait_for(_decide(desk, instance, what, reason))
+    document = {"instance": instance, **after}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.chip.done", **document)))
+
+
+async def _decide(desk: Desk, instance: str, what: Decisao, why: str) -> dict[str, str]:
+    from app.wiring import contexts
+
+    async with desk.work() as work, work.database.transaction() as transaction:
+        return await contexts(work).chips.decidir(transaction, instance, what, why, by=who(), now=work.clock.now())
 
 
 async def _chips(desk: Desk) -> list[dict[str, Any]]:

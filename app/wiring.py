@@ -112,6 +112,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
     """Julia's own words for ``batuta``."""
     words: dict[str, Command] = {
         "chips": cli_chips.chips,
+        "chip": cli_chips.chip,
         "set-webhook": cli.set_webhook,
         "duvidas": cli.duvidas,
         "decidir": cli.decidir,

@@ -128,5 +128,11 @@ def test_chips_are_listed_for_people_and_for_machines(
         assert (sender["pode"], sender["telefone"]) == (["prospectar", "followup", "responder"], "0000")
         assert (listener["tipo"], listener["pode"]) == ("listener", [])
         assert "julia-sim" in batuta(*julia, "chips")[1]
+        assert batuta(*julia, "chip", "julia-sim")[0] == 2
+        assert batuta(*julia, "chip", "julia-sim", "--status", "paused")[0] == 2
+        code, said, _ = batuta(*julia, "chip", "julia-sim", "--status", "paused", "--reason", "teste")
+        assert (code, said.startswith("julia-sim: paused, julia, operacao")) == (0, True)
+        code, _, wrong = batuta(*julia, "chip", "outra", "--status", "paused", "--reason", "teste")
+        assert (code, "batuta chips" in wrong) == (1, True)
     finally:
         app.main._work.cache_clear()

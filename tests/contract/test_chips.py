@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from app.contexts.chips.service import Decisao, Fase, Status, Tipo, UnknownChip
 from app.contexts.mensagens.whatsapp import Conexao, Instancia, Unavailable
 from app.settings import Settings
-from app.wiring import build, chip_handlers
+from app.wiring import build, chip_handlers, contexts
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.engine import Batuta
@@ -447,3 +448,53 @@ async def test_the_past_of_the_chips_is_pruned_and_their_days_stay(chips: Chips)
     assert await history.prune(before=OPEN, limit=10) == 0
     assert await history.prune(before=OPEN + HOUR, limit=10) == 2
     assert len(await rows(chips.database, "SELECT id FROM chip_daily_snapshots")) == 1
+
+
+# batuta chip
+
+
+async def decide(chips: Chips, instance: str = "julia-sim", **what: Any) -> dict[str, str]:
+    julia = contexts(chips.work).chips
+    async with chips.database.transaction() as transaction:
+        return await julia.decidir(
+            transaction, instance, Decisao(**what), "aquecido", by="pessoa", now=chips.clock.now()
+        )
+
+
+async def test_a_person_puts_a_chip_to_work_and_it_is_kept_who_and_why(chips: Chips) -> None:
+    chip = await add_chip(chips.database, status="degraded")
+    for _ in range(10):
+        await chips.failed(chip)
+    after = await decide(chips, status=Status.ACTIVE, fase=Fase.OPERACAO)
+    assert after == {"status": "active", "tipo": "julia", "fase": "operacao"}
+    (noted,) = await rows(chips.database, "SELECT from_status, to_status, reason, triggered_by FROM chip_transitions")
+    assert noted == {
+        "from_status": "degraded", "to_status": "active", "reason": "aquecido", "triggered_by": "pessoa"
+    }  # fmt: skip
+    # What it failed at before is forgiven: it is not taken out again for it.
+    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0
+    assert ((await chips.chip())["pode_responder"], (await chips.chip())["limite_dia"]) == (True, 50)
+
+
+async def test_a_chip_that_is_to_read_only_loses_everything_it_might(chips: Chips) -> None:
+    await add_chip(chips.database)
+    await write(chips.database, "UPDATE chips SET pode_prospectar = TRUE, pode_followup = TRUE, pode_responder = TRUE")
+    await decide(chips, tipo=Tipo.LISTENER)
+    found = await chips.chip()
+    assert [found[f"pode_{word}"] for word in ("prospectar", "followup", "responder")] == [False] * 3
+    assert (found["status"], await rows(chips.database, "SELECT id FROM chip_transitions")) == ("active", [])
+
+
+async def test_a_ban_is_lifted_by_a_person(chips: Chips) -> None:
+    await add_chip(chips.database, status="banned")
+    await write(chips.database, "UPDATE chips SET banned_at = :now, ban_reason = '403: forbidden'", now=OPEN)
+    await decide(chips, fase=Fase.SETUP)
+    assert (await chips.chip())["ban_reason"] == "403: forbidden"
+    await decide(chips, status=Status.WARMING)
+    found = await chips.chip()
+    assert (found["status"], found["banned_at"], found["ban_reason"]) == ("warming", None, None)
+
+
+async def test_a_chip_nobody_has_cannot_be_decided_about(chips: Chips) -> None:
+    with pytest.raises(UnknownChip, match="no chip has the instance outra"):
+        await decide(chips, "outra", status=Status.PAUSED)

@@ -1,5 +1,5 @@
 -- read chip: by its instance
-SELECT id, status FROM chips WHERE instance_name = :instance;
+SELECT id, status, tipo, fase_warmup FROM chips WHERE instance_name = :instance;
 
 -- write connected: the newest word about the connection; an older one that comes later changes nothing
 UPDATE chips
@@ -19,3 +19,10 @@ WHERE id = :id AND status = :from_status;
 -- write note: who moved, and why
 INSERT INTO chip_transitions (id, chip_id, from_status, to_status, reason, triggered_by, created_at)
 VALUES (:id, :chip_id, :from_status, :to_status, :reason, :triggered_by, :now);
+
+-- write assign: what a person decides about it. Who only reads groups loses every permission; a ban that is lifted is over
+UPDATE chips
+SET tipo = :tipo, fase_warmup = :fase, pode_prospectar = pode_prospectar AND :sends, pode_followup = pode_followup AND :sends,
+    pode_responder = pode_responder AND :sends, banned_at = CASE WHEN :is_banned THEN banned_at END,
+    ban_reason = CASE WHEN :is_banned THEN ban_reason END, updated_at = :now
+WHERE id = :id;

@@ -6,12 +6,15 @@ does a phone that logged out, because only a person with the phone in hand can p
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from app.contexts.mensagens.whatsapp import Conexao
 from app.contexts.operacao.eventos import Eventos
 from app.contexts.webhooks.model import Ligacao
+from batuta.kernel.errors import BatutaError
 from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
 from batuta.stores.sql.database import Dialect, Query, Transaction
 from batuta.stores.sql.queries import load
 
@@ -27,6 +30,46 @@ class ChipBook:
     ban: Query
     move: Query
     note: Query
+    assign: Query
+
+
+class UnknownChip(BatutaError):
+    sentence = "no chip has the instance {instance}: `batuta chips` lists them"
+
+
+class Status(StrEnum):
+    """What a person may make of a chip. Cut off, degraded or new it becomes by itself."""
+
+    WARMING = "warming"
+    READY = "ready"
+    ACTIVE = "active"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+
+
+class Tipo(StrEnum):
+    JULIA = "julia"
+    LISTENER = "listener"
+    SCRAPER = "scraper"
+
+
+class Fase(StrEnum):
+    REPOUSO = "repouso"
+    SETUP = "setup"
+    PRIMEIROS_CONTATOS = "primeiros_contatos"
+    EXPANSAO = "expansao"
+    PRE_OPERACAO = "pre_operacao"
+    TESTE_GRADUACAO = "teste_graduacao"
+    OPERACAO = "operacao"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisao:
+    """None: as it is."""
+
+    status: Status | None = None
+    tipo: Tipo | None = None
+    fase: Fase | None = None
 
 
 class Chips:
@@ -79,6 +122,33 @@ class Chips:
             transaction, "chip_banido", now=now, dedupe_key=None, props={"chip_id": chip_id, "codigo": code}
         )
         return True
+
+    async def decidir(
+        self, transaction: Transaction, instance: str, what: Decisao, why: str, *, by: str, now: datetime
+    ) -> dict[str, str]:
+        """A person says what a chip is, what for, and how far it may go. As it is afterwards."""
+        chip = await transaction.one(self._book.chip, instance=instance)
+        if chip is None:
+            raise UnknownChip(instance=instance)
+        after = {
+            "status": str(what.status or chip["status"]),
+            "tipo": str(what.tipo or chip["tipo"]),
+            "fase": str(what.fase or chip["fase_warmup"]),
+        }
+        await transaction.run(
+            self._book.assign,
+            id=chip["id"],
+            tipo=after["tipo"],
+            fase=after["fase"],
+            sends=after["tipo"] == Tipo.JULIA,
+            is_banned=after["status"] == "banned",
+            now=now,
+        )
+        if after["status"] != chip["status"]:
+            await self.mover(transaction, chip["id"], chip["status"], after["status"], why, by=by, now=now)
+        props: dict[str, Json] = {"instance": instance, "por": by, "motivo": why, **after}
+        await self._eventos.record(transaction, "chip_alterado", now=now, dedupe_key=None, source="ops", props=props)
+        return after
 
     async def mover(
         self, transaction: Transaction, id: str, before: str, after: str, why: str, *, by: str, now: datetime
