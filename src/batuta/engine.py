@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from batuta import __version__
@@ -39,10 +39,10 @@ from batuta.kernel.events import Fanout
 from batuta.kernel.ids import Ids
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
-from batuta.queue.rescuer import Rescuer
 from batuta.queue.retry import RetryPolicy
 from batuta.queue.table import QueueTable
-from batuta.queue.worker import Recipe, Worker, WorkerPolicy
+from batuta.queue.worker import Recipe, WorkerPolicy
+from batuta.serving import Served, queue_loops
 from batuta.stores import connect
 from batuta.stores.ears import Ears
 from batuta.stores.observed import ObservedDatabase
@@ -76,16 +76,7 @@ LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]]
 # A worker that shows no sign of life for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
-WORKING = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=2), max_failures=20)
 PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2))
-
-
-class Served(NamedTuple):
-    """A queue and how the worker serves it."""
-
-    store: SqlQueue
-    recipe_of: Callable[[Lease], Recipe | None]
-    policy: WorkerPolicy
 
 
 class Batuta:
@@ -163,6 +154,10 @@ class Batuta:
         ``options`` are those of a job: sla, max_age (timedelta), critical, catch_up, overlap, holds, window; and circuit, the
         name of a breaker it stands behind.
         """
+
+        if callable(schedule):
+            why = 'its schedule is missing: write @work.job("*/5 * * * *") above it'
+            raise InvalidJob(job=str(getattr(schedule, "__name__", "job")), why=why)
 
         def register(function: JobFunction) -> JobFunction:
             called = name or str(getattr(function, "__name__", "job"))
@@ -280,7 +275,7 @@ class Batuta:
 
     def task(
         self,
-        *,
+        *bare: TaskFunction,
         retry: RetryPolicy | Sequence[float] | None = None,
         timeout: float = DEFAULT_SECONDS,
         keep_result: float = 3600,
@@ -306,6 +301,9 @@ class Batuta:
             self.task_registry.add(task)
             return function
 
+        if bare:
+            name = str(getattr(bare[0], "__name__", "task"))
+            raise InvalidName(name=name, kind="task", why="write @work.task() above it, with the parentheses")
         return register
 
     def add_queue(
@@ -368,28 +366,18 @@ class Batuta:
             yield from self._queue_loops()
 
     def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
-        if not self.queues:
-            return
-        lease = self.queue_lease
-        tenure = Tenure(owner=owner(self.ids), lease=lease)
-        # Whoever could not reach the database shows a sign of life before the rescuer's patience is over.
-        often = replace(WORKING, every=self.worker_policy.look_every, backoff_cap=lease / 6)
-        # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
-        rescuing = replace(often, every=min(timedelta(seconds=10), lease / 3))
-        yield self.ears, replace(often, every=self.ears.every)
-        yield TaskPruner(self._task_store, self.clock), PRUNING
-        for store, recipe_of, limits in self._served():
-            name = store.name
-            worker = Worker(name, store, recipe_of, tenure, limits, self.clock, self.events)
-            self.ears.add(name, worker.doorbell)
-            yield worker, often
-            yield Rescuer(name, store, lease, self.clock, self.events, worker.doorbell), rescuing
+        if self.queues:
+            yield TaskPruner(self._task_store, self.clock), PRUNING
+            looks = self.worker_policy.look_every
+            yield from queue_loops(self._served(), self._tenure(), looks, self.ears, self.clock, self.events)
 
     async def work_once(self, queue: str, most: int) -> int:
         """Work on what is due in a queue, at most so many, beside whoever else does: the claim keeps them apart."""
-        store, recipe_of, policy = next(served for served in self._served() if served.store.name == queue)
-        tenure = Tenure(owner=owner(self.ids), lease=self.queue_lease)
-        return await Worker(queue, store, recipe_of, tenure, policy, self.clock, self.events).once(most)
+        served = next(each for each in self._served() if each.store.name == queue)
+        return await served.worker(self._tenure(), self.clock, self.events).once(most)
+
+    def _tenure(self) -> Tenure:
+        return Tenure(owner=owner(self.ids), lease=self.queue_lease)
 
     def _served(self) -> Iterator[Served]:
         recipes = {task.name: task.recipe(self._task_store.report) for task in self.task_registry}

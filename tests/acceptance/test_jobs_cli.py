@@ -99,7 +99,7 @@ def test_a_partial_run_says_so(batuta: Command) -> None:
     [
         (("run", "puls"), "não existe tarefa 'puls': você quis dizer pulse?"),
         (("executions", "puls"), "não existe tarefa 'puls': você quis dizer pulse?"),
-        (("pause", "offer_s"), "não existe tarefa nem categoria 'offer_s': você quis dizer"),
+        (("pause", "offer_s"), "não existe tarefa, fila nem categoria 'offer_s': você quis dizer"),
         (("jobs", "--profile", "window"), "não existe perfil 'window': você quis dizer windows?"),
         (("schedule", "use", "alway"), "não existe perfil 'alway': você quis dizer always?"),
         (("schedule", "--day", "amanha"), "--day"),

@@ -71,7 +71,7 @@ def test_nothing_is_stuck_is_said_plainly(batuta: Command) -> None:
     ("words", "said"),
     [
         (("queue", "show", "defalt"), "não existe fila 'defalt': você quis dizer default?"),
-        (("queue", "show", "default", "--state", "morto"), "--state"),
+        (("queue", "show", "default", "--state", "dea"), "não existe estado 'dea': você quis dizer dead?"),
         (("queue",), ""),
     ],
 )
@@ -86,3 +86,22 @@ def test_an_id_that_is_none_is_no_dead_item(batuta: Command) -> None:
     code, out, _ = batuta("queue", "retry", "default", "x")
     assert code == 1
     assert "não é um item morto" in out
+
+
+def test_items_are_also_listed_by_the_tables_own_words(batuta: Command) -> None:
+    first, second = two_dead()
+    shown = json.loads(batuta("queue", "show", "default", "--state", "failed", "--json")[1])
+    assert {item["id"] for item in shown["items"]} == {first, second}
+
+
+def test_a_queue_is_paused_and_resumed_by_its_name(batuta: Command) -> None:
+    assert batuta("pause", "default", "--reason", "almoço")[0] == 0
+    turned = json.loads(batuta("switch", "list", "--json")[1])["switches"]
+    assert [(each["key"], each["on"]) for each in turned] == [("pause.queue.default", True)]
+    assert batuta("resume", "default")[0] == 0
+
+
+def test_no_mistyped_word_is_corrected_into_stopping_everything(batuta: Command) -> None:
+    code, _, error = batuta("pause", "al")
+    assert code == 2
+    assert "all" not in error.partition(":")[2]

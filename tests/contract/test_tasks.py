@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from batuta import Batuta, Failed, Snooze
-from batuta.kernel.errors import InvalidName, UnknownWord
+from batuta.kernel.errors import InvalidJob, InvalidName, UnknownWord
 from batuta.kernel.events import ItemCrashed, ItemsSettled
 from batuta.tasks.registry import TaskContext
 from batuta.testing import EventRecorder
@@ -268,3 +268,36 @@ async def test_plain_functions_do_not_wait_for_each_others_threads(work: Batuta,
     ids = await work.enqueue_many(encontro, [() for _ in range(20)])
     async with working(work):
         assert sorted([(await ended(work, events, id)).result for id in ids]) == list(range(20))
+
+
+@pytest.mark.parametrize(("arguments", "named"), [((), {}), ((1, 2), {}), ((), {"outro": 1}), ((1,), {"numero": 1})])
+async def test_a_call_that_can_never_work_is_refused_at_the_door(
+    work: Batuta, arguments: tuple[int, ...], named: dict[str, Any]
+) -> None:
+    @work.task()
+    async def simples(context: TaskContext, numero: int) -> None: ...
+
+    with pytest.raises(TypeError, match="task simples cannot be called so"):
+        await work.enqueue(simples, *arguments, **named)
+
+
+async def test_many_calls_are_lists_of_arguments_and_as_many_keys(work: Batuta) -> None:
+    @work.task()
+    async def simples(context: TaskContext, numero: int) -> None: ...
+
+    with pytest.raises(TypeError, match="a list of its arguments"):
+        await work.enqueue_many(simples, ["ab"])
+    with pytest.raises(TypeError, match="cannot be called so"):
+        await work.enqueue_many(simples, [[1], [1, 2]])
+    with pytest.raises(ValueError, match="2 tasks and 1 keys"):
+        await work.enqueue_many(simples, [[1], [2]], keys=["a"])
+    assert await work.queues["default"].counts() == {}
+
+
+async def test_a_decorator_without_its_parentheses_is_refused_and_says_how_to_write_it(work: Batuta) -> None:
+    async def esquecida(context: TaskContext) -> None: ...
+
+    with pytest.raises(InvalidName, match=r"write @work.task\(\) above it"):
+        work.task(esquecida)
+    with pytest.raises(InvalidJob, match="its schedule is missing"):
+        work.job(esquecida)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from batuta.guard.base import Hold
 from batuta.guard.switches import Switch, SwitchRule, verdict
 from batuta.kernel.errors import InvalidName, UnknownWord
 from batuta.kernel.nearest import nearest
+from batuta.queue.table import pause_of_queue
 from batuta.texts import Texts
 
 EVERYTHING = frozenset({"all", "tudo"})
@@ -90,7 +91,7 @@ def off(context: typer.Context, key: str, reason: Reason = "-", span: Span = Non
 
 
 def holding(work: Batuta, word: str) -> SwitchRule:
-    """What ``word`` names: everything, a category, a job, or a word of the application's own."""
+    """What ``word`` names: everything, a category, a job, a queue, or a word of the application's own."""
     if word in EVERYTHING:
         return SwitchRule(key=PAUSE_ALL)
     kind, colon, name = word.rpartition(":")
@@ -99,14 +100,16 @@ def holding(work: Batuta, word: str) -> SwitchRule:
         "switch": work.extension.switches.get(name),
         "category": SwitchRule(key=pause_of_categoria(name)) if name in work.book.categorias else None,
         "job": SwitchRule(key=pause_of_job(name)) if name in jobs else None,
+        "queue": SwitchRule(key=pause_of_queue(name)) if name in work.queues else None,
     }
     rules = {of: rule for of, rule in found.items() if rule is not None and (not colon or of == kind)}
     if len(rules) > 1:
         words = " or ".join(f"{of}:{name}" for of in rules)
         raise InvalidName(name=name, kind="pause", why=f"it names more than one thing: say {words}")
     if not rules:
-        known = [*work.book.categorias, *sorted(jobs), *work.extension.switches, "all"]
-        raise UnknownWord(kind="job or category", word=word, nearest=nearest(word, known))
+        # Not "all": nobody should stop everything because he mistyped a word.
+        known = [*work.book.categorias, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
+        raise UnknownWord(kind="job, queue or category", word=word, nearest=nearest(word, known))
     return next(iter(rules.values()))
 
 
@@ -115,10 +118,12 @@ def switch_key(work: Batuta, word: str) -> str:
     known = work.extension.switches
     keys = {rule.key for rule in known.values()} | {PAUSE_ALL}
     keys |= {pause_of_categoria(name) for name in work.book.categorias} | {pause_of_job(job.name) for job in work.book}
+    keys |= {pause_of_queue(name) for name in work.queues}
     if word in known:
         return known[word].key
     if word not in keys:
-        raise UnknownWord(kind="switch", word=word, nearest=nearest(word, [*known, *sorted(keys)]))
+        near = [*known, *sorted(keys - {PAUSE_ALL})] or [PAUSE_ALL]
+        raise UnknownWord(kind="switch", word=word, nearest=nearest(word, near))
     return word
 
 

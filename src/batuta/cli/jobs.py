@@ -198,7 +198,7 @@ def _jobs_table(desk: Desk, seen: JobsSeen) -> Table:
             Text(texts(f"state.{health.state.value}"), STYLES[health.state]),
             f"{_clock(desk, last.started_at)} {last.status}" if last else "-",
             _clock(desk, health.next_at),
-            "" if health.state is JobState.UNFINISHED else health.why or "",
+            texts("panel.why.unfinished") if health.state is JobState.UNFINISHED else health.why or "",
         )
     return table
 

@@ -36,7 +36,7 @@ def list_queues(context: typer.Context, as_json: JsonFlag = False) -> None:
 def show(
     context: typer.Context,
     queue: str,
-    state: Annotated[ItemState, typer.Option("--state")] = ItemState.DEAD,
+    state: Annotated[str, typer.Option("--state")] = ItemState.DEAD.value,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 20,
     as_json: JsonFlag = False,
 ) -> None:
@@ -89,10 +89,14 @@ async def _counted(desk: Desk) -> list[dict[str, Any]]:
         ]
 
 
-async def _listed(desk: Desk, queue: str, state: ItemState, limit: int) -> list[dict[str, Any]]:
+async def _listed(desk: Desk, queue: str, state: str, limit: int) -> list[dict[str, Any]]:
+    """``state`` in the words of every queue, or in the table's own."""
     found = _known(desk, queue)
     async with desk.work() as work:
-        rows = await found.listed(state.value, limit)
+        known = [*ItemState, *await found.counts()]
+        if state not in known:
+            raise UnknownWord(kind="state", word=state, nearest=nearest(state, known))
+        rows = await found.listed(state, limit)
     columns = _shown(found.table)
     return [{name: _plain(row[column], work.zone) for name, column in columns.items() if column in row} for row in rows]
 

@@ -142,8 +142,8 @@ def _fire_explained(event: FireExplained) -> Line:
 
 
 def _items_settled(event: ItemsSettled) -> Line:
-    # Thousands in a second: worth a line only if something did not work.
-    return Line("items settled", logging.INFO if event.counts.get("dead") or event.lost else logging.DEBUG)
+    # One line for a whole turn of the worker, however many items it settled.
+    return Line("items settled", logging.INFO)
 
 
 def _circuit_moved(event: CircuitMoved) -> Line:

@@ -70,3 +70,8 @@ class QueueTable:
                 raise InvalidName(name=value, kind="queue state", why="it must be a plain word")
         if not self.ready:
             raise InvalidName(name=self.name, kind="queue table", why="no value means that a row is ready")
+
+
+def pause_of_queue(name: str) -> str:
+    """The switch that holds a queue: read in the statement that claims."""
+    return f"pause.queue.{name}"

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -50,6 +50,15 @@ class Task:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
+
+    def refuse_call(self, arguments: object, named: Mapping[str, object]) -> None:
+        """Raise TypeError if the function cannot be called so: told at once, not after six attempts."""
+        if not isinstance(arguments, list | tuple):
+            raise TypeError(f"what task {self.name} is called with is a list of its arguments, as in [1, 'two']")
+        try:
+            inspect.signature(self.function).bind(None, *arguments, **named)
+        except TypeError as error:
+            raise TypeError(f"task {self.name} cannot be called so: {error}") from None
 
     def recipe(self, report: Callable[[Lease, Json], Awaitable[None]]) -> Recipe:
         return Recipe(

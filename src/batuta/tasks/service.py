@@ -54,8 +54,10 @@ class TaskService:
         """
         refuse_unstorable([arguments, named], "what the task is called with")
         _check([key], priority)
+        known = self._registry.named(task)
+        known.refuse_call(arguments, named)
         (id,) = await self._backend.enqueue(
-            self._registry.named(task),
+            known,
             [(arguments, named)],
             keys=[key],
             available_at=self._at(delay),
@@ -78,8 +80,15 @@ class TaskService:
         given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
         refuse_unstorable(given, "what the tasks are called with")
         _check(keys or (), priority)
+        if keys is not None and len(keys) != len(given):
+            raise ValueError(
+                f"{len(given)} tasks and {len(keys)} keys: give a key for each, None for those without one"
+            )
+        known = self._registry.named(task)
+        for each in {_shape(arguments): arguments for arguments, _ in given}.values():
+            known.refuse_call(each, {})
         return await self._backend.enqueue(
-            self._registry.named(task),
+            known,
             given,
             keys=keys or [None] * len(given),
             available_at=self._at(delay),
@@ -101,3 +110,8 @@ def _check(keys: Sequence[str | None], priority: int) -> None:
     refuse_unstorable_priority(priority)
     for key in keys:
         refuse_unstorable_key(key)
+
+
+def _shape(arguments: object) -> tuple[type, int]:
+    """Calls of one shape are all right or all wrong: one of them is looked at."""
+    return type(arguments), len(arguments) if isinstance(arguments, list | tuple) else 0

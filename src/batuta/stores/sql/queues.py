@@ -14,7 +14,7 @@ from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
 from batuta.queue.settle import LONGEST_ERROR, Settlement
 from batuta.queue.store import Depth, Endings, Renewed, Rescued, Turned
-from batuta.queue.table import QueueTable
+from batuta.queue.table import QueueTable, pause_of_queue
 from batuta.stores.sql.database import AsJson, Database, Dialect, Row, Transaction
 from batuta.stores.sql.executions import microseconds
 from batuta.stores.sql.queue_book import QueueBook, queue_book
@@ -43,7 +43,7 @@ class SqlQueue:
         self._clock = clock
         self._own_time = own_time
         self._queue = {} if table.queue is None else {"queue": self.name}
-        self._holds = AsJson([f"pause.queue.{self.name}", "pause.all"])
+        self._holds = AsJson([pause_of_queue(self.name), "pause.all"])
         self._book = queue_book(table, database.dialect)
         self._turns = turns_of(table, database.dialect)
         self._books: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueBook] = {}
@@ -171,15 +171,16 @@ class SqlQueue:
         return await self._database.one(self._book.item, id=id)
 
     async def listed(self, state: str, limit: int) -> list[dict[str, Any]]:
-        """The newest items in a state, in the words of the contract: ready, running, done, dead, cancelled."""
-        words = {
+        """The newest items in a state, in the words of the contract: ready, running, done, dead, cancelled; or in its own."""
+        words: dict[str, tuple[str, ...]] = {
             ItemState.READY: self.table.ready,
             ItemState.RUNNING: (self.table.running or "",),
             ItemState.DONE: (self.table.done,),
             ItemState.DEAD: (self.table.dead,),
             ItemState.CANCELLED: (self.table.cancelled,),
-        }[ItemState(state)]
-        rows = await self._database.all(self._book.listed, states=AsJson(list(words)), limit=limit, **self._queue)
+        }
+        states = AsJson(list(words.get(state, (state,))))
+        rows = await self._database.all(self._book.listed, states=states, limit=limit, **self._queue)
         return [dict(row) for row in rows]
 
     async def counts(self) -> dict[str, int]:

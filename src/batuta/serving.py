@@ -1,0 +1,46 @@
+"""How the worker serves its queues: a worker and a rescuer for each, and one pair of ears for all."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import NamedTuple
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.events import Events
+from batuta.queue.item import Lease
+from batuta.queue.lease import Tenure
+from batuta.queue.rescuer import Rescuer
+from batuta.queue.worker import Recipe, Worker, WorkerPolicy
+from batuta.stores.ears import Ears
+from batuta.stores.sql.queues import SqlQueue
+from batuta.supervise.loop import Loop, LoopPolicy
+
+WORKING = LoopPolicy(every=timedelta(seconds=10), stuck_after=timedelta(minutes=2), max_failures=20)
+
+
+class Served(NamedTuple):
+    """A queue and how the worker serves it."""
+
+    store: SqlQueue
+    recipe_of: Callable[[Lease], Recipe | None]
+    policy: WorkerPolicy
+
+    def worker(self, tenure: Tenure, clock: Clock, events: Events) -> Worker:
+        return Worker(self.store.name, self.store, self.recipe_of, tenure, self.policy, clock, events)
+
+
+def queue_loops(
+    queues: Iterable[Served], tenure: Tenure, looks: timedelta, ears: Ears, clock: Clock, events: Events
+) -> Iterator[tuple[Loop, LoopPolicy]]:
+    """``looks``: how often a table is asked although nobody rang."""
+    lease = tenure.lease
+    # Whoever could not reach the database shows a sign of life before the rescuer's patience is over.
+    often = replace(WORKING, every=looks, backoff_cap=lease / 6)
+    # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
+    rescuing = replace(often, every=min(WORKING.every, lease / 3))
+    yield ears, replace(often, every=ears.every)
+    for served in queues:
+        worker = served.worker(tenure, clock, events)
+        ears.add(served.store.name, worker.doorbell)
+        yield worker, often
+        yield Rescuer(served.store.name, served.store, lease, clock, events, worker.doorbell), rescuing
