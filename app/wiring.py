@@ -24,7 +24,7 @@ from app.contexts.conversas.service import Conversas
 from app.contexts.grupos.service import Grupos
 from app.contexts.medicos.validacao import Validacao
 from app.contexts.mensagens.duvida import LOOK_EVERY, Reconciliador
-from app.contexts.mensagens.envio import Remetente
+from app.contexts.mensagens.envio import CALL_WITHIN, Remetente
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.jobs import MessageJobs
 from app.contexts.mensagens.limites import Limites, limites
@@ -67,7 +67,15 @@ GOING_OUT = LoopPolicy(every=CAMPAIGNS_EVERY, stuck_after=timedelta(minutes=5), 
 RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
 
 
-def build(settings: Settings, clock: Clock | None = None) -> Batuta:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How fast messages may leave; None: as the settings say. A rehearsal, whose clock may run fast, has its own."""
+
+    limites: Limites | None = None
+    call_within: timedelta = CALL_WITHIN
+
+
+def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None) -> Batuta:
     work = Batuta(
         settings.database_url.get_secret_value(),
         timezone=settings.timezone,
@@ -97,7 +105,7 @@ def build(settings: Settings, clock: Clock | None = None) -> Batuta:
     line = whatsapp(settings, work.clock)
     if line is not None:
         work.closers.append(line.close)
-    made = add_sending(work, settings, line or NoLine())
+    made = add_sending(work, settings, line or NoLine(), pace or Pace())
     add_chips(work, line)
     going = add_campaigns(work, settings)
     add_endpoints(work, settings, {**made.handlers, **chip_handlers(work, line), **going})
@@ -208,7 +216,8 @@ def rules(work: Batuta, settings: Settings) -> RegrasAgora:
     )
 
 
-def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
+def sending(work: Batuta, settings: Settings, line: WhatsApp, pace: Pace | None = None) -> Sending:
+    pace = pace or Pace()
     julia = contexts(work)
     registro = Registro(work.database.dialect, work.ids, julia.conversas, julia.eventos, work.rates)
     remetente = Remetente(
@@ -220,9 +229,11 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
         julia.chips,
         circuits=work.circuits,
         rates=work.rates,
-        limites=limits(settings),
+        limites=pace.limites or limits(settings),
         rules=rules(work, settings),
         clock=work.clock,
+        since=lambda: work.opened_at,
+        call_within=pace.call_within,
     )
     again = lambda: work.ears.ring(FILA_MENSAGENS.name)  # noqa: E731
     audit = AuditLog(work.database.dialect, work.ids)
@@ -232,9 +243,9 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
     return Sending(remetente, reconciliador, registro, jobs)
 
 
-def add_sending(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
+def add_sending(work: Batuta, settings: Settings, line: WhatsApp, pace: Pace) -> Sending:
     """Messages leave by the worker; what became of a lost answer is found out by it too."""
-    made = sending(work, settings, line)
+    made = sending(work, settings, line, pace)
     recipe = made.remetente.recipe()
     work.add_queue(FILA_MENSAGENS, lambda lease: recipe, concurrency=SENDS_AT_A_TIME)
     work.add_loop(made.reconciliador, RECONCILING)

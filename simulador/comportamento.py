@@ -22,6 +22,7 @@ class Comportamento:
     too_many: int = 0  # nothing leaves: 429, to be tried again after so many seconds
     licence: bool = False  # nothing leaves: 503 LICENSE_REQUIRED, for every call but the welcome
     slow_seconds: float = 0.0  # the message leaves at once, and its answer after so long
+    restricted: tuple[str, ...] = ()  # instances: nothing leaves by them, 400 without a reason
     unknown_numbers: tuple[str, ...] = ()  # nobody has them
     # Webhooks
     sent_after: float = 0.2  # seconds to SERVER_ACK

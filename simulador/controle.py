@@ -4,6 +4,7 @@ GET    /controle/evolution                        how it behaves
 PATCH  /controle/evolution                        behave like this: {"lost_answers": 0.1, "reply_share": 0.3}
 DELETE /controle/evolution                        behave well again
 GET    /controle/evolution/recibos?depois=N       what really left, in order, from the receipt after N on
+GET    /controle/evolution/recusas                the newest sends that were told no
 POST   /controle/evolution/instancias/{name}      {"state": "open|connecting|close", "code": 403} or {"flap": 5, "every": 0.5}
 POST   /controle/evolution/mensagens              somebody writes: {"instance", "number", "text", "hidden"}
 POST   /controle/evolution/grupos                 a group talks: {"instance", "messages": 3} or {"instance", "text", "group"}
@@ -42,6 +43,7 @@ class Controle:
             Route("/", self.change, methods=["PATCH"]),
             Route("/", self.rest, methods=["DELETE"]),
             Route("/recibos", self.receipts),
+            Route("/recusas", self.refusals),
             Route("/instancias/{instance}", self.connection, methods=["POST"]),
             Route("/mensagens", self.message, methods=["POST"]),
             Route("/grupos", self.group, methods=["POST"]),
@@ -68,6 +70,9 @@ class Controle:
             raise HTTPException(400, "depois is the number of a receipt")
         left = (each for each in self._vida.receipts if each.n > int(after))
         return JSONResponse([asdict(each) for each in islice(left, PAGE)])
+
+    async def refusals(self, request: Request) -> Response:
+        return JSONResponse([asdict(each) for each in self._vida.refusals])
 
     async def connection(self, request: Request) -> Response:
         body, instance = await _body(request), self._instance(request.path_params["instance"])

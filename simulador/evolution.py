@@ -199,6 +199,13 @@ class Evolution:
         return JSONResponse(_success("Instance deleted"))
 
     async def send_text(self, request: Request) -> Response:
+        try:
+            return await self._send_text(request)
+        except Refused as error:
+            self.vida.refused(str(request.path_params["instance"]), error.status)
+            raise
+
+    async def _send_text(self, request: Request) -> Response:
         instance = self._instance_of(request)
         body = await _body(request)
         _check(body, bodies.SEND_TEXT)
@@ -206,6 +213,8 @@ class Evolution:
         if not text.strip():
             raise Refused(HTTPStatus.BAD_REQUEST, ["Text is required"])
         how = self.controle.comportamento
+        if instance.name in how.restricted:
+            raise Refused(HTTPStatus.BAD_REQUEST, HTTPStatus.BAD_REQUEST.phrase)
         if how.too_many:
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "Too Many Requests", {"Retry-After": str(how.too_many)})
         if instance.state != "open" or how.connection_closed:

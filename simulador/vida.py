@@ -47,9 +47,19 @@ class Receipt:
     told: Told
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Somebody wanted to send, and was told no, or that something broke."""
+
+    at: str
+    instance: str
+    status: int
+
+
 class Vida:
     def __init__(self, clock: Clock, chance: Chance, carteiro: Carteiro, how: Callable[[], Comportamento]) -> None:
         self.receipts: deque[Receipt] = deque(maxlen=RECEIPTS_KEPT)
+        self.refusals: deque[Refusal] = deque(maxlen=KEPT)
         self._clock = clock
         self._chance = chance
         self._carteiro = carteiro
@@ -75,6 +85,9 @@ class Vida:
         )
         self._carteiro.tell(instance, "send.message", message)
         self._happens_to(instance, message)
+
+    def refused(self, instance: str, status: int) -> None:
+        self.refusals.append(Refusal(at=self._clock.now().isoformat(), instance=instance, status=status))
 
     def writes(self, instance: Instance, number: str, text: str, *, hidden: bool = False) -> str:
         """Somebody writes to one of our numbers. The message's id."""

@@ -73,10 +73,10 @@ class ScriptedLine:
             Encontrada(
                 id=each.id,
                 jid=f"{telefone}@s.whatsapp.net",
-                em=each.em,
+                em=each.em.replace(microsecond=0),  # as the gateway keeps it
                 conteudo_hash=hash_do_texto(each.texto),
                 entrega=Entrega.SENT,
             )
             for each in self.receipts
-            if each.instance == instance and each.telefone == telefone and each.em >= since
+            if each.instance == instance and each.telefone == telefone and each.em.replace(microsecond=0) >= since
         ]

@@ -8,6 +8,7 @@ import pytest
 
 from app.contexts.mensagens.duvida import NotInDoubt, Reconciliador
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.registro import Registro
 from app.contexts.mensagens.whatsapp import (
     Banned,
     Conexao,
@@ -395,6 +396,55 @@ async def test_a_message_that_left_before_the_database_was_restored_does_not_lea
     row = await office.message(id)
     assert (row["status"], row["outcome_reason_code"]) == ("enviada", "found at the gateway")
     assert len(office.line.receipts) == 1
+
+
+async def test_what_left_a_moment_after_it_came_is_found_by_whoever_was_started_on_an_old_copy(
+    office: Office, doctor: str, chip: str
+) -> None:
+    await office.later(timedelta(milliseconds=700))
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(timedelta(seconds=10))
+    await write(office.work.database, "DELETE FROM interacoes")
+    await write(
+        office.work.database,
+        "UPDATE fila_mensagens SET status = 'pendente', provider_message_id = NULL, enviada_em = NULL, envio_hash = NULL,"
+        " chip_id = NULL, outcome = NULL, finalizada_em = NULL, tentativas = 0",
+    )
+    office.work.opened_at = office.clock.now()  # whoever puts a copy back has to stop us first
+    await office.works()
+    assert (await office.message(id))["outcome_reason_code"] == "found at the gateway"
+    assert len(office.line.receipts) == 1
+
+
+async def test_what_was_decided_too_long_ago_does_not_leave(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intend = Registro.intend
+
+    async def slowly(*arguments: Any, **named: Any) -> bool:
+        await office.later(timedelta(seconds=3))
+        return await intend(*arguments, **named)
+
+    monkeypatch.setattr(Registro, "intend", slowly)
+    id = await office.put(doctor)
+    await office.worker.once(1)
+    row = await office.message(id)
+    assert (office.line.receipts, row["status"], row["envio_estado"]) == ([], "pendente", None)
+    monkeypatch.undo()
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+
+
+async def test_in_the_last_moment_of_the_day_nothing_begins_that_would_arrive_after_it(
+    office: Office, doctor: str, chip: str
+) -> None:
+    await office.later(timedelta(hours=9, seconds=-1))  # 19:59:59
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (office.line.receipts, row["erro"]) == ([], "quiet hours")
+    assert row["agendar_para"] == datetime(2026, 3, 12, 11, 0, tzinfo=UTC)
 
 
 async def test_a_gateway_that_wants_a_person_costs_no_attempt(office: Office, doctor: str, chip: str) -> None:

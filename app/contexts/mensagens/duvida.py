@@ -12,6 +12,7 @@ from typing import Final
 
 from app.contexts.conversas.service import Conversas
 from app.contexts.mensagens.desfecho import Desfecho
+from app.contexts.mensagens.envio import BEFORE
 from app.contexts.mensagens.fila import EnvioEstado, Status
 from app.contexts.mensagens.registro import Duvida, Mensagem, Registro
 from app.contexts.mensagens.whatsapp import Conexao, Unavailable, WhatsApp
@@ -25,8 +26,6 @@ from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 # The gateway's echo and its own store may lag behind.
 PROOF_AFTER: Final = timedelta(minutes=2)
 GIVE_UP_AFTER: Final = timedelta(minutes=30)
-# Its clock and ours may differ, and its time has whole seconds.
-BEFORE: Final = timedelta(seconds=90)
 LOOK_EVERY: Final = timedelta(seconds=10)
 BATCH: Final = 50
 

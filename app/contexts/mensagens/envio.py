@@ -7,7 +7,7 @@
                      later, or never            ▼
                                       who dies here leaves a doubt, never a second message
 
-The intent is on disk before the call begins, and the call begins within two seconds of it or not at all.
+The intent is on disk before the call begins, and the call begins within two seconds of what was decided or not at all.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,7 +20,7 @@ from app.contexts.conversas.service import Conversas
 from app.contexts.mensagens.conteudo import hash_do_texto
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.fila import Status
-from app.contexts.mensagens.guardrails import Adia, Bloqueia, Decisao, Libera, Regras, decide
+from app.contexts.mensagens.guardrails import LEAVES_WITHIN, Adia, Bloqueia, Decisao, Libera, Regras, decide
 from app.contexts.mensagens.limites import Limites, Tipo
 from app.contexts.mensagens.registro import Fatos, Mensagem, Registro
 from app.contexts.mensagens.whatsapp import (
@@ -46,15 +46,18 @@ from batuta.queue.worker import Recipe
 from batuta.stores.sql.database import Database, Transaction
 
 GATEWAY: Final = "evolution"
-# From the intent to the beginning of the call: longer, and the intent is taken back.
-CALL_WITHIN: Final = timedelta(seconds=2)
+# What was decided holds for so long: a call that has not begun by then is not made, and its intent is taken back.
+CALL_WITHIN: Final = LEAVES_WITHIN
 # Longer than a send may take: until then its tokens count as used.
 USE_WITHIN: Final = timedelta(seconds=60)
 TIMEOUT: Final = timedelta(seconds=120)
 RETRY: Final = after_seconds([120, 240, 480, 900, 1800])
 NO_CHIP: Final = timedelta(seconds=60)
-# A message that has waited this long may have left before the database was restored from a copy: it is looked for first.
+# A message that has waited this long, or is older than this process, may have left before the database was restored from a copy: it
+# is looked for first.
 OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
+# The gateway's clock and ours may differ, and its time has whole seconds.
+BEFORE: Final = timedelta(seconds=90)
 REST: Final = {400: timedelta(minutes=15), 429: timedelta(minutes=5), 503: timedelta(minutes=5)}
 
 
@@ -98,7 +101,10 @@ class Remetente:
         limites: Limites,
         rules: RulesNow,
         clock: Clock,
+        since: Callable[[], datetime],
+        call_within: timedelta = CALL_WITHIN,
     ) -> None:
+        """``since``: when this process opened its database. Whoever restores a copy has to stop us first."""
         self._database = database
         self._line = line
         self._registro = registro
@@ -110,6 +116,8 @@ class Remetente:
         self._limites = limites
         self._rules = rules
         self._clock = clock
+        self._since = since
+        self._call_within = call_within
         # A limit that holds everybody of a kind: a queue full of them need not ask one by one.
         self._full: dict[Tipo, Hold] = {}
 
@@ -158,11 +166,11 @@ class Remetente:
 
     async def _sent_before(self, lease: Lease, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome | None:
         """It may stand here as waiting because the database was restored, and have left long ago."""
-        now, since = self._clock.now(), fatos.pedido.created_at
-        if now - since < OLDER_THAN_A_COPY:
+        created_at = fatos.pedido.created_at
+        if created_at >= self._since() and self._clock.now() - created_at < OLDER_THAN_A_COPY:
             return None
         for chip in chips:
-            sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=since)
+            sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=created_at - BEFORE)
             if isinstance(sent, Unavailable):
                 continue
             for each in sent:
@@ -184,7 +192,7 @@ class Remetente:
         if not isinstance(intent, Intencao):
             await _unused(tickets)
             return self._put_aside(lease, fatos, intent)
-        if timedelta(seconds=self._clock.monotonic() - intent.at) > CALL_WITHIN:
+        if timedelta(seconds=self._clock.monotonic() - intent.at) > self._call_within:
             await _unused(tickets)
             return await self._back(lease, intent, Snooze(self._clock.now(), "it took too long to begin"))
         result = await self._line.send_text(emissor.instance, intent.mensagem.telefone, intent.mensagem.texto)
@@ -206,6 +214,7 @@ class Remetente:
 
     async def _intend(self, lease: Lease, hash: str, emissor: Emissor) -> "Intencao | Decisao | Perdida":
         """Everything that must hold at the instant it leaves is asked in the transaction that writes that it will."""
+        began = self._clock.monotonic()
         async with self._database.transaction() as transaction:
             fatos, decision = await self._decided(transaction, lease, hash)
             if fatos is None:
@@ -233,7 +242,7 @@ class Remetente:
             emissor=emissor,
             bypass=decision.bypass,
             last_try=fatos.last_try,
-            at=self._clock.monotonic(),
+            at=began,
         )
 
     def _remember(self, tipo: Tipo, hold: Hold) -> None:

@@ -30,6 +30,8 @@ TIMELY: Final = timedelta(hours=24)
 # Who is held by a pause asks again after this; a pause itself is felt at once.
 ASK_AGAIN: Final = timedelta(seconds=15)
 CAMPAIGN_PAUSED: Final = "its campaign is paused"
+# Nothing leaves later than this after it was allowed to: what is open for less is closed.
+LEAVES_WITHIN: Final = timedelta(seconds=2)
 SAME_WORDS: Final = {
     Tipo.CAMPANHA: timedelta(minutes=60),
     Tipo.FOLLOWUP: timedelta(minutes=60),
@@ -191,8 +193,9 @@ def _timely(pedido: Pedido, regras: Regras, now: datetime) -> Bloqueia | None:
 
 def _open(regras: Regras, now: datetime) -> Adia | None:
     for window, name in ((regras.hours, "quiet hours"), (regras.window, "outside the campaign's window")):
-        if window is not None and (opens := window.next_open(now, regras.zone)) > now:
-            return Adia(opens, name)
+        for at in (now, now + LEAVES_WITHIN):
+            if window is not None and (opens := window.next_open(at, regras.zone)) > at:
+                return Adia(opens, name)
     return None
 
 
