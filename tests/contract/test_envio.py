@@ -56,6 +56,7 @@ class Office:
         self.worker = Worker(
             FILA_MENSAGENS.name, self.store, lambda _: recipe, tenure, WorkerPolicy(limit=4), clock, EventRecorder()
         )
+        self.remetente, self.registro = made.remetente, made.registro
         self.reconciler: Reconciliador = made.reconciliador
 
     async def put(self, doctor: str, texto: str = "Bom dia", **values: Any) -> str:
@@ -238,6 +239,39 @@ async def test_who_dies_with_an_intent_leaves_a_doubt_that_is_found_out(office: 
     await office.reconciler.look()
     await office.works()
     assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1
+
+
+async def test_what_a_dead_worker_sent_is_not_brought_back_after_it_was_found(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    (lease,) = (await office.store.turn([], Tenure(owner="ghost", lease=MINUTE), 1)).leases
+    await office.remetente.handle(lease)  # and it died before it could say so
+    await office.later(3 * MINUTE)
+    for _ in range(2):
+        await office.reconciler.look()
+        await office.store.rescue(10)
+        await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["envio_estado"], row["lease_until"]) == ("enviada", None, None)
+    assert len(office.line.receipts) == 1
+
+
+async def test_whoever_found_nothing_and_fell_asleep_over_it_does_not_bring_back_what_left_meanwhile(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(3 * MINUTE)
+    (seen_by_the_sleeper,) = await office.registro.in_doubt(office.work.database, limit=10)
+    await office.reconciler.look()  # somebody else proves it absent,
+    await office.works()  # it is tried again, leaves, and its answer is lost
+    async with office.work.database.transaction() as transaction:
+        assert not await office.registro.absent(transaction, seen_by_the_sleeper.mensagem, now=office.clock.now())
+    await office.works()
+    assert (await office.message(id))["envio_estado"] == "unknown"
     assert len(office.line.receipts) == 1
 
 

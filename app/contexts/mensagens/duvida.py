@@ -88,7 +88,7 @@ class Reconciliador:
 
     async def look(self) -> int:
         """How many doubts were ended."""
-        doubts = await self._registro.in_doubt(self._database, limit=BATCH, now=self._clock.now())
+        doubts = await self._registro.in_doubt(self._database, limit=BATCH)
         return sum([await self._settled(doubt) for doubt in doubts])
 
     async def decide(self, id: str, *, sent: bool, by: str) -> None:
@@ -108,7 +108,7 @@ class Reconciliador:
                 now=now,
             )
             if sent:
-                await self._registro.left(
+                done = await self._registro.left(
                     transaction,
                     mensagem,
                     f"decidida:{id}",
@@ -118,8 +118,11 @@ class Reconciliador:
                     reason="a person says so",
                 )
             else:
-                await self._registro.absent(transaction, mensagem, now=now)
-                self._on_return()
+                done = await self._registro.absent(transaction, mensagem, now=now)
+            if not done:  # somebody else decided a moment ago
+                raise NotInDoubt(id=id)
+        if not sent:
+            self._on_return()
 
     async def _settled(self, doubt: Duvida) -> bool:
         found = await self._found(doubt)
@@ -135,23 +138,25 @@ class Reconciliador:
                 case Incerta(why=why):
                     if now - doubt.since >= GIVE_UP_AFTER:
                         return await self._registro.park(transaction, doubt.mensagem, why, now=now)
-                    await self._registro.looked(transaction, doubt.mensagem.id, now=now)
+                    await self._registro.looked(transaction, doubt.mensagem, now=now)
                     return False
 
     async def _may_again(self, transaction: Transaction, doubt: Duvida, now: datetime) -> bool:
         if doubt.cancelled:
-            await self._ends(transaction, doubt.mensagem, Status.CANCELADA, Desfecho.FAILED_EXPIRED, "stopped", now)
+            what = self._ends(transaction, doubt.mensagem, Status.CANCELADA, Desfecho.FAILED_EXPIRED, "stopped", now)
         elif doubt.last_try:
-            await self._ends(transaction, doubt.mensagem, Status.ERRO, Desfecho.FAILED_TIMEOUT, "never arrived", now)
-        elif not await self._registro.absent(transaction, doubt.mensagem, now=now):
+            what = self._ends(transaction, doubt.mensagem, Status.ERRO, Desfecho.FAILED_TIMEOUT, "never arrived", now)
+        else:
+            what = self._registro.absent(transaction, doubt.mensagem, now=now)
+        if not await what:
             return False
         self._on_return()
         return True
 
     async def _ends(
         self, transaction: Transaction, mensagem: Mensagem, status: Status, desfecho: Desfecho, why: str, now: datetime
-    ) -> None:
-        await self._registro.ended(transaction, mensagem, status, desfecho, why, now=now)
+    ) -> bool:
+        return await self._registro.ended(transaction, mensagem, status, desfecho, why, now=now)
 
     async def _found(self, doubt: Duvida) -> Achada | Ausente | Incerta:
         mensagem, since = doubt.mensagem, doubt.since - BEFORE

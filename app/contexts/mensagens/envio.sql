@@ -41,13 +41,13 @@ UPDATE fila_mensagens
 SET status = 'enviada', envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, provider_message_id = :message_id, enviada_em = :em,
     outcome = :outcome, outcome_reason_code = :reason, outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = NULL,
     updated_at = :now
-WHERE id = :id AND provider_message_id IS NULL;
+WHERE id = :id AND provider_message_id IS NULL AND fence = :fence AND lease_until IS NULL;
 
 -- write ended: it will not leave
 UPDATE fila_mensagens
 SET status = :status, envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, outcome = :outcome, outcome_reason_code = :reason,
     outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = :reason, updated_at = :now
-WHERE id = :id;
+WHERE id = :id AND fence = :fence AND lease_until IS NULL;
 
 -- write bury: what failed for good, for people to look at
 INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, ultimo_erro,
@@ -65,13 +65,14 @@ WHERE dead.status = 'erro' AND dead.envio_estado IS NULL
   AND NOT EXISTS (SELECT 1 FROM fila_mensagens_dlq AS buried WHERE buried.mensagem_original_id = dead.id)
 LIMIT :limit;
 
--- read in_doubt: what nobody holds any more and nobody knows about, the oldest first
+-- read in_doubt: what nobody holds any more and nobody knows about, the oldest first; whoever fell silent is rescued before, or it
+-- would be brought back after it was found
 SELECT message.id, message.fence, message.cliente_id, message.conversa_id, message.campanha_id, message.telefone_destino,
        message.conteudo, message.tipo, message.envio_estado, message.envio_desde, message.envio_hash, message.envio_reserva,
        message.envio_buscas, message.chip_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
        message.metadata, chip.instance_name
 FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip_id
-WHERE message.envio_estado IN ('intent', 'unknown') AND (message.lease_until IS NULL OR message.lease_until <= :now)
+WHERE message.envio_estado IN ('intent', 'unknown') AND message.lease_until IS NULL
 ORDER BY message.envio_desde LIMIT :limit;
 
 -- read doubts: everything nobody is certain about, for people
@@ -82,23 +83,23 @@ WHERE message.envio_estado IS NOT NULL ORDER BY message.envio_desde LIMIT :limit
 
 -- write looked: somebody looked for it, and cannot tell yet
 UPDATE fila_mensagens SET envio_estado = 'unknown', envio_buscas = envio_buscas + 1, updated_at = :now
-WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND (lease_until IS NULL OR lease_until <= :now);
+WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND fence = :fence AND lease_until IS NULL;
 
 -- write park: nobody can tell: a person decides
 UPDATE fila_mensagens SET envio_estado = 'parked', outcome_reason_code = :reason, updated_at = :now
-WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND (lease_until IS NULL OR lease_until <= :now);
+WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND fence = :fence AND lease_until IS NULL;
 
 -- write absent: it is proved that it did not leave: it may be tried again
 UPDATE fila_mensagens
 SET status = 'pendente', envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, agendar_para = :now, lease_until = NULL,
     owner = NULL, finalizada_em = NULL, updated_at = :now
-WHERE id = :id AND envio_estado IN ('intent', 'unknown', 'parked') AND (lease_until IS NULL OR lease_until <= :now);
+WHERE id = :id AND envio_estado IN ('intent', 'unknown', 'parked') AND fence = :fence AND lease_until IS NULL;
 
 -- read claimed: which queued message has this id of the gateway's already
 SELECT id FROM fila_mensagens WHERE provider_message_id = :message_id;
 
 -- read message: one of them
-SELECT id, status, envio_estado, cliente_id, conversa_id, campanha_id, telefone_destino, conteudo, tipo, chip_id, metadata, envio_reserva,
+SELECT id, fence, status, envio_estado, cliente_id, conversa_id, campanha_id, telefone_destino, conteudo, tipo, chip_id, metadata, envio_reserva,
        tentativas
 FROM fila_mensagens WHERE id = :id;
 

@@ -49,9 +49,10 @@ class SendBook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mensagem:
-    """A queued message as the protocol sees it."""
+    """A queued message as the protocol sees it. Whoever has seen it with an older ``fence`` writes nothing about it any more."""
 
     id: str
+    fence: int
     cliente_id: str
     conversa_id: str | None
     campanha_id: int | None
@@ -105,7 +106,7 @@ class Registro:
             inbound=inbound if isinstance(inbound, str) else None,
             week_ago=now - WEEK,
         )
-        return None if row is None else _facts(lease.id, row)
+        return None if row is None else _facts(lease, row)
 
     async def intend(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, *, now: datetime
@@ -151,6 +152,7 @@ class Registro:
         written = await transaction.run(
             self._book.left,
             id=mensagem.id,
+            fence=mensagem.fence,
             message_id=message_id,
             em=em,
             outcome=outcome.value,
@@ -176,9 +178,14 @@ class Registro:
         reason: str,
         *,
         now: datetime,
-    ) -> None:
-        """It will not leave. What failed is buried where people look."""
+    ) -> bool:
+        """It will not leave. What failed is buried where people look. False: somebody else decided about it."""
         why = told(reason, LONGEST_ERROR)
+        whose = {"id": mensagem.id, "fence": mensagem.fence}
+        if not await transaction.run(
+            self._book.ended, **whose, status=status.value, outcome=desfecho.value, reason=why, now=now
+        ):
+            return False
         if status is Status.ERRO:
             await transaction.run(
                 self._book.bury,
@@ -190,23 +197,22 @@ class Registro:
             )
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
-        await transaction.run(
-            self._book.ended, id=mensagem.id, status=status.value, outcome=desfecho.value, reason=why, now=now
-        )
         await self._tell(transaction, mensagem, "envio_bloqueado", desfecho, now)
+        return True
 
-    async def in_doubt(self, reading: Reading, *, limit: int, now: datetime) -> list[Duvida]:
-        return [_doubt(row) for row in await reading.all(self._book.in_doubt, limit=limit, now=now)]
+    async def in_doubt(self, reading: Reading, *, limit: int) -> list[Duvida]:
+        return [_doubt(row) for row in await reading.all(self._book.in_doubt, limit=limit)]
 
     async def doubts(self, reading: Reading, *, limit: int) -> list[Row]:
         """For people: no number, no words."""
         return await reading.all(self._book.doubts, limit=limit)
 
-    async def looked(self, transaction: Transaction, id: str, *, now: datetime) -> None:
-        await transaction.run(self._book.looked, id=id, now=now)
+    async def looked(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> None:
+        await transaction.run(self._book.looked, id=mensagem.id, fence=mensagem.fence, now=now)
 
     async def park(self, transaction: Transaction, mensagem: Mensagem, reason: str, *, now: datetime) -> bool:
-        if not await transaction.run(self._book.park, id=mensagem.id, reason=told(reason, LONGEST_ERROR), now=now):
+        whose = {"id": mensagem.id, "fence": mensagem.fence}
+        if not await transaction.run(self._book.park, **whose, reason=told(reason, LONGEST_ERROR), now=now):
             return False
         await self._eventos.record(
             transaction,
@@ -219,9 +225,11 @@ class Registro:
         return True
 
     async def absent(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> bool:
+        if not await transaction.run(self._book.absent, id=mensagem.id, fence=mensagem.fence, now=now):
+            return False
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
-        return bool(await transaction.run(self._book.absent, id=mensagem.id, now=now))
+        return True
 
     async def is_taken(self, reading: Reading, message_id: str) -> bool:
         """Another queued message is known by this id already."""
@@ -292,12 +300,13 @@ def _saida(mensagem: Mensagem, message_id: str, jid: str, em: datetime) -> Saida
     )
 
 
-def _facts(id: str, row: Row) -> Fatos:
+def _facts(lease: Lease, row: Row) -> Fatos:
     metadata = row["metadata"] or {}
     bypass = metadata.get("bypass_motivo")
     return Fatos(
         mensagem=Mensagem(
-            id=id,
+            id=lease.id,
+            fence=lease.fence,
             cliente_id=row["cliente_id"],
             conversa_id=row["conversa_id"],
             campanha_id=row["campanha_id"],
@@ -337,6 +346,7 @@ def _facts(id: str, row: Row) -> Fatos:
 def _message(row: Row) -> Mensagem:
     return Mensagem(
         id=row["id"],
+        fence=row["fence"],
         cliente_id=row["cliente_id"],
         conversa_id=row["conversa_id"],
         campanha_id=row["campanha_id"],

@@ -1,0 +1,177 @@
+"""A rehearsal: the simulated WhatsApp, the api and workers, each a process of its own on loopback, on one clock that may run fast.
+
+For the demonstration and for the fault tests. Nothing leaves the machine.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.limites import Limites, limites
+from app.integrations.evolution.client import EVENTS, SECRET_HEADER
+from app.main import create_app
+from app.settings import Settings
+from app.wiring import SIMULATED, Pace, build
+from batuta.engine import Batuta
+from batuta.guard.rate import Limit
+from batuta.kernel.json import Json
+from batuta.logs import begin_logging
+from batuta.supervise.address import listen
+from batuta.supervise.signals import stop_on_signals
+from batuta.testing import FastClock
+from batuta.web.server import serve
+from simulador.comportamento import Comportamento
+from simulador.main import create_app as simulated_app
+from simulador.main import keeper
+
+GRACE = timedelta(seconds=5)
+# So many that nothing else holds a message back.
+WIDE = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plano:
+    """Times in seconds of the clock. ``api``: 0, and nobody hears the gateway's webhooks.
+
+    ``most``: messages in ``per``, all together, and no other limit but the chips' own; None: the limits of the product.
+    """
+
+    url: str
+    folder: str
+    clock: str
+    simulador: int
+    api: int = 0
+    seed: int = 0
+    instances: tuple[str, ...] = ()
+    at_rest: Mapping[str, Any] = field(default_factory=dict)
+    lease: float = 30.0
+    looks_every: float = 5.0
+    call_within: float = 2.0
+    at_a_time: int = 10
+    drain: float = 5.0
+    most: int | None = WIDE
+    per: float = 3600.0
+    dies_at: str | None = None  # for tests: the point where a worker is gone
+
+    def told(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def outside(self) -> str:
+        return f"http://127.0.0.1:{self.simulador}"
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            database_url=SecretStr(self.url),
+            evolution_api_url=f"{self.outside}/evolution",
+            evolution_api_key=SecretStr(SIMULATED),
+            webhook_secret=SecretStr(SIMULATED),
+            port=self.api or 8000,
+            log_format="json",
+        )
+
+    @property
+    def pace(self) -> Pace:
+        within = timedelta(seconds=self.call_within)
+        return Pace(limites=None if self.most is None else self._limites(self.most), call_within=within)
+
+    def _limites(self, most: int) -> Limites:
+        wide = limites(por_hora=WIDE, por_dia=WIDE, por_medico=WIDE, intervalo=timedelta(microseconds=1))
+        hora = Limit(name="envios/hora", key="envios", most=most, per=timedelta(seconds=self.per))
+        tipos = {tipo: replace(limit, most=WIDE) for tipo, limit in wide.tipos.items()}
+        return replace(wide, hora=hora, tipos=tipos)
+
+
+def plano_of(told: Mapping[str, Any]) -> Plano:
+    return Plano(**{**told, "instances": tuple(told["instances"])})
+
+
+def office(plano: Plano) -> Batuta:
+    """Everything of Julia's, on the plan's clock."""
+    work = build(plano.settings, clock=FastClock.told(plano.clock), pace=plano.pace)
+    work.queue_lease = timedelta(seconds=plano.lease)
+    looks = timedelta(seconds=plano.looks_every)
+    work.worker_policy = replace(work.worker_policy, look_every=looks)
+    for name, served in work._app_queues.items():
+        limit = plano.at_a_time if name == FILA_MENSAGENS.name else served.policy.limit
+        work._app_queues[name] = served._replace(policy=replace(served.policy, look_every=looks, limit=limit))
+    return work
+
+
+def work(told: Mapping[str, Any]) -> None:
+    """The life of a worker process."""
+    plano = plano_of(told)
+    log_into(plano)
+    asyncio.run(serve_queues(plano, office(plano)))
+
+
+async def serve_queues(plano: Plano, work: Batuta) -> None:
+    stop = asyncio.Event()
+    begin_logging(work.events, plano.settings, service="worker", stream=sys.stdout, zone=work.zone)
+    with stop_on_signals(stop):
+        async with work:
+            note(plano, "up", str(os.getpid()))
+            await work.supervisor().run(stop, timedelta(seconds=plano.drain))
+
+
+def answer(told: Mapping[str, Any]) -> None:
+    """The life of the api's process: it hears what the gateway tells."""
+    plano = plano_of(told)
+    log_into(plano)
+    asyncio.run(_answer(plano))
+
+
+async def _answer(plano: Plano) -> None:
+    stop, work = asyncio.Event(), office(plano)
+    begin_logging(work.events, plano.settings, service="api", stream=sys.stdout, zone=work.zone)
+    with stop_on_signals(stop):
+        async with work:
+            await serve(create_app(plano.settings, work), listen("127.0.0.1", plano.api), stop, GRACE)
+
+
+def simulate(told: Mapping[str, Any]) -> None:
+    """The life of the simulator's process."""
+    plano = plano_of(told)
+    log_into(plano)
+    asyncio.run(_simulate(plano))
+
+
+async def _simulate(plano: Plano) -> None:
+    stop, clock = asyncio.Event(), FastClock.told(plano.clock)
+    webhook: Mapping[str, Json] | None = None
+    if plano.api:
+        webhook = {
+            "enabled": True,
+            "url": f"http://127.0.0.1:{plano.api}/webhook/evolution",
+            "headers": {SECRET_HEADER: SIMULATED},
+            "events": list(EVENTS),
+        }
+    at_rest = Comportamento().changed(plano.at_rest)
+    app = simulated_app(clock, seed=plano.seed, at_rest=at_rest, webhook=webhook, instances=plano.instances)
+    with stop_on_signals(stop):
+        listening = listen("127.0.0.1", plano.simulador)
+        await asyncio.gather(serve(app, listening, stop, GRACE), keeper(app, clock).run(stop, GRACE))
+
+
+def note(plano: Plano, *words: str) -> None:
+    """One write of one line: those of several processes do not mix and a killed process leaves whole ones."""
+    book = os.open(Path(plano.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(book, f"{' '.join(words)}\n".encode())
+    finally:
+        os.close(book)
+
+
+def log_into(plano: Plano) -> None:
+    out = os.open(Path(plano.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, sys.stdout.fileno())
+    os.dup2(out, sys.stderr.fileno())

@@ -1,0 +1,292 @@
+"""Workers that send to the simulated WhatsApp, killed and restarted, judged by what the simulator says really left."""
+
+import asyncio
+import random
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.demo import SENDER, Demo
+from batuta.engine import Batuta
+from batuta.queue.item import NewItem
+from batuta.testing import FastClock, judge_messages
+from batuta.testing.messages import Accepted, Delivery, End, MessageViolation, SendRules
+from scripts import ensaio
+from scripts.ensaio import Plano
+from tests.faults import send_plant
+from tests.faults.queue_harness import processes
+from tests.julia import add_chip, rows, write
+from tests.servers import free_port
+
+# A Wednesday, ten o'clock in São Paulo.
+MORNING = datetime(2026, 3, 11, 13, 0, tzinfo=UTC)
+PATIENCE = 40.0
+CAMPAIGN = 77
+_NAMED = re.compile(r"\[([0-9a-f-]{36})\]")
+_ENDS = {
+    "enviada": End.DELIVERED,
+    "erro": End.FAILED,
+    "bloqueada": End.FAILED,
+    "cancelada": End.CANCELLED,
+}
+ABLE = (
+    "UPDATE chips SET trust_score = 90, pode_prospectar = TRUE, pode_followup = TRUE, pode_responder = TRUE,"
+    " limite_hora = 1000000, limite_dia = 1000000, delay_minimo_segundos = 0 WHERE tipo = 'julia'"
+)
+
+
+@dataclass
+class PostOffice:
+    plan: Plano
+    work: Batuta  # of this process, which only enqueues and asks
+    clock: FastClock
+    client: httpx2.AsyncClient
+    doctors: list[tuple[str, str]] = field(default_factory=list)  # id, phone
+    accepted: list[Accepted] = field(default_factory=list)
+    living: list[ForkServerProcess] = field(default_factory=list)
+    killed: int = 0
+
+    def begin(self, life: Callable[[Mapping[str, Any]], None] = ensaio.work, **other: Any) -> ForkServerProcess:
+        process = processes().Process(target=life, args=(replace(self.plan, **other).told(),))
+        process.start()
+        self.living.append(process)
+        return process
+
+    async def begin_until_up(self, count: int = 1) -> list[ForkServerProcess]:
+        begun = [self.begin() for _ in range(count)]
+        pids = {str(each.pid) for each in begun}
+        await self.until("they are up", lambda: pids <= {pid for word, pid, *_ in self.notes() if word == "up"})
+        return begun
+
+    def kill(self, process: ForkServerProcess) -> None:
+        process.kill()
+        process.join()
+        self.living.remove(process)
+        self.killed += 1
+
+    async def stop(self, *some: ForkServerProcess) -> None:
+        for process in some:
+            assert process.pid is not None
+            process.terminate()
+        for process in some:
+            await asyncio.to_thread(process.join, PATIENCE)
+            assert process.exitcode in (0, -signal.SIGTERM), self.log()
+            self.living.remove(process)
+
+    @asynccontextmanager
+    async def storm(self, count: int, chance: random.Random, pause: tuple[float, float]) -> AsyncIterator[None]:
+        """So many workers, one of which is killed -9 now and then, and another comes in its place."""
+        workers = await self.begin_until_up(count)
+
+        async def kill_some() -> None:
+            while True:
+                await asyncio.sleep(chance.uniform(*pause))
+                doomed = chance.choice(workers)
+                workers.remove(doomed)
+                self.kill(doomed)
+                workers.extend(await self.begin_until_up())
+
+        killing = asyncio.create_task(kill_some())
+        try:
+            yield
+        finally:
+            killing.cancel()
+            (ending,) = await asyncio.gather(killing, return_exceptions=True)
+        assert isinstance(ending, asyncio.CancelledError), ending
+
+    async def put(self, count: int, tipo: str = "followup", **values: Any) -> list[str]:
+        """One message to each of so many doctors, the next ones in turn; its text carries its id."""
+        now, first = self.clock.now(), len(self.accepted)
+        whom = [self.doctors[(first + n) % len(self.doctors)] for n in range(count)]
+        ids = [self.work.ids.new() for _ in whom]
+        items = [
+            NewItem(
+                values={
+                    "id": id,
+                    "cliente_id": doctor,
+                    "telefone_destino": phone,
+                    "conteudo": f"[SIMULADO] [{id}] Bom dia",
+                    "tipo": tipo,
+                    "devida_em": now,
+                    **values,
+                }
+            )
+            for id, (doctor, phone) in zip(ids, whom, strict=True)
+        ]
+        assert await self.work.queues[FILA_MENSAGENS.name].put(items) == ids
+        self.accepted += [Accepted(id, phone, now) for id, (_, phone) in zip(ids, whom, strict=True)]
+        return ids
+
+    async def told(self, **behaviour: Any) -> None:
+        """The gateway is to behave like this."""
+        answer = await self.client.patch("/controle/evolution/", json=behaviour)
+        assert answer.status_code == 200, answer.text
+
+    async def instance(self, name: str, **words: Any) -> None:
+        answer = await self.client.post(f"/controle/evolution/instancias/{name}", json=words)
+        assert answer.status_code == 200, answer.text
+
+    async def receipts(self) -> list[dict[str, Any]]:
+        """What really left, all of it."""
+        found: list[dict[str, Any]] = []
+        while page := (await self.client.get(f"/controle/evolution/recibos?depois={len(found)}")).json():
+            found += page
+        return found
+
+    async def refusals(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self.client.get("/controle/evolution/recusas")).json()
+        return found
+
+    async def deliveries(self) -> list[Delivery]:
+        return [delivery(each) for each in await self.receipts()]
+
+    async def rows(self) -> dict[str, dict[str, Any]]:
+        found = await rows(self.work.database, "SELECT * FROM fila_mensagens")
+        return {row["id"]: row for row in found}
+
+    async def ends(self) -> dict[str, End]:
+        return {id: end_of(row) for id, row in (await self.rows()).items()}
+
+    async def open(self) -> int:
+        return Counter((await self.ends()).values())[End.OPEN]
+
+    async def until_over(self, within: float = PATIENCE) -> None:
+        """Every message has an end."""
+
+        async def is_over() -> bool:
+            return await self.open() == 0
+
+        await self.until("every message has an end", is_over, within)
+
+    async def judge(self, **rules: Any) -> list[Delivery]:
+        """M1 to M6, by the simulator's receipts: what left."""
+        left = await self.deliveries()
+        rules = {"read_at": self.clock.now(), "within": timedelta(0), **rules}
+        wrong = judge_messages(self.accepted, left, await self.ends(), SendRules(**rules))
+        assert not wrong, self._explained(wrong, await self.rows())
+        return left
+
+    def _explained(self, wrong: Sequence[MessageViolation], known: Mapping[str, Any]) -> str:
+        lines = [f"{each}\n    {known.get(each.id)}" for each in wrong[:10]]
+        return f"{len(wrong)} wrong\n" + "\n".join(lines) + f"\n{self.plan.folder}"
+
+    async def until(self, what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
+        ends = time.monotonic() + within
+        while time.monotonic() < ends:
+            answer = true()
+            if found := await answer if asyncio.iscoroutine(answer) else answer:
+                return found
+            await asyncio.sleep(0.03)
+        counts = Counter((row["status"], row["envio_estado"], row["erro"]) for row in (await self.rows()).values())
+        raise AssertionError(f"{what}: not within {within} s; {counts}\n{self.log()}")
+
+    async def until_left(self, count: int, within: float = PATIENCE) -> None:
+        async def have_left() -> bool:
+            return len(await self.receipts()) >= count
+
+        await self.until(f"{count} have left", have_left, within)
+
+    async def passes(self, span: timedelta) -> None:
+        await self.clock.sleep(span.total_seconds())
+
+    def notes(self) -> list[list[str]]:
+        book = Path(self.plan.folder) / "notes"
+        return [line.split(maxsplit=1) for line in book.read_text().splitlines()] if book.exists() else []
+
+    def log(self) -> str:
+        log = Path(self.plan.folder) / "log"
+        return log.read_text()[-3000:] if log.exists() else ""
+
+    async def campaign(self, tipo: str = "oferta") -> int:
+        await write(
+            self.work.database,
+            "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, created_at, updated_at)"
+            " VALUES (:id, 'teste', :tipo, 'ativa', :now, :now)",
+            id=CAMPAIGN,
+            tipo=tipo,
+            now=self.clock.now(),
+        )
+        return CAMPAIGN
+
+
+def delivery(receipt: Mapping[str, Any]) -> Delivery:
+    named = _NAMED.search(receipt["text"])
+    return Delivery(named[1] if named else receipt["text"], receipt["number"], datetime.fromisoformat(receipt["at"]))
+
+
+def end_of(row: Mapping[str, Any]) -> End:
+    match row["envio_estado"]:
+        case "parked":
+            return End.PARKED
+        case None:
+            return _ENDS.get(row["status"], End.OPEN)
+        case _:
+            return End.OPEN
+
+
+@asynccontextmanager
+async def post_office(
+    folder: Path,
+    url: str,
+    *,
+    doctors: int,
+    rate: float = 1.0,
+    origin: datetime = MORNING,
+    hears: bool = False,
+    **options: Any,
+) -> AsyncIterator[PostOffice]:
+    """The simulator runs, and the api if it ``hears``; no worker does. Whatever still runs at the end is killed.
+
+    Two seconds from the decision to the call are the machine's, however fast the clock is.
+    """
+    clock = FastClock.start(origin, rate, folder / "steps")
+    plan = Plano(
+        url=url,
+        folder=str(folder),
+        clock=clock.text(),
+        simulador=free_port(),
+        api=free_port() if hears else 0,
+        **{"call_within": 2 * rate, **options},
+    )
+    async with ensaio.office(plan) as work, httpx2.AsyncClient(base_url=plan.outside, trust_env=False) as client:
+        made = PostOffice(plan, work, clock, client)
+        try:
+            made.begin(ensaio.simulate)
+            if hears:
+                made.begin(ensaio.answer)
+            await Demo(work.database, work.zone).fill(doctors, now=clock.now())
+            await write(work.database, "DELETE FROM campanhas")
+            for name in plan.instances:
+                await add_chip(work.database, name)
+            await write(work.database, ABLE)
+            known = await rows(work.database, "SELECT id, telefone FROM clientes ORDER BY telefone")
+            made.doctors = [(row["id"], row["telefone"]) for row in known]
+            await made.until("the gateway answers", lambda: _answers(client, "/health"))
+            if hears:
+                await made.until("the api answers", lambda: _answers(client, f"http://127.0.0.1:{plan.api}/health"))
+            yield made
+        finally:
+            for process in made.living:
+                process.kill()
+                process.join()
+
+
+async def _answers(client: httpx2.AsyncClient, path: str) -> bool:
+    try:
+        return (await client.get(path)).status_code == 200
+    except httpx2.HTTPError:
+        return False
+
+
+__all__ = ["CAMPAIGN", "MORNING", "SENDER", "PostOffice", "post_office", "send_plant"]

@@ -1,0 +1,33 @@
+"""A worker that sends, and is gone at one point of its way, as by a power cut."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from app.contexts.mensagens.whatsapp import SendResult
+from app.integrations.evolution.client import EvolutionClient
+from scripts import ensaio
+from tests.faults.points import PointedDatabase, Points
+
+
+def run(told: Mapping[str, Any]) -> None:
+    """``dies_at`` empty: it only writes down what points there are."""
+    plano = ensaio.plano_of(told)
+    points = Points(plano.dies_at or "", lambda label: ensaio.note(plano, "point", label))
+    ensaio.log_into(plano)
+    work = ensaio.office(plano)
+    work.database._inner = PointedDatabase(work.database._inner, points)  # type: ignore[assignment]
+    _around_the_call(points)
+    asyncio.run(ensaio.serve_queues(plano, work))
+
+
+def _around_the_call(points: Points) -> None:
+    send = EvolutionClient.send_text
+
+    async def pointed(self: EvolutionClient, instance: str, telefone: str, texto: str) -> SendResult:
+        points.reach("before the call")
+        result = await send(self, instance, telefone, texto)
+        points.reach("after the call")
+        return result
+
+    EvolutionClient.send_text = pointed  # type: ignore[method-assign]
