@@ -275,6 +275,22 @@ async def test_whoever_found_nothing_and_fell_asleep_over_it_does_not_bring_back
     assert len(office.line.receipts) == 1
 
 
+async def test_of_two_who_look_for_the_same_message_the_second_does_not_say_that_it_never_arrived(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await write(office.work.database, "UPDATE fila_mensagens SET max_tentativas = 1")
+    await office.works()
+    await office.later(3 * MINUTE)
+    (seen_by_the_second,) = await office.registro.in_doubt(office.work.database, limit=10)
+    await office.reconciler.look()
+    assert not await office.reconciler._settled(seen_by_the_second)
+    row = await office.message(id)
+    assert (row["status"], row["outcome"]) == ("enviada", "SENT")
+    assert await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq") == []
+
+
 async def test_whom_nobody_has_on_whatsapp_is_an_error_for_people_to_look_at(
     office: Office, doctor: str, chip: str
 ) -> None:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "faults.md"
 COLUMNS = ["test", "database", "done", "targets", "missed", "doubled", "early", "unexplained", "took", "note"]
 TITLES = ["Test", "Database", "What was done", "Targets", "Lost", "Doubled", "Early", "Unexplained", "Took", "Seen"]
-PREFACE = """# What the scheduler, the queue and the guards were put through
+PREFACE = """# What the scheduler, the queue, the guards and the sender were put through
 
 Written by `python3 dev.py faults --write`; the same tests run in a short form with `python3 dev.py test`.
 
@@ -39,7 +39,7 @@ tells somebody else does it under the item's id as the key.
 for what must not be: a window that holds more than its limit, a call while the circuit was open, a second probe, a call before the
 time that `Retry-After` named.
 
-**The watch** (T34). A *target* is a scheduler that died, or a look at a healthy one. **Lost**: no alarm in time, or a false one.
+        "test_scheduler or test_queue or test_guard or test_deadman or test_send",
 """
 AFTERWORD = """
 What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several
@@ -63,7 +63,7 @@ def main(words: list[str]) -> int:
         "pytest",
         str(Path(__file__).parent),
         "-k",
-        "test_scheduler or test_queue or test_guard or test_deadman",
+        "test_scheduler or test_queue or test_guard or test_deadman or test_send",
         "-s",
     ]
     command += ["-o", "faulthandler_timeout=0"]  # long is no sign of hanging here

@@ -39,6 +39,9 @@ class PointedTransaction:
         self._begun = False
         self.written: list[str] = []
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transaction, name)
+
     async def all(self, query: Query, **values: object) -> list[Row]:
         self._begin(query)
         rows = await self._transaction.all(query, **values)

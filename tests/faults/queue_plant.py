@@ -203,7 +203,7 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
         work.task(name=f"nada_{queue}", queue=queue)(avisa)
     if plan.dies_at is not None:
         for each in work.queues.values():
-            each._database = PointedDatabase(each._database, points)  # type: ignore[assignment]
+            each._database = PointedDatabase(each._database, points)
 
 
 async def write_effect(database: Database, item: str, what: str, transaction: Any) -> None:

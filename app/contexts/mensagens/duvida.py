@@ -175,7 +175,9 @@ class Reconciliador:
         if isinstance(sent, Unavailable):
             return Incerta(f"the gateway cannot be asked: {sent.why}")
         for each in sent:
-            if each.conteudo_hash == doubt.hash and not await self._registro.is_taken(self._database, each.id):
+            if each.conteudo_hash == doubt.hash and not await self._registro.is_taken(
+                self._database, doubt.mensagem, each.id
+            ):
                 return Achada(each.id, each.jid, each.em)
         connection = await self._line.connection(instance)
         if connection is not Conexao.OPEN:

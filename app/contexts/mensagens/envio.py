@@ -174,7 +174,9 @@ class Remetente:
             if isinstance(sent, Unavailable):
                 continue
             for each in sent:
-                if each.conteudo_hash == hash and not await self._registro.is_taken(self._database, each.id):
+                if each.conteudo_hash == hash and not await self._registro.is_taken(
+                    self._database, fatos.mensagem, each.id
+                ):
                     mensagem = replace(fatos.mensagem, chip_id=chip.id)
                     return Done(effect=self._left(mensagem, each.id, each.jid, each.em, reason="found at the gateway"))
         return None

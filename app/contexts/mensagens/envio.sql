@@ -47,7 +47,7 @@ WHERE id = :id AND provider_message_id IS NULL AND fence = :fence AND lease_unti
 UPDATE fila_mensagens
 SET status = :status, envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, outcome = :outcome, outcome_reason_code = :reason,
     outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = :reason, updated_at = :now
-WHERE id = :id AND fence = :fence AND lease_until IS NULL;
+WHERE id = :id AND fence = :fence AND lease_until IS NULL AND provider_message_id IS NULL;
 
 -- write bury: what failed for good, for people to look at
 INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, ultimo_erro,
@@ -95,8 +95,8 @@ SET status = 'pendente', envio_estado = NULL, envio_desde = NULL, envio_reserva 
     owner = NULL, finalizada_em = NULL, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown', 'parked') AND fence = :fence AND lease_until IS NULL;
 
--- read claimed: which queued message has this id of the gateway's already
-SELECT id FROM fila_mensagens WHERE provider_message_id = :message_id;
+-- read claimed: which other queued message has this id of the gateway's already
+SELECT id FROM fila_mensagens WHERE provider_message_id = :message_id AND id <> :id;
 
 -- read message: one of them
 SELECT id, fence, status, envio_estado, cliente_id, conversa_id, campanha_id, telefone_destino, conteudo, tipo, chip_id, metadata, envio_reserva,

@@ -231,9 +231,9 @@ class Registro:
             await self._rates.release(mensagem.reserva, within=transaction)
         return True
 
-    async def is_taken(self, reading: Reading, message_id: str) -> bool:
+    async def is_taken(self, reading: Reading, mensagem: Mensagem, message_id: str) -> bool:
         """Another queued message is known by this id already."""
-        return await reading.one(self._book.claimed, message_id=message_id) is not None
+        return await reading.one(self._book.claimed, id=mensagem.id, message_id=message_id) is not None
 
     async def message(self, reading: Reading, id: str) -> tuple[Mensagem, str | None] | None:
         """A message, and what is not known about it."""

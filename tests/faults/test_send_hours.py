@@ -1,0 +1,59 @@
+"""A pause, and the end of the day, in the middle of many: nothing leaves after them, and the rest goes on."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from batuta.testing.messages import End, Shut
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.send_harness import PostOffice, post_office, tally
+
+SECOND = timedelta(seconds=1)
+ZONE = ZoneInfo("America/Sao_Paulo")
+EVENING = datetime(2026, 3, 11, 19, 50, tzinfo=ZONE).astimezone(UTC)
+CLOSES = datetime(2026, 3, 11, 20, 0, tzinfo=ZONE)
+OPENS = datetime(2026, 3, 12, 8, 0, tzinfo=ZONE)
+
+
+async def test_a_pause_and_the_end_of_the_day_stop_a_batch_in_the_middle_and_it_goes_on_afterwards(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_run(url, folder) for url, folder in places.items()))
+
+
+async def _run(url: str, folder: Path) -> None:
+    messages = 5_000 if LONG else 200
+    done = f"{messages} messages due, a pause and then the end of the day in the middle"
+    figures = Figures("T22", kind(url), done)
+    async with post_office(folder, url, doctors=messages, origin=EVENING) as office:
+        await office.put(messages * 3 // 5)
+        await office.begin_until_up(2)
+        await office.until_left(messages // 5, within=300)
+        paused = await _paused(office)
+        to_go = messages - len(await office.receipts())
+        await office.put(messages - messages * 3 // 5)
+        # Four seconds before the day ends.
+        office.clock.step(CLOSES - 4 * SECOND - office.clock.now())
+        await office.passes(CLOSES + SECOND - office.clock.now())
+        at_night = len(await office.receipts())
+        assert messages - to_go < at_night < messages
+        office.clock.step(OPENS - SECOND - office.clock.now())
+        await office.until_over(within=600 if LONG else 60, by=20 * SECOND)
+        left = await office.judge(is_open=lambda at: 8 <= at.astimezone(ZONE).hour < 20, shut=[paused])
+        assert set((await office.ends()).values()) == {End.DELIVERED}
+        last = max(each.at for each in left if each.at < CLOSES)
+        early = (CLOSES - last).total_seconds()
+        note = f"the last left {early:.1f} s before the end of the day, {messages - at_night} on the next"
+        figures.record_items(await tally(office, left), note)
+
+
+async def _paused(office: PostOffice) -> Shut:
+    """A second after the pause was acknowledged nothing leaves any more, until it is over."""
+    await office.work.switches.turn("pause.all", True, by="test", reason="-", now=office.clock.now())
+    acknowledged = office.clock.now()
+    await office.passes(2 * SECOND)
+    over = office.clock.now()
+    await office.work.switches.turn("pause.all", False, by="test", reason="-", now=over)
+    return Shut(acknowledged + SECOND, over)

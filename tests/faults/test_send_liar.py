@@ -1,0 +1,84 @@
+"""A gateway that lies: closed while it is open, everything told twice and out of order, slow, and in the middle a ban."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from batuta.testing.messages import End
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.send_harness import PostOffice, post_office, revive, tally
+from tests.julia import one, rows
+
+RATE = 5.0
+SENDER, OTHER = "julia-sim", "julia-outra"
+# Acknowledgements come before the answer, and everything is told twice and overtaken.
+LIES = {"slow_seconds": 1.5, "sent_after": 0, "delivered_after": 0.5, "read_after": 1, "duplicated": 0.7, "late": 0.5}
+
+
+async def test_a_gateway_that_lies_gets_nothing_sent_twice_and_a_ban_is_final(places: Mapping[str, Path]) -> None:
+    await together(*(_lies(url, folder) for url, folder in places.items()))
+
+
+async def _lies(url: str, folder: Path) -> None:
+    messages = 1_200 if LONG else 36
+    figures = Figures("T43", kind(url), f"{messages} sends through a gateway that lies, and a ban in the middle")
+    async with post_office(
+        folder, url, doctors=messages, rate=RATE, lease=15, hears=True, instances=(OTHER,), at_rest=LIES
+    ) as office:
+        third = messages // 3
+        await office.begin_until_up(2)
+        await office.put(third)
+        await office.until_left(third // 2)
+        await office.told(connection_closed=True)  # while its state says open
+        await office.put(third)
+        await office.until("some hear that it is closed", lambda: _heard(office, 2))
+        await office.told(connection_closed=False, lost_answers=0.2)
+        await office.until_left(third, within=600 if LONG else 40)
+        await office.instance(SENDER, state="close", code=403)
+        banned_at = office.clock.now()
+        await office.put(third)
+        given_up = await revive(office, within=600 if LONG else 40)
+        left = await office.judge()
+        assert set((await office.ends()).values()) <= {End.DELIVERED, End.PARKED}
+        by_the_banned = [
+            each
+            for each in await office.receipts()
+            if each["instance"] == SENDER and each["at"] > banned_at.isoformat()
+        ]
+        assert by_the_banned == []
+        chip = await one(office.work.database, "SELECT status FROM chips WHERE instance_name = :name", name=SENDER)
+        assert chip["status"] == "banned"
+        tried = [
+            each
+            for each in await office.refusals()
+            if each["instance"] == SENDER and each["at"] > banned_at.isoformat()
+        ]
+        await office.until("what was told is worked on", lambda: _is_quiet(office))
+        await _is_told_once(office)
+        note = f"{len(tried)} calls by the banned number before we knew; {given_up} given up after three, revived"
+        figures.record_items(await tally(office, left), note)
+
+
+def _since(at: datetime, calls: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
+    """By the number that was shut out."""
+    return [each for each in calls if each["instance"] == SENDER and datetime.fromisoformat(each["at"]) > at]
+
+
+async def _heard(office: PostOffice, count: int) -> bool:
+    return len(await office.refusals()) >= count
+
+
+async def _is_quiet(office: PostOffice) -> bool:
+    waiting = await rows(office.work.database, "SELECT count(*) AS n FROM webhook_inbox WHERE status <> 'processada'")
+    return bool(waiting[0]["n"] == 0)
+
+
+async def _is_told_once(office: PostOffice) -> None:
+    """Whatever was told twice is there once."""
+    said = await rows(office.work.database, "SELECT provider_message_id FROM interacoes WHERE tipo = 'saida'")
+    assert max(Counter(row["provider_message_id"] for row in said).values()) == 1
+    assert len(said) == len(await office.receipts())
+    counted = await one(office.work.database, "SELECT sum(msgs_enviadas_total) AS n FROM chips")
+    assert counted["n"] == len(said)

@@ -1,0 +1,79 @@
+"""A worker is gone at every step of a send: what it began is found out, and nothing leaves twice."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from batuta.testing.messages import End
+from tests.faults import send_plant
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.points import GONE
+from tests.faults.send_harness import PostOffice, post_office, revive, tally
+
+RATE = 5.0
+AT_ONCE = 4
+FOLLOWS = "left>confirm>went>count_on_chip>count_on_doctor>count_on_conversation"
+# The steps of the protocol, before and after each commit and the call. The long form has every point besides that comes by.
+STEPS = (
+    "open intend",
+    "committed lock>open_conversation>intend",
+    "before the call",
+    "after the call",
+    "open doubt",
+    "committed doubt",
+    "open settle",
+    "open left",
+    f"committed settle>{FOLLOWS}",
+)
+# What a send is made of: a point whose name has one of these is a point of it.
+WORDS = ("call", "facts", "intend", "take", "left", "doubt", "settle", "absent", "looked", "confirm", "went", "release")
+
+
+async def test_wherever_a_sender_is_cut_off_nothing_leaves_twice_and_nothing_is_lost(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_sweep(url, folder) for url, folder in places.items()))
+
+
+async def _sweep(url: str, folder: Path) -> None:
+    figures = Figures(
+        "T02, T39", kind(url), "a worker gone (os._exit) at each step of a send, half of the answers lost"
+    )
+    async with post_office(folder, url, doctors=600, rate=RATE, lease=15, at_rest={"lost_answers": 0.5}) as office:
+        points = {*STEPS, *(await _recorded(office) if LONG else ())}
+        room = asyncio.Semaphore(AT_ONCE)
+        gone = await asyncio.gather(*(_die_at(office, point, room) for point in sorted(points)))
+        reached = {point for point in gone if point is not None}
+        assert set(STEPS) <= reached
+        await office.begin_until_up(2)
+        given_up = await revive(office)
+        left = await office.judge()
+        assert set((await office.ends()).values()) <= {End.DELIVERED, End.PARKED}
+        note = f"gone at {len(reached)} of {len(points)} points; {given_up} given up after three, revived"
+        figures.record_items(await tally(office, left), note)
+
+
+async def _recorded(office: PostOffice) -> Collection[str]:
+    """The points there are: in a run in which nobody dies."""
+    await office.put(40)
+    recording = office.begin(send_plant.run, dies_at="")
+    await office.until_over(within=120)
+    await office.stop(recording)
+    seen = Counter(words[1] for words in office.notes() if words[0] == "point")
+    return [label for label in seen if any(word in label for word in WORDS)]
+
+
+async def _die_at(office: PostOffice, point: str, room: asyncio.Semaphore) -> str | None:
+    """None: it did not come by."""
+    async with room:
+        await office.put(4)
+        doomed = office.begin(send_plant.run, dies_at=f"{point}#1")
+        await asyncio.to_thread(doomed.join, 20)
+        if doomed.exitcode is None:
+            office.kill(doomed)
+            return None
+        office.living.remove(doomed)
+        assert doomed.exitcode == GONE, f"{point}: {doomed.exitcode}\n{office.log()}"
+        return point
