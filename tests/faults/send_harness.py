@@ -217,8 +217,8 @@ class PostOffice:
     async def campaign(self, tipo: str = "oferta") -> int:
         await write(
             self.work.database,
-            "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, created_at, updated_at)"
-            " VALUES (:id, 'teste', :tipo, 'ativa', :now, :now)",
+            "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, enfileirada_em, created_at, updated_at)"
+            " VALUES (:id, 'teste', :tipo, 'ativa', :now, :now, :now)",
             id=CAMPAIGN,
             tipo=tipo,
             now=self.clock.now(),
