@@ -18,12 +18,14 @@ FIRST_NUMBER = 5511900001000
 ESPECIALIDADES = ("Clínica médica", "Pediatria", "Ortopedia", "Ginecologia", "Anestesiologia")
 CIDADES = (("São Paulo", "SP"), ("Santo André", "SP"), ("Campinas", "SP"), ("Rio de Janeiro", "RJ"))
 BATCH = 500
+DOCTORS = 20
 # The demonstration's chips are no beginners.
 IN_SERVICE = timedelta(days=60)
 
 
 @dataclass(frozen=True, slots=True)
 class DemoBook:
+    anybody: Query
     doctor: Query
     adopt: Query
     chip: Query
@@ -36,8 +38,15 @@ class Demo:
         self._zone = zone
         self._book = load(DemoBook, Path(__file__).parent / "demo.sql", database.dialect)
 
-    async def fill(self, medicos: int, *, now: datetime) -> dict[str, int]:
-        """How many of each were added."""
+    async def begin(self, *, now: datetime) -> bool:
+        """Fill a database in which there is nobody yet, with a campaign that starts right away. False: somebody is there."""
+        if await self._database.one(self._book.anybody) is not None:
+            return False
+        await self.fill(DOCTORS, now=now, campaign_at=now)
+        return True
+
+    async def fill(self, medicos: int, *, now: datetime, campaign_at: datetime | None = None) -> dict[str, int]:
+        """How many of each were added. ``campaign_at``: when the second campaign starts; None: the next working day."""
         doctors = 0
         for first in range(1, medicos + 1, BATCH):
             async with self._database.transaction() as transaction:
@@ -47,7 +56,7 @@ class Demo:
             chips = await self._chip(transaction, SENDER, SENDER_NUMBER, "julia", now)
             chips += await self._chip(transaction, LISTENER, LISTENER_NUMBER, "listener", now)
             campaigns = await self._campaign(transaction, "Demonstração: primeiro contato", "discovery", now, at=None)
-            at = _next_morning(now, self._zone)
+            at = campaign_at or _next_morning(now, self._zone)
             campaigns += await self._campaign(transaction, "Demonstração: oferta", "oferta", now, at=at)
         return {"medicos": doctors, "chips": chips, "campanhas": campaigns}
 

@@ -1,3 +1,6 @@
+-- read anybody: is there a doctor or a campaign
+SELECT 1 AS one FROM clientes UNION ALL SELECT 1 AS one FROM campanhas LIMIT 1;
+
 -- write doctor: nobody real; one that is there is left alone
 INSERT INTO clientes (id, telefone, primeiro_nome, sobrenome, crm, especialidade, cidade, estado, status_telefone, created_at)
 VALUES (:id, :telefone, :primeiro_nome, :sobrenome, :crm, :especialidade, :cidade, :estado, :status_telefone, :now)

@@ -11,7 +11,7 @@ from app.api.routes import campanhas, webhooks
 from app.api.routes.health import health_router
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
-from app.wiring import build, campaigns, limits
+from app.wiring import build, campaigns, hours, limits
 from batuta import __version__
 from batuta.config import environment, load
 from batuta.engine import Batuta
@@ -32,7 +32,7 @@ def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
         settings,
         service="julia-api",
         routers=[
-            health_router(limits(settings)),
+            health_router(limits(settings), hours(settings)),
             campanhas.router(campaigns(work, settings), work.zone),
             webhooks.router(Inbox(work.queues[WEBHOOK_INBOX.name]), settings),
         ],

@@ -68,6 +68,13 @@ class Settings(EngineSettings):
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0
     """what the model may cost in a day"""
 
+    demo: bool = False
+    """set by `make run`; not for production: an empty database is filled with people who do not exist, writable to at any hour"""
+
+    @property
+    def is_demo(self) -> bool:
+        return self.demo and not self.in_production
+
     send_allowlist: Listed = ()
     """outside production: the only numbers that may get a message, with commas; empty: nobody but the simulator"""
     rate_limit_per_hour: Positive = 20

@@ -27,7 +27,7 @@ from app.contexts.mensagens.duvida import LOOK_EVERY, Reconciliador
 from app.contexts.mensagens.envio import CALL_WITHIN, Remetente
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.jobs import MessageJobs
-from app.contexts.mensagens.limites import Limites, limites
+from app.contexts.mensagens.limites import A_QUALQUER_HORA, HORARIO, Limites, limites
 from app.contexts.mensagens.registro import Registro
 from app.contexts.mensagens.regras import BOUND, CAMPAIGNS, SAFE_MODE, WINDOW_OF, RegrasAgora
 from app.contexts.mensagens.saude import LIMITS, SaudeDaFila
@@ -51,6 +51,7 @@ from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
+from batuta.schedule.window import Window
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.migrations import Migration, read_folder
 from batuta.supervise.address import listen
@@ -213,6 +214,7 @@ def rules(work: Batuta, settings: Settings) -> RegrasAgora:
         is_production=settings.in_production,
         is_simulated=not settings.in_production and is_on_this_machine(settings.evolution_api_url),
         allowlist=settings.send_allowlist,
+        hours=hours(settings),
     )
 
 
@@ -311,6 +313,11 @@ async def _held_types(work: Batuta) -> frozenset[str]:
     return frozenset(tipo for tipo, name in job_of.items() if name in held)
 
 
+def hours(settings: Settings) -> Window:
+    """When Julia may begin to speak."""
+    return A_QUALQUER_HORA if settings.is_demo else HORARIO
+
+
 def is_on_this_machine(url: str | None) -> bool:
     return urlsplit(url or "").hostname in ("127.0.0.1", "localhost", "::1")
 
@@ -387,13 +394,16 @@ def _api(work: Batuta, settings: Settings) -> Any:
 
 
 async def _simulate(settings: Settings, stop: asyncio.Event) -> None:
-    from app.demo import LISTENER
+    from app.demo import LISTENER, Demo
     from batuta.kernel.clock import SystemClock
     from batuta.web.server import serve
     from simulador.comportamento import Comportamento
     from simulador.main import create_app, keeper
 
     listening = listen("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
+    if settings.is_demo:
+        async with build(settings) as work:
+            await Demo(work.database, work.zone).begin(now=work.clock.now())
     secret = settings.webhook_secret.get_secret_value() if settings.webhook_secret else SIMULATED
     webhook: dict[str, Json] = {
         "enabled": True,

@@ -1,13 +1,18 @@
 """The demonstration's rows on both databases."""
 
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from app.demo import LISTENER, SENDER, Demo
+from app.settings import Settings
+from app.wiring import hours
+from batuta.config import load
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock
 from tests.julia import add_chip, add_doctor, one, rows
 
 ZONE = ZoneInfo("America/Sao_Paulo")
+NOW = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
 
 
 async def test_a_demonstration_is_filled_once_and_leaves_others_alone(julia: Database, clock: FakeClock) -> None:
@@ -46,3 +51,20 @@ async def test_some_of_the_demonstrations_phones_are_not_looked_up_yet(julia: Da
         julia, "SELECT status_telefone, count(*) AS many FROM clientes GROUP BY status_telefone ORDER BY 1"
     )
     assert found == [{"status_telefone": "pendente", "many": 2}, {"status_telefone": "validado", "many": 18}]
+
+
+async def test_an_empty_database_begins_with_a_campaign_that_starts_at_once_and_a_used_one_is_left_alone(
+    julia: Database,
+) -> None:
+    assert await Demo(julia, ZONE).begin(now=NOW)
+    campaign = await one(julia, "SELECT status, agendar_para FROM campanhas WHERE tipo_campanha = 'oferta'")
+    assert campaign == {"status": "agendada", "agendar_para": NOW}
+    assert not await Demo(julia, ZONE).begin(now=NOW)
+
+
+async def test_people_who_do_not_exist_may_be_written_to_at_any_hour_but_not_in_production() -> None:
+    night = datetime(2026, 3, 15, 4, 0, tzinfo=UTC)  # a Sunday
+    assert hours(load(Settings, {"DEMO": "1"})).is_open(night, ZONE)
+    assert not hours(load(Settings, {})).is_open(night, ZONE)
+    production = {"DEMO": "1", "APP_ENV": "production", "API_TOKEN": "x" * 40, "SECRET_KEY": "y" * 40}
+    assert not hours(load(Settings, production)).is_open(night, ZONE)

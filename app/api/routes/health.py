@@ -5,12 +5,13 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.contexts.mensagens.limites import HORARIO, Limites
+from batuta.schedule.window import Window
 from batuta.web.context import state_of
 
 DIAS = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo")
 
 
-def health_router(limites: Limites) -> APIRouter:
+def health_router(limites: Limites, hours: Window = HORARIO) -> APIRouter:
     router = APIRouter(tags=["health"])
 
     @router.get("/health/rate-limit", operation_id="health_rate_limit")
@@ -25,7 +26,7 @@ def health_router(limites: Limites) -> APIRouter:
                 "limite_hora": limites.hora.most,
                 "msgs_dia": used[limites.dia.name],
                 "limite_dia": limites.dia.most,
-                "horario_permitido": HORARIO.is_open(now, state.work.zone),
+                "horario_permitido": hours.is_open(now, state.work.zone),
                 "hora_atual": f"{now:%H:%M}",
                 "dia_semana": DIAS[now.weekday()],
             },

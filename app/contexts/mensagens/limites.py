@@ -16,6 +16,8 @@ from batuta.schedule.window import Window
 HORA, DIA = timedelta(hours=1), timedelta(days=1)
 # 20:00 is outside.
 HORARIO: Final = Window(opens=time(8), lasts=timedelta(hours=12))
+# For people who do not exist.
+A_QUALQUER_HORA: Final = Window(opens=time(0), lasts=DIA, days=frozenset(range(7)))
 
 
 class Tipo(StrEnum):

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.guardrails import Regras
+from app.contexts.mensagens.limites import HORARIO
 from batuta.guard.base import Hold
 from batuta.guard.switches import Switch, SwitchRule, verdict
 from batuta.kernel.clock import Clock
@@ -53,6 +54,7 @@ class RegrasAgora:
     is_production: bool
     is_simulated: bool
     allowlist: Collection[str] = ()
+    hours: Window = HORARIO
 
     async def __call__(self, reading: Any, tipo_campanha: str | None) -> Regras:
         switches = await self.switches.all(within=reading)
@@ -61,6 +63,7 @@ class RegrasAgora:
             is_production=self.is_production,
             is_simulated=self.is_simulated,
             allowlist=self.allowlist,
+            hours=self.hours,
             paused=next((hold for rule in PAUSES if (hold := self._hold(rule, switches)) is not None), None),
             campaigns=self._hold(CAMPAIGNS, switches),
             safe_mode=self._hold(SAFE_MODE, switches),
