@@ -166,6 +166,17 @@ async def test_a_credential_that_is_good_is_good_everywhere_also_through_a_proxy
             assert answer.status_code not in (401, 403), (method, path)
 
 
+async def test_a_stranger_is_not_told_what_is_wrong_with_his_body(production: Julia, tmp_path: Path) -> None:
+    """Whatever he sends is neither read nor judged before he has said who he is."""
+    strange = [(method, path) for method, path in closed(production.api) if method == "POST"]
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        for method, path in strange:
+            async with production.client() as client:
+                given = {"Content-Type": "application/json", **headers}
+                answer = await client.request(method, address(path), content=b"{", headers=given)
+            assert answer.status_code in (401, 403), (path, answer.text)
+
+
 async def test_every_route_has_a_scope_but_the_named_few(production: Julia) -> None:
     found = set(routes(production.api))
     assert found >= OPEN

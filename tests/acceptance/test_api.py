@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from app.main import create_app
 from app.settings import Settings
 from app.wiring import build
-from batuta.config import load
+from batuta.config import EngineSettings, load
 from batuta.dispatch.answer import JobAnswer, Ok
 from batuta.dispatch.endpoints import JobCall
 from batuta.dispatch.reception import Reply
@@ -20,7 +20,9 @@ from batuta.guard.tokens import Scope, mint
 from batuta.health.ready import Part, Probe
 from batuta.kernel.events import RequestAnswered, RequestCrashed
 from batuta.queue.outcome import Failed
-from batuta.testing import EventRecorder
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+from batuta.web import create_api
 
 TOKEN = "test-token-" + "x" * 24
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -249,6 +251,28 @@ async def test_a_body_over_the_limit_is_refused_announced_or_not(julia: Julia) -
 
     assert is_problem(await julia.ask("POST", "/eat", content=too_much), 413, "too_large")
     assert is_problem(await julia.ask("POST", "/eat", content=unannounced()), 413, "too_large")
+
+
+async def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path: Path, clock: FakeClock) -> None:
+    work = Batuta(f"sqlite:///{tmp_path}/work.db", clock=clock)
+    transport = httpx2.ASGITransport(app=create_api(work, EngineSettings(database_url="-")), client=("127.0.0.1", 5000))
+
+    async def a_byte_at_a_time() -> AsyncIterator[bytes]:
+        for _ in range(60):
+            yield b"x"
+            await clock.sleep(1)
+
+    async with work, httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        for path in ("/painel/entrar", "/incidents"):
+            asking = asyncio.create_task(client.post(path, content=a_byte_at_a_time(), headers=form))
+            await settle()
+            await clock.advance(29)
+            assert not asking.done()
+            await clock.advance(2)
+            assert asking.done()
+            assert is_problem(asking.result(), 408, "too_slow")
+            assert asking.result().headers["connection"] == "close"
 
 
 async def test_answers_carry_the_headers_that_keep_a_browser_honest(julia: Julia) -> None:

@@ -176,6 +176,19 @@ async def test_a_success_of_one_that_is_well_is_written_once_a_minute_at_most(
     assert circuit.last_success == noted + NOTE_EVERY
 
 
+@pytest.mark.parametrize("effect", [Effect.WORKED, Effect.MISTAKE, Effect.TIMED_OUT])
+async def test_who_asks_to_be_left_alone_is_heard_whatever_else_he_says(
+    circuits: Circuits, elsewhere: Circuits, clock: FakeClock, effect: Effect
+) -> None:
+    breaker = circuits.breaker("evolution")
+    await (await admitted(breaker, clock)).ticket.used(WORKED)
+    await (await admitted(breaker, clock)).ticket.used(Told(effect, "HTTP 403", clock.now() + 60 * SECOND))
+    for each in (breaker, elsewhere.breaker("evolution")):
+        held = await each.admit(clock.now())
+        assert isinstance(held, Hold)
+        assert held.until == clock.now() + 60 * SECOND
+
+
 async def test_a_closed_one_is_read_once_in_half_a_second(
     circuits: Circuits, migrated: Database, clock: FakeClock
 ) -> None:

@@ -13,6 +13,7 @@ from batuta.guard.breaker import (
     MayProbe,
     Pass,
     answer,
+    closed,
     fresh,
     probed,
     told,
@@ -208,3 +209,12 @@ def test_a_family_has_one_rule() -> None:
 def test_a_rule_that_cannot_be_kept_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidName):
         CircuitRule(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_probe_from_before_it_was_closed_is_not_taken_for_a_later_one(clock: FakeClock) -> None:
+    first = half_open(clock)
+    by_hand = closed(first, RULE, "reset by somebody").circuit
+    again = probed(after(by_hand, clock, *[BROKE] * RULE.failures), RULE, clock.now() + RULE.reset)
+    assert again is not None
+    assert again.circuit.probe != first.probe
+    assert after(again.circuit, clock, WORKED, permit=Pass(first.probe)).state is HALF_OPEN

@@ -19,7 +19,7 @@ from app.contexts.campanhas.model import (
 from app.contexts.campanhas.relato import campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from batuta.guard.tokens import Scope
-from batuta.web.access import needs
+from batuta.web.access import DoorFirst, needs
 from batuta.web.problems import Problem, texts_for
 
 Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
@@ -60,7 +60,7 @@ class Agendamento(BaseModel):
 
 
 def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
-    routes = APIRouter(prefix="/campanhas", tags=["campanhas"])
+    routes = APIRouter(prefix="/campanhas", tags=["campanhas"], route_class=DoorFirst)
     _add_reading(routes, campanhas, zone)
 
     @routes.post("", status_code=201, operation_id="create_campanha")

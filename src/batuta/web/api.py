@@ -96,6 +96,8 @@ def _assembled(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Map
     for router in routers:
         api.include_router(router)
     document.describe(api, state.open_routes)
-    api.add_middleware(BodyLimit, limit=lambda path: larger_bodies.get(path, settings.batuta_max_body_bytes))
+    api.add_middleware(
+        BodyLimit, limit=lambda path: larger_bodies.get(path, settings.batuta_max_body_bytes), clock=work.clock
+    )
     api.add_middleware(Accounted, clock=work.clock, ids=work.ids, events=work.events)
     return api

@@ -10,7 +10,7 @@ from batuta.web.access import SAFE_METHODS, SCOPE_KEY
 from batuta.web.problems import MEDIA_TYPE
 
 # What may happen to any request. 422 stands where there is something to be wrong.
-ANYWHERE = (400, 413, 500, 503)
+ANYWHERE = (400, 408, 413, 500, 503)
 CLOSED = (401, 403)
 # What ``refuse_unwritable`` lets through, in the words of JSON Schema.
 WRITABLE = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$"

@@ -9,10 +9,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from batuta.health.incidents import BY_HAND, Incident, NewIncident, stats
 from batuta.health.score import Grade
 from batuta.kernel.writable import json_object
+from batuta.web.access import DoorFirst
 from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem
 
-router = APIRouter(tags=["incidents"])
+router = APIRouter(tags=["incidents"], route_class=DoorFirst)
 
 
 def _no_truth(value: object) -> object:

@@ -6,9 +6,12 @@ from datetime import timedelta
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.events import Events, RequestAnswered, RequestCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.masking import mask
@@ -16,6 +19,7 @@ from batuta.kernel.trace import HEADER, bind, follow
 from batuta.web.context import request_id_of, route_of
 from batuta.web.problems import Problem, answer
 
+BODY_WITHIN = timedelta(seconds=30)
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
@@ -81,40 +85,68 @@ def _add_headers(headers: MutableHeaders, request_id: str) -> None:
 
 
 class BodyLimit:
-    """Refuses a body longer than ``limit(path)``: by its announced length at once, otherwise as soon as it has grown too long."""
+    """Refuses a body longer than ``limit(path)``: by its announced length at once, otherwise as soon as it has grown too long.
 
-    def __init__(self, app: ASGIApp, limit: Callable[[str], int]) -> None:
+    And one that has not arrived within BODY_WITHIN: nobody, known or not, keeps a request open by sending it a byte at a time.
+    """
+
+    def __init__(self, app: ASGIApp, limit: Callable[[str], int], clock: Clock) -> None:
         self._app = app
         self._limit = limit
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = self._limit(scope["path"])
-        refusal = answer(Request(scope), 413, "too_large", facts={"limit": limit})
+        body = _Body(scope, receive, self._limit(scope["path"]), self._clock)
         announced = Headers(scope=scope).get("content-length", "")
-        if announced.isdigit() and int(announced) > limit:
-            await refusal(scope, receive, send)
+        if announced.isdigit() and int(announced) > body.limit:
+            await body.too_large()(scope, receive, send)
             return
-        received = 0
-        refused = False
-
-        async def counting() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > limit:
-                raise Problem(413, "too_large", limit=limit)
-            return message
+        is_refused = False
 
         async def sending(message: Message) -> None:
             # Whatever a framework makes of the interrupted body, the caller hears why.
-            nonlocal refused
-            if received <= limit:
+            nonlocal is_refused
+            if body.refusal is None:
                 await send(message)
-            elif not refused:
-                refused = True
-                await refusal(scope, receive, send)
+            elif not is_refused:
+                is_refused = True
+                await body.refusal(scope, receive, send)
 
-        await self._app(scope, counting, sending)
+        await self._app(scope, body.receive, sending)
+
+
+class _Body:
+    """``refusal``: why the rest of it is not read."""
+
+    def __init__(self, scope: Scope, receive: Receive, limit: int, clock: Clock) -> None:
+        self.limit = limit
+        self.refusal: Response | None = None
+        self._request = Request(scope)
+        self._receive = receive
+        self._clock = clock
+        self._ends = clock.monotonic() + BODY_WITHIN.total_seconds()
+        self._received = 0
+        self._is_whole = False
+
+    async def receive(self) -> Message:
+        message = await (self._receive() if self._is_whole else self._in_time())
+        self._is_whole = not message.get("more_body", False)
+        self._received += len(message.get("body", b""))
+        if self._received > self.limit:
+            self.refusal = self.too_large()
+            raise Problem(413, "too_large", limit=self.limit)
+        return message
+
+    async def _in_time(self) -> Message:
+        left = timedelta(seconds=max(0.0, self._ends - self._clock.monotonic()))
+        try:
+            return await within(left, self._receive(), self._clock, "the body of a request")
+        except DeadlineExceeded:
+            self.refusal = answer(self._request, 408, "too_slow", headers={"Connection": "close"})
+            raise Problem(408, "too_slow") from None
+
+    def too_large(self) -> Response:
+        return answer(self._request, 413, "too_large", facts={"limit": self.limit})
