@@ -33,7 +33,9 @@ async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
 
 
 async def post(julia: Julia, path: str, body: Any = None, **options: Any) -> httpx2.Response:
-    return await julia.ask("POST", path, json=body, headers={"Accept-Language": "en"}, **options)
+    content = None if body is None else json.dumps(body)  # ASCII, so that it can say what UTF-8 cannot
+    headers = {"Accept-Language": "en", "Content-Type": "application/json"}
+    return await julia.ask("POST", path, content=content, headers=headers, **options)
 
 
 async def test_a_campaign_is_made_scheduled_paused_resumed_and_cancelled(julia: Julia) -> None:
@@ -71,6 +73,9 @@ async def test_a_campaign_is_made_scheduled_paused_resumed_and_cancelled(julia: 
         ("/campanhas", {**NEW, "audience_filters": {"excluir_opt_out": False}}, 422, "invalid", ""),
         ("/campanhas", {**NEW, "audience_filters": {"especialidade": "x"}}, 422, "invalid", ""),
         ("/campanhas", {**NEW, "audience_filters": {"clientes_especificos": ["x"]}}, 422, "campanha_refused", "UUID"),
+        ("/campanhas", {**NEW, "audience_filters": {"regioes": ["S\x00P"]}}, 422, "invalid", ""),
+        ("/campanhas", {**NEW, "audience_filters": {"especialidades": ["\ud800"]}}, 422, "invalid", ""),
+        ("/campanhas/99/agendar", {"agendar_para": "9999-12-31T23:59:59-14:00"}, 422, "invalid", ""),
         ("/campanhas/99/pausar", None, 404, "campanha_unknown", "99"),
         ("/campanhas/99/agendar", {}, 404, "campanha_unknown", "99"),
         ("/campanhas/x/pausar", None, 422, "invalid", ""),

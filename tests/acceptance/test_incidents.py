@@ -71,13 +71,13 @@ async def client(work: Batuta, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClie
 
 def fall_ill(work: Batuta) -> None:
     found = Finding(
-        severity=Severity.CRITICAL, source="chips", cause="chips.none", says="part_down", facts={"part": "chips"}
+        severity=Severity.CRITICAL, source="illness", cause="illness.sudden", says="part_down", facts={"part": "chips"}
     )
 
     async def ask() -> Report:
         return Report(findings=(found,), lost=20)
 
-    work.health.add(Check(name="chips", section=Section.CHIPS, ask=ask))
+    work.health.add(Check(name="illness", section=Section.CHIPS, ask=ask))
 
 
 async def test_an_alert_reaches_slack_in_words_and_with_the_next_step(work: Batuta, outside: Outside) -> None:
@@ -130,7 +130,7 @@ async def test_incidents_are_listed_with_their_figures(work: Batuta, client: htt
         "automatic",
         None,
     )
-    assert incident["details"]["causes"][0] == "chips.none"
+    assert incident["details"]["causes"][0] == "illness.sudden"
     figures = (await client.get("/incidents/stats?days=7")).json()
     assert set(figures) == {
         "period_days", "total", "open", "by_severity", "mttr_seconds", "uptime_percent", "timestamp"

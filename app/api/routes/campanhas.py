@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from app.contexts.campanhas.model import (
     MOST_RECIPIENTS,
@@ -20,10 +21,22 @@ from app.contexts.campanhas.relato import campanha_em_palavras, progresso_em_pal
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from batuta.guard.tokens import Scope
 from batuta.web.access import DoorFirst, needs
+from batuta.web.document import WRITABLE
 from batuta.web.problems import Problem, texts_for
 
 Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
 Limit = Annotated[int, Query(ge=1, le=500)]
+Word = Annotated[str, Field(pattern=WRITABLE)]
+
+
+def _reachable(instant: datetime) -> datetime:
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("no clock reaches it") from None
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_reachable)]
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such campaign"},
     409: {"description": "the campaign is in a state in which that cannot be done"},
@@ -34,10 +47,10 @@ class Publico(BaseModel):
     """Whom it is for: named people, or everybody of any of these specialties in any of these places."""
 
     model_config = ConfigDict(extra="forbid")
-    especialidades: list[str] = Field(default_factory=list, max_length=200)
-    regioes: list[str] = Field(default_factory=list, max_length=200, description="cities or states, as in SP")
-    clientes_especificos: list[str] = Field(default_factory=list, max_length=MOST_RECIPIENTS)
-    chips_excluidos: list[str] = Field(default_factory=list, max_length=200)
+    especialidades: list[Word] = Field(default_factory=list, max_length=200)
+    regioes: list[Word] = Field(default_factory=list, max_length=200, description="cities or states, as in SP")
+    clientes_especificos: list[Word] = Field(default_factory=list, max_length=MOST_RECIPIENTS)
+    chips_excluidos: list[Word] = Field(default_factory=list, max_length=200)
     quantidade_alvo: int = Field(default=50, ge=1, le=MOST_RECIPIENTS)
     pressure_score_max: int = Field(default=50, ge=0, le=100)
     modo_selecao: Literal["deterministico", "aleatorio"] = "deterministico"
@@ -56,7 +69,7 @@ class Nova(BaseModel):
 
 class Agendamento(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    agendar_para: AwareDatetime | None = Field(default=None, description="with its zone; nothing: as soon as it may")
+    agendar_para: Instant | None = Field(default=None, description="with its zone; nothing: as soon as it may")
 
 
 def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
