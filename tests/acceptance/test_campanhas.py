@@ -21,6 +21,7 @@ from tests.acceptance.test_whatsapp_end_to_end import QUICK, everything, until
 from tests.contract.test_campanhas import OPEN, TRUSTED
 from tests.julia import add_chip, add_doctor, rows, write
 
+NOBODY = "00000000-0000-7000-8000-999999999999"
 NEW = {"nome_template": "Março", "tipo_campanha": "discovery", "corpo": "Olá, {nome}"}
 JULIA = ("--app", "app.main:work", "--lang", "en")
 
@@ -72,10 +73,21 @@ async def test_a_campaign_is_made_scheduled_paused_resumed_and_cancelled(julia: 
         ("/campanhas", {**NEW, "tipo_campanha": "feedback"}, 422, "invalid", ""),
         ("/campanhas", {**NEW, "audience_filters": {"excluir_opt_out": False}}, 422, "invalid", ""),
         ("/campanhas", {**NEW, "audience_filters": {"especialidade": "x"}}, 422, "invalid", ""),
-        ("/campanhas", {**NEW, "audience_filters": {"clientes_especificos": ["x"]}}, 422, "campanha_refused", "UUID"),
         ("/campanhas", {**NEW, "audience_filters": {"regioes": ["S\x00P"]}}, 422, "invalid", ""),
         ("/campanhas", {**NEW, "audience_filters": {"especialidades": ["\ud800"]}}, 422, "invalid", ""),
         ("/campanhas/99/agendar", {"agendar_para": "9999-12-31T23:59:59-14:00"}, 422, "invalid", ""),
+        ("/campanhas", {**NEW, "audience_filters": {"clientes_especificos": ["x"]}}, 422, "invalid", ""),
+        (
+            "/campanhas",
+            {**NEW, "audience_filters": {"clientes_especificos": [NOBODY]}},
+            404,
+            "campanha_refused",
+            "1 of",
+        ),
+        ("/campanhas", {**NEW, "audience_filters": {"quantidade_alvo": "5"}}, 422, "invalid", ""),
+        ("/campanhas", {**NEW, "pode_ofertar": 0}, 422, "invalid", ""),
+        ("/campanhas", {**NEW, "nome_template": "a\u0002"}, 422, "invalid", ""),
+        ("/campanhas/1/agendar", {"agendar_para": 0}, 422, "invalid", ""),
         ("/campanhas/99/pausar", None, 404, "campanha_unknown", "99"),
         ("/campanhas/99/agendar", {}, 404, "campanha_unknown", "99"),
         ("/campanhas/x/pausar", None, 422, "invalid", ""),

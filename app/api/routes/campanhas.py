@@ -4,16 +4,18 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
 from app.contexts.campanhas.model import (
     MOST_RECIPIENTS,
     CampanhaInexistente,
     CampanhaNaoPode,
     CampanhaRecusada,
+    MedicosDesconhecidos,
     Status,
     Tipo,
 )
@@ -26,7 +28,22 @@ from batuta.web.problems import Problem, texts_for
 
 Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
 Limit = Annotated[int, Query(ge=1, le=500)]
-Word = Annotated[str, Field(pattern=WRITABLE)]
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    404: {"description": "no such campaign"},
+    409: {"description": "the campaign is in a state in which that cannot be done"},
+}
+# Something can be read in it.
+NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
+_PLACE = r"\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}|\{\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}\}"
+# As the document says it; who writes anything else in braces is told so in words.
+BODY = rf"^[ \t\r\n]*(?:[^\s{{}}\x00-\x1f\x7f]|{_PLACE})(?:[^{{}}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|{_PLACE})*$"
+
+
+def _text(value: object) -> object:
+    """A number is no instant, whatever it might mean."""
+    if not isinstance(value, str):
+        raise ValueError("an instant is written as in 2026-03-11T10:00:00-03:00")  # noqa: TRY004 - pydantic asks for it
+    return value
 
 
 def _reachable(instant: datetime) -> datetime:
@@ -36,11 +53,8 @@ def _reachable(instant: datetime) -> datetime:
         raise ValueError("no clock reaches it") from None
 
 
-Instant = Annotated[AwareDatetime, AfterValidator(_reachable)]
-ANSWERS: dict[int | str, dict[str, Any]] = {
-    404: {"description": "no such campaign"},
-    409: {"description": "the campaign is in a state in which that cannot be done"},
-}
+Word = Annotated[str, Field(max_length=200, pattern=NAME)]
+Instant = Annotated[AwareDatetime, BeforeValidator(_text), AfterValidator(_reachable)]
 
 
 class Publico(BaseModel):
@@ -49,34 +63,40 @@ class Publico(BaseModel):
     model_config = ConfigDict(extra="forbid")
     especialidades: list[Word] = Field(default_factory=list, max_length=200)
     regioes: list[Word] = Field(default_factory=list, max_length=200, description="cities or states, as in SP")
-    clientes_especificos: list[Word] = Field(default_factory=list, max_length=MOST_RECIPIENTS)
+    clientes_especificos: list[UUID] = Field(default_factory=list, max_length=MOST_RECIPIENTS)
     chips_excluidos: list[Word] = Field(default_factory=list, max_length=200)
-    quantidade_alvo: int = Field(default=50, ge=1, le=MOST_RECIPIENTS)
-    pressure_score_max: int = Field(default=50, ge=0, le=100)
+    quantidade_alvo: int = Field(default=50, ge=1, le=MOST_RECIPIENTS, strict=True)
+    pressure_score_max: int = Field(default=50, ge=0, le=100, strict=True)
     modo_selecao: Literal["deterministico", "aleatorio"] = "deterministico"
     excluir_opt_out: Literal[True] = True
 
 
 class Nova(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    nome_template: str = Field(min_length=1, max_length=120)
+    nome_template: str = Field(max_length=120, pattern=NAME)
     tipo_campanha: Tipo
-    corpo: str = Field(min_length=1, max_length=4_000, description="{nome} and {especialidade} are filled in")
+    corpo: str = Field(
+        max_length=4_000, description="{nome} and {especialidade} are filled in", json_schema_extra={"pattern": BODY}
+    )
     audience_filters: Publico = Field(default_factory=Publico)
-    objetivo: str | None = Field(default=None, max_length=2_000)
-    pode_ofertar: bool = False
+    objetivo: str | None = Field(default=None, max_length=2_000, pattern=WRITABLE)
+    pode_ofertar: StrictBool = False
 
 
 class Agendamento(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    agendar_para: Instant | None = Field(default=None, description="with its zone; nothing: as soon as it may")
+    agendar_para: Instant | None = Field(
+        default=None, description="with its zone; nothing, or an instant that is past: as soon as it may"
+    )
 
 
 def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
     routes = APIRouter(prefix="/campanhas", tags=["campanhas"], route_class=DoorFirst)
     _add_reading(routes, campanhas, zone)
 
-    @routes.post("", status_code=201, operation_id="create_campanha")
+    @routes.post(
+        "", status_code=201, operation_id="create_campanha", responses={404: {"description": "nobody has such an id"}}
+    )
     async def create(request: Request, nova: Nova) -> dict[str, Any]:
         """A draft. Nobody gets anything before it is scheduled."""
         with told(request):
@@ -85,7 +105,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
                     nome=nova.nome_template,
                     tipo=nova.tipo_campanha,
                     corpo=nova.corpo,
-                    audience_filters=nova.audience_filters.model_dump(exclude_unset=True),
+                    audience_filters=nova.audience_filters.model_dump(mode="json", exclude_unset=True),
                     objetivo=nova.objetivo,
                     pode_ofertar=nova.pode_ofertar,
                 ),
@@ -167,6 +187,8 @@ def told(request: Request) -> Iterator[None]:
         raise Problem(
             409, "campanha_state", id=facts["id"], estado=facts["status"], acao=facts["acao"], de=facts["de"]
         ) from None
+    except MedicosDesconhecidos as error:
+        raise Problem(404, "campanha_refused", why=texts_for(request).error(error)) from None
     except CampanhaRecusada as error:
         raise Problem(422, "campanha_refused", why=texts_for(request).error(error)) from None
 

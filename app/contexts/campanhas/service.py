@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from app.contexts.campanhas.inicio import Inicio
@@ -30,6 +30,7 @@ from batuta.kernel.writable import is_writable
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Reading, Row, Transaction
 
+FARTHEST: Final = timedelta(days=3650)
 BEYOND_ANY: Final = 2**62
 
 
@@ -97,11 +98,12 @@ class Campanhas:
         return id
 
     async def agendar(self, id: int, para: datetime | None, *, by: str) -> Status:
-        """``para`` None: as soon as it may."""
+        """``para`` None, or an instant that is past: as soon as it may. Nobody plans for longer than ten years."""
         row = await self._row(self._database, id)
         campos(row["corpo"])
         filtros_de(row["audience_filters"])
-        return await self._do(Acao.AGENDAR, id, by, para=para or self._clock.now())
+        now = self._clock.now()
+        return await self._do(Acao.AGENDAR, id, by, para=now if para is None else min(max(para, now), now + FARTHEST))
 
     async def pausar(self, id: int, *, by: str) -> Status:
         """Nothing of it leaves from now on; what waits keeps waiting."""
