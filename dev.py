@@ -29,11 +29,10 @@ WORDS = {
     "check": "format, lint, types, import contracts; --fix mends what can be mended",
     "bench": "measure store, scheduler and queue, beside raw drivers and peers; --quick for a first look",
     "faults": "the long fault runs, about an hour; --write puts their figures into docs/faults.md",
-    "demo": "a simulated day in about a minute",
+    "demo": "a small campaign through the simulated WhatsApp, in under a minute",
     "setup": "make the environment and stop",
     "lock": "resolve the dependencies again and rewrite both lock files",
 }
-NOT_YET = {"demo"}
 
 
 def main(arguments: list[str]) -> int:
@@ -44,22 +43,17 @@ def main(arguments: list[str]) -> int:
     if word not in WORDS:
         near = difflib.get_close_matches(word, WORDS, n=1)
         return refuse(f"dev.py knows no word '{word}'{f': did you mean {near[0]}?' if near else '.'}\n\n{usage()}")
-    if word in NOT_YET:
-        return refuse(
-            f"dev.py {word}: not yet. Nothing is behind this word so far; `python3 dev.py test` runs what there is."
-        )
     if sys.version_info < (3, 11):
         return refuse(
             f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: run `python3.11 dev.py {word}`."
         )
     os.chdir(ROOT)
-    return {"run": run, "test": test, "check": check, "bench": bench, "faults": faults, "setup": setup, "lock": lock}[
-        word
-    ](rest)
+    words = {"run": run, "test": test, "check": check, "bench": bench, "faults": faults, "demo": demo}
+    return (words | {"setup": setup, "lock": lock})[word](rest)
 
 
 def usage() -> str:
-    lines = (f"  {word:7} {what}{' (not yet)' if word in NOT_YET else ''}" for word, what in WORDS.items())
+    lines = (f"  {word:7} {what}" for word, what in WORDS.items())
     return "usage: python3 dev.py WORD\n" + "\n".join(lines)
 
 
@@ -106,6 +100,11 @@ def bench(rest: list[str]) -> int:
 def faults(rest: list[str]) -> int:
     ensure(DEV_LOCK)
     return call("-m", "tests.faults", *rest)
+
+
+def demo(rest: list[str]) -> int:
+    ensure(RUN_LOCK)
+    return call("-m", "scripts.demo", *rest)
 
 
 def setup(rest: list[str]) -> int:

@@ -9,7 +9,7 @@ from tests.faults.figures import LONG
 from tests.servers import postgres_binaries
 
 # What only means something when it is long.
-collect_ignore = [] if LONG else ["test_scheduler_long.py"]
+collect_ignore = [] if LONG else ["test_scheduler_long.py", "test_send_demo.py"]
 
 
 @pytest.fixture

@@ -159,21 +159,30 @@ class PostOffice:
         return {id: end_of(row) for id, row in (await self.rows()).items()}
 
     async def until_over(self, within: float = PATIENCE, by: timedelta = timedelta(minutes=3)) -> None:
-        """Every message has an end. While nobody is at work and some wait, for a proof or another try, the clock is put forward."""
-        looked = time.monotonic()
+        """Every message has an end."""
 
         async def is_over() -> bool:
-            nonlocal looked
-            known = await self.rows()
-            if not any(end_of(row) is End.OPEN for row in known.values()):
+            return End.OPEN not in (await self.ends()).values()
+
+        await self.hurry("every message has an end", is_over, by, within)
+
+    async def hurry(
+        self, what: str, true: Callable[[], Any], by: timedelta, within: float = PATIENCE, every: float = 1.0
+    ) -> None:
+        """Until it is true. While nobody is at work and some wait, for a proof or another try, the clock is put forward."""
+        stepped = time.monotonic()
+
+        async def is_true() -> bool:
+            nonlocal stepped
+            if await true():
                 return True
-            if time.monotonic() - looked > 1:
-                looked = time.monotonic()
-                if not any(row["lease_until"] for row in known.values()):
+            if time.monotonic() - stepped > every:
+                stepped = time.monotonic()
+                if not any(row["lease_until"] for row in (await self.rows()).values()):
                     self.clock.step(by)
             return False
 
-        await self.until("every message has an end", is_over, within)
+        await self.until(what, is_true, within)
 
     async def judge(self, **rules: Any) -> list[Delivery]:
         """M1 to M6, by the simulator's receipts: what left."""

@@ -223,15 +223,17 @@ class Remetente:
                 return Perdida()
             if not isinstance(decision, Libera):
                 return decision or Perdida()
-            now = self._clock.now()
-            if not await self._emissores.still_may(transaction, emissor.id, now=now):
-                return Adia(now, "its chip may not any more")
             mensagem = fatos.mensagem
             wanted = self._limites.de(decision.tipo, medico=mensagem.cliente_id, telefone=mensagem.telefone)
             reserved = await self._rates.reserve((*wanted, *emissor.limits), use_within=USE_WITHIN, within=transaction)
             if isinstance(reserved, Hold):
                 self._remember(decision.tipo, reserved)
                 return Adia(reserved.until, reserved.reason)
+            now = self._clock.now()
+            # Asked when its place is ours: whoever had it before us may have found out that the chip is to rest.
+            if not await self._emissores.still_may(transaction, emissor.id, now=now):
+                await self._rates.release(reserved.id, within=transaction)
+                return Adia(now, "its chip may not any more")
             conversa_id = mensagem.conversa_id or await self._conversas.conversa(
                 transaction, mensagem.cliente_id, emissor.id, now=now
             )

@@ -1,0 +1,253 @@
+"""``python3 dev.py demo``: a small campaign through the simulated WhatsApp, told line by line, in under a minute.
+
+The simulator and two workers run as processes of their own on loopback, with a temporary SQLite file and people who do not exist,
+on a clock that runs thirty times faster than the wall's. Answers are lost, somebody opts out, everything is paused for a while, a
+worker is killed. At the end the simulator's receipts are compared with what the queue says: nobody got a message twice or unasked.
+"""
+
+import asyncio
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from multiprocessing.context import SpawnProcess
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import httpx2
+
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.demo import Demo
+from app.wiring import contexts
+from batuta.engine import Batuta
+from batuta.queue.item import NewItem
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.supervise.address import listen
+from batuta.testing import FastClock, judge_messages
+from batuta.testing.messages import Accepted, Delivery, End, SendRules, Shut
+from scripts import ensaio
+from scripts.ensaio import Plano
+
+PEOPLE = 12
+RATE = 30.0
+LONGEST = 50.0  # seconds of the machine
+ZONE = ZoneInfo("America/Sao_Paulo")
+BEGINS = datetime(2026, 3, 11, 10, 0, tzinfo=ZONE)
+CAMPAIGN = 1
+PACED = "UPDATE chips SET delay_minimo_segundos = 10"
+ENDS = {"enviada": End.DELIVERED, "erro": End.FAILED, "bloqueada": End.FAILED, "cancelada": End.CANCELLED}
+
+
+@dataclass
+class Show:
+    plan: Plano
+    work: Batuta
+    clock: FastClock
+    outside: httpx2.AsyncClient
+    began: float = field(default_factory=time.monotonic)
+    processes: list[SpawnProcess] = field(default_factory=list)
+    accepted: list[Accepted] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)  # of a phone
+    told: int = 0  # receipts that were shown
+    shown: dict[str, str] = field(default_factory=dict)  # of a message: the last that was said about it
+    shut: list[Shut] = field(default_factory=list)
+
+    def say(self, sentence: str) -> None:
+        print(f"{self.clock.now().astimezone(ZONE):%H:%M:%S}  {sentence}", flush=True)
+
+    def begin(self, life: Any) -> SpawnProcess:
+        process = multiprocessing.get_context("spawn").Process(target=life, args=(self.plan.told(),), daemon=True)
+        process.start()
+        self.processes.append(process)
+        return process
+
+    async def ask(self, sql: str, **values: object) -> list[dict[str, Any]]:
+        query = in_dialect(query_of("demo", sql, writes=False), self.work.database.dialect)
+        return [dict(row) for row in await self.work.database.all(query, **values)]
+
+    async def write(self, sql: str, **values: object) -> None:
+        query = in_dialect(query_of("demo", sql, writes=True), self.work.database.dialect)
+        await self.work.database.run(query, **values)
+
+    async def enqueue(self) -> None:
+        now = self.clock.now()
+        people = await self.ask("SELECT id, telefone, primeiro_nome, sobrenome FROM clientes ORDER BY telefone")
+        for person in people:
+            name = f"{person['primeiro_nome']} {person['sobrenome']}"
+            values = {
+                "cliente_id": person["id"],
+                "telefone_destino": person["telefone"],
+                "conteudo": f"[DEMONSTRAÇÃO] Olá, {name}. Esta mensagem é fictícia.",
+                "tipo": "campanha",
+                "campanha_id": CAMPAIGN,
+                "devida_em": now,
+            }
+            (id,) = await self.work.queues[FILA_MENSAGENS.name].put([NewItem(values=values)])
+            assert id is not None
+            self.names[person["telefone"]] = name
+            self.accepted.append(Accepted(id, person["telefone"], now))
+
+    async def receipts(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self.outside.get("/controle/evolution/recibos")).json()
+        return found
+
+    async def watch(self) -> None:
+        """Say what left since, and what became of the others."""
+        receipts = await self.receipts()
+        for receipt in receipts[self.told :]:
+            heard = "" if receipt["told"] == "answered" else "  (its answer was lost: nobody here knows yet)"
+            self.say(f"left      to {self.names[receipt['number']]}{heard}")
+        self.told = len(receipts)
+        for row in await self.ask("SELECT * FROM fila_mensagens"):
+            said = _said(row)
+            if said is not None and self.shown.get(row["id"]) != said:
+                self.shown[row["id"]] = said
+                self.say(f"{said}: {self.names[row['telefone_destino']]}")
+
+    async def until(self, left: int) -> None:
+        while self.told < left and self.has_time:
+            await self.watch()
+            await asyncio.sleep(0.1)
+
+    @property
+    def has_time(self) -> bool:
+        return time.monotonic() - self.began < LONGEST
+
+    async def is_over(self) -> bool:
+        rows = await self.ask("SELECT status, envio_estado FROM fila_mensagens")
+        return all(row["status"] in ENDS and row["envio_estado"] is None for row in rows)
+
+
+def _said(row: Mapping[str, Any]) -> str | None:
+    if row["envio_estado"] is not None and row["envio_estado"] != "intent":
+        return "in doubt "
+    match row["status"]:
+        case "enviada" if row["outcome_reason_code"]:
+            return f"known     to have left ({row['outcome_reason_code']})"
+        case "bloqueada" | "cancelada" | "erro":
+            return f"not sent  ({row['outcome']}: {row['outcome_reason_code']})"
+        case _:
+            return None
+
+
+async def perform(show: Show) -> None:
+    await Demo(show.work.database, show.work.zone).fill(PEOPLE, now=show.clock.now())
+    await show.write(PACED)
+    await show.write(
+        "UPDATE campanhas SET status = 'ativa', enfileirada_em = :now WHERE id = :id", id=CAMPAIGN, now=show.clock.now()
+    )
+    await show.enqueue()
+    show.say(
+        f"{PEOPLE} messages of a campaign wait; one chip, ten seconds between two; every third answer will be lost"
+    )
+    first = show.begin(ensaio.work)
+    await show.until(2)
+    await _opt_out(show)
+    await show.until(4)
+    await _pause(show)
+    await show.until(6)
+    first.kill()
+    show.begin(ensaio.work)
+    show.say("killed    the worker, -9, in the middle of its work; another takes over")
+    while show.has_time and not await show.is_over():
+        await show.watch()
+        await asyncio.sleep(0.1)
+    await show.watch()
+
+
+async def _opt_out(show: Show) -> None:
+    """The last of them asks to be left alone, before it is his turn."""
+    last, now = show.accepted[-1], show.clock.now()
+    (row,) = await show.ask("SELECT cliente_id FROM fila_mensagens WHERE id = :id", id=last.id)
+    async with show.work.database.transaction() as transaction:
+        await contexts(show.work).conversas.parar(transaction, row["cliente_id"], origem="demonstração", now=now)
+    show.shut.append(Shut(now, now + timedelta(days=1), frozenset({last.recipient})))
+    show.say(f"opted out {show.names[last.recipient]}")
+
+
+async def _pause(show: Show) -> None:
+    await show.work.switches.turn("pause.all", True, by="demo", reason="demonstração", now=show.clock.now())
+    since = show.clock.now()
+    show.say("paused    everything, for a minute and a half")
+    await show.clock.sleep(90)
+    await show.watch()
+    until = show.clock.now()
+    await show.work.switches.turn("pause.all", False, by="demo", reason="demonstração", now=until)
+    # What was on its way when the pause came had left the hand; a second of the machine is thirty of this clock.
+    show.shut.append(Shut(since + timedelta(seconds=RATE), until))
+    show.say("resumed")
+
+
+async def summary(show: Show) -> int:
+    names = {phone: id for id, phone in ((each.id, each.recipient) for each in show.accepted)}
+    deliveries = [
+        Delivery(names[each["number"]], each["number"], datetime.fromisoformat(each["at"]))
+        for each in await show.receipts()
+    ]
+    rows = await show.ask("SELECT id, status, envio_estado FROM fila_mensagens")
+    ends = {row["id"]: _end(row) for row in rows}
+    rules = SendRules(read_at=show.clock.now(), within=timedelta(hours=1), shut=show.shut)
+    wrong = judge_messages(show.accepted, deliveries, ends, rules)
+    counts = {end: sum(each is end for each in ends.values()) for end in End}
+    said = ", ".join(f"{count} {end}" for end, count in counts.items() if count)
+    took, passed = time.monotonic() - show.began, show.clock.now() - BEGINS
+    print(f"\n{len(show.accepted)} messages: {said}. {len(deliveries)} left by the simulator's receipts.")
+    print("Nobody got one twice, unasked or while it was forbidden." if not wrong else "\n".join(map(str, wrong)))
+    print(f"{passed.total_seconds() / 60:.0f} minutes passed in {took:.0f} s. Nothing left this machine.")
+    return 1 if wrong else 0
+
+
+def _end(row: Mapping[str, Any]) -> End:
+    if row["envio_estado"] is not None:
+        return End.PARKED if row["envio_estado"] == "parked" else End.OPEN
+    return ENDS.get(row["status"], End.OPEN)
+
+
+async def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="batuta-demo-") as folder:
+        clock = FastClock.start(BEGINS, RATE)
+        plan = Plano(
+            url=f"sqlite:///{folder}/demo.db",
+            folder=folder,
+            clock=clock.text(),
+            simulador=_free_port(),
+            at_rest={"lost_answers": 0.34},
+            lease=30,
+            call_within=2 * RATE,
+        )
+        async with (
+            ensaio.office(plan) as work,
+            httpx2.AsyncClient(base_url=plan.outside, trust_env=False) as outside,
+        ):
+            show = Show(plan, work, clock, outside)
+            try:
+                show.begin(ensaio.simulate)
+                await _answers(show)
+                await perform(show)
+                return await summary(show)
+            finally:
+                for process in show.processes:
+                    process.kill()
+                    process.join()
+
+
+async def _answers(show: Show) -> None:
+    while show.has_time:
+        with suppress(httpx2.HTTPError):
+            await show.outside.get("/health")
+            return
+        await asyncio.sleep(0.1)
+
+
+def _free_port() -> int:
+    with listen("127.0.0.1", 0) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

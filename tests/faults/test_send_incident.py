@@ -1,0 +1,73 @@
+"""The campaign that never went out, again: this time somebody is told, the backlog is not dumped, and one refusal is enough."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+from batuta.health.finding import Severity
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.send_harness import PostOffice, post_office
+from tests.julia import one, write
+
+RATE = 5.0
+MINUTE = timedelta(minutes=1)
+STEP = timedelta(seconds=10)
+CHIP, GAP = "julia-sim", 45
+# As a chip in operation is set.
+PACED = "UPDATE chips SET limite_hora = 30, limite_dia = 100, delay_minimo_segundos = 45 WHERE tipo = 'julia'"
+
+
+async def test_nobody_sends_and_it_is_told_within_two_minutes_and_one_refusal_stops_the_chip(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_incident(url, folder) for url, folder in places.items()))
+
+
+async def _incident(url: str, folder: Path) -> None:
+    figures = Figures(
+        "incident", kind(url), "50 messages of a campaign, no consumer; then one, and the number is restricted"
+    )
+    async with post_office(folder, url, doctors=50, rate=RATE, most=None, lease=60) as office:
+        await write(office.work.database, PACED)
+        await office.stop(*await office.begin_until_up())  # it starts, and ends clean
+        campaign = await office.campaign()
+        await office.put(50, "campanha", campanha_id=campaign)
+        enqueued = office.clock.now()
+        await office.hurry("somebody is told", lambda: _is_deserted(office), timedelta(seconds=15), every=0.3)
+        told_after = office.clock.now() - enqueued
+        assert told_after <= 2 * MINUTE
+        await office.begin_until_up(2)
+        await office.hurry("some leave", lambda: _left(office, 3), STEP, every=0.3)
+        await office.told(restricted=[CHIP])
+        await office.hurry("it is refused", lambda: _refused(office, 1), STEP, every=0.3)
+        quiet = office.clock.now() + (14 if LONG else 4) * MINUTE
+
+        async def has_passed() -> bool:
+            return office.clock.now() >= quiet
+
+        await office.hurry("time passes", has_passed, STEP, every=0.3)
+        refusals = await office.refusals()
+        assert len(refusals) == 1, refusals
+        instants = sorted(each.at for each in await office.deliveries())
+        gaps = [(later - sooner).total_seconds() for sooner, later in pairwise(instants)]
+        assert min(gaps) >= GAP
+        counted = await one(office.work.database, "SELECT enviados FROM campanhas")
+        assert counted["enviados"] == len(instants)  # what was sent, not what was put into the queue
+        assert datetime.fromisoformat(refusals[0]["at"]) > instants[-1]
+        note = f"told after {told_after.total_seconds():.0f} s; left at least {min(gaps):.0f} s apart; 1 refusal, then none"
+        figures.record_bare(50, note)
+
+
+async def _is_deserted(office: PostOffice) -> bool:
+    found = (await office.work.health.look(fresh=True)).findings
+    return any(each.cause == "queue.deserted.fila_mensagens" and each.severity is Severity.CRITICAL for each in found)
+
+
+async def _left(office: PostOffice, count: int) -> bool:
+    return len(await office.receipts()) >= count
+
+
+async def _refused(office: PostOffice, count: int) -> bool:
+    return len(await office.refusals()) >= count

@@ -1,0 +1,54 @@
+"""Many are due at once and the limit is small: they leave at its pace, from several processes, and no window holds more."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from batuta.testing.messages import End
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.guard_harness import over
+from tests.faults.send_harness import PostOffice, post_office, tally
+
+MOST, PER = (60, 12.0) if LONG else (30, 6.0)
+WINDOWS = 20 if LONG else 2
+
+
+async def test_many_at_once_leave_at_the_pace_of_the_limit_and_no_window_holds_more(places: Mapping[str, Path]) -> None:
+    for url, folder in places.items():
+        await _pace(url, folder)
+
+
+async def _pace(url: str, folder: Path) -> None:
+    messages = MOST * WINDOWS + MOST // 3
+    done = f"{messages} messages due at once, {MOST} in {PER:g} s allowed, three processes"
+    figures = Figures("T36", kind(url), done)
+    async with post_office(folder, url, doctors=messages, most=MOST, per=PER) as office:
+        await office.begin_until_up(3)
+        await office.put(messages)
+        await office.until_left(messages, within=PER * WINDOWS * 3 + 30)
+        await office.until_over(by=timedelta(seconds=1))
+        left = await office.judge()
+        instants = sorted(each.at for each in left)
+        assert over(instants, MOST, PER) == 0
+        assert set((await office.ends()).values()) == {End.DELIVERED}
+        # The first of each window: so long after the first of the one before as the limit says, and hardly longer.
+        cycles = [(instants[n + MOST] - instants[n]).total_seconds() for n in range(0, len(instants) - MOST, MOST)]
+        used = PER * len(cycles) / sum(cycles)
+        assert used >= (0.95 if LONG else 0.8)  # of a short window, what one send takes is a larger part
+        became = await tally(office, left)
+        figures.record_items(became, f"windows over 0, use {used:.0%}; {await _quickly(office)}")
+
+
+async def _quickly(office: PostOffice) -> str:
+    """From the enqueuing to the receipt when nothing holds a message back."""
+    await office.passes(timedelta(seconds=PER))
+    ids: list[str] = []
+    for _ in range(MOST // 3):
+        ids += await office.put(1)
+        await office.passes(timedelta(milliseconds=150))
+    await office.until_left(len(office.accepted))
+    accepted = {each.id: each.at for each in office.accepted}
+    took = sorted(
+        (each.at - accepted[each.id]).total_seconds() for each in await office.deliveries() if each.id in {*ids}
+    )
+    return f"alone: enqueued to left p50 {took[len(took) // 2]:.2f} s, p99 {took[len(took) * 99 // 100]:.2f} s"
