@@ -12,8 +12,8 @@ from tests.faults.figures import LONG, Figures, kind
 from tests.faults.points import GONE
 from tests.faults.send_harness import PostOffice, post_office, revive, tally
 
-RATE = 5.0
-AT_ONCE = 4
+RATE = 8.0
+AT_ONCE = 5
 FOLLOWS = "left>confirm>went>count_on_chip>count_on_doctor>count_on_conversation"
 # The steps of the protocol, before and after each commit and the call. The long form has every point besides that comes by.
 STEPS = (
@@ -68,7 +68,7 @@ async def _recorded(office: PostOffice) -> Collection[str]:
 async def _die_at(office: PostOffice, point: str, room: asyncio.Semaphore) -> str | None:
     """None: it did not come by."""
     async with room:
-        await office.put(4)
+        await office.put(3)
         doomed = office.begin(send_plant.run, dies_at=f"{point}#1")
         await asyncio.to_thread(doomed.join, 20)
         if doomed.exitcode is None:
