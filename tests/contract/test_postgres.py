@@ -1,6 +1,7 @@
 """What only a server can go wrong with."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
@@ -126,3 +127,22 @@ async def test_a_database_that_does_not_exist_is_named(postgres: Postgres) -> No
 def test_an_address_that_cannot_be_is_refused_with_the_right_form(url: str) -> None:
     with pytest.raises(InvalidSetting, match="postgresql://user"):
         connect(url, SystemClock())
+
+
+async def test_whoever_leaves_while_a_connection_is_being_made_leaves_no_error_behind(postgres_url: str) -> None:
+    strays: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, told: strays.append(told))
+    for turns in range(0, 300, 3):
+        database = PostgresDatabase(postgres_url, Limits(readers=1))
+        await database.open()
+        async with database.snapshot() as held:
+            await held.all(ONE)
+            leaver = asyncio.create_task(database.all(ONE))  # needs a second connection
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            leaver.cancel()
+            await asyncio.wait({leaver})
+        assert [row["n"] for row in await database.all(ONE)] == [1]
+        await database.close()
+    gc.collect()
+    assert strays == []

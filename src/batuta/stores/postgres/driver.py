@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -59,6 +59,7 @@ class PostgresDatabase:
                     max_size=limits.readers + 1,
                     timeout=limits.connect.total_seconds(),
                     command_timeout=limits.statement.total_seconds(),
+                    connect=_connect,
                     init=_teach_types,
                     reset=_leave_as_it_is,
                     server_settings={
@@ -131,7 +132,7 @@ class PostgresDatabase:
 
     async def hear(self, said: Callable[[str | None], None]) -> Ear:
         with translated(self.where):
-            connection = await asyncpg.connect(
+            connection = await _connect(
                 self._url,
                 timeout=self._limits.connect.total_seconds(),
                 command_timeout=self._limits.lock.total_seconds(),
@@ -271,6 +272,21 @@ def _touched(tag: str) -> int:
 
 def _milliseconds(seconds: float) -> str:
     return str(int(seconds * 1000))
+
+
+async def _connect(*where: Any, **how: Any) -> "asyncpg.Connection[asyncpg.Record]":
+    """In a task of its own: cut off half-way, asyncpg's connecting leaves an error behind that nobody can catch."""
+    making = asyncio.create_task(asyncpg.connect(*where, **how))
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        making.add_done_callback(_hang_up)
+        raise
+
+
+def _hang_up(made: "asyncio.Task[asyncpg.Connection[asyncpg.Record]]") -> None:
+    if not made.cancelled() and made.exception() is None:
+        made.result().terminate()
 
 
 async def _teach_types(connection: "Connection") -> None:
