@@ -1,0 +1,70 @@
+"""What a process tells its parent: that it is ready, that it lives, that it stops. In systemd's words, whoever the parent is.
+
+The parent names a datagram socket in ``NOTIFY_SOCKET`` and, in ``WATCHDOG_USEC``, the longest silence it forgives.
+Without a parent that listens all of this is nothing, and nothing that goes wrong here reaches the work.
+"""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self
+
+SOCKET = "NOTIFY_SOCKET"
+LIMIT = "WATCHDOG_USEC"
+WHOSE = "WATCHDOG_PID"
+SPOKEN_OF = (SOCKET, LIMIT, WHOSE)  # what a parent must not pass on to its own children
+
+READY = "READY=1"
+ALIVE = "WATCHDOG=1"
+STOPPING = "STOPPING=1"
+STATUS = "STATUS="
+
+
+@dataclass(frozen=True, slots=True)
+class Notifier:
+    address: str | None = None  # a path, or @name for one without a file; None: nobody listens
+    watchdog_limit: timedelta | None = None  # the silence that the parent will not forgive; None: it waits for no sign
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str], pid: int | None = None) -> Self:
+        """``env``: the process's own (``batuta.config.environment``). ``pid``: whose limit counts; None: this process's."""
+        address, limit = env.get(SOCKET, ""), env.get(LIMIT, "")
+        is_ours = env.get(WHOSE, "") in ("", str(os.getpid() if pid is None else pid))
+        microseconds = int(limit) if limit.isascii() and limit.isdecimal() and is_ours else 0
+        return cls(
+            address if address[:1] in ("/", "@") else None,
+            timedelta(microseconds=microseconds) if microseconds else None,
+        )
+
+    @property
+    def watchdog_every(self) -> timedelta | None:
+        """How often to say that we live: twice within the limit, so that one late sign is forgiven."""
+        return None if self.watchdog_limit is None else self.watchdog_limit / 2
+
+    def ready(self) -> bool:
+        return self._tell(READY)
+
+    def alive(self) -> bool:
+        """To be said only while the process is well: the parent believes it."""
+        return self._tell(ALIVE)
+
+    def stopping(self) -> bool:
+        return self._tell(STOPPING)
+
+    def status(self, text: str) -> bool:
+        """One line for people: `systemctl status` shows it."""
+        return self._tell(STATUS + " ".join(text.split()))
+
+    def _tell(self, words: str) -> bool:
+        """Whether it was handed over. Never waits: a parent whose inbox is full has troubles of its own."""
+        if self.address is None:
+            return False
+        address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as outbox:
+                outbox.sendto(words.encode(errors="replace"), address)
+        except (OSError, ValueError):  # a path with a null byte is a ValueError
+            return False
+        return True

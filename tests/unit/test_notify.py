@@ -1,0 +1,67 @@
+"""The words between a child and its parent, over real sockets."""
+
+import os
+import socket
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from batuta.supervise.notify import Notifier
+
+
+@pytest.fixture(params=["path", "abstract"])
+def inbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, socket.socket]]:
+    path = str(tmp_path / "notify")
+    name = path if request.param == "path" else f"@{path}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(path if request.param == "path" else f"\0{path}")
+        listening.settimeout(10)
+        yield name, listening
+
+
+def test_what_is_said_arrives_in_systemds_words(inbox: tuple[str, socket.socket]) -> None:
+    address, listening = inbox
+    notifier = Notifier.from_environment({"NOTIFY_SOCKET": address})
+    assert notifier.ready()
+    assert notifier.alive()
+    assert notifier.status("3 loops,\n1 late")
+    assert notifier.stopping()
+    said = [listening.recv(4096).decode() for _ in range(4)]
+    assert said == ["READY=1", "WATCHDOG=1", "STATUS=3 loops, 1 late", "STOPPING=1"]
+
+
+@pytest.mark.parametrize("env", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "vsock:2:1"}])
+def test_without_somebody_who_listens_nothing_is_said(env: dict[str, str]) -> None:
+    notifier = Notifier.from_environment(env)
+    assert not any([notifier.ready(), notifier.alive(), notifier.stopping(), notifier.status("well")])
+
+
+@pytest.mark.parametrize("address", ["/nowhere/at/all", "/with\0null", "@nobody-has-this-name", "/" + "x" * 300])
+def test_a_socket_that_is_not_there_harms_nobody(address: str) -> None:
+    assert not Notifier.from_environment({"NOTIFY_SOCKET": address}).alive()
+
+
+def test_a_parent_that_reads_nothing_does_not_hold_us_up(inbox: tuple[str, socket.socket]) -> None:
+    notifier = Notifier.from_environment({"NOTIFY_SOCKET": inbox[0]})
+    # More than any inbox of datagrams holds: a send that waited would never come back.
+    assert not all(notifier.alive() for _ in range(10_000))
+
+
+def test_a_sign_is_due_twice_within_the_limit() -> None:
+    notifier = Notifier.from_environment({"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": "30000000"})
+    assert notifier.watchdog_limit == timedelta(seconds=30)
+    assert notifier.watchdog_every == timedelta(seconds=15)
+
+
+@pytest.mark.parametrize("limit", ["", "0", "-5", "soon", "٣"])
+def test_a_limit_that_is_none_asks_for_no_sign(limit: str) -> None:
+    notifier = Notifier.from_environment({"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": limit})
+    assert (notifier.watchdog_limit, notifier.watchdog_every) == (None, None)
+
+
+def test_a_limit_meant_for_another_process_is_not_ours() -> None:
+    env = {"WATCHDOG_USEC": "1000000", "WATCHDOG_PID": str(os.getpid())}
+    assert Notifier.from_environment(env).watchdog_limit == timedelta(seconds=1)
+    assert Notifier.from_environment(env, pid=os.getpid() + 1).watchdog_limit is None
