@@ -18,6 +18,7 @@ from batuta.supervise.beats import LoopsTold
 class BeatBook:
     beat: Query
     put_back: Query
+    stall: Query
     seen: Query
     time: Query
     forget: Query
@@ -37,6 +38,8 @@ class SqlBeats:
         *,
         now: datetime | None = None,
         status: str = "online",
+        host: str | None = None,
+        pid: int | None = None,
     ) -> None:
         async with self._database.transaction() as transaction:
             await transaction.run(
@@ -46,11 +49,15 @@ class SqlBeats:
                 status=status,
                 now=now,
                 loops=AsJson(loops),
-                host=socket.gethostname(),
-                pid=os.getpid(),
+                host=host or socket.gethostname(),
+                pid=pid or os.getpid(),
                 version=self._version,
             )
             await transaction.run(self._book.put_back, now=now)
+
+    async def stalled(self, *, host: str, pid: int) -> bool:
+        """Said by the parent of a process that cannot say it itself. False: nobody of that number is known, or it has ended."""
+        return bool(await self._database.run(self._book.stall, host=host, pid=pid))
 
     async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
         async with self._database.snapshot() as snapshot:

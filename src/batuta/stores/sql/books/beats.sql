@@ -23,6 +23,9 @@ UPDATE worker_heartbeats
 SET last_heartbeat_at = coalesce(:now, statement_timestamp()), started_at = least(started_at, coalesce(:now, statement_timestamp()))
 WHERE last_heartbeat_at > coalesce(:now, statement_timestamp()) + INTERVAL '5 seconds';
 
+-- write stall: its parent says that it does not answer; when it last did stays as it was
+UPDATE worker_heartbeats SET status = 'stalled' WHERE host = :host AND pid = :pid AND status <> 'offline';
+
 -- read seen: every sign of life since an instant
 SELECT worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status FROM worker_heartbeats
 WHERE last_heartbeat_at >= :since;

@@ -1,0 +1,85 @@
+"""Restarts on both databases: a row each, told newest first."""
+
+from datetime import timedelta
+
+import pytest
+
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.beats import SqlBeats
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.restarts import LONGEST_STACK, SqlRestarts
+from batuta.supervise.restarts import NewRestart, Reason
+from batuta.testing import FakeClock
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def restarts(migrated: Database, ids: Ids) -> SqlRestarts:
+    return SqlRestarts(migrated, ids)
+
+
+def of_process(pid: int = 7, **more: object) -> NewRestart:
+    told: dict[str, object] = {"worker_name": "worker", "reason": Reason.STALLED, "detail": "silent for 31 s"}
+    return NewRestart(**{**told, "host": "here", "pid": pid, **more})  # type: ignore[arg-type]
+
+
+async def test_a_restart_is_read_back_as_it_was_told_newest_first(restarts: SqlRestarts, clock: FakeClock) -> None:
+    start = clock.now()
+    first = await restarts.add(
+        of_process(worker_id="here:7:a", loop="outbound", reason=Reason.STUCK, stack="File a.py, line 1"), now=start
+    )
+    clock.step(MINUTE)
+    second = await restarts.add(of_process(exit_code=-9, restarts_in_window=3), now=clock.now())
+    newest, oldest = await restarts.since(start)
+    assert (newest.id, oldest.id) == (second, first)
+    assert (oldest.worker_id, oldest.loop, oldest.reason, oldest.stack) == (
+        "here:7:a",
+        "outbound",
+        "stuck",
+        "File a.py, line 1",
+    )
+    assert (newest.loop, newest.exit_code, newest.restarts_in_window, newest.at) == (None, -9, 3, clock.now())
+    assert await restarts.since(start, limit=1) == [newest]
+
+
+async def test_a_parent_names_its_child_by_host_and_pid_and_the_newest_boot_is_meant(
+    restarts: SqlRestarts, migrated: Database, clock: FakeClock
+) -> None:
+    beats = SqlBeats(migrated, "1")
+    for boot in ("old", "new"):
+        await beats.beat(boot, "worker", {}, now=clock.now(), host="here", pid=7)
+        clock.step(MINUTE)
+    await restarts.add(of_process(pid=7), now=clock.now())
+    await restarts.add(of_process(pid=8), now=clock.now() + MINUTE)
+    unknown, known = await restarts.since(clock.now())
+    assert (known.worker_id, unknown.worker_id) == ("new", "here:8")
+
+
+async def test_a_parent_says_that_a_child_is_stalled_and_one_that_ended_in_order_stays_offline(
+    migrated: Database, clock: FakeClock
+) -> None:
+    beats = SqlBeats(migrated, "1")
+    await beats.beat("a", "worker", {"l": {"failures": 0}}, now=clock.now(), host="here", pid=7)
+    await beats.beat("b", "worker", {"l": {"failures": 0}}, now=clock.now(), host="here", pid=8, status="offline")
+    assert await beats.stalled(host="here", pid=7)
+    assert not await beats.stalled(host="here", pid=8)
+    assert not await beats.stalled(host="there", pid=7)
+
+
+async def test_a_stack_without_end_is_cut_and_one_that_cannot_be_stored_is_mended(
+    restarts: SqlRestarts, clock: FakeClock
+) -> None:
+    await restarts.add(of_process(stack="a\x00\ud800" + "b" * 10 * LONGEST_STACK), now=clock.now())
+    (kept,) = await restarts.since(clock.now())
+    assert kept.stack is not None
+    assert kept.stack.startswith("a?b")
+    assert len(kept.stack) < LONGEST_STACK + 10
+
+
+async def test_old_restarts_are_forgotten(restarts: SqlRestarts, clock: FakeClock) -> None:
+    start = clock.now()
+    await restarts.add(of_process(), now=start)
+    await restarts.add(of_process(), now=start + MINUTE)
+    assert await restarts.prune(before=start + MINUTE) == 1
+    assert len(await restarts.since(start)) == 1
