@@ -1,0 +1,99 @@
+"""A text as the rules see it: lower case, no accents, no fancy letters, each letter knowing where it stood."""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from dataclasses import dataclass, field
+
+_NOTHING = frozenset("\u00ad\u200b\u200c\u200e\u200f\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_DASHES = "‐‑‒–—―−➖"
+_LIKE_ASCII = {
+    **dict.fromkeys(_DASHES, "-"),
+    **dict.fromkeys("“”„«»‟", '"'),
+    **dict.fromkeys("‘’‚‛´`ʼ", "'"),
+    **dict.fromkeys("•·●▪◦‣∙⁃■▫", "•"),
+    **dict.fromkeys("→➜➡➔⇒➤▶►👉", ">"),
+    **dict.fromkeys("🏻🏼🏽🏾🏿", " "),
+    "\t": " ",
+    "\r": " ",
+    "\v": "\n",
+    "\f": "\n",
+    "\u2028": "\n",
+    "\u2029": "\n",
+    "\x85": "\n",
+    "\u200d": " ",
+    "…": ".",
+}
+
+
+class _Folding(dict[int, str]):
+    """One character for each, so that places stay what they were; learns as it goes."""
+
+    def __missing__(self, code: int) -> str:
+        folded = _folded(chr(code))
+        self[code] = folded
+        return folded
+
+
+def _folded(char: str) -> str:
+    known = _LIKE_ASCII.get(char)
+    if known is not None:
+        return known
+    if char in _NOTHING:
+        return "\x00"
+    category = unicodedata.category(char)
+    if category == "Mn":
+        return " " if 0xFE00 <= ord(char) <= 0xFE0F else "\x00"
+    if category in ("Zs", "Me"):
+        return " "
+    if category in ("Cc", "Cs", "Co", "Cn") and char != "\n":
+        return " "
+    base = unicodedata.normalize("NFKD", char).lower()[:1]
+    return base if base and base != "\x00" else " "
+
+
+_FOLDING = _Folding()
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Palavra:
+    texto: str
+    inicio: int
+    fim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Texto:
+    """``plano`` is the folded text; ``lugares`` where each of its letters stood (None: at the same place)."""
+
+    fonte: str
+    plano: str
+    lugares: tuple[int, ...] | None
+    palavras: tuple[Palavra, ...] = field(repr=False)
+
+    @classmethod
+    def de(cls, fonte: str) -> "Texto":
+        plano = fonte.translate(_FOLDING)
+        lugares = None
+        if "\x00" in plano:
+            kept = [place for place, char in enumerate(plano) if char != "\x00"]
+            plano, lugares = plano.replace("\x00", ""), tuple(kept)
+        words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))
+        return cls(fonte, plano, lugares, words)
+
+    def trecho(self, inicio: int, fim: int) -> tuple[int, int]:
+        """The place in the source of a place in ``plano``."""
+        if self.lugares is None or inicio == fim:
+            return (inicio, fim) if self.lugares is None else (0, 0)
+        return self.lugares[inicio], self.lugares[fim - 1] + 1
+
+    def palavras_entre(self, inicio: int, fim: int) -> tuple[Palavra, ...]:
+        first = bisect_left(self.palavras, inicio, key=lambda each: each.inicio)
+        last = bisect_left(self.palavras, fim, key=lambda each: each.inicio)
+        return self.palavras[first:last]
+
+
+def chave(text: str) -> str:
+    """Words alone, folded and joined by one space: how two names are compared."""
+    return " ".join(_WORD.findall(text.translate(_FOLDING).replace("\x00", "")))

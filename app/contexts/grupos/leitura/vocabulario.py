@@ -1,0 +1,181 @@
+"""The words the rules know: the customer's hospitals and specialities, and our own lists beside them.
+
+``Vocabulario.de`` takes the form of ``dados/canonicos.json``. Names are compared without case, accents and punctuation.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from app.contexts.grupos.leitura.texto import Palavra, chave
+
+DADOS = Path(__file__).parent / "dados"
+T = TypeVar("T")
+_LEAF: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Hospital:
+    nome: str
+    cidade: str | None = None
+    uf: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Achado(Generic[T]):
+    """A known phrase among the words: ``palavras[inicio:fim]``."""
+
+    valor: T
+    inicio: int
+    fim: int
+
+
+class Frases(Generic[T]):
+    """Phrases as a tree of words; the longest that fits wins."""
+
+    __slots__ = ("_raiz",)
+
+    def __init__(self) -> None:
+        self._raiz: dict[str, Any] = {}
+
+    def juntar(self, frase: str, valor: T) -> None:
+        """Adds a phrase unless it is known already."""
+        words = chave(frase).split()
+        if not words:
+            return
+        node = self._raiz
+        for word in words:
+            node = node.setdefault(word, {})
+        node.setdefault("", valor)
+
+    def em(self, palavras: Sequence[Palavra], onde: int) -> Achado[T] | None:
+        """The longest phrase that begins at this word."""
+        node = self._raiz
+        found: Achado[T] | None = None
+        for place in range(onde, len(palavras)):
+            node = node.get(palavras[place].texto, _LEAF)
+            if not node:
+                break
+            if "" in node:
+                found = Achado(node[""], onde, place + 1)
+        return found
+
+    def todas(self, palavras: Sequence[Palavra]) -> Iterator[Achado[T]]:
+        """Every phrase, none overlapping another."""
+        free = 0
+        for place in range(len(palavras)):
+            found = self.em(palavras, place) if place >= free else None
+            if found is not None:
+                free = found.fim
+                yield found
+
+    def valor(self, frase: str) -> T | None:
+        words = [Palavra(word, 0, 0) for word in chave(frase).split()]
+        found = self.em(words, 0)
+        return found.valor if found is not None and found.fim == len(words) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulario:
+    """``hospitais`` gives every hospital that bears the name: an ambiguous alias has several."""
+
+    hospitais: Frases[list[Hospital]]
+    especialidades: Frases[str]
+    feriados: frozenset[date]
+    cidades: Frases[tuple[str, str]]
+
+    @classmethod
+    def padrao(cls) -> "Vocabulario":
+        """Our own words alone: no hospital is known by name."""
+        return _padrao()
+
+    @classmethod
+    def de(cls, canonicos: Mapping[str, Any]) -> "Vocabulario":
+        """Raises ValueError when the document has not the form of ``canonicos.json``."""
+        try:
+            return cls(
+                _hospitais(canonicos.get("hospitais", ())),
+                _especialidades(canonicos.get("especialidades", ())),
+                _feriados(canonicos.get("feriados_nacionais", {})),
+                _cidades(canonicos.get("hospitais", ())),
+            )
+        except (KeyError, TypeError, AttributeError) as wrong:
+            raise ValueError(f"not in the form of canonicos.json ({wrong!r}): see docs/grupos.md") from wrong
+
+
+@cache
+def palavras() -> Mapping[str, Any]:
+    """The phrase lists of ``dados/palavras.toml``."""
+    return tomllib.loads((DADOS / "palavras.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def frases(*names: str) -> Frases[str]:
+    """One tree of the named lists; a phrase found says which list it is from."""
+    tree = Frases[str]()
+    for name in names:
+        listed: Any = palavras()
+        for part in name.split("."):
+            listed = listed[part]
+        for frase in listed:
+            tree.juntar(frase, name)
+    return tree
+
+
+@cache
+def _proprios() -> Mapping[str, Any]:
+    document: Mapping[str, Any] = json.loads((DADOS / "canonicos.json").read_text(encoding="utf-8"))
+    return document
+
+
+@cache
+def _padrao() -> Vocabulario:
+    return Vocabulario.de({})
+
+
+def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
+    tree = Frases[list[Hospital]]()
+    for each in listed:
+        hospital = Hospital(each["canonico"], each.get("cidade"), each.get("uf"))
+        for name in (each["canonico"], *each.get("aliases", ())):
+            known = tree.valor(name)
+            if known is None:
+                tree.juntar(name, [hospital])
+            elif hospital not in known:
+                known.append(hospital)
+    return tree
+
+
+def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
+    """The customer's names win; our aliases of a speciality he names otherwise lead to his name."""
+    tree = Frases[str]()
+    for each in listed:
+        for name in (each["canonico"], *each.get("aliases", ())):
+            tree.juntar(name, each["canonico"])
+    for each in _proprios()["especialidades"]:
+        his = tree.valor(each["canonico"]) or each["canonico"]
+        for name in (each["canonico"], *each["aliases"]):
+            tree.juntar(name, his)
+    return tree
+
+
+def _feriados(listed: Iterable[str]) -> frozenset[date]:
+    """Those a calendar cannot compute: the state's, the city's."""
+    return frozenset(date.fromisoformat(day) for day in listed)
+
+
+def _cidades(hospitais: Iterable[Mapping[str, Any]]) -> Frases[tuple[str, str]]:
+    tree = Frases[tuple[str, str]]()
+    for each in hospitais:
+        if each.get("cidade") and each.get("uf"):
+            tree.juntar(each["cidade"], (each["cidade"], each["uf"]))
+    for uf, names in _proprios()["cidades"].items():
+        for name in names:
+            for known_as in (name, *_proprios()["apelidos_de_cidades"].get(name, ())):
+                tree.juntar(known_as, (name, uf))
+    return tree
