@@ -18,7 +18,7 @@ FROM generate_series(0, $3 - 1) AS n"""
 _SQLITE = """
 WITH RECURSIVE counted(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM counted WHERE n + 1 < :many)
 INSERT INTO tasks (id, queue, name, args, status, available_at, created_at, finished_at, expires_at)
-SELECT lower(hex(randomblob(16))), 'default', 'noop', '[[' || n || '], {}]', :status,
+SELECT printf('%s-%s', hex(randomblob(8)), hex(randomblob(8))), 'default', 'noop', '[[' || n || '], {}]', :status,
        (unixepoch() - 60) * 1000000 + n, unixepoch() * 1000000, :finished, :finished + 86400000000
 FROM counted"""
 
