@@ -1,7 +1,10 @@
+import asyncio
 import itertools
+import shutil
 import warnings
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +20,43 @@ from batuta.testing import EventRecorder, FakeClock
 from tests.servers import REQUIRED, Postgres, postgres_server
 
 TESTS = Path(__file__).parent
-_numbers = itertools.count()
+# The fixtures that need Julia's tables beside the engine's.
+OF_JULIA = {"julia", "office", "chips"}
+
+
+class Grown:
+    """Databases with their tables made, to be copied: one file and one template each, made when first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._templates: dict[str, str] = {}
+
+    def file(self, tables: str) -> Path:
+        file = self._folder / f"{tables}.db"
+        if not file.exists():
+            _grow(f"sqlite:///{file}", tables)
+        return file
+
+    def on(self, server: Postgres, tables: str) -> str:
+        if tables not in self._templates:
+            self._templates[tables] = server.create()
+            _grow(server.url(self._templates[tables]), tables)
+        return self._templates[tables]
+
+
+def _grow(url: str, tables: str) -> None:
+    from app.wiring import migrations
+
+    async def grow() -> None:
+        database = connect(url, SystemClock())
+        await database.open()
+        wanted = [*engine_migrations(), *(migrations() if tables == "julia" else ())]
+        await Migrator(database, wanted, SystemClock(), EventRecorder()).migrate()
+        await database.close()
+
+    # In a thread: a fixture may be asked for where an event loop runs already.
+    with ThreadPoolExecutor(1) as elsewhere:
+        elsewhere.submit(asyncio.run, grow()).result()
 
 
 @pytest.fixture
@@ -46,24 +85,37 @@ def postgres() -> Iterator[Postgres]:
         yield server or lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
 
 
-@pytest.fixture
-async def postgres_url(postgres: Postgres) -> str:
-    import asyncpg
+@pytest.fixture(scope="session")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Grown:
+    return Grown(tmp_path_factory.mktemp("grown"))
 
-    name = f"test_{next(_numbers)}"
-    connection = await asyncpg.connect(postgres.url())
-    await connection.execute(f"CREATE DATABASE {name}")
-    await connection.close()
-    return postgres.url(name)
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> Iterator[str]:
+    with postgres.database() as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database of each kind."""
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of each kind with nothing in it."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/test.db"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, grown: Grown, tmp_path: Path) -> Iterator[str]:
+    """A database of each kind with the tables its test is about: copied, which is faster than migrated."""
+    tables = "julia" if OF_JULIA & {*request.fixturenames} else "engine"
+    if request.param == "sqlite":
+        shutil.copyfile(grown.file(tables), tmp_path / "test.db")
+        yield f"sqlite:///{tmp_path}/test.db"
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    with server.database(like=grown.on(server, tables)) as url:
+        yield url
 
 
 @pytest.fixture

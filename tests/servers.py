@@ -3,7 +3,9 @@
 One server for the whole run, one database per test, cloned from an empty template in a few hundredths of a second.
 """
 
+import asyncio
 import importlib.util
+import itertools
 import os
 import pwd
 import shutil
@@ -11,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,7 @@ class Postgres:
 
     def __init__(self, base: Path, binaries: Path, *, durable: bool = False, settings: Sequence[str] = ()) -> None:
         self.port = free_port()
+        self._numbers = itertools.count()
         self._base = base
         self._settings = settings
         self._durable = durable
@@ -49,6 +53,24 @@ class Postgres:
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def create(self, like: str = "template1") -> str:
+        """A new database, the copy of another, and its name."""
+        name = f"test_{next(self._numbers)}"
+        self._say(f"CREATE DATABASE {name} TEMPLATE {like} STRATEGY FILE_COPY")
+        return name
+
+    @contextmanager
+    def database(self, like: str = "template1") -> Iterator[str]:
+        """The address of a database that is gone afterwards: a folder of hundreds takes half a minute to remove."""
+        name = self.create(like)
+        yield self.url(name)
+        self._say(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _say(self, statement: str) -> None:
+        # In a thread: a fixture may be asked for where an event loop runs already.
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(asyncio.run, _execute(self.url(), statement)).result()
 
     @property
     def pid(self) -> int:
@@ -73,6 +95,14 @@ class Postgres:
             raise RuntimeError(f"{program} failed: {(done.stderr or b'').decode(errors='replace')}")
 
 
+async def _execute(url: str, statement: str) -> None:
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    await connection.execute(statement)
+    await connection.close()
+
+
 @contextmanager
 def postgres_server(
     *, durable: bool = False, within: Path | None = None, counting: bool = False
@@ -85,7 +115,7 @@ def postgres_server(
     if binaries is None:
         yield None
         return
-    base = Path(tempfile.mkdtemp(prefix="batuta-pg-", dir=within))
+    base = Path(tempfile.mkdtemp(prefix="batuta-pg-", dir=within or (None if durable else _in_memory())))
     try:
         settings = ["shared_preload_libraries=pg_stat_statements"] if counting and _can_count(binaries) else []
         server = Postgres(base, _readable(binaries, base), durable=durable, settings=settings)
@@ -95,6 +125,13 @@ def postgres_server(
             server.stop()
     finally:
         shutil.rmtree(base, ignore_errors=True)
+
+
+def _in_memory() -> Path | None:
+    """Where a file costs no disk, if there is such a place with room: a database is then copied three times as fast."""
+    place = Path("/dev/shm")
+    roomy = place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free > 2 << 30
+    return place if roomy else None
 
 
 def free_port() -> int:

@@ -30,6 +30,11 @@ SECOND = Migration(
 
 
 @pytest.fixture
+def database_url(empty_url: str) -> str:
+    return empty_url
+
+
+@pytest.fixture
 def migrator_of(database: Database, clock: FakeClock, events: EventRecorder) -> MakeMigrator:
     return lambda *migrations: Migrator(database, migrations, clock, events)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.queue.contender import Enqueuer, Told, run
 
-TUNED = {"max_jobs": 100, "queue_read_limit": 500, "poll_delay": 0.01, "keep_result": 0}
+TUNED: dict[str, Any] = {"max_jobs": 100, "queue_read_limit": 500, "poll_delay": 0.01, "keep_result": 0}
 
 
 class Queue:
@@ -23,9 +23,9 @@ class Queue:
 
 class ArqContender:
     def __init__(self, told: Told) -> None:
-        import arq  # type: ignore[import-not-found]
-        import arq.connections  # type: ignore[import-not-found]
-        import arq.worker  # type: ignore[import-not-found]
+        import arq
+        import arq.connections
+        import arq.worker
 
         self._arq, self._told = arq, told
         self._where = arq.connections.RedisSettings.from_dsn(told.url)
@@ -40,8 +40,8 @@ class ArqContender:
         raise NotImplementedError
 
     def work(self) -> None:
-        async def noop(context: object, number: int) -> None:
-            self._told.marks.set(number)
+        async def noop(ctx: dict[Any, Any], *args: int, **_: Any) -> None:
+            self._told.marks.set(*args)
 
         settings = TUNED if self._told.tuned else {}
         self._arq.worker.Worker(
