@@ -212,7 +212,7 @@ def rules(work: Batuta, settings: Settings) -> RegrasAgora:
         clock=work.clock,
         zone=work.zone,
         is_production=settings.in_production,
-        is_simulated=not settings.in_production and is_on_this_machine(settings.evolution_api_url),
+        is_simulated=is_simulated(settings),
         allowlist=settings.send_allowlist,
         hours=hours(settings),
     )
@@ -241,7 +241,8 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp, pace: Pace | None 
     audit = AuditLog(work.database.dialect, work.ids)
     reconciliador = Reconciliador(work.database, line, registro, julia.conversas, audit, work.clock, again)
     send = partial(work.work_once, FILA_MENSAGENS.name)
-    jobs = MessageJobs(work.database, registro, reconciliador, send, work.zone, work.clock)
+    rescue = lambda most: work.queues[FILA_MENSAGENS.name].rescue(most)  # noqa: E731
+    jobs = MessageJobs(work.database, registro, reconciliador, send, rescue, work.zone, work.clock)
     return Sending(remetente, reconciliador, registro, jobs)
 
 
@@ -318,8 +319,11 @@ def hours(settings: Settings) -> Window:
     return A_QUALQUER_HORA if settings.is_demo else HORARIO
 
 
-def is_on_this_machine(url: str | None) -> bool:
-    return urlsplit(url or "").hostname in ("127.0.0.1", "localhost", "::1")
+def is_simulated(settings: Settings) -> bool:
+    """Whether whatever leaves can reach nobody. A gateway on this machine is the simulator only if it has the simulator's key."""
+    key = settings.evolution_api_key
+    is_here = urlsplit(settings.evolution_api_url or "").hostname in ("127.0.0.1", "localhost", "::1")
+    return not settings.in_production and is_here and (key is None or key.get_secret_value() == SIMULATED)
 
 
 def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:

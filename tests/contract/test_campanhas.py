@@ -196,6 +196,8 @@ async def test_everybody_who_is_left_out_has_a_reason(office: Office) -> None:
             at=now - 2 * DAY,
         )
     expected[lately := await office.doctor(15)] = "outra_campanha"
+    expected[written := await office.doctor(17)] = "contatado_ha_pouco"
+    await office.state(written, last_outbound_at=now - 5 * DAY)
     expected[silent := await office.doctor(16)] = "nunca_respondeu"
     for doctor, ago in ((lately, 2 * DAY), (silent, 20 * DAY), (silent, 40 * DAY)):
         await write(
@@ -486,6 +488,7 @@ async def test_an_answer_is_to_the_last_campaign_that_reached_him(office: Office
     await office.starts()
     await office.works()
     await office.clock.advance(5 * DAY)
+    await write(office.database, "UPDATE doctor_state SET last_outbound_at = :then", then=OPEN - 30 * DAY)
     second = await office.campaign(corpo="Oi, {nome}")
     await office.starts()
     await office.works()

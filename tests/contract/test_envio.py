@@ -1,6 +1,8 @@
 """The send protocol on both databases: whatever the line says, a message leaves once or not at all, and everybody is told."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -511,20 +513,7 @@ async def test_a_gateway_that_wants_a_person_costs_no_attempt(office: Office, do
 
 async def test_a_reply_that_proves_itself_leaves_at_night(office: Office, doctor: str, chip: str) -> None:
     await office.later(timedelta(hours=14))
-    now = office.clock.now()
-    await write(
-        office.work.database,
-        "INSERT INTO interacoes (cliente_id, tipo, autor_tipo, conteudo, provider_message_id, created_at)"
-        " VALUES (:doctor, 'entrada', 'medico', '-', 'IN1', :now)",
-        doctor=doctor,
-        now=now,
-    )
-    await write(
-        office.work.database,
-        "INSERT INTO doctor_state (cliente_id, last_inbound_at, updated_at) VALUES (:doctor, :now, :now)",
-        doctor=doctor,
-        now=now,
-    )
+    await _he_wrote(office, doctor, "IN1")
     proved = await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
     claimed = await office.put(doctor, "Olá", tipo="resposta", metadata=AsJson({"inbound_message_id": "IN2"}))
     await office.works()
@@ -556,3 +545,114 @@ async def test_a_gateway_that_cannot_be_asked_does_not_keep_old_messages(
     await office.works()
     assert (await office.message(id))["status"] == "enviada"
     assert isinstance(await office.line.sent_to("julia-sim", PHONE, since=OPEN), Unavailable)
+
+
+async def test_a_chip_that_has_sent_its_days_share_keeps_nobody_waiting_while_another_may(
+    office: Office, doctor: str, chip: str
+) -> None:
+    other = await add_chip(office.work.database, "julia-outro")
+    await write(office.work.database, TRUSTED)
+    await write(office.work.database, "UPDATE chips SET trust_score = 95, limite_dia = 1 WHERE id = :id", id=chip)
+    await office.put(doctor)
+    await office.works()
+    await office.later(timedelta(hours=2))
+    second = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
+    await office.put(second, telefone_destino="5511900000002")
+    await office.works()
+    assert [each.instance for each in office.line.receipts] == ["julia-sim", "julia-outro"]
+    assert (await one(office.work.database, "SELECT msgs_enviadas_hoje FROM chips WHERE id = :id", id=other)) == {
+        "msgs_enviadas_hoje": 1
+    }
+
+
+async def test_the_same_answer_by_two_senders_at_the_same_instant_leaves_once(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
+    await _he_wrote(office, doctor, "IN1")
+    for _ in range(2):
+        await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
+    leases = (await office.store.turn([], Tenure(owner="two", lease=5 * MINUTE), 2)).leases
+    read, both = office.registro.facts, asyncio.Barrier(2)
+
+    async def reads_beside_the_other(reading: Any, *arguments: Any, **named: Any) -> Any:
+        found = await read(reading, *arguments, **named)
+        with suppress(TimeoutError, asyncio.BrokenBarrierError):
+            await asyncio.wait_for(both.wait(), 0.5)
+        return found
+
+    monkeypatch.setattr(office.registro, "facts", reads_beside_the_other)
+    await asyncio.gather(*map(office.remetente.handle, leases))
+    assert len(office.line.receipts) == 1
+
+
+@pytest.mark.parametrize(
+    ("telefone", "texto"), [("", "Bom dia"), ("x", "Bom dia"), (PHONE, " \n"), (PHONE, "a" * 70_000)]
+)
+async def test_what_no_gateway_could_send_is_told_so_and_costs_no_chip_its_rest(
+    office: Office, doctor: str, chip: str, telefone: str, texto: str
+) -> None:
+    id = await office.put(doctor, texto, telefone_destino=telefone)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["outcome"], office.line.receipts) == ("erro", "FAILED_VALIDATION", [])
+    assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq")) == 1
+    assert await one(office.work.database, "SELECT cooldown_until FROM chips") == {"cooldown_until": None}
+
+
+async def test_an_old_message_waits_while_the_gateway_cannot_say_whether_it_left_before(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.remembers = False
+    id = await office.put(doctor)
+    office.work.opened_at = office.clock.now() + MINUTE  # perhaps on an old copy of the database
+    await office.later(2 * MINUTE)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["tentativas"], office.line.receipts) == ("pendente", 0, [])
+    office.line.remembers = True
+    await office.later(2 * MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+
+
+async def test_a_temporary_failure_costs_nothing_and_the_message_leaves_later(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(RateLimited(timedelta(minutes=7)), False)]
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["tentativas"], row["outcome"]) == ("pendente", 0, None)
+    await office.later(8 * MINUTE)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["outcome"]) == ("enviada", "SENT")  # not its own duplicate
+
+
+async def test_an_answer_leaves_before_a_campaign_that_waited_longer(office: Office, doctor: str, chip: str) -> None:
+    await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
+    second = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
+    await office.put(second, "campanha", telefone_destino="5511900000002", tipo="oferta", priority=3)
+    await office.later(MINUTE)
+    await office.put(doctor, "resposta", priority=5)
+    (first,) = (await office.store.turn([], Tenure(owner="one", lease=MINUTE), 1)).leases
+    assert first.row["conteudo"] == "resposta"
+
+
+async def _he_wrote(office: Office, doctor: str, message_id: str) -> None:
+    now = office.clock.now()
+    await write(
+        office.work.database,
+        "INSERT INTO interacoes (cliente_id, tipo, autor_tipo, conteudo, provider_message_id, created_at)"
+        " VALUES (:doctor, 'entrada', 'medico', '-', :id, :now)",
+        doctor=doctor,
+        id=message_id,
+        now=now,
+    )
+    await write(
+        office.work.database,
+        "INSERT INTO doctor_state (cliente_id, last_inbound_at, updated_at) VALUES (:doctor, :now, :now)",
+        doctor=doctor,
+        now=now,
+    )

@@ -39,7 +39,13 @@ tells somebody else does it under the item's id as the key.
 for what must not be: a window that holds more than its limit, a call while the circuit was open, a second probe, a call before the
 time that `Retry-After` named.
 
-        "test_scheduler or test_queue or test_guard or test_deadman or test_send",
+**The sender** (T22, T36, T39, T40, T43, and the incident of January). A *target* is a message that was accepted into
+`fila_mensagens`. The simulated WhatsApp, a process of its own, keeps a receipt of whatever really left, and
+`batuta.testing.judge_messages` compares what was accepted, what left and what the queue says (M1 to M6). **Lost**: it neither left
+nor waits for a person's decision. **Doubled**: one message that left twice. *Parked* is a message of which nobody could find out
+whether it left: a person decides, and it is never repeated by itself. *Given up* and *revived* is one that was there at three
+kills: provably unsent, and tried again by hand. The processes share a clock that runs five or eight times as fast, and that is put
+forward while everybody waits.
 """
 AFTERWORD = """
 What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several

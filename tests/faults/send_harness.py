@@ -149,7 +149,9 @@ class PostOffice:
         return found
 
     async def deliveries(self) -> list[Delivery]:
-        return [delivery(each) for each in await self.receipts()]
+        """A message that does not carry its id in its text is the one of its reader: in a campaign there is no other."""
+        known = {each.recipient: each.id for each in self.accepted}
+        return [delivery(each, known) for each in await self.receipts()]
 
     async def rows(self) -> dict[str, dict[str, Any]]:
         found = await rows(self.work.database, "SELECT * FROM fila_mensagens")
@@ -259,9 +261,10 @@ async def tally(office: PostOffice, left: Sequence[Delivery]) -> Tally:
     )
 
 
-def delivery(receipt: Mapping[str, Any]) -> Delivery:
-    named = _NAMED.search(receipt["text"])
-    return Delivery(named[1] if named else receipt["text"], receipt["number"], datetime.fromisoformat(receipt["at"]))
+def delivery(receipt: Mapping[str, Any], known: Mapping[str, str]) -> Delivery:
+    named, number = _NAMED.search(receipt["text"]), receipt["number"]
+    id = named[1] if named else known.get(number, receipt["text"])
+    return Delivery(id, number, datetime.fromisoformat(receipt["at"]))
 
 
 def end_of(row: Mapping[str, Any]) -> End:

@@ -42,19 +42,10 @@ async def _lies(url: str, folder: Path) -> None:
         given_up = await revive(office, within=600 if LONG else 40)
         left = await office.judge()
         assert set((await office.ends()).values()) <= {End.DELIVERED, End.PARKED}
-        by_the_banned = [
-            each
-            for each in await office.receipts()
-            if each["instance"] == SENDER and each["at"] > banned_at.isoformat()
-        ]
-        assert by_the_banned == []
+        assert _since(banned_at, await office.receipts()) == []
         chip = await one(office.work.database, "SELECT status FROM chips WHERE instance_name = :name", name=SENDER)
         assert chip["status"] == "banned"
-        tried = [
-            each
-            for each in await office.refusals()
-            if each["instance"] == SENDER and each["at"] > banned_at.isoformat()
-        ]
+        tried = _since(banned_at, await office.refusals())
         await office.until("what was told is worked on", lambda: _is_quiet(office))
         await _is_told_once(office)
         note = f"{len(tried)} calls by the banned number before we knew; {given_up} given up after three, revived"

@@ -58,6 +58,8 @@ def why(**changed: Any) -> Motivo | None:
         ({"outra_campanha_em": NOW - 3 * DAY}, Motivo.OUTRA_CAMPANHA),
         ({"outra_campanha_em": NOW - 3 * DAY - MINUTE}, None),
         ({"na_fila_de_outra": True}, Motivo.OUTRA_CAMPANHA),
+        ({"ultima_saida": NOW - 7 * DAY}, Motivo.CONTATADO_HA_POUCO),
+        ({"ultima_saida": NOW - 8 * DAY}, None),
         ({"ultima_entrada": NOW - 7 * DAY, "ja_respondeu": True}, Motivo.RESPONDEU_HA_POUCO),
         ({"ultima_entrada": NOW - 8 * DAY, "ja_respondeu": True}, None),
         ({"campanhas_recebidas": 2}, Motivo.NUNCA_RESPONDEU),
@@ -76,7 +78,7 @@ def test_who_is_left_out_is_told_the_first_reason_that_holds(changed: dict[str, 
 
 def test_whoever_was_never_written_to_comes_first_then_the_oldest_then_the_id() -> None:
     people = [
-        replace(WELL, id="d", ultima_saida=NOW - DAY),
+        replace(WELL, id="d", ultima_saida=NOW - 8 * DAY),
         replace(WELL, id="c", ultima_saida=NOW - 9 * DAY),
         replace(WELL, id="b"),
         replace(WELL, id="a"),

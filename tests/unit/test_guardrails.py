@@ -20,6 +20,8 @@ from app.contexts.mensagens.guardrails import (
     open_time,
 )
 from app.contexts.mensagens.limites import HORARIO, Tipo
+from app.settings import Settings
+from app.wiring import is_simulated
 from app.workers.scheduler import WINDOWS
 from batuta.guard.base import Hold
 
@@ -30,11 +32,13 @@ PHONE = "5511900000001"
 HOUR = timedelta(hours=1)
 HELD = Hold(NOW, "switch is off, turned by somebody: -")
 ENOUGH = Medico()
+PRODUCTION = {"app_env": "production", "api_token": "x" * 40, "secret_key": "y" * 40}
 RULES = Regras(zone=ZONE, is_production=True, is_simulated=False)
 
 
 def message(**facts: Any) -> Pedido:
-    return Pedido(**{"tipo": "followup", "telefone": PHONE, "created_at": NOW, "due_at": NOW, **facts})
+    known = {"tipo": "followup", "telefone": PHONE, "texto": "Bom dia", "created_at": NOW, "due_at": NOW}
+    return Pedido(**{**known, **facts})
 
 
 def verdict(pedido: Pedido, medico: Medico = ENOUGH, rules: Regras = RULES, now: datetime = NOW) -> Decisao:
@@ -193,3 +197,19 @@ def test_what_is_for_good_is_said_before_what_only_waits() -> None:
     """At night an opted-out doctor's message ends at once; it does not come back in the morning to be blocked then."""
     night = datetime(2026, 3, 12, 4, 0, tzinfo=UTC)
     assert outcome(verdict(message(), Medico(opted_out=True), now=night)) is Desfecho.BLOCKED_OPTED_OUT
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, False),
+        ({"evolution_api_url": "http://127.0.0.1:8001/evolution", "evolution_api_key": "simulador"}, True),
+        ({"evolution_api_url": "http://localhost:8080", "evolution_api_key": "a real one"}, False),
+        ({"evolution_api_url": "https://gateway.example", "evolution_api_key": "simulador"}, False),
+        ({"evolution_api_url": "http://127.0.0.1:1", "evolution_api_key": "simulador", **PRODUCTION}, False),
+    ],
+)
+def test_a_gateway_on_this_machine_is_the_simulator_only_if_it_has_its_key(
+    settings: dict[str, Any], expected: bool
+) -> None:
+    assert is_simulated(Settings(**settings)) is expected

@@ -13,6 +13,7 @@ from app.contexts.mensagens.guardrails import BETWEEN_CAMPAIGNS, CONTACTS_IN_A_W
 # Who wrote this lately is being talked to.
 TALKING: Final = timedelta(minutes=30)
 ANSWERED_LATELY: Final = timedelta(days=7)
+WRITTEN_TO_LATELY: Final = timedelta(days=7)
 CAMPAIGNS_WITHOUT_ANSWER: Final = 2
 
 
@@ -28,6 +29,7 @@ class Motivo(StrEnum):
     PROXIMO_CONTATO = "proximo_contato"
     LIMITE_CONTATOS = "limite_contatos"
     OUTRA_CAMPANHA = "outra_campanha"
+    CONTATADO_HA_POUCO = "contatado_ha_pouco"
     RESPONDEU_HA_POUCO = "respondeu_ha_pouco"
     NUNCA_RESPONDEU = "nunca_respondeu"
     PRESSAO_ALTA = "pressao_alta"
@@ -81,6 +83,7 @@ def motivo(quem: Candidato, filtros: Filtros, campos: Collection[str], now: date
         (Motivo.PROXIMO_CONTATO, quem.proximo_contato is not None and quem.proximo_contato > now),
         (Motivo.LIMITE_CONTATOS, quem.contatos_7d >= CONTACTS_IN_A_WEEK),
         (Motivo.OUTRA_CAMPANHA, quem.na_fila_de_outra or _within(quem.outra_campanha_em, BETWEEN_CAMPAIGNS, now)),
+        (Motivo.CONTATADO_HA_POUCO, _within(quem.ultima_saida, WRITTEN_TO_LATELY, now)),
         (Motivo.RESPONDEU_HA_POUCO, _within(quem.ultima_entrada, ANSWERED_LATELY, now)),
         (Motivo.NUNCA_RESPONDEU, quem.campanhas_recebidas >= CAMPAIGNS_WITHOUT_ANSWER and not quem.ja_respondeu),
         (Motivo.PRESSAO_ALTA, quem.pressao > filtros.pressure_score_max),

@@ -36,6 +36,7 @@ class Emissor:
     per_day: int = 0
     pause: timedelta = timedelta(0)
     sent_this_hour: int = 0
+    sent_this_day: int = 0
     is_the_conversations: bool = False
     has_spoken_to_him: bool = False
 
@@ -71,7 +72,7 @@ def rank(chips: Sequence[Emissor], tipo: Tipo, now: datetime, *, excluded: Colle
 
 def _is_able(chip: Emissor, tipo: Tipo, now: datetime) -> bool:
     is_resting = chip.cooldown_until is not None and chip.cooldown_until > now
-    has_room = chip.per_day > 0 and chip.sent_this_hour < chip.per_hour
+    has_room = chip.sent_this_day < chip.per_day and chip.sent_this_hour < chip.per_hour
     return tipo in chip.may and chip.connected and not is_resting and has_room
 
 
@@ -90,9 +91,8 @@ class Emissores:
         self._ids = ids
 
     async def all(self, reading: Reading, *, cliente_id: str, conversa_id: str | None, now: datetime) -> list[Emissor]:
-        rows = await reading.all(
-            self._book.senders, cliente_id=cliente_id, conversa_id=conversa_id, hour_ago=now - HORA
-        )
+        ago = {"hour_ago": now - HORA, "day_ago": now - DIA}
+        rows = await reading.all(self._book.senders, cliente_id=cliente_id, conversa_id=conversa_id, **ago)
         return [
             Emissor(
                 id=row["id"],
@@ -105,6 +105,7 @@ class Emissores:
                 per_day=row["limite_dia"],
                 pause=timedelta(seconds=row["delay_minimo_segundos"]),
                 sent_this_hour=row["na_hora"],
+                sent_this_day=row["no_dia"],
                 is_the_conversations=row["da_conversa"],
                 has_spoken_to_him=row["ja_falou"],
             )

@@ -2,6 +2,7 @@
 SELECT chip.id, chip.instance_name, chip.tipo, chip.status, chip.trust_score, chip.evolution_connected, chip.cooldown_until,
        chip.pode_prospectar, chip.pode_followup, chip.pode_responder, chip.limite_hora, chip.limite_dia, chip.delay_minimo_segundos,
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.chip_id = chip.id AND sent.enviada_em > :hour_ago) AS na_hora,
+       (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.chip_id = chip.id AND sent.enviada_em > :day_ago) AS no_dia,
        EXISTS (SELECT 1 FROM conversations AS talk WHERE talk.id = :conversa_id AND talk.chip_id = chip.id) AS "da_conversa [BOOLEAN]",
        EXISTS (SELECT 1 FROM interacoes AS spoke WHERE spoke.cliente_id = :cliente_id AND spoke.chip_id = chip.id) AS "ja_falou [BOOLEAN]"
 FROM chips AS chip WHERE chip.status = 'active' AND chip.tipo = 'julia';

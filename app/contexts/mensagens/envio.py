@@ -131,10 +131,15 @@ class Remetente:
             return self._put_aside(lease, fatos, decision)
         if (full := self._full.get(decision.tipo)) is not None and full.until > self._clock.now():
             return Snooze(full.until, full.reason)
-        chips = await self._able(fatos, decision.tipo)
-        if (found := await self._sent_before(lease, fatos, hash, chips)) is not None:
+        chips = await self._emissores.all(
+            self._database,
+            cliente_id=fatos.mensagem.cliente_id,
+            conversa_id=fatos.mensagem.conversa_id,
+            now=self._clock.now(),
+        )
+        if (found := await self._sent_before(fatos, hash, chips)) is not None:
             return found
-        return await self._through(lease, fatos, decision.tipo, hash, chips)
+        return await self._through(lease, fatos, hash, self._able(fatos, decision.tipo, chips))
 
     async def _decided(
         self, reading: Transaction | Database, lease: Lease, hash: str
@@ -151,27 +156,29 @@ class Remetente:
             case Adia(until=until, reason=reason):
                 return Snooze(until, reason)
             case Bloqueia(desfecho=desfecho, reason=reason, cancels=cancels) if fatos is not None:
-                status = Status.CANCELADA if cancels else Status.BLOQUEADA
-                return self._ends(fatos.mensagem, status, desfecho, reason)
+                failed = Status.ERRO if desfecho is Desfecho.FAILED_VALIDATION else Status.BLOQUEADA
+                return self._ends(fatos.mensagem, Status.CANCELADA if cancels else failed, desfecho, reason)
             case _:
                 return Snooze(self._clock.now(), "somebody else has it")
 
-    async def _able(self, fatos: Fatos, tipo: Tipo) -> list[Emissor]:
-        now = self._clock.now()
-        chips = await self._emissores.all(
-            self._database, cliente_id=fatos.mensagem.cliente_id, conversa_id=fatos.mensagem.conversa_id, now=now
-        )
+    def _able(self, fatos: Fatos, tipo: Tipo, chips: Sequence[Emissor]) -> list[Emissor]:
         excluded = fatos.mensagem.metadata.get("chips_excluidos")
-        return rank(chips, tipo, now, excluded=excluded if isinstance(excluded, list) else ())
+        return rank(chips, tipo, self._clock.now(), excluded=excluded if isinstance(excluded, list) else ())
 
-    async def _sent_before(self, lease: Lease, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome | None:
-        """It may stand here as waiting because the database was restored, and have left long ago."""
-        created_at = fatos.pedido.created_at
-        if created_at >= self._since() and self._clock.now() - created_at < OLDER_THAN_A_COPY:
+    async def _sent_before(self, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome | None:
+        """It may stand here as waiting because the database was restored, and have left long ago, by any chip.
+
+        What is older than this process waits until the gateway can be asked; what is only old does not.
+        """
+        created_at, now = fatos.pedido.created_at, self._clock.now()
+        is_older = created_at < self._since()
+        if not is_older and now - created_at < OLDER_THAN_A_COPY:
             return None
         for chip in chips:
             sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=created_at - BEFORE)
             if isinstance(sent, Unavailable):
+                if is_older and not sent.permanent:
+                    return Snooze(now + NO_CHIP, f"the gateway cannot say whether it left before: {sent.why}")
                 continue
             for each in sent:
                 if each.conteudo_hash == hash and not await self._registro.is_taken(
@@ -181,7 +188,7 @@ class Remetente:
                     return Done(effect=self._left(mensagem, each.id, each.jid, each.em, reason="found at the gateway"))
         return None
 
-    async def _through(self, lease: Lease, fatos: Fatos, tipo: Tipo, hash: str, chips: Sequence[Emissor]) -> Outcome:
+    async def _through(self, lease: Lease, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome:
         passed = await self._admitted(chips)
         if isinstance(passed, Snooze):
             return passed
@@ -218,6 +225,7 @@ class Remetente:
         """Everything that must hold at the instant it leaves is asked in the transaction that writes that it will."""
         began = self._clock.monotonic()
         async with self._database.transaction() as transaction:
+            await self._registro.alone(transaction, lease.row["cliente_id"])
             fatos, decision = await self._decided(transaction, lease, hash)
             if fatos is None:
                 return Perdida()

@@ -1,3 +1,9 @@
+-- read alone on sqlite: a transaction that writes is the only one, in all processes
+SELECT :cliente_id AS cliente_id;
+
+-- read alone on postgres: until the transaction ends nobody else decides about this doctor, and what is read sees what was decided before
+SELECT pg_advisory_xact_lock(hashtextextended(:cliente_id, 7211405565)) IS NULL AS held;
+
 -- read facts: everything that decides whether a message may leave, as it is now
 SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadata, message.created_at, message.campanha_id,
        message.conversa_id, message.cliente_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
@@ -55,15 +61,20 @@ INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_i
 SELECT :new_id, id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, :reason, :outcome, :now
 FROM fila_mensagens WHERE id = :id;
 
--- write bury_dead: what was given up without anybody saying so, because its workers died
-INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, ultimo_erro,
-                                outcome, movido_para_dlq_em)
-SELECT dead.id, dead.id, dead.cliente_id, dead.conversa_id, dead.conteudo, dead.tipo, dead.metadata, dead.tentativas, dead.erro,
-       coalesce(dead.outcome, 'FAILED_PROVIDER'), :now
-FROM fila_mensagens AS dead
+-- read dead: what was given up without anybody burying it, because its workers died
+SELECT dead.id, coalesce(dead.outcome, 'FAILED_TIMEOUT') AS outcome, dead.erro FROM fila_mensagens AS dead
 WHERE dead.status = 'erro' AND dead.envio_estado IS NULL
-  AND NOT EXISTS (SELECT 1 FROM fila_mensagens_dlq AS buried WHERE buried.mensagem_original_id = dead.id)
+  AND NOT EXISTS (SELECT 1 FROM fila_mensagens_dlq AS buried WHERE buried.mensagem_original_id = dead.id AND NOT buried.reprocessado)
 LIMIT :limit;
+
+-- write name_outcome: how it ended, where nobody was left to say so
+UPDATE fila_mensagens SET outcome = :outcome, outcome_reason_code = erro, outcome_at = :now, updated_at = :now
+WHERE id = :id AND status = 'erro' AND outcome IS NULL;
+
+-- write unbury: somebody tried it again, or put it away
+UPDATE fila_mensagens_dlq SET reprocessado = TRUE, reprocessado_em = :now
+WHERE NOT reprocessado AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS dead
+                                       WHERE dead.id = fila_mensagens_dlq.mensagem_original_id AND dead.status = 'erro');
 
 -- read in_doubt: what nobody holds any more and nobody knows about, the oldest first; whoever fell silent is rescued before, or it
 -- would be brought back after it was found
@@ -107,6 +118,7 @@ FROM fila_mensagens WHERE id = :id;
 SELECT id, coalesce(devida_em, created_at) AS "devida_em [TIMESTAMPTZ]" FROM fila_mensagens
 WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL AND agendar_para <= :now
   AND coalesce(devida_em, created_at) <= :before
+  AND NOT EXISTS (SELECT 1 FROM campanhas AS campaign WHERE campaign.id = campanha_id AND campaign.status = 'pausada')
 ORDER BY agendar_para LIMIT :limit;
 
 -- write expire: it waited longer than it could be of use

@@ -2,8 +2,9 @@
 
 In order, and the first that objects decides:
 
-    allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause ▸ said already ▸ opted out ▸ too old ▸ quiet hours
-    ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
+    nothing to send, or to nobody ▸ allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause ▸ said already ▸ opted out
+    ▸ too old ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode
+    ▸ another campaign lately
 
 What only has to wait is put off, and what can never be right any more is ended. An answer to somebody who wrote is bound by less,
 but it has to prove that it is one.
@@ -17,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.limites import HORARIO, Tipo
-from app.contexts.telefone import chave
+from app.contexts.telefone import chave, telefone_de
 from batuta.guard.base import Hold
 from batuta.schedule.window import Window
 
@@ -32,6 +33,8 @@ ASK_AGAIN: Final = timedelta(seconds=15)
 CAMPAIGN_PAUSED: Final = "its campaign is paused"
 # Nothing leaves later than this after it was allowed to: what is open for less is closed.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
+# What WhatsApp takes in one message.
+LONGEST: Final = 65_536
 SAME_WORDS: Final = {
     Tipo.CAMPANHA: timedelta(minutes=60),
     Tipo.FOLLOWUP: timedelta(minutes=60),
@@ -58,6 +61,7 @@ class Pedido:
 
     tipo: str
     telefone: str
+    texto: str
     created_at: datetime
     due_at: datetime
     cancel_requested: bool = False
@@ -115,6 +119,7 @@ Decisao: TypeAlias = Libera | Adia | Bloqueia
 def decide(pedido: Pedido, medico: Medico, regras: Regras, now: datetime) -> Decisao:
     tipo = kind(pedido, medico, now)
     objections = (
+        _sendable(pedido),
         _receiver(pedido, regras),
         _wanted(pedido, now),
         _held(regras.paused, now),
@@ -142,6 +147,15 @@ def kind(pedido: Pedido, medico: Medico, now: datetime) -> Tipo:
 
 def _wrote_lately(medico: Medico, now: datetime) -> bool:
     return medico.last_inbound_at is not None and now - medico.last_inbound_at <= ANSWER_WITHIN
+
+
+def _sendable(pedido: Pedido) -> Bloqueia | None:
+    """A gateway that is asked for this refuses it, and the chip would be suspected of what is the message's fault."""
+    if telefone_de(pedido.telefone) != pedido.telefone:
+        return Bloqueia(Desfecho.FAILED_VALIDATION, "its number cannot be one")
+    if not pedido.texto.strip() or len(pedido.texto) > LONGEST:
+        return Bloqueia(Desfecho.FAILED_VALIDATION, f"its text is empty, or longer than {LONGEST} characters")
+    return None
 
 
 def _receiver(pedido: Pedido, regras: Regras) -> Bloqueia | None:

@@ -1,6 +1,6 @@
 """The jobs of the messages. The continuous worker does the same all the time; the claim keeps them apart."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sized
 from datetime import timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -26,26 +26,35 @@ class MessageJobs:
         registro: Registro,
         reconciliador: Reconciliador,
         send: Callable[[int], Awaitable[int]],
+        rescue: Callable[[int], Awaitable[Sized]],
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """``send`` works on what is due, at most so many, and says how many there were."""
+        """``send`` works on what is due and says how much that was; ``rescue`` brings back what a dead worker had."""
         self._database = database
         self._registro = registro
         self._reconciliador = reconciliador
         self._send = send
+        self._rescue = rescue
         self._zone = zone
         self._clock = clock
 
     async def processar_mensagens_agendadas(self, call: JobCall) -> JobAnswer:
-        """What is too old goes, what is in doubt is looked for, and what is due leaves, as far as it may."""
+        """What is stuck comes back, what is too old goes, doubts are looked into, and what is due leaves as far as it may."""
+        rescued = len(await self._rescue(BATCH))
         expired = await self._expire()
         buried = await self._bury()
         decided = await self._reconciliador.look()
         worked = await self._send(AT_MOST)
         return Ok(
             items=worked,
-            details={"expiradas": expired, "esclarecidas": decided, "para_a_dlq": buried, "vistas": worked},
+            details={
+                "resgatadas": rescued,
+                "expiradas": expired,
+                "esclarecidas": decided,
+                "para_a_dlq": buried,
+                "vistas": worked,
+            },
         )
 
     async def _expire(self) -> int:

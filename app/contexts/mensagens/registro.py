@@ -25,6 +25,7 @@ WEEK = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class SendBook:
+    alone: Query
     facts: Query
     intend: Query
     take_back: Query
@@ -32,7 +33,9 @@ class SendBook:
     left: Query
     ended: Query
     bury: Query
-    bury_dead: Query
+    dead: Query
+    name_outcome: Query
+    unbury: Query
     in_doubt: Query
     doubts: Query
     looked: Query
@@ -94,6 +97,10 @@ class Registro:
         self._conversas = conversas
         self._eventos = eventos
         self._rates = rates
+
+    async def alone(self, transaction: Transaction, cliente_id: str) -> None:
+        """Two messages for one doctor are decided one after the other: the second sees the first."""
+        await transaction.one(self._book.alone, cliente_id=cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
         """None: the message is not ours any more."""
@@ -187,14 +194,7 @@ class Registro:
         ):
             return False
         if status is Status.ERRO:
-            await transaction.run(
-                self._book.bury,
-                new_id=self._ids.new(),
-                id=mensagem.id,
-                reason=why,
-                outcome=desfecho.value,
-                now=now,
-            )
+            await self._bury(transaction, mensagem.id, why, desfecho.value, now)
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
         await self._tell(transaction, mensagem, "envio_bloqueado", desfecho, now)
@@ -247,8 +247,17 @@ class Registro:
         return bool(await transaction.run(self._book.expire, id=id, reason=reason, now=now))
 
     async def bury_dead(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
-        """Whoever was given up without a worker's word, because its workers died, is buried as well."""
-        return await transaction.run(self._book.bury_dead, now=now, limit=limit)
+        """Whatever was given up without a worker's word, because its workers died, is buried as well, and whatever lives is not."""
+        await transaction.run(self._book.unbury, now=now)
+        dead = await transaction.all(self._book.dead, limit=limit)
+        for row in dead:
+            outcome = str(row["outcome"])
+            await transaction.run(self._book.name_outcome, id=row["id"], outcome=outcome, now=now)
+            await self._bury(transaction, row["id"], row["erro"], outcome, now)
+        return len(dead)
+
+    async def _bury(self, transaction: Transaction, id: str, reason: str, outcome: str, now: datetime) -> None:
+        await transaction.run(self._book.bury, new_id=self._ids.new(), id=id, reason=reason, outcome=outcome, now=now)
 
     async def _count(
         self, transaction: Transaction, mensagem: Mensagem, message_id: str, em: datetime, now: datetime
@@ -318,6 +327,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
         pedido=Pedido(
             tipo=row["tipo"],
             telefone=row["telefone_destino"],
+            texto=row["conteudo"],
             created_at=row["created_at"],
             due_at=row["devida_em"],
             cancel_requested=row["cancelamento_pedido"] or row["deleted_at"] is not None,

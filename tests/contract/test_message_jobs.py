@@ -1,0 +1,119 @@
+"""What nobody may have to do by hand: stuck, old and dead messages are handled by schedule."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.jobs import MessageJobs
+from app.settings import Settings
+from app.wiring import build, sending
+from batuta.dispatch.answer import Ok
+from batuta.dispatch.endpoints import JobCall
+from batuta.engine import Batuta
+from batuta.queue.item import NewItem
+from batuta.queue.lease import Tenure
+from batuta.stores.sql.database import Database
+from batuta.testing import FakeClock
+from tests.julia import PHONE, add_doctor, one, rows, write
+from tests.line import ScriptedLine
+
+# A Wednesday, eleven o'clock in São Paulo.
+OPEN = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+CALL = JobCall(key="test", params={}, started_at=OPEN, deadline=OPEN + 5 * MINUTE)
+
+
+class Office:
+    def __init__(self, work: Batuta, clock: FakeClock, settings: Settings) -> None:
+        self.work, self.clock = work, clock
+        self.database: Database = work.database
+        self.store = work.queues[FILA_MENSAGENS.name]
+        self.jobs: MessageJobs = sending(work, settings, ScriptedLine(clock)).jobs
+
+    async def put(self, **values: Any) -> str:
+        doctor = (await rows(self.database, "SELECT id FROM clientes"))[0]["id"]
+        known = {"cliente_id": doctor, "telefone_destino": PHONE, "conteudo": "Bom dia", "tipo": "followup"}
+        (id,) = await self.store.put([NewItem(values={**known, "devida_em": self.clock.now(), **values})])
+        assert id is not None
+        return id
+
+    async def runs(self) -> dict[str, Any]:
+        answer = await self.jobs.processar_mensagens_agendadas(CALL)
+        assert isinstance(answer, Ok)
+        return dict(answer.details)
+
+    async def message(self, id: str) -> dict[str, Any]:
+        return await one(self.database, "SELECT * FROM fila_mensagens WHERE id = :id", id=id)
+
+
+@pytest.fixture
+async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
+    clock.step(OPEN - clock.now())
+    settings = Settings(database_url=database_url, evolution_api_url="http://127.0.0.1:1")
+    async with build(settings, clock=clock) as work:
+        await add_doctor(work.database, now=OPEN)
+        yield Office(work, clock, settings)
+
+
+async def test_what_waited_two_working_days_is_cancelled_and_says_so(office: Office) -> None:
+    old = await office.put()
+    await office.clock.advance(2 * DAY + MINUTE)
+    young = await office.put(conteudo="outra")
+    assert (await office.runs())["expiradas"] == 1
+    row = await office.message(old)
+    assert (row["status"], row["outcome"]) == ("cancelada", "FAILED_EXPIRED")
+    assert (await office.message(young))["status"] == "pendente"
+
+
+async def test_a_pause_of_its_campaign_makes_no_message_old(office: Office) -> None:
+    await write(
+        office.database,
+        "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, created_at, updated_at)"
+        " VALUES (7, 'teste', 'oferta', 'pausada', :now, :now)",
+        now=OPEN,
+    )
+    id = await office.put(campanha_id=7, tipo="campanha")
+    await office.clock.advance(5 * DAY)
+    assert (await office.runs())["expiradas"] == 0
+    assert (await office.message(id))["status"] == "pendente"
+
+
+async def test_what_a_dead_worker_left_is_brought_back_where_the_job_is_the_only_consumer(office: Office) -> None:
+    id = await office.put()
+    await office.store.turn([], Tenure(owner="ghost", lease=MINUTE), 1)
+    await office.clock.advance(2 * MINUTE)
+    assert (await office.runs())["resgatadas"] == 1
+    row = await office.message(id)
+    assert (row["status"], row["owner"], row["lease_until"]) == ("pendente", None, None)
+
+
+async def test_what_was_given_up_because_its_workers_died_is_buried_once(office: Office) -> None:
+    id = await office.put()
+    for _ in range(3):
+        await office.store.turn([], Tenure(owner="ghost", lease=MINUTE), 1)
+        await office.clock.advance(2 * MINUTE)
+        await office.store.rescue(10)
+        await office.clock.advance(20 * MINUTE)
+    assert (await office.message(id))["status"] == "erro"
+    assert ((await office.runs())["para_a_dlq"], (await office.runs())["para_a_dlq"]) == (1, 0)
+    buried = await one(office.database, "SELECT mensagem_original_id, reprocessado FROM fila_mensagens_dlq")
+    assert buried == {"mensagem_original_id": id, "reprocessado": False}
+    assert (await office.message(id))["outcome"] == "FAILED_TIMEOUT"
+
+
+async def test_a_dead_letter_that_somebody_tries_again_waits_for_nobody_any_more(office: Office) -> None:
+    id = await office.put()
+    await write(office.database, "UPDATE fila_mensagens SET status = 'erro', finalizada_em = :now", now=OPEN)
+    await office.runs()
+    assert await office.store.revive(id)
+    await office.runs()
+    buried = await one(office.database, "SELECT reprocessado, reprocessado_em FROM fila_mensagens_dlq")
+    assert buried == {"reprocessado": True, "reprocessado_em": office.clock.now()}
+    # And if it dies once more, it is buried once more.
+    await write(office.database, "UPDATE fila_mensagens SET status = 'erro', finalizada_em = :now", now=OPEN)
+    assert (await office.runs())["para_a_dlq"] == 1
+    waiting = await rows(office.database, "SELECT id FROM fila_mensagens_dlq WHERE NOT reprocessado")
+    assert len(waiting) == 1

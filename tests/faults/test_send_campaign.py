@@ -1,0 +1,66 @@
+"""A campaign goes out while its workers are killed all the time: it reaches everybody once, and counts what really left."""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.contexts.campanhas.model import Tipo
+from app.contexts.campanhas.service import NovaCampanha
+from app.wiring import campaigns
+from batuta.testing.messages import Accepted, End
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.send_harness import PostOffice, post_office, revive, tally
+from tests.julia import one
+
+RATE = 5.0
+PATIENCE = 1200.0 if LONG else 40.0
+
+
+async def test_a_campaign_reaches_everybody_once_however_often_its_workers_are_killed(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_goes_out(url, folder) for url, folder in places.items()))
+
+
+async def _goes_out(url: str, folder: Path) -> None:
+    people, pause = (5_000, (0.5, 2.5)) if LONG else (30, (0.3, 0.8))
+    figures = Figures("T01, T39", kind(url), f"a campaign of {people}, its workers killed -9 while it goes out")
+    chance, at_rest = random.Random(20260311), {"lost_answers": 0.05}
+    async with post_office(folder, url, doctors=people, rate=RATE, lease=15, at_rest=at_rest) as office:
+        id = await _scheduled(office, people)
+        async with office.storm(2, chance, pause):
+            await office.until_left(people * 9 // 10, within=PATIENCE)
+        await office.begin_until_up(2)
+        for row in (await office.rows()).values():
+            office.accepted.append(Accepted(row["id"], row["telefone_destino"], row["created_at"]))
+        assert len(office.accepted) == people
+        given_up = await revive(office, within=PATIENCE)
+        left = await office.judge()
+        ends = list((await office.ends()).values())
+        assert {*ends} <= {End.DELIVERED, End.PARKED}
+        counted = await _campaign(office, id)
+        assert (counted["total_destinatarios"], counted["enviados"]) == (people, ends.count(End.DELIVERED))
+        if End.PARKED not in ends:
+            await office.until("it is concluded", lambda: _is_concluded(office, id))
+        note = f"{office.killed} kills, {ends.count(End.PARKED)} parked; {given_up} given up after three kills, revived"
+        figures.record_items(await tally(office, left), note)
+
+
+async def _scheduled(office: PostOffice, people: int) -> int:
+    made = campaigns(office.work, office.plan.settings)
+    nova = NovaCampanha(
+        nome="teste", tipo=Tipo.OFERTA, corpo="[SIMULADO] Olá, {nome}.", audience_filters={"quantidade_alvo": people}
+    )
+    id = await made.criar(nova, by="test")
+    await made.agendar(id, None, by="test")
+    return id
+
+
+async def _campaign(office: PostOffice, id: int) -> dict[str, Any]:
+    return await one(office.work.database, "SELECT * FROM campanhas WHERE id = :id", id=id)
+
+
+async def _is_concluded(office: PostOffice, id: int) -> bool:
+    return bool((await _campaign(office, id))["status"] == "concluida")
