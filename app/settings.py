@@ -7,6 +7,7 @@ from pydantic import Field, SecretStr
 from batuta.config import EngineSettings, Listed
 
 Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
 
@@ -67,6 +68,27 @@ class Settings(EngineSettings):
     """the model asked for"""
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0
     """what the model may cost in a day"""
+
+    grupos_batch_size: Positive = 50
+    """groups: rows of a stage that one worker has at a time"""
+    grupos_max_workers: Positive = 5
+    """groups: of those, at a time where the model is asked"""
+    grupos_intervalo_segundos: Positive = 10
+    """groups: the queue is looked at so often although nobody rang"""
+    grupos_job_batch_size: Positive = 200
+    """groups: rows of each stage in one run of processar_grupos"""
+    grupos_job_max_workers: Positive = 20
+    """groups: of those, at a time where the model is asked"""
+    grupos_limiar_heuristica: Share = 0.3
+    """groups: from this score on a message is looked at more closely"""
+    grupos_limiar_alta: Share = 0.8
+    """groups: from this score on it need not be classified"""
+    grupos_limiar_classificacao: Share = 0.7
+    """groups: so sure must a reading be that a message is an offer"""
+    grupos_limiar_importacao: Share = 0.85
+    """groups: from this score on a vaga is imported"""
+    grupos_limiar_revisao: Share = 0.7
+    """groups: from this score on a person decides; below it is dropped"""
 
     demo: bool = False
     """set by `make run`; not for production: an empty database is filled with people who do not exist, writable to at any hour"""

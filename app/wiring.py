@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app import cli, cli_agendamentos, cli_campanhas, cli_chips
+from app import cli, cli_campanhas, cli_chips
 from app.api.routes.jobs import add_endpoints, pilot_rules
 from app.contexts.campanhas.inicio import Inicio
 from app.contexts.campanhas.jobs import LOOK_EVERY as CAMPAIGNS_EVERY
@@ -21,6 +21,7 @@ from app.contexts.chips.saude import ChipHealth
 from app.contexts.chips.selecao import Emissores
 from app.contexts.chips.service import Chips
 from app.contexts.conversas.service import Conversas
+from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.service import Grupos
 from app.contexts.medicos.validacao import Validacao
 from app.contexts.mensagens.duvida import LOOK_EVERY, Reconciliador
@@ -42,6 +43,7 @@ from app.integrations.evolution.events import facts_of
 from app.integrations.evolution.http import Gateway
 from app.integrations.redis import probe as redis
 from app.settings import Settings
+from app.wiring_grupos import add_groups
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.dispatch.endpoints import Handler
 from batuta.dispatch.plan import held_by_switch
@@ -102,6 +104,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
         ),
     )
     add_guards(work, settings)
+    groups = add_groups(work, settings)
     add_inbox(work)
     line = whatsapp(settings, work.clock)
     if line is not None:
@@ -109,7 +112,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
     made = add_sending(work, settings, line or NoLine(), pace or Pace())
     add_chips(work, line)
     going = add_campaigns(work, settings)
-    add_endpoints(work, settings, {**made.handlers, **chip_handlers(work, line), **going})
+    add_endpoints(work, settings, {**made.handlers, **chip_handlers(work, line), **going, **groups})
     add_jobs(work, settings)
     work.probes["evolution"] = Probe(lambda: evolution.answers(settings.evolution_api_url), needed=False)
     if settings.redis_url is not None:
@@ -126,7 +129,6 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "duvidas": cli.duvidas,
         "decidir": cli.decidir,
         "campanhas": cli_campanhas.COMMANDS,
-        "agendamentos": cli_agendamentos.COMMANDS,
     }
     return words if settings.in_production else words | {"seed-demo": cli.seed_demo}
 
@@ -174,7 +176,7 @@ def contexts(work: Batuta) -> Contexts:
         eventos=eventos,
         mensagens=mensagens,
         conversas=conversas,
-        grupos=Grupos(dialect, ids, conversas),
+        grupos=Grupos(dialect, ids, conversas, work.queues[Estagio.PENDENTE]),
         chips=Chips(dialect, ids, eventos),
     )
 

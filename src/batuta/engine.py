@@ -14,6 +14,7 @@ async with work: ...        # opens the database; `batuta --app module:work up` 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import urlsplit
@@ -37,12 +38,13 @@ from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.errors import InvalidJob, InvalidName
 from batuta.kernel.events import Fanout
 from batuta.kernel.ids import Ids
+from batuta.pipeline.pipeline import Pipeline
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.retry import RetryPolicy
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Recipe, WorkerPolicy
-from batuta.serving import Served, queue_loops
+from batuta.serving import Served, queue_loops, stages
 from batuta.stores import connect
 from batuta.stores.ears import Ears
 from batuta.stores.observed import ObservedDatabase
@@ -317,6 +319,15 @@ class Batuta:
         self._app_queues[table.name] = Served(store, recipe_of, policy)
         return store
 
+    def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
+        """A table of the application's own as a pipeline: the worker serves each stage as a queue of its name."""
+        made = stages(pipeline, partial(self._stage, pipeline.table), self.worker_policy, look_every, self.queues)
+        self._app_queues |= {served.store.name: served for served in made}
+
+    def _stage(self, table: QueueTable, name: str) -> SqlQueue:
+        own_time, ring = self._own_time, self.ears.ring
+        return SqlQueue(self.database, table, self.ids, self.clock, queue=name, own_time=own_time, ring=ring)
+
     @property
     def queues(self) -> Mapping[str, SqlQueue]:
         """Every queue there is, by name."""
@@ -371,10 +382,10 @@ class Batuta:
             looks = self.worker_policy.look_every
             yield from queue_loops(self._served(), self._tenure(), looks, self.ears, self.clock, self.events)
 
-    async def work_once(self, queue: str, most: int) -> int:
+    async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
         """Work on what is due in a queue, at most so many, beside whoever else does: the claim keeps them apart."""
         served = next(each for each in self._served() if each.store.name == queue)
-        return await served.worker(self._tenure(), self.clock, self.events).once(most)
+        return await served.worker(self._tenure(), self.clock, self.events, at_a_time).once(most)
 
     def _tenure(self) -> Tenure:
         return Tenure(owner=owner(self.ids), lease=self.queue_lease)

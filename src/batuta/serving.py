@@ -1,12 +1,14 @@
 """How the worker serves its queues: a worker and a rescuer for each, and one pair of ears for all."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Events
+from batuta.pipeline.pipeline import Pipeline
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.rescuer import Rescuer
@@ -24,9 +26,26 @@ class Served(NamedTuple):
     store: SqlQueue
     recipe_of: Callable[[Lease], Recipe | None]
     policy: WorkerPolicy
+    has_rescuer: bool = True  # False: another queue of the same table has one, for all of them
 
-    def worker(self, tenure: Tenure, clock: Clock, events: Events) -> Worker:
-        return Worker(self.store.name, self.store, self.recipe_of, tenure, self.policy, clock, events)
+    def worker(self, tenure: Tenure, clock: Clock, events: Events, at_a_time: int | None = None) -> Worker:
+        policy = self.policy if at_a_time is None else replace(self.policy, limit=at_a_time)
+        return Worker(self.store.name, self.store, self.recipe_of, tenure, policy, clock, events)
+
+
+def stages(
+    pipeline: Pipeline,
+    store_of: Callable[[str], SqlQueue],
+    policy: WorkerPolicy,
+    looks: timedelta | None,
+    taken: Container[str],
+) -> Iterator[Served]:
+    """Each stage as a queue of its name. ``taken``: names that queues have already."""
+    for n, stage in enumerate(pipeline.stages):
+        if stage.name in taken:
+            raise InvalidName(name=stage.name, kind="stage", why="another queue is called that")
+        recipe, own = pipeline.recipe(stage), replace(policy, limit=stage.budget, look_every=looks or policy.look_every)
+        yield Served(store_of(stage.name), lambda lease, recipe=recipe: recipe, own, has_rescuer=n == 0)  # type: ignore[misc]
 
 
 def queue_loops(
@@ -43,4 +62,5 @@ def queue_loops(
         worker = served.worker(tenure, clock, events)
         ears.add(served.store.name, worker.doorbell)
         yield worker, often
-        yield Rescuer(served.store.name, served.store, lease, clock, events, worker.doorbell), rescuing
+        if served.has_rescuer:
+            yield Rescuer(served.store.name, served.store, lease, clock, events, worker.doorbell), rescuing

@@ -86,9 +86,10 @@ async def test_a_scheduler_that_was_never_started_shows_within_the_sla(julia: Ju
         "heartbeat",
         "processar_mensagens_agendadas",
         "processar_campanhas_agendadas",
+        "processar_grupos",
     }  # the others say that they are unfinished
     assert found["jobs"]["heartbeat"]["why"] == "no scheduler has ever been seen"
-    assert found["jobs"]["processar_grupos"]["state"] == "unfinished"
+    assert found["jobs"]["report_manha"]["state"] == "unfinished"
 
 
 async def test_a_critical_job_that_falls_silent_is_critical(julia: Julia, clock: FakeClock) -> None:
@@ -148,7 +149,7 @@ async def test_old_history_goes_and_recent_history_stays(julia: Julia, clock: Fa
 
 
 async def test_what_is_not_built_yet_says_so_and_is_no_success(julia: Julia) -> None:
-    answer = (await julia.post("/jobs/processar-grupos")).json()
+    answer = (await julia.post("/jobs/report-periodo?tipo=manha")).json()
     assert (answer["status"], answer["reason"]) == ("skipped", "not implemented yet")
 
 

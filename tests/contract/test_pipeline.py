@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from batuta.engine import Batuta
+from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
 from batuta.pipeline.pipeline import Pipeline
-from batuta.pipeline.stage import Drop, FanOut, Jump, Next, Stage, StageOutcome
-from batuta.queue.item import Lease, NewItem
+from batuta.pipeline.stage import Drop, FanOut, Finish, Jump, Next, Stage, StageOutcome
+from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
-from batuta.queue.outcome import Failed, Snooze
+from batuta.queue.outcome import Failed, Snooze, Writes
+from batuta.queue.settle import Settlement
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import Database
@@ -326,3 +329,108 @@ async def test_an_item_that_kills_its_workers_is_an_error_at_its_stage(line: Lin
     (row,) = await line.rows()
     assert (row["estagio"], row["ultimo_estagio"]) == ("erro", "pendente")
     assert row["ultimo_erro"] == "its worker died 3 times while it ran"
+
+
+# Statements of many items in one transaction
+
+
+def inserting(line: Line, names: dict[str, str | None]) -> Handler:
+    """Each message's name is written as an effect that is a statement; a missing one is refused by the table."""
+    query = query_of("insert", "INSERT INTO vagas_teste (mensagem, nome) VALUES (:mensagem, :nome)", writes=True)
+    ready = in_dialect(query, line.database.dialect)
+
+    async def handle(lease: Lease) -> StageOutcome:
+        message = lease.row["mensagem"]
+        return Finish(Writes(((ready, {"mensagem": message, "nome": names[message]}),)))
+
+    return handle
+
+
+async def written(line: Line) -> list[str]:
+    query = query_of("vagas", "SELECT mensagem FROM vagas_teste ORDER BY mensagem", writes=False)
+    return [row["mensagem"] for row in await line.database.all(in_dialect(query, line.database.dialect))]
+
+
+async def test_what_is_finished_early_skips_the_stages_that_follow(line: Line) -> None:
+    async def enough(lease: Lease) -> StageOutcome:
+        return Finish()
+
+    async def never(lease: Lease) -> StageOutcome:
+        raise AssertionError("it was finished")
+
+    line.handlers |= {"pendente": enough, "classificacao": never}
+    await line.put("m1")
+    await line.run()
+    assert await line.where() == {"m1": "finalizado"}
+
+
+async def test_statements_of_many_items_are_written_together_with_their_endings(line: Line) -> None:
+    messages = [f"m{n}" for n in range(10)]
+    line.handlers["pendente"] = inserting(line, dict.fromkeys(messages, "UTI"))
+    await line.put(*messages)
+    await line.run()
+    assert await written(line) == messages
+    assert set((await line.where()).values()) == {"finalizado"}
+
+
+async def test_a_statement_that_is_refused_is_its_own_items_failure_and_nobody_elses(line: Line) -> None:
+    names = {f"m{n}": None if n == 3 else "UTI" for n in range(6)}
+    line.handlers["pendente"] = inserting(line, names)
+    await line.put(*names)
+    await line.run()
+    assert await written(line) == ["m0", "m1", "m2", "m4", "m5"]
+    (waiting,) = [row for row in await line.rows() if row["estagio"] == "pendente"]
+    assert (waiting["chave"], waiting["tentativas"]) == ("m3", 1)
+    assert "while it was settled" in waiting["ultimo_erro"]
+    line.handlers["pendente"] = inserting(line, {"m3": "UTI"})
+    line.clock.step(timedelta(minutes=2))
+    await line.run()
+    assert "m3" in await written(line)
+
+
+async def test_a_worker_that_lost_its_item_writes_none_of_its_statements(line: Line) -> None:
+    await line.put("m1")
+    queue, tenure = line.queue("pendente"), Tenure(owner="w", lease=LEASE)
+    (late,) = (await queue.turn([], tenure, 1)).leases
+    line.clock.step(LEASE + timedelta(seconds=1))
+    await queue.rescue(10)
+    outcome = await inserting(line, {"m1": "UTI"})(late)
+    assert isinstance(outcome, Finish)
+    ended = Settlement(state=ItemState.DONE, effect=outcome.effect)
+    assert [lease.id for lease in (await queue.turn([(late, ended)], tenure, 0)).lost] == [late.id]
+    assert await written(line) == []
+
+
+async def test_what_follows_may_refer_to_what_was_written_with_it(line: Line) -> None:
+    await line.database.script(
+        "CREATE TABLE pais (id INTEGER PRIMARY KEY); ALTER TABLE fila_grupos ADD COLUMN pai INTEGER REFERENCES pais (id);"
+    )
+    query = in_dialect(query_of("pai", "INSERT INTO pais (id) VALUES (:id)", writes=True), line.database.dialect)
+
+    async def extract(lease: Lease) -> StageOutcome:
+        if lease.row["vaga"] is not None:
+            return Next()
+        items = tuple(NewItem(values={"mensagem": "m1", "vaga": n, "pai": n}, key=f"v{n}") for n in range(2))
+        return FanOut(items, Writes(tuple((query, {"id": n}) for n in range(2))))
+
+    line.handlers["pendente"] = extract
+    await line.put("m1")
+    await line.run()
+    assert await line.where() == {"m1": "finalizado", "v0": "finalizado", "v1": "finalizado"}
+
+
+async def test_a_program_adds_a_pipeline_and_the_worker_serves_its_stages(
+    database_url: str, clock: FakeClock, line: Line
+) -> None:
+    work = Batuta(database_url, clock=clock, migrate=False)
+    stages = tuple(Stage(name=name, handle=onward) for name in STAGES)
+    work.add_pipeline(Pipeline(table=FILA, stages=stages, dropped="descartado"))
+    with pytest.raises(InvalidName, match="another queue"):
+        work.add_pipeline(Pipeline(table=FILA, stages=stages, dropped="descartado"))
+    async with work:
+        await work.queues["pendente"].put([NewItem(values={"mensagem": "m1"}, key="m1")])
+        assert [await work.work_once(stage, 10) for stage in STAGES] == [1, 1, 1]
+        loops = [loop.name for loop, _ in work._loops_of("worker")]
+    assert await line.where() == {"m1": "finalizado"}
+    assert [name for name in loops if name.startswith("rescuer:")] == ["rescuer:pendente"]
+    assert [name for name in loops if name.startswith("worker:")] == [f"worker:{stage}" for stage in STAGES]

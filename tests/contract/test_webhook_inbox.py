@@ -10,6 +10,7 @@ import pytest
 
 from app.contexts.chips.service import Chips
 from app.contexts.conversas.service import Conversas, Saida
+from app.contexts.grupos.fila import FILA_GRUPOS
 from app.contexts.grupos.service import Grupos
 from app.contexts.mensagens.conteudo import hash_do_texto
 from app.contexts.mensagens.fila import FILA_MENSAGENS
@@ -49,10 +50,11 @@ class Desk:
         self.conversas = Conversas(dialect, self.ids, Mensagens(dialect), eventos)
         self.queue = SqlQueue(self.database, WEBHOOK_INBOX, self.ids, self.clock, own_time=True)
         self.inbox = Inbox(self.queue)
+        self.fila = SqlQueue(self.database, FILA_GRUPOS, self.ids, self.clock, queue="pendente", own_time=True)
         self.work = InboxWork(
             lambda evento, payload: facts_of(evento, payload, self.clock.now()),
             self.conversas,
-            Grupos(dialect, self.ids, self.conversas),
+            Grupos(dialect, self.ids, self.conversas, self.fila),
             Chips(dialect, self.ids, eventos),
             self.clock.now,
         )

@@ -2,7 +2,7 @@
 INSERT INTO grupos_whatsapp (id, jid, created_at) VALUES (:id, :jid, :now) ON CONFLICT DO NOTHING;
 
 -- read group: by its address
-SELECT id FROM grupos_whatsapp WHERE jid = :jid;
+SELECT id, ativo, monitorar_ofertas FROM grupos_whatsapp WHERE jid = :jid;
 
 -- write meet_contact: somebody we did not know, or know better now
 INSERT INTO contatos_grupo (id, jid, telefone, nome, empresa, created_at) VALUES (:id, :jid, :telefone, :nome, :empresa, :now)
@@ -15,8 +15,9 @@ SELECT id FROM contatos_grupo WHERE jid = :jid;
 
 -- write said: a message, once, through whichever chip it came first
 INSERT INTO mensagens_grupo (id, grupo_id, contato_id, message_id, sender_jid, sender_nome, texto, tipo_midia, tem_midia,
-                             timestamp_msg, is_forwarded, instance_name, status, created_at)
-VALUES (:id, :grupo_id, :contato_id, :message_id, :jid, :nome, :texto, :midia, :tem_midia, :em, :encaminhada, :instance, :status, :now)
+                             timestamp_msg, is_forwarded, instance_name, status, motivo_descarte, created_at)
+VALUES (:id, :grupo_id, :contato_id, :message_id, :jid, :nome, :texto, :midia, :tem_midia, :em, :encaminhada, :instance, :status, :motivo,
+        :now)
 ON CONFLICT DO NOTHING;
 
 -- write count_on_group: one more

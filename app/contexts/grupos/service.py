@@ -1,14 +1,17 @@
-"""Keeps what groups say. The pipeline takes up rows that are ``pendente``."""
+"""Keeps what groups say, and puts it into the pipeline's queue with it: both, or neither."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from app.contexts.grupos.fila import da_mensagem
 from app.contexts.grupos.model import nome_e_empresa, primeiro_status
 from app.contexts.telefone import Address
 from app.contexts.webhooks.model import DeGrupo
 from batuta.kernel.ids import Ids
+from batuta.queue.item import NewItem
 from batuta.stores.sql.database import Dialect, Query, Transaction
 from batuta.stores.sql.queries import load
 
@@ -28,20 +31,29 @@ class Telefones(Protocol):
     async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None: ...
 
 
+class Fila(Protocol):
+    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]: ...
+
+
 class Grupos:
-    def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones) -> None:
+    """``fila``: the queue of what waits for the first stage."""
+
+    def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones, fila: Fila) -> None:
         self._book = load(GroupBook, Path(__file__).parent / "grupos.sql", dialect)
         self._ids = ids
         self._telefones = telefones
+        self._fila = fila
 
     async def ingerir(self, transaction: Transaction, fato: DeGrupo, *, now: datetime) -> None:
         await transaction.run(self._book.meet_group, id=self._ids.new(), jid=fato.grupo, now=now)
         group = await transaction.one(self._book.group, jid=fato.grupo)
         assert group is not None
+        is_watched = bool(group["ativo"] and group["monitorar_ofertas"])
+        status, id = primeiro_status(fato.texto, fato.midia, monitorado=is_watched), self._ids.new()
         contact_id = None if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
         is_new = await transaction.run(
             self._book.said,
-            id=self._ids.new(),
+            id=id,
             grupo_id=group["id"],
             contato_id=contact_id,
             message_id=fato.message_id,
@@ -53,12 +65,15 @@ class Grupos:
             em=fato.em,
             encaminhada=fato.encaminhada,
             instance=fato.instance,
-            status=primeiro_status(fato.texto, fato.midia),
+            status=status,
+            motivo=None if is_watched else "grupo_nao_monitorado",
             now=now,
         )
         if is_new:
             await transaction.run(self._book.count_on_group, id=group["id"], em=fato.em)
             await transaction.run(self._book.count_on_contact, id=contact_id)
+        if is_new and status == "pendente":
+            await self._fila.put([da_mensagem(id)], within=transaction)
 
     async def _contact(self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime) -> str:
         nome, empresa = nome_e_empresa(push_name)

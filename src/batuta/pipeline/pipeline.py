@@ -8,7 +8,7 @@ from typing import assert_never
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.writable import told
-from batuta.pipeline.stage import Drop, FanOut, Jump, Next, Stage, StageOutcome
+from batuta.pipeline.stage import Drop, FanOut, Finish, Jump, Next, Stage, StageOutcome
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Effect, Failed, Snooze
 from batuta.queue.retry import RetryPolicy
@@ -64,6 +64,8 @@ class Pipeline:
                 return Settlement(
                     state=ItemState.DONE, stage=self.dropped, error=told(reason, LONGEST_ERROR), effect=effect
                 )
+            case Finish(effect=effect):
+                return Settlement(state=ItemState.DONE, effect=effect)
             case Snooze() | Failed():
                 return settle(lease.attempt, outcome, retry, now, random.random)
             case _:

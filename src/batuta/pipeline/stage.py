@@ -44,7 +44,14 @@ class Drop:
     effect: Effect | None = None
 
 
-StageOutcome: TypeAlias = Next | Jump | FanOut | Drop | Snooze | Failed
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Finished here, although stages follow: what it was for is done."""
+
+    effect: Effect | None = None
+
+
+StageOutcome: TypeAlias = Next | Jump | FanOut | Drop | Finish | Snooze | Failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

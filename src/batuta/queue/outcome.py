@@ -1,6 +1,6 @@
 """What a handler says happened to its item."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -8,8 +8,23 @@ from typing import Any, TypeAlias
 from batuta.kernel.json import Json
 from batuta.queue.item import NewItem
 
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """An effect that is statements and nothing else, each with its values: those of many items are written together.
+
+    Statements run in the order in which they are first named, each for all its items: one of them must not rely on what a
+    later one of another item did.
+    """
+
+    statements: tuple[tuple[Any, Mapping[str, object]], ...] = ()
+
+    def __add__(self, other: "Writes") -> "Writes":
+        return Writes(self.statements + other.statements)
+
+
 # Something to be done in the transaction that settles the item: with it, or not at all.
-Effect: TypeAlias = Callable[[Any], Awaitable[None]]
+Effect: TypeAlias = Callable[[Any], Awaitable[None]] | Writes
 
 
 @dataclass(frozen=True, slots=True)

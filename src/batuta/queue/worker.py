@@ -29,7 +29,7 @@ from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
-from batuta.queue.outcome import Cancelled, Failed, Outcome
+from batuta.queue.outcome import Cancelled, Failed, Outcome, Writes
 from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
 from batuta.queue.settle import Settlement, settle
 from batuta.queue.storable import refuse_unstorable
@@ -240,10 +240,12 @@ class Worker:
         except _REFUSALS as error:
             self._events.emit(ItemCrashed(self._queue, lease.id, error))
             why = f"{type(error).__name__} while it was settled; the log has the traceback"
+        failed = Settlement(state=ItemState.DEAD, error=why)
+        if settlement.effect is not None:  # it was refused, and not the ending: that may be tried again
+            recipe = self._recipe_of(lease) or UNKNOWN
+            failed = recipe.settle(lease, Failed(why), recipe.retry, self._clock.now())
         try:
-            return (
-                await self._store.turn([(lease, Settlement(state=ItemState.DEAD, error=why))], self._tenure, 0)
-            ).lost
+            return (await self._store.turn([(lease, failed)], self._tenure, 0)).lost
         except _REFUSALS:
             return [lease]  # its table takes no ending at all: its lease will tell
 
@@ -265,10 +267,7 @@ class Worker:
             running.is_settling = True
             began = running.overdue_at - running.recipe.timeout.total_seconds()
             self._took.append(max(0.0, self._clock.monotonic() - began))
-            if settlement.effect is not None or settlement.follow_ups:
-                concluded = await self._concluded(running, settlement)
-            else:
-                concluded = settlement
+            concluded = settlement if _goes_with_others(settlement) else await self._concluded(running, settlement)
             if concluded is not None and self._running.get(running.lease.id) is running:
                 self._endings.append((running.lease, concluded))
         finally:
@@ -430,6 +429,13 @@ def _put_off(until: datetime) -> Settlement:
         gives_back=True,
         error="its worker died twice while it ran: it waits for a place of its own",
     )
+
+
+def _goes_with_others(settlement: Settlement) -> bool:
+    """It is settled in one transaction with whatever else ended: the bulk of the work is small."""
+    if settlement.effect is None:
+        return not settlement.follow_ups
+    return isinstance(settlement.effect, Writes)
 
 
 def _kept(settlement: Settlement, recipe: Recipe, now: datetime) -> Settlement:

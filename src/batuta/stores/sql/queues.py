@@ -1,6 +1,6 @@
 """Any table that ``QueueTable`` describes, as a queue."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,10 +12,11 @@ from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.writable import told
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
+from batuta.queue.outcome import Writes
 from batuta.queue.settle import LONGEST_ERROR, Settlement
 from batuta.queue.store import Depth, Endings, Renewed, Rescued, Turned
 from batuta.queue.table import QueueTable, pause_of_queue
-from batuta.stores.sql.database import AsJson, Database, Dialect, Row, Transaction
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
 from batuta.stores.sql.executions import microseconds
 from batuta.stores.sql.queue_book import QueueBook, queue_book
 from batuta.stores.sql.queue_turns import Asked, PostgresTurns, turns_of
@@ -24,7 +25,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class SqlQueue:
-    """``queue`` names one of several in the same table. ``own_time``: the clock decides, not the database's."""
+    """``queue`` names one of several in the same table. ``own_time``: the clock decides, not the database's.
+
+    ``ring`` is told which stages of a pipeline have something new, where the database does not tell them itself.
+    """
 
     def __init__(
         self,
@@ -35,8 +39,10 @@ class SqlQueue:
         *,
         queue: str | None = None,
         own_time: bool = False,
+        ring: Callable[[str], None] | None = None,
     ) -> None:
         self.table = table
+        self._ring = ring if table.queue == table.state and database.dialect == "sqlite" else None
         self.name = queue or table.name
         self._database = database
         self._ids = ids
@@ -106,12 +112,13 @@ class SqlQueue:
         asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}
         if self.table.group is not None:
             return await self._turn_by_group(endings, asked, limit)
-        plain = not any(settlement.follow_ups for _, settlement in endings)
+        plain = not any(settlement.follow_ups or settlement.effect for _, settlement in endings)
         if isinstance(self._turns, PostgresTurns) and plain and limit and not reversed:
             return Turned(*await self._turns.at_once(self._database, endings, asked, limit))
         async with self._database.transaction() as transaction:
             lost = await self._settle(transaction, endings)
             leases = await self._turns.claim(transaction, asked, limit, reversed=reversed) if limit else []
+        self._tell_stages(endings)
         return Turned(leases, lost)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> Turned:
@@ -129,8 +136,7 @@ class SqlQueue:
         async with self._database.transaction() as transaction:
             if await self._settle(transaction, [(lease, settlement)]):
                 return False
-            if settlement.effect is not None:
-                await settlement.effect(transaction)
+        self._tell_stages([(lease, settlement)])
         return True
 
     async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed:
@@ -224,14 +230,33 @@ class SqlQueue:
             return []
         lost = await self._turns.settle(transaction, endings, self._now())
         gone = {(lease.id, lease.fence) for lease in lost}
-        follow_ups = [
-            item
-            for lease, settlement in endings
-            if settlement.follow_ups and (lease.id, lease.fence) not in gone
-            for item in settlement.follow_ups
-        ]
-        await self.put(follow_ups, within=transaction)
+        ours = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in gone]
+        # What they did stands before what follows from it, which may refer to it.
+        await self._do(transaction, ours)
+        await self.put([item for settlement in ours for item in settlement.follow_ups], within=transaction)
         return lost
+
+    async def _do(self, transaction: Transaction, settlements: Sequence[Settlement]) -> None:
+        together: dict[Query, list[Mapping[str, object]]] = {}
+        for settlement in settlements:
+            match settlement.effect:
+                case None:
+                    continue
+                case Writes(statements=statements):
+                    for query, values in statements:
+                        together.setdefault(query, []).append(values)
+                case effect:
+                    await effect(transaction)
+        for query, rows in together.items():
+            # In one order, whoever writes them: two workers never wait for each other.
+            await transaction.run_many(query, sorted(rows, key=repr))
+
+    def _tell_stages(self, endings: Endings) -> None:
+        if self._ring is not None:
+            named = {settlement.stage for _, settlement in endings if settlement.state is ItemState.READY}
+            named |= {str(item.values[self.table.state]) for _, ended in endings for item in ended.follow_ups}
+            for stage in named - {None, self.name}:
+                self._ring(str(stage))
 
     def _row(self, item: NewItem) -> dict[str, Json]:
         table, dialect = self.table, self._database.dialect

@@ -1,0 +1,55 @@
+"""The queue of the groups pipeline: ``fila_processamento_grupos``, a row for a message and then one for each of its vagas."""
+
+from enum import StrEnum
+from uuid import UUID, uuid5
+
+from batuta.queue.item import NewItem
+from batuta.queue.table import QueueTable
+
+
+class Estagio(StrEnum):
+    """What waits for which stage; ``PENDENTE`` waits for the heuristic."""
+
+    PENDENTE = "pendente"
+    CLASSIFICACAO = "classificacao"
+    EXTRACAO = "extracao"
+    NORMALIZACAO = "normalizacao"
+    DEDUPLICACAO = "deduplicacao"
+    IMPORTACAO = "importacao"
+
+
+FINALIZADO, DESCARTADO, ERRO = "finalizado", "descartado", "erro"
+FILA_GRUPOS = QueueTable(
+    name="fila_processamento_grupos",
+    state="estagio",
+    queue="estagio",
+    ready=tuple(Estagio),
+    running=None,
+    done=FINALIZADO,
+    dead=ERRO,
+    cancelled="cancelado",
+    attempts="tentativas",
+    crashes="quedas",
+    available_at="proximo_retry",
+    error="ultimo_erro",
+    priority="com_erro",
+    key="chave",
+    last_stage="ultimo_estagio",
+    updated_at="updated_at",
+    given=("mensagem_id", "vaga_grupo_id", "estagio", "created_at"),
+)
+# Our own: the same message gives the same vagas, however often it is read.
+_NOSSO = UUID("7c1f6b0e-53b5-5d5c-8f43-ba70ba70ba70")
+
+
+def id_de(*partes: object) -> str:
+    """The same parts give the same id everywhere: who makes it twice makes it once."""
+    return str(uuid5(_NOSSO, "\x1f".join(str(parte) for parte in partes)))
+
+
+def da_mensagem(mensagem_id: str) -> NewItem:
+    return NewItem(values={"mensagem_id": mensagem_id}, key=f"m:{mensagem_id}")
+
+
+def da_vaga(mensagem_id: str, vaga_grupo_id: str) -> NewItem:
+    return NewItem(values={"mensagem_id": mensagem_id, "vaga_grupo_id": vaga_grupo_id}, key=f"v:{vaga_grupo_id}")

@@ -1,0 +1,213 @@
+"""The stages that work on a message: heuristic, classification, extraction. What each saw is kept with the limit it decided by."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+from zoneinfo import ZoneInfo
+
+from app.contexts.grupos.dicionario import Dicionario
+from app.contexts.grupos.fila import Estagio, da_vaga, id_de
+from app.contexts.grupos.juntos import Juntos
+from app.contexts.grupos.leitura import Campo, Leitura, VagaLida, heuristica, ler
+from app.contexts.grupos.limiares import Limiares, alcanca
+from batuta.kernel.clock import Clock
+from batuta.pipeline.stage import Drop, FanOut, Jump, Next, StageOutcome
+from batuta.queue.item import Lease
+from batuta.queue.outcome import Snooze, Writes
+from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.queries import load
+
+# Reasons of the first look that are final, whatever the score.
+FINAIS: Final = frozenset({"texto_vazio", "muito_curta", "keyword_negativa"})
+DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "domingo")
+# More than that in one message is nobody's list: the rest is left out, and the message says so.
+MOST_VAGAS: Final = 200
+REMEMBERED: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBook:
+    messages: Query
+    scored: Query
+    classified: Query
+    extracted: Query
+    offered: Query
+    posted: Query
+    add_vaga: Query
+
+
+class Leitor(Protocol):
+    """Reads a message: the rules alone, or with a model beside them. A Snooze: not now, nothing is lost."""
+
+    async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze: ...
+
+
+class Regras:
+    """The rules alone. The same text of the same day and place is read once: thirty groups may forward it."""
+
+    def __init__(self, dicionario: Dicionario, zone: ZoneInfo) -> None:
+        self._dicionario = dicionario
+        self._zone = zone
+        self._read: OrderedDict[tuple[object, ...], Leitura] = OrderedDict()
+
+    async def __call__(self, texto: str, mensagem: Row) -> Leitura:
+        nomes = await self._dicionario.nomes()
+        sent: datetime = mensagem["timestamp_msg"]
+        key = (texto, sent.astimezone(self._zone).date(), mensagem["grupo"], mensagem["regiao"], nomes.versao)
+        if (known := self._read.get(key)) is not None:
+            self._read.move_to_end(key)
+            return known
+        read = ler(
+            texto, enviado_em=sent, grupo=mensagem["grupo"], regiao=mensagem["regiao"], vocabulario=nomes.vocabulario
+        )
+        self._read[key] = read
+        if len(self._read) > REMEMBERED:
+            self._read.popitem(last=False)
+        return read
+
+
+class Leituras:
+    def __init__(
+        self, database: Database, dicionario: Dicionario, leitor: Leitor, limiares: Limiares, clock: Clock
+    ) -> None:
+        self._database = database
+        self._dicionario = dicionario
+        self._leitor = leitor
+        self._limiares = limiares
+        self._clock = clock
+        self._book = load(MessageBook, Path(__file__).parent / "mensagens.sql", database.dialect)
+        self._messages = Juntos(self._of)
+
+    async def heuristica(self, lease: Lease) -> StageOutcome:
+        mensagem = await self._messages.get(lease.row["mensagem_id"])
+        if mensagem is None or not mensagem["texto"].strip():
+            return Drop("sem_texto")
+        began = self._clock.monotonic()
+        nota = heuristica(mensagem["texto"], vocabulario=(await self._dicionario.nomes()).vocabulario)
+        limits = self._limiares
+        passed = nota.motivo not in FINAIS and alcanca(nota.score, limits.heuristica)
+        seen = {
+            "id": mensagem["id"],
+            "status": "heuristica_passou" if passed else "heuristica_rejeitou",
+            "passou": passed,
+            "score": nota.score,
+            "sinais": AsJson(list(nota.sinais)),
+            "motivo": None if passed else nota.motivo if nota.motivo in FINAIS else "score_baixo",
+            "limiar": limits.heuristica,
+            "ms": self._since(began),
+            "processado_em": None if passed else self._clock.now(),
+        }
+        kept = Writes(((self._book.scored, seen),))
+        if not passed:
+            return Drop("heuristica_baixa", kept)
+        return Jump(Estagio.EXTRACAO, kept) if alcanca(nota.score, limits.alta) else Next(kept)
+
+    async def classificacao(self, lease: Lease) -> StageOutcome:
+        mensagem = await self._messages.get(lease.row["mensagem_id"])
+        if mensagem is None:
+            return Drop("sem_texto")
+        began = self._clock.monotonic()
+        leitura = await self._leitor(mensagem["texto"], mensagem)
+        if isinstance(leitura, Snooze):
+            return leitura
+        is_sure = alcanca(leitura.confianca, self._limiares.classificacao)
+        is_offer = leitura.eh_oferta and is_sure
+        seen = {
+            **self._judged(mensagem, leitura, is_offer=is_offer),
+            "status": "classificada_oferta" if is_offer else "classificada_nao_oferta",
+            "limiar": self._limiares.classificacao,
+            "ms": self._since(began),
+        }
+        kept = Writes(((self._book.classified, seen),))
+        return Next(kept) if is_offer else Drop("nao_eh_oferta", kept)
+
+    async def extracao(self, lease: Lease) -> StageOutcome:
+        mensagem = await self._messages.get(lease.row["mensagem_id"])
+        if mensagem is None:
+            return Drop("sem_texto")
+        began = self._clock.monotonic()
+        leitura = await self._leitor(mensagem["texto"], mensagem)
+        if isinstance(leitura, Snooze):
+            return leitura
+        vagas = leitura.vagas[:MOST_VAGAS] if leitura.eh_oferta else ()
+        status = "extraida" if vagas else "descartada" if leitura.eh_oferta else "classificada_nao_oferta"
+        seen = {
+            **self._judged(mensagem, leitura, is_offer=leitura.eh_oferta),
+            "status": status,
+            "vagas": len(vagas),
+            "ms": self._since(began),
+        }
+        if not vagas:
+            why = "extracao_falhou" if leitura.eh_oferta else "nao_eh_oferta"
+            gone = {"motivo": why, "processado_em": self._clock.now()}
+            return Drop(why, Writes(((self._book.extracted, {**seen, **gone}),)))
+        seen["motivo"] = "vagas_cortadas" if len(leitura.vagas) > MOST_VAGAS else None
+        return self._fan_out(mensagem, vagas, Writes(((self._book.extracted, {**seen, "processado_em": None}),)))
+
+    def _fan_out(self, mensagem: Row, vagas: Sequence[VagaLida], kept: Writes) -> FanOut:
+        now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], n) for n in range(len(vagas))]
+        rows = [
+            (self._book.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
+            for n, (id, vaga) in enumerate(zip(ids, vagas, strict=True))
+        ]
+        counted = [(self._book.offered, {"id": mensagem["grupo_id"]})]
+        if mensagem["contato_id"] is not None:
+            counted.append((self._book.posted, {"id": mensagem["contato_id"], "vagas": len(vagas)}))
+        items = tuple(da_vaga(mensagem["id"], id) for id in ids)
+        return FanOut(items, kept + Writes((*rows, *counted)))
+
+    def _judged(self, mensagem: Row, leitura: Leitura, *, is_offer: bool) -> dict[str, object]:
+        why = None if is_offer else "confianca_baixa" if leitura.eh_oferta else "nao_eh_oferta"
+        return {
+            "id": mensagem["id"],
+            "eh_oferta": is_offer,
+            "confianca": leitura.confianca,
+            "categoria": leitura.categoria.value,
+            "porque": leitura.motivo[:200],
+            "motivo": why,
+            "processado_em": None if is_offer else self._clock.now(),
+        }
+
+    def _since(self, began: float) -> float:
+        return round((self._clock.monotonic() - began) * 1000, 3)
+
+    async def _of(self, ids: Sequence[str]) -> Mapping[str, Row]:
+        return {row["id"]: row for row in await self._database.all(self._book.messages, ids=AsJson(list(ids)))}
+
+
+def _da_mensagem(mensagem: Row) -> dict[str, object]:
+    return {
+        "mensagem_id": mensagem["id"],
+        "grupo_id": mensagem["grupo_id"],
+        "contato_id": mensagem["contato_id"],
+    }
+
+
+def _escrita(vaga: VagaLida) -> dict[str, object]:
+    """A vaga as its row holds it, each field with the place in the text it came from."""
+    fields: dict[str, Campo[Any] | None] = {
+        name: getattr(vaga, name)
+        for name in (
+            "hospital", "especialidade", "data", "periodo", "cidade", "uf", "hora_inicio", "hora_fim", "valor", "valor_tipo",
+            "forma_pagamento", "contato_nome", "contato_whatsapp",
+        )
+    }  # fmt: skip
+    said = {name: None if field is None else field.valor for name, field in fields.items()}
+    return {
+        **said,
+        "periodo": vaga.periodo.valor.value,
+        "dia_semana": DIAS[vaga.data.valor.weekday()],
+        "hora_inicio": None if vaga.hora_inicio is None else f"{vaga.hora_inicio.valor:%H:%M}",
+        "hora_fim": None if vaga.hora_fim is None else f"{vaga.hora_fim.valor:%H:%M}",
+        "valor": None if vaga.valor is None else float(vaga.valor.valor),
+        "valor_tipo": None if vaga.valor_tipo is None else vaga.valor_tipo.valor.value,
+        "trechos": AsJson({name: list(field.trecho) for name, field in fields.items() if field and field.trecho}),
+        "confianca": vaga.confianca,
+        "confianca_hospital": vaga.hospital.confianca,
+        "confianca_especialidade": vaga.especialidade.confianca,
+        "confianca_data": vaga.data.confianca,
+        "confianca_valor": None if vaga.valor is None else vaga.valor.confianca,
+    }

@@ -1,0 +1,146 @@
+"""Names of places: the form they are compared in, whether one can be a name at all, and whose it is.
+
+Nothing here asks the database: ``Nomes`` is what is known, and ``achar`` decides.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from rapidfuzz import fuzz, process
+
+from app.contexts.grupos.leitura import Vocabulario
+from app.contexts.grupos.leitura.texto import chave
+
+SEMELHANTE: Final = 88.0
+LONGEST, SHORTEST, SHORTEST_WORD = 120, 3, 5
+_DADOS: Final = tomllib.loads((Path(__file__).parent / "nomes.toml").read_text(encoding="utf-8"))
+_NO_COMECO: Final[Mapping[str, str]] = _DADOS["no_comeco"]
+_DEPOIS: Final[Mapping[str, str]] = _DADOS["depois"]
+_SAUDE: Final = frozenset(_DADOS["saude"])
+_NUNCA: Final = frozenset(_DADOS["nunca"])
+_STRANGE: Final = re.compile(
+    r"r\$|\$ ?\d|https?:|www\.|wa\.me|@|\d{1,2}[/.]\d{1,2}(?:[/.]\d{2,4})?\b|\b\d{1,2} ?h(?:s|rs|oras)?\b|\b\d{1,2}:\d{2}\b"
+    r"|\d{4,5}[ -]?\d{4}|[:{}<>\[\]]|\bname\b"
+)
+_SUFFIX: Final = re.compile(r"\s+[-–—]\s+|\s*\(|\s+/\s+|\s*\|")
+
+
+@dataclass(frozen=True, slots=True)
+class Conhecido:
+    """A hospital by one of its names. ``confianca``: how sure it is that the name is its own."""
+
+    id: str
+    nome: str
+    cidade: str | None
+    uf: str | None
+    confianca: float
+
+
+@dataclass(frozen=True, slots=True)
+class Achado:
+    """``id`` None: nobody is called that, and the name may be created with that ``score``, or is none if it is 0."""
+
+    id: str | None
+    score: float
+    como: str  # alias | semelhante | ambiguo | novo | recusado
+    motivo: str | None = None
+
+
+@dataclass(frozen=True)
+class Nomes:
+    """``hospitais`` by search form; ``especialidades``: id by search form."""
+
+    versao: int
+    vocabulario: Vocabulario
+    hospitais: Mapping[str, Sequence[Conhecido]]
+    especialidades: Mapping[str, str]
+
+    @cached_property
+    def formas(self) -> list[str]:
+        return list(self.hospitais)
+
+
+def busca(nome: str) -> str:
+    """The form in which names are compared: abbreviations of a beginning written out, nothing in brackets."""
+    words = chave(re.sub(r"\([^()]{0,80}\)", " ", nome)).split()
+    if not words:
+        return ""
+    first, *rest = words
+    return " ".join([_NO_COMECO.get(first, first), *(_DEPOIS.get(word, word) for word in rest)])
+
+
+def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, str | None]:
+    """How likely a text is a place's name; 0 with the reason why it is none."""
+    plain, form = nome.strip().lower(), busca(nome)
+    if len(form) < SHORTEST or not any(char.isalpha() for char in form):
+        return 0.0, "curto"
+    if len(plain) > LONGEST:
+        return 0.0, "longo"
+    if eh_especialidade or form in _NUNCA or chave(nome) in _NUNCA:
+        return 0.0, "nao_e_nome"
+    if _STRANGE.search(plain):
+        return 0.0, "tem_outra_coisa"
+    words = form.split()
+    if len(words) > 1 and _SAUDE & {" ".join(words[:n]) for n in (1, 2, 3)}:
+        return 0.9, None
+    if len(words) > 1:
+        return 0.5, None
+    return (0.4, None) if len(words[0]) >= SHORTEST_WORD else (0.0, "palavra_curta")
+
+
+def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
+    """Whose name it is. A city that is said must be the hospital's; where several share a name, city and region choose."""
+    for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
+        found = _chosen(nomes.hospitais.get(form, ()), cidade, uf, regiao)
+        if found is not None:
+            return found
+    similar = _similar(busca(nome), cidade, uf, regiao, nomes)
+    if similar is not None:
+        return similar
+    is_area = nomes.vocabulario.especialidades.valor(nome) is not None
+    score, why = pode_ser_nome(nome, eh_especialidade=is_area)
+    return Achado(None, score, "novo" if score else "recusado", why)
+
+
+def _chosen(
+    known: Sequence[Conhecido], cidade: str | None, uf: str | None, regiao: str | None, *, at_most: float = 1.0
+) -> Achado | None:
+    fitting = [each for each in known if _fits(each.cidade, cidade) and _fits(each.uf, uf)]
+    if len({each.id for each in fitting}) > 1 and regiao:
+        near = chave(regiao)
+        fitting = [each for each in fitting if each.cidade and chave(each.cidade) in near] or fitting
+    if not fitting:
+        return None
+    best = max(fitting, key=lambda each: each.confianca)
+    if len({each.id for each in fitting}) > 1:
+        return Achado(best.id, 0.6, "ambiguo", "nome_de_varios")
+    how = "alias" if at_most == 1.0 else "semelhante"
+    return Achado(best.id, round(min(best.confianca, at_most), 3), how)
+
+
+def _fits(known: str | None, said: str | None) -> bool:
+    return not known or not said or chave(known) == chave(said)
+
+
+def _similar(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
+    if len(form) < 2 * SHORTEST:
+        return None
+    numbers = _numbers(form)
+    for other, ratio, _ in process.extract(
+        form, nomes.formas, scorer=fuzz.token_sort_ratio, score_cutoff=SEMELHANTE, limit=5
+    ):
+        if _numbers(other) == numbers:  # UPA 1 is not UPA 2
+            found = _chosen(nomes.hospitais[other], cidade, uf, regiao, at_most=ratio / 100 - 0.001)
+            if found is not None:
+                return found
+    return None
+
+
+def _numbers(form: str) -> frozenset[str]:
+    roman = {"i", "ii", "iii", "iv", "v", "vi"}
+    return frozenset(word for word in form.split() if word.isdigit() or word in roman)

@@ -1,0 +1,48 @@
+-- read version: of the names
+SELECT versao FROM vocabulario_grupos WHERE id = 1;
+
+-- read hospitals: every name of every hospital, with how it came to be known
+SELECT hospital.id, hospital.nome, hospital.cidade, hospital.estado, hospital.precisa_revisao, alias.alias, alias.alias_normalizado,
+       alias.origem, alias.confirmado, alias.confianca
+FROM hospitais_alias AS alias JOIN hospitais AS hospital ON hospital.id = alias.hospital_id ORDER BY hospital.id, alias.alias_normalizado;
+
+-- read specialities: every name of every speciality
+SELECT especialidade.id, especialidade.nome, alias.alias, alias.alias_normalizado
+FROM especialidades_alias AS alias JOIN especialidades AS especialidade ON especialidade.id = alias.especialidade_id
+ORDER BY especialidade.id, alias.alias_normalizado;
+
+-- write bump: the names changed
+UPDATE vocabulario_grupos SET versao = versao + 1 WHERE id = 1;
+
+-- write add_hospital: once
+INSERT INTO hospitais (id, nome, cidade, estado, criado_automaticamente, precisa_revisao, created_at)
+VALUES (:id, :nome, :cidade, :uf, :automatico, :automatico, :now) ON CONFLICT DO NOTHING;
+
+-- write add_hospital_alias: a name of a hospital; a person's word is not weakened by a machine's
+INSERT INTO hospitais_alias (hospital_id, alias, alias_normalizado, origem, criado_por, confianca, confirmado, created_at)
+VALUES (:id, :alias, :forma, :origem, :por, :confianca, :confirmado, :now)
+ON CONFLICT (hospital_id, alias_normalizado) DO UPDATE
+SET origem = excluded.origem, criado_por = excluded.criado_por, confianca = excluded.confianca, confirmado = excluded.confirmado
+WHERE excluded.confirmado AND NOT hospitais_alias.confirmado;
+
+-- write unlearn_hospital_alias: a name that a machine gave to another hospital is not that one's
+DELETE FROM hospitais_alias WHERE alias_normalizado = :forma AND hospital_id <> :id AND NOT confirmado AND origem = 'sistema_auto';
+
+-- write use_hospital_alias: it served once more
+UPDATE hospitais_alias SET vezes_usado = vezes_usado + 1 WHERE hospital_id = :id AND alias_normalizado = :forma;
+
+-- write review_hospital: a person has looked at it
+UPDATE hospitais SET precisa_revisao = FALSE, revisado_em = :now, revisado_por = :por WHERE id = :id AND precisa_revisao;
+
+-- write add_speciality: once
+INSERT INTO especialidades (id, nome, created_at) VALUES (:id, :nome, :now) ON CONFLICT DO NOTHING;
+
+-- write add_speciality_alias: a name of a speciality
+INSERT INTO especialidades_alias (especialidade_id, alias, alias_normalizado, origem, criado_por, confirmado, created_at)
+VALUES (:id, :alias, :forma, :origem, :por, :confirmado, :now) ON CONFLICT DO NOTHING;
+
+-- read hospital_named: by id
+SELECT id, nome, cidade, estado FROM hospitais WHERE id = :id;
+
+-- read speciality_named: by id
+SELECT id, nome FROM especialidades WHERE id = :id;

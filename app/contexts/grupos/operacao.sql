@@ -1,0 +1,25 @@
+-- read counts: how many rows are where
+SELECT estagio, count(*) AS items FROM fila_processamento_grupos GROUP BY estagio;
+
+-- read failed_since: rows that met an error since then, and have not got over it
+SELECT count(*) AS items FROM fila_processamento_grupos WHERE updated_at >= :since AND (com_erro = 1 OR estagio = 'erro');
+
+-- read dead: rows that will not be tried again, the oldest first
+SELECT id, ultimo_estagio FROM fila_processamento_grupos
+WHERE estagio = 'erro' AND (ultimo_estagio = :estagio OR :todos) ORDER BY finished_at LIMIT :limite;
+
+-- read forgotten: messages that wait and that nobody enqueued
+SELECT mensagem.id FROM mensagens_grupo AS mensagem
+WHERE mensagem.status = 'pendente' AND NOT EXISTS (
+    SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.mensagem_id = mensagem.id)
+ORDER BY mensagem.created_at LIMIT :limite;
+
+-- write prune: rows that ended well long ago
+DELETE FROM fila_processamento_grupos WHERE id IN (
+    SELECT id FROM fila_processamento_grupos
+    WHERE estagio IN ('finalizado', 'descartado', 'cancelado') AND updated_at < :before LIMIT :limite);
+
+-- write prune_keys: keys of vagas whose day is long past
+DELETE FROM vagas_grupo_chaves WHERE hash_dedup IN (
+    SELECT chave.hash_dedup FROM vagas_grupo_chaves AS chave JOIN vagas_grupo AS vaga ON vaga.id = chave.vaga_grupo_id
+    WHERE chave.desde < :before AND vaga.data < :day LIMIT :limite);

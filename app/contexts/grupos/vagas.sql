@@ -1,0 +1,94 @@
+-- read vagas on sqlite: what the later stages need of some vagas
+SELECT vaga.id, vaga.mensagem_id, vaga.grupo_origem_id, vaga.contato_responsavel_id, vaga.hospital_raw, vaga.especialidade_raw,
+       vaga.periodo_raw, vaga.cidade, vaga.estado, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo,
+       vaga.forma_pagamento_raw, vaga.contato_nome, vaga.contato_whatsapp, vaga.hospital_id, vaga.especialidade_id, vaga.periodo_id,
+       vaga.hospital_match_score, vaga.especialidade_match_score, vaga.confianca_data, vaga.hash_dedup, vaga.status,
+       vaga.vaga_importada_id, grupo.regiao, grupo.tipo AS grupo_tipo, contato.nome AS autor_nome, contato.telefone AS autor_telefone,
+       EXISTS (SELECT 1 FROM hospitais_bloqueados AS block WHERE block.hospital_id = vaga.hospital_id AND block.status = 'bloqueado')
+           AS "bloqueado [BOOLEAN]",
+       substr(mensagem.texto, 1, 500) AS texto
+FROM vagas_grupo AS vaga JOIN grupos_whatsapp AS grupo ON grupo.id = vaga.grupo_origem_id
+JOIN mensagens_grupo AS mensagem ON mensagem.id = vaga.mensagem_id
+LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
+WHERE vaga.id IN (SELECT value FROM json_each(:ids));
+
+-- read vagas on postgres: what the later stages need of some vagas
+SELECT vaga.id, vaga.mensagem_id, vaga.grupo_origem_id, vaga.contato_responsavel_id, vaga.hospital_raw, vaga.especialidade_raw,
+       vaga.periodo_raw, vaga.cidade, vaga.estado, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo,
+       vaga.forma_pagamento_raw, vaga.contato_nome, vaga.contato_whatsapp, vaga.hospital_id, vaga.especialidade_id, vaga.periodo_id,
+       vaga.hospital_match_score, vaga.especialidade_match_score, vaga.confianca_data, vaga.hash_dedup, vaga.status,
+       vaga.vaga_importada_id, grupo.regiao, grupo.tipo AS grupo_tipo, contato.nome AS autor_nome, contato.telefone AS autor_telefone,
+       EXISTS (SELECT 1 FROM hospitais_bloqueados AS block WHERE block.hospital_id = vaga.hospital_id AND block.status = 'bloqueado')
+           AS bloqueado,
+       substr(mensagem.texto, 1, 500) AS texto
+FROM vagas_grupo AS vaga JOIN grupos_whatsapp AS grupo ON grupo.id = vaga.grupo_origem_id
+JOIN mensagens_grupo AS mensagem ON mensagem.id = vaga.mensagem_id
+LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
+WHERE vaga.id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
+
+-- write normalised: its names were found, or what is missing is named
+UPDATE vagas_grupo
+SET hospital_id = :hospital_id, hospital_match_score = :hospital_score, hospital_criado = :criado, especialidade_id = :especialidade_id,
+    especialidade_match_score = :especialidade_score, periodo_id = :periodo_id, campos_faltando = :faltando, dados_minimos_ok = :ok,
+    data_valida = :data_valida, hash_dedup = :hash, status = :status, motivo_status = :motivo, updated_at = :now
+WHERE id = :id;
+
+-- write take_keys on sqlite: whose each key is: its holder's while that is new or its vacancy is open, otherwise whoever asks
+INSERT INTO vagas_grupo_chaves (hash_dedup, vaga_grupo_id, desde)
+SELECT asked.value ->> 'hash', asked.value ->> 'vaga', :now FROM json_each(:asked) AS asked WHERE TRUE
+ON CONFLICT (hash_dedup) DO UPDATE
+SET vaga_grupo_id = CASE WHEN vagas_grupo_chaves.desde > :since OR EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
+        AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.vaga_grupo_id ELSE excluded.vaga_grupo_id END,
+    desde = CASE WHEN vagas_grupo_chaves.desde > :since OR EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
+        AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.desde ELSE excluded.desde END
+RETURNING hash_dedup AS hash, vaga_grupo_id AS vaga;
+
+-- write take_keys on postgres: whose each key is: its holder's while that is new or its vacancy is open, otherwise whoever asks
+INSERT INTO vagas_grupo_chaves (hash_dedup, vaga_grupo_id, desde)
+SELECT asked.hash, asked.vaga, :now FROM jsonb_to_recordset(:asked) AS asked (hash text, vaga uuid)
+ON CONFLICT (hash_dedup) DO UPDATE
+SET vaga_grupo_id = CASE WHEN vagas_grupo_chaves.desde > :since OR EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
+        AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.vaga_grupo_id ELSE excluded.vaga_grupo_id END,
+    desde = CASE WHEN vagas_grupo_chaves.desde > :since OR EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
+        AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.desde ELSE excluded.desde END
+RETURNING hash_dedup AS hash, vaga_grupo_id AS vaga;
+
+-- write hold: whoever adds a source to a vaga counts them alone
+UPDATE vagas_grupo SET updated_at = :now WHERE id = :id;
+
+-- write add_source: a message that told of it
+INSERT INTO vagas_grupo_fontes (vaga_grupo_id, mensagem_id, grupo_id, contato_id, ordem, texto_original, valor_informado, contato_informado,
+                                created_at)
+VALUES (:id, :mensagem_id, :grupo_id, :contato_id, (SELECT count(*) + 1 FROM vagas_grupo_fontes WHERE vaga_grupo_id = :id), :texto, :valor,
+        :contato, :now)
+ON CONFLICT DO NOTHING;
+
+-- write count_sources: of a vaga
+UPDATE vagas_grupo SET qtd_fontes = (SELECT count(*) FROM vagas_grupo_fontes WHERE vaga_grupo_id = :id) WHERE id = :id;
+
+-- write repeats: it is another's
+UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, duplicada_de = :principal, motivo_status = 'duplicada', updated_at = :now
+WHERE id = :id;
+
+-- write import_: a vacancy, once
+INSERT INTO vagas (id, hospital_id, especialidade_id, periodo_id, data, hora_inicio, hora_fim, valor, valor_tipo, forma_pagamento, status,
+                   origem, vaga_grupo_id, hash_dedup, contato_nome, contato_whatsapp, deleted_at, created_at, updated_at)
+VALUES (:id, :hospital_id, :especialidade_id, :periodo_id, :data, :hora_inicio, :hora_fim, :valor, :valor_tipo, :forma_pagamento, :status,
+        :origem, :vaga_grupo_id, :hash, :contato_nome, :contato_whatsapp, :deleted_at, :now, :now)
+ON CONFLICT DO NOTHING;
+
+-- write judged: what became of it
+UPDATE vagas_grupo
+SET status = :status, motivo_status = :motivo, score_importacao = :score, limiar_importacao = :limiar_importacao,
+    limiar_revisao = :limiar_revisao, vaga_importada_id = :vaga_id, importada_em = :importada_em, updated_at = :now
+WHERE id = :id;
+
+-- write arrived: one less of a message's vagas is on its way; with the last of them it is done
+UPDATE mensagens_grupo
+SET vagas_a_caminho = vagas_a_caminho - 1, status = CASE WHEN vagas_a_caminho <= 1 THEN 'processada' ELSE status END,
+    processado_em = CASE WHEN vagas_a_caminho <= 1 THEN :now ELSE processado_em END
+WHERE id = :id;
