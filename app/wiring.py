@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app import cli, cli_campanhas, cli_chips
+from app import cli, cli_agendamentos, cli_campanhas, cli_chips
 from app.api.routes.jobs import add_endpoints, pilot_rules
 from app.contexts.campanhas.inicio import Inicio
 from app.contexts.campanhas.jobs import LOOK_EVERY as CAMPAIGNS_EVERY
@@ -129,6 +129,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "duvidas": cli.duvidas,
         "decidir": cli.decidir,
         "campanhas": cli_campanhas.COMMANDS,
+        "agendamentos": cli_agendamentos.COMMANDS,
     }
     return words if settings.in_production else words | {"seed-demo": cli.seed_demo}
 

@@ -79,16 +79,22 @@ class EngineSettings(BaseSettings):
     """auto is pretty on a terminal and JSON elsewhere"""
     no_color: str | None = None
     """any value: no colour, as on every well-behaved terminal program"""
+    force_color: str | None = None
+    """any value: colour also where the log does not go to a terminal"""
     run_mode: str | None = None
     """api, scheduler, worker, telegram or all: read by the image's entry point"""
     batuta_lang: Literal["pt-BR", "en"] = "pt-BR"
     """the language of commands and problems"""
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """how long a stop waits for what is running"""
+    batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1
+    """how many workers `batuta up` starts"""
+    batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 30.0
+    """a child of `batuta up` that shows no sign of life for so long is ended and started again"""
     batuta_keep_executions_days: Annotated[int, Field(ge=1)] = 30
     """how long executions are kept; the newest of each job and ending stays for ever"""
     batuta_metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """where a scheduler or worker answers GET /metrics; under `batuta up` the parent does, the scheduler at +1, the worker at +2"""
+    """where a scheduler or worker answers GET /metrics; under `batuta up` the parent, the scheduler at +1, workers from +2"""
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
     """the longest request body, except where a route allows more"""
 

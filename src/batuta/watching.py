@@ -30,6 +30,7 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.incidents import SqlIncidents
 from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.reports import SqlReports
+from batuta.stores.sql.restarts import SqlRestarts
 from batuta.supervise.beats import BEATING, Heart
 from batuta.supervise.loop import Loop, LoopPolicy
 from batuta.supervise.supervisor import Running
@@ -64,6 +65,7 @@ class Watching:
     # Through which circuit those of a family go: while it is open, they have nothing to add.
     behind: dict[str, str] = field(default_factory=dict)
     beats: SqlBeats = field(init=False)
+    restarts: SqlRestarts = field(init=False)
     watchman: Watchman = field(init=False)
     incidents: SqlIncidents = field(init=False)
     alerts: SqlAlerts = field(init=False)
@@ -71,6 +73,7 @@ class Watching:
 
     def __post_init__(self) -> None:
         self.beats = SqlBeats(self.database, self.version)
+        self.restarts = SqlRestarts(self.database, self.ids)
         self.incidents = SqlIncidents(self.database, self.ids, self.events)
         self.alerts = SqlAlerts(self.database, self.incidents, self.ids, self.events)
         self.watchman = Watchman(self.clock)
@@ -78,7 +81,7 @@ class Watching:
             checks.connectivity(self.probes, self.clock),
             checks.jobs(self.jobs),
             checks.scheduler(self.beats, self.reports, self.book, self.now),
-            checks.workers(self.beats, self.now),
+            checks.workers(self.beats, self.restarts, self.now),
             checks.queues(self.queues, self.beats, self.now),
             checks.circuits(self.circuits, self.behind),
         ):

@@ -33,6 +33,7 @@ BROAD_CATCHES = {
 # its lease kept, its result written, its delivery repeated while nothing was sent.
 WHILES = {
     "kernel/waiting.py": {"insist"},
+    "cli/voices.py": {"_work"},
     "dispatch/runner.py": {"finish"},
     "dispatch/reception.py": {"_stay_alive"},
     "targets/http.py": {"deliver"},

@@ -42,7 +42,7 @@ def logging_restored() -> Iterator[None]:
 
 @contextmanager
 def logging_to(
-    stream: io.StringIO, format: Literal["pretty", "json", "auto"], level: str = "DEBUG", colour: bool = True
+    stream: io.StringIO, format: Literal["pretty", "json", "auto"], level: str = "DEBUG", colour: bool | None = None
 ) -> Iterator[None]:
     with logging_restored():
         configure(level=level, format=format, stream=stream, service="test", colour=colour)

@@ -8,12 +8,14 @@ import pytest
 
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.health.checks import judge_circuits, judge_jobs
-from batuta.health.finding import Report, Section, Severity, silenced
+from batuta.health.finding import Report, Section, Severity, merged, silenced
 from batuta.health.jobs import JobHealth, judge
 from batuta.health.queues import Pulse, QueueLimits, WatchedQueue, judge_queue
+from batuta.health.restarts import judge_restarts
 from batuta.health.score import assess
 from batuta.health.workers import DEAD_AFTER, SILENT_AFTER, Beat, LoopSeen, Signs, judge_scheduler, judge_workers
 from batuta.runlog.report import Facts, LastRun
+from batuta.supervise.restarts import Restart
 from tests.contract.scheduling import job
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -149,6 +151,35 @@ def test_that_no_scheduler_lives_is_told_by_its_silence_alone() -> None:
 
 def test_a_process_that_was_asked_to_end_is_not_looked_for() -> None:
     assert told(judge_workers(signs(gone(beat(ago=HOUR))))) == {}
+
+
+def ended(ago: timedelta, times: int, role: str = "worker", loop: str | None = None) -> Restart:
+    return Restart(
+        id="1", at=NOW - ago, worker_id="here:7", worker_name=role, reason="crashed", detail="exit code 3", host="here",
+        pid=7, loop=loop, stack=None, exit_code=3, restarts_in_window=times,
+    )  # fmt: skip
+
+
+def test_a_process_in_a_crash_loop_is_critical_until_it_has_lived_for_ten_minutes() -> None:
+    looping = {"workers.crashing.worker": Severity.CRITICAL}
+    assert told(judge_restarts([ended(MINUTE, 4)], NOW)) == {}
+    assert told(judge_restarts([ended(SECOND, 6), ended(MINUTE, 5), ended(2 * MINUTE, 4)], NOW)) == looping
+    assert told(judge_restarts([ended(10 * MINUTE - SECOND, 5)], NOW)) == looping
+    assert told(judge_restarts([ended(10 * MINUTE, 5)], NOW)) == {}
+
+
+def test_a_loop_that_begins_anew_is_no_process() -> None:
+    assert told(judge_restarts([ended(SECOND, 9, loop="outbound")], NOW)) == {}
+
+
+def test_a_crash_loop_explains_that_nobody_of_the_role_lives() -> None:
+    dead = signs(beat("api"), beat("scheduler", MINUTE, HOUR, tick=MINUTE), beat("worker", HOUR / 2, HOUR))
+    crashing = judge_restarts([ended(SECOND, 5), ended(SECOND, 5, "scheduler")], NOW)
+    found = merged([judge_workers(dead), judge_scheduler(dead, None), crashing]).findings
+    assert {finding.cause for finding in found} - set(silenced(found)) == {
+        "workers.crashing.worker",
+        "workers.crashing.scheduler",
+    }
 
 
 def test_a_loop_that_fails_again_and_again_is_found() -> None:

@@ -106,9 +106,12 @@ def test_colour_is_for_terminals_that_want_it() -> None:
         logging.getLogger("x").info("hello")
     with logging_to(colourless := Terminal(), "pretty", colour=False):
         logging.getLogger("x").info("hello")
+    with logging_to(passed_on := io.StringIO(), "pretty", colour=True):
+        logging.getLogger("x").info("hello")
     assert ESCAPE in terminal.getvalue()
     assert ESCAPE not in pipe.getvalue()
     assert ESCAPE not in colourless.getvalue()
+    assert ESCAPE in passed_on.getvalue()
 
 
 def test_a_pretty_line_shows_words_fields_and_traceback() -> None:

@@ -9,6 +9,10 @@ import pytest
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import (
     ChildEnded,
+    ChildLooping,
+    ChildReady,
+    ChildRecovered,
+    ChildSilent,
     Event,
     JobAnswered,
     JobCrashed,
@@ -60,7 +64,7 @@ def test_no_field_of_ours_is_hidden_or_hides_one_of_the_lines_own(kind: type) ->
     for field in fields(kind):
         name = shown_name(kind, field.name)
         assert not is_sensitive(name)
-        assert name not in {"timestamp", "level", "event", "service", "logger", "exception", "stack", "exc_info"}
+        assert name not in {"timestamp", "level", "event", "service", "logger", "exception", "exc_info"}
 
 
 def test_a_start_tells_the_local_time_in_the_operators_words(stream: io.StringIO) -> None:
@@ -140,6 +144,9 @@ def test_a_crash_is_told_with_its_frames_and_without_its_message(stream: io.Stri
         (ChildEnded("jobs", 7, 0, None), "info"),
         (ChildEnded("jobs", 7, 0, SECOND), "warning"),
         (ChildEnded("jobs", 7, 1, None), "warning"),
+        (ChildEnded("jobs", 7, 75, SECOND), "info"),
+        (ChildReady("jobs", 7, SECOND), "info"),
+        (ChildRecovered("jobs", 5), "info"),
         (LoopEnded("sync", True), "info"),
         (LoopEnded("sync", False), "warning"),
         (LoopRecovered("sync", 3, SECOND), "info"),
@@ -166,3 +173,17 @@ def test_a_misspelt_setting_is_told_with_the_nearest(stream: io.StringIO) -> Non
 def test_a_failed_subscriber_says_on_which_fact(stream: io.StringIO) -> None:
     line = told(stream, SubscriberFailed("metrics", "ItemSettled", crashed()))
     assert (line["event"], line["failed_on"]) == ("subscriber failed", "ItemSettled")
+
+
+def test_what_the_watchdog_does_can_be_found_by_its_word(stream: io.StringIO) -> None:
+    silent = told(stream, ChildSilent("worker-2", 7, 31 * SECOND, "stopped"))
+    assert silent["event"] == "[WATCHDOG] worker-2 silent for 31 s (stopped): it is ended"
+    looping = told(stream, ChildLooping("api", 5, 600 * SECOND, 60 * SECOND))
+    assert looping["event"] == "[WATCHDOG] api ended 5 times in 10 min: crash loop, tried again every 60 s"
+    assert silent["level"] == looping["level"] == "error"
+
+
+def test_the_end_of_a_child_says_how_and_where_it_was(stream: io.StringIO) -> None:
+    line = told(stream, ChildEnded("worker", 7, -6, SECOND, "killed by SIGABRT", 'File "a.py", line 1 in f'))
+    assert line["event"] == "child ended badly: killed by SIGABRT"
+    assert line["stack"] == 'File "a.py", line 1 in f'

@@ -27,7 +27,8 @@ class ArqContender:
         import arq.connections
         import arq.worker
 
-        self._arq, self._told = arq, told
+        self._arq: Any = arq
+        self._told = told
         self._where = arq.connections.RedisSettings.from_dsn(told.url)
 
     @asynccontextmanager

@@ -1,39 +1,33 @@
-"""The roles: ``batuta api``, ``batuta worker``, what the application adds, and ``batuta up`` for all of them."""
+"""The roles: ``batuta api``, ``batuta worker`` and what the application adds. ``cli.up`` is the parent of them all."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from batuta import __version__
-from batuta.cli.announcer import Announcer
 from batuta.cli.desk import ENV_FILE, FAILED, REFUSED, Desk, desk_of
-from batuta.cli.sidecar import port_of_child, shown
+from batuta.cli.sidecar import shown
 from batuta.config import EngineSettings, in_file, names, near_misses
 from batuta.engine import Batuta
 from batuta.extension import Command, Role
 from batuta.kernel.errors import BatutaError, ConfigError
-from batuta.kernel.events import ProcessEnded, ProcessServing, ProcessStarted, SettingWarned
+from batuta.kernel.events import ProcessEnded, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
 from batuta.supervise.address import listen
-from batuta.supervise.loop import LoopPolicy
-from batuta.supervise.processes import ChildSpec, Family, die_with_parent
+from batuta.supervise.notify import Notifier
+from batuta.supervise.processes import die_with_parent
 from batuta.supervise.signals import stop_on_signals
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
 
 ChildOf = Annotated[int | None, typer.Option("--child-of", hidden=True, help="the parent's process id")]
-MARGIN = timedelta(seconds=5)  # to notice that a child has ended, or to kill it
-FAMILY = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=2))
-ANNOUNCING = LoopPolicy(every=timedelta(milliseconds=200), stuck_after=timedelta(minutes=2))
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command("up", help=texts("cli.up.help"))(up)
     for name in ("api", "scheduler", "worker"):
         cli.command(name, help=texts(f"cli.{name}.help"))(_command(name))
 
@@ -63,41 +57,18 @@ def _add_command(cli: typer.Typer, desk: Desk, name: str, command: Command) -> N
     cli.add_typer(group, name=name)
 
 
-def up(context: typer.Context) -> None:
-    """Every role as a child of this process."""
-    desk = desk_of(context)
-    settings, work = desk.settings(), desk.work()
-    listen(settings.host, settings.port).close()
-    raise typer.Exit(asyncio.run(_up(desk, work, settings)))
-
-
-async def _up(desk: Desk, work: Batuta, settings: EngineSettings) -> int:
-    stop = asyncio.Event()
-    grace = timedelta(seconds=settings.batuta_drain_seconds)
-    roles = [role.name for role in roles_of(work, settings).values() if role.in_up]
-    is_pretty = settings.log_format == "pretty" or (settings.log_format == "auto" and sys.stdout.isatty())
-    specs = [_child(desk, work, role, is_pretty, port_of_child(settings, role)) for role in roles]
-    family = Family(specs, work.clock, work.events, stop, prefixed=is_pretty)
-    supervisor = Supervisor(work.clock, work.events)
-    supervisor.add(family, FAMILY)
-    address = f"http://{settings.host}:{settings.port}"
-    supervisor.add(Announcer(address, lambda: work.events.emit(ProcessServing("up", address))), ANNOUNCING)
-    # The children drain one after the other, each for as long as it may.
-    running = _supervise(work, settings, "up", supervisor, stop, (grace + MARGIN) * len(roles))
-    await _told(desk, work, settings, "up", stop, running)
-    return family.exit_code
-
-
-def roles_of(work: Batuta, settings: EngineSettings) -> dict[str, Role]:
+def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None = None) -> dict[str, Role]:
+    """``notifier``: who is told when one of them is ready."""
+    told = notifier or Notifier()
     own = [
-        Role("api", lambda stop: _serve_api(work, settings, stop)),
-        Role("scheduler", lambda stop: _schedule(work, settings, stop), in_up=len(work.book) > 0),
-        Role("worker", lambda stop: _work(work, settings, stop)),
+        Role("api", lambda stop: _serve_api(work, settings, stop, told)),
+        Role("scheduler", lambda stop: _supervised(work, settings, "scheduler", stop, told), in_up=len(work.book) > 0),
+        Role("worker", lambda stop: _supervised(work, settings, "worker", stop, told)),
     ]
     return {role.name: role for role in (*work.extension.roles, *own)}
 
 
-async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
+async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event, notifier: Notifier) -> None:
     try:
         from batuta.web import create_api
         from batuta.web.server import serve
@@ -111,6 +82,7 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
     async with work:
         await work.reports.expect(now=work.clock.now())
         watching = asyncio.create_task(work.supervisor("api").run(stop, grace))
+        notifier.ready()
         try:
             await serve(api, listening, stop, grace)
         finally:
@@ -118,19 +90,16 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
             await watching
 
 
-async def _work(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
+async def _supervised(
+    work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, notifier: Notifier
+) -> None:
     async with work:
+        notifier.ready()
         grace = timedelta(seconds=settings.batuta_drain_seconds)
-        await _supervise(work, settings, "worker", work.supervisor(), stop, grace)
+        await supervise(work, settings, role, work.supervisor(role), stop, grace)
 
 
-async def _schedule(work: Batuta, settings: EngineSettings, stop: asyncio.Event) -> None:
-    async with work:
-        grace = timedelta(seconds=settings.batuta_drain_seconds)
-        await _supervise(work, settings, "scheduler", work.supervisor("scheduler"), stop, grace)
-
-
-async def _supervise(
+async def supervise(
     work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor, stop: asyncio.Event, grace: timedelta
 ) -> None:
     async with shown(work, settings, role, supervisor):
@@ -139,26 +108,39 @@ async def _supervise(
 
 def _command(name: str) -> Callable[..., None]:
     def command(context: typer.Context, child_of: ChildOf = None) -> None:
-        desk = desk_of(context)
-        settings, work = desk.settings(), desk.work()
         if child_of is not None and not die_with_parent(child_of):
             raise typer.Exit(FAILED)
-        asyncio.run(_run(desk, work, settings, roles_of(work, settings)[name]))
+        desk = desk_of(context)
+        asyncio.run(_run(desk, desk.work(), desk.settings(), name))
 
     return command
 
 
-async def _run(desk: Desk, work: Batuta, settings: EngineSettings, role: Role) -> None:
-    stop = asyncio.Event()
-    await _told(desk, work, settings, role.name, stop, role.run(stop))
+async def _run(desk: Desk, work: Batuta, settings: EngineSettings, name: str) -> None:
+    stop, notifier = asyncio.Event(), Notifier.from_environment(desk.env)
+    role = roles_of(work, settings, notifier)[name]
+    running = _of_app(role, stop, notifier) if role in work.extension.roles else role.run(stop)
+    await told(desk, work, settings, name, stop, running, notifier, sys.stdout)
 
 
-async def _told(
-    desk: Desk, work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, running: Awaitable[None]
+async def _of_app(role: Role, stop: asyncio.Event, notifier: Notifier) -> None:
+    notifier.ready()  # it says nothing of that itself
+    await role.run(stop)
+
+
+async def told(
+    desk: Desk,
+    work: Batuta,
+    settings: EngineSettings,
+    role: str,
+    stop: asyncio.Event,
+    running: Awaitable[None],
+    notifier: Notifier,
+    stream: TextIO,
 ) -> None:
     """Run a process and announce its start and its end, whichever way it ends."""
-    begin_logging(work.events, settings, service=role, stream=sys.stdout, zone=work.zone)
-    with stop_on_signals(stop):
+    begin_logging(work.events, settings, service=role, stream=stream, zone=work.zone)
+    with stop_on_signals(stop, notifier.stopping):
         for name, nearest in near_misses({**in_file(ENV_FILE), **desk.env}, names(type(settings))):
             work.events.emit(SettingWarned(name, nearest))
         work.events.emit(ProcessStarted(role, __version__, work.clock.now().astimezone(work.zone)))
@@ -178,11 +160,3 @@ def _not_yet(name: str) -> Callable[..., None]:
         raise typer.Exit(REFUSED)
 
     return command
-
-
-def _child(desk: Desk, work: Batuta, role: str, is_pretty: bool, told: Mapping[str, str]) -> ChildSpec:
-    app = ["--app", desk.app_name] if desk.app_name else []
-    argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role, "--child-of", str(os.getpid())]
-    # A child writes into a pipe: what the terminal's reader would like has to be told to it.
-    form = {"LOG_FORMAT": "pretty" if is_pretty else "json"}
-    return ChildSpec(role, argv, {**work.extension.child_env, **desk.env, **form, **told})

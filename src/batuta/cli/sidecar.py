@@ -38,8 +38,8 @@ async def shown(work: Batuta, settings: EngineSettings, role: str, supervisor: S
         await serving
 
 
-def port_of_child(settings: EngineSettings, role: str) -> dict[str, str]:
-    """Under `batuta up` all share one environment: the parent has the port, the scheduler the next, the worker the one after."""
+def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
+    """Under `batuta up` all share one environment: the parent has the port, the scheduler the next, the workers those after."""
     port = settings.batuta_metrics_port
-    after = {"scheduler": 1, "worker": 2}.get(role)
+    after = {"scheduler": 1, "worker": 1 + number}.get(role)
     return {} if port is None else {"BATUTA_METRICS_PORT": "" if after is None else str(port + after)}

@@ -11,6 +11,7 @@ from batuta.health.finding import Check, Finding, Report, Section, Severity, mer
 from batuta.health.jobs import JobHealth, JobState, nothing_works
 from batuta.health.queues import WatchedQueue, judge_queue
 from batuta.health.ready import PATIENCE, Part, Probes, State, look
+from batuta.health.restarts import COUNTED, judge_restarts
 from batuta.health.watch import JobWatch
 from batuta.health.workers import (
     FORGOTTEN,
@@ -21,8 +22,10 @@ from batuta.health.workers import (
 )
 from batuta.kernel.clock import Clock
 from batuta.runlog.report import Reports
+from batuta.supervise.restarts import RestartStore
 
 MOST_NAMES = 5
+MOST_RESTARTS = 200
 
 
 def connectivity(probes: Probes, clock: Clock) -> Check:
@@ -126,9 +129,11 @@ def scheduler(beats: Beats, reports: Reports, jobs: HasLength, now: Now) -> Chec
     return Check(name="scheduler", section=Section.JOBS_AND_WORKERS, ask=ask)
 
 
-def workers(beats: Beats, now: Now) -> Check:
+def workers(beats: Beats, restarts: RestartStore, now: Now) -> Check:
     async def ask() -> Report:
-        return judge_workers(await beats.seen(within=FORGOTTEN, now=now()))
+        signs = await beats.seen(within=FORGOTTEN, now=now())
+        ended = await restarts.since(signs.now - COUNTED, limit=MOST_RESTARTS)
+        return merged([judge_workers(signs), judge_restarts(ended, signs.now)])
 
     return Check(name="workers", section=Section.JOBS_AND_WORKERS, ask=ask)
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from batuta.health.finding import Finding, Report, Severity, merged
+from batuta.health.restarts import cause_of
 from batuta.kernel.durations import brief
 from batuta.supervise.beats import EVERY
 
@@ -88,6 +89,7 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
         value=len(missing),
         threshold=0,
         since=last,
+        because=(cause_of(role),),
     )
     return Report(findings=(finding,), lost=10 if is_deserted else 3)
 
@@ -151,6 +153,7 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
         value=round(age.total_seconds()),
         threshold=SILENT_AFTER.total_seconds(),
         since=since,
+        because=(cause_of("scheduler"),),
     )
     return Report(findings=(finding,), lost=25)
 

@@ -33,11 +33,48 @@ class ChildStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildReady:
+    role: str
+    pid: int
+    took: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSilent:
+    """It showed its parent no sign of life for too long, and is ended. ``state``: why it cannot answer, where that is known."""
+
+    role: str
+    pid: int
+    silent_for: timedelta
+    state: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChildEnded:
     role: str
     pid: int
     exit_code: int
     again_in: timedelta | None  # None: it is not started again
+    how: str = ""
+    stack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildLooping:
+    """It ends as often as it is started. From now on it is tried once in ``again_every``, for as long as it takes."""
+
+    role: str
+    ends: int
+    within: timedelta
+    again_every: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRecovered:
+    """It was in a crash loop, and lives."""
+
+    role: str
+    ends: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +370,11 @@ Event: TypeAlias = (
     | ProcessServing
     | ProcessEnded
     | ChildStarted
+    | ChildReady
+    | ChildSilent
     | ChildEnded
+    | ChildLooping
+    | ChildRecovered
     | LoopFailed
     | LoopAbandoned
     | LoopRecovered

@@ -38,6 +38,8 @@ class Wanted(Protocol):
     def log_format(self) -> Literal["pretty", "json", "auto"]: ...
     @property
     def no_color(self) -> str | None: ...
+    @property
+    def force_color(self) -> str | None: ...
 
 
 def begin_logging(events: Fanout, wanted: Wanted, *, service: str, stream: TextIO, zone: tzinfo) -> None:
@@ -47,7 +49,7 @@ def begin_logging(events: Fanout, wanted: Wanted, *, service: str, stream: TextI
         format=wanted.log_format,
         stream=stream,
         service=service,
-        colour=wanted.no_color is None,
+        colour=False if wanted.no_color is not None else True if wanted.force_color is not None else None,
         zone=zone,
     )
     events.subscribe(LogSubscriber())
@@ -59,12 +61,12 @@ def configure(
     format: Literal["pretty", "json", "auto"],
     stream: TextIO,
     service: str,
-    colour: bool = True,
+    colour: bool | None = None,
     zone: tzinfo = UTC,
 ) -> None:
     """Let everything be logged to ``stream``. Doing it again replaces what was before.
 
-    Colour is for terminals alone. ``zone`` is for eyes: pretty lines show its time, JSON is in UTC.
+    Colour is for terminals, unless somebody wishes otherwise. ``zone`` is for eyes: pretty lines show its time, JSON is in UTC.
     """
     threshold = _threshold(level)
     handler = LineHandler(stream)
@@ -148,12 +150,12 @@ def _threshold(level: str) -> int:
     return levels[level.upper()]
 
 
-def _renderer(format: str, stream: TextIO, colour: bool, zone: tzinfo) -> Processor:
+def _renderer(format: str, stream: TextIO, colour: bool | None, zone: tzinfo) -> Processor:
     is_terminal = stream.isatty()
     if format == "json" or (format == "auto" and not is_terminal):
         return _one_json_object
     console = structlog.dev.ConsoleRenderer(
-        colors=is_terminal and colour,
+        colors=is_terminal if colour is None else colour,
         exception_formatter=structlog.dev.plain_traceback,
         sort_keys=False,
     )

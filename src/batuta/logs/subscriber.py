@@ -6,11 +6,16 @@ from dataclasses import dataclass, fields
 
 import structlog
 
+from batuta.kernel.durations import brief
 from batuta.kernel.events import (
     AlertFailed,
     AlertRaised,
     AlertSent,
     ChildEnded,
+    ChildLooping,
+    ChildReady,
+    ChildRecovered,
+    ChildSilent,
     ChildStarted,
     CircuitMoved,
     ClockStepped,
@@ -51,6 +56,7 @@ from batuta.kernel.events import (
 from batuta.logs.hooks import LOGGER
 from batuta.logs.scrubbing import plain
 from batuta.logs.tracebacks import summary
+from batuta.supervise.comeback import EXIT_AGAIN
 
 FAILED_OUTCOMES = frozenset({"error", "timeout"})
 
@@ -97,10 +103,26 @@ def _process_started(event: ProcessStarted) -> Line:
     return Line(f"process started. Hora atual: {event.hora_atual:%d/%m/%Y %H:%M:%S %z}")
 
 
+def _child_silent(event: ChildSilent) -> Line:
+    why = f" ({event.state})" if event.state else ", its stack is asked for"
+    return Line(f"[WATCHDOG] {event.role} silent for {brief(event.silent_for)}{why}: it is ended", logging.ERROR)
+
+
 def _child_ended(event: ChildEnded) -> Line:
     if event.exit_code == 0 and event.again_in is None:
         return Line("child ended")
-    return Line("child ended badly" if event.exit_code else "child ended", logging.WARNING)
+    if event.exit_code == EXIT_AGAIN:
+        return Line("child asked to be started afresh")
+    how = f": {event.how}" if event.how else ""
+    return Line(f"child ended{' badly' if event.exit_code else ''}{how}", logging.WARNING)
+
+
+def _child_looping(event: ChildLooping) -> Line:
+    often = f"{event.ends} times in {brief(event.within)}"
+    return Line(
+        f"[WATCHDOG] {event.role} ended {often}: crash loop, tried again every {brief(event.again_every)}",
+        logging.ERROR,
+    )
 
 
 def _loop_failed(event: LoopFailed) -> Line:
@@ -169,7 +191,11 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
     ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
     ChildStarted: lambda event: Line("child started"),
+    ChildReady: lambda event: Line("child ready"),
+    ChildSilent: _child_silent,
     ChildEnded: _child_ended,
+    ChildLooping: _child_looping,
+    ChildRecovered: lambda event: Line(f"[WATCHDOG] {event.role} lives: the crash loop is over"),
     LoopFailed: _loop_failed,
     LoopAbandoned: lambda event: Line("loop abandoned: FAIL", logging.ERROR, trace=event.error),
     LoopRecovered: lambda event: Line("loop recovered"),

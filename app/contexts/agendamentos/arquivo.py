@@ -1,0 +1,183 @@
+"""Looks at a file before anything opens it: what it is, how large it would become, whether it holds what no spreadsheet needs.
+
+Nothing is unpacked further than a limit says, whatever the file says of itself.
+"""
+
+import csv
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from app.contexts.agendamentos.linhas import Motivo, Recusa
+
+MOST_BYTES: Final = 10 * 1024 * 1024
+MOST_UNPACKED: Final = 64 * 1024 * 1024
+MOST_RATIO: Final = 250  # unpacked to packed; a sheet full of cells has about ten
+SMALL: Final = 1024 * 1024  # below it no ratio hurts
+MOST_ENTRIES: Final = 1000
+MOST_ROWS: Final = 50_000
+MOST_COLUMNS: Final = 200
+_CHUNK: Final = 1024 * 1024
+_OVERLAP: Final = 4096
+_OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
+_DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+_FILLED = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"[^>]*[^/>]>\s*<(v|is|f)(?=[ >/])')
+_UNCOUNTED = re.compile(rb"<f[^>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>")
+_DATE1904 = re.compile(rb'date1904="(?:1|true)"')
+_SIGNATURES: Final = (
+    (b"%PDF", "PDF"),
+    (b"\x89PNG", "PNG"),
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"\x1f\x8b", "gzip"),
+    (b"Rar!", "RAR"),
+    (b"7z\xbc\xaf", "7z"),
+    (b"<?xml", "XML"),
+    (b"<html", "HTML"),
+    (b"<!DOCTYPE", "HTML"),
+    (b"{\\rtf", "RTF"),
+    (b"MZ", "EXE"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examinado:
+    """``formulas``: rows whose formula has no stored value; nothing is ever computed here."""
+
+    since_1904: bool = False
+    formulas: tuple[int, ...] = ()
+    is_csv: bool = False
+
+
+@dataclass(slots=True)
+class _Sheet:
+    last_row: int = 0
+    last_column: int = 0
+    formulas: set[int] = field(default_factory=set)
+
+
+def examinar(content: bytes, name: str) -> Examinado:
+    """Raises what the file is refused for."""
+    if not content.strip(b"\x00 \t\r\n"):
+        raise Recusa(Motivo.VAZIA)
+    if len(content) > MOST_BYTES:
+        raise Recusa(Motivo.GRANDE, oque=f"{len(content) // 1024} KiB", limite=f"{MOST_BYTES // 1024} KiB")
+    if content.startswith(_OLE):
+        if _ENCRYPTED in content:
+            raise Recusa(Motivo.PROTEGIDA)
+        return Examinado()
+    if content.startswith(b"PK\x03\x04"):
+        return _package(content)
+    if name.lower().endswith((".csv", ".txt")) and _is_text(content):
+        return Examinado(is_csv=True)
+    raise Recusa(Motivo.NAO_E_PLANILHA, oque=_what(content))
+
+
+def csv_lido(content: bytes) -> list[list[str]]:
+    """UTF-8, or the Latin letters of older programs; commas, semicolons or tabs."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("cp1252", errors="replace")
+    first = text.partition("\n")[0]
+    sign = max(";,\t|", key=first.count)
+    csv.field_size_limit(_CHUNK)
+    rows: list[list[str]] = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign):
+            rows.append(row[:MOST_COLUMNS])
+            if len(rows) > MOST_ROWS:
+                raise Recusa(Motivo.GRANDE, oque=f"> {MOST_ROWS} linhas", limite=MOST_ROWS)
+    except csv.Error:
+        raise Recusa(Motivo.ILEGIVEL) from None
+    return rows
+
+
+def _package(content: bytes) -> Examinado:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as package:
+            return _entries(package, len(content))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError):
+        raise Recusa(Motivo.ILEGIVEL) from None
+
+
+def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
+    entries = package.infolist()
+    names = {entry.filename for entry in entries}
+    unpacked = sum(entry.file_size for entry in entries)
+    if len(entries) > MOST_ENTRIES:
+        raise Recusa(Motivo.GRANDE, oque=f"{len(entries)} partes", limite=MOST_ENTRIES)
+    if unpacked > MOST_UNPACKED:
+        raise Recusa(
+            Motivo.GRANDE, oque=f"{unpacked // 1024 // 1024} MiB", limite=f"{MOST_UNPACKED // 1024 // 1024} MiB"
+        )
+    if unpacked > SMALL and unpacked > packed * MOST_RATIO:
+        raise Recusa(Motivo.PERIGOSA, oque="dados comprimidos demais")
+    if any(entry.flag_bits & 1 for entry in entries):
+        raise Recusa(Motivo.PROTEGIDA)
+    if not any(name.startswith("xl/") for name in names):
+        raise Recusa(Motivo.NAO_E_PLANILHA, oque="ZIP")
+    if any(name.lower().endswith("vbaproject.bin") for name in names):
+        raise Recusa(Motivo.MACROS)
+    since_1904, formulas = False, set[int]()
+    for entry in entries:
+        if entry.filename.lower().endswith((".xml", ".rels")):
+            sheet = _Sheet()
+            for chunk in _chunks(package, entry):
+                _refuse_dtd(chunk)
+                since_1904 = since_1904 or (entry.filename == "xl/workbook.xml" and bool(_DATE1904.search(chunk)))
+                if entry.filename.startswith("xl/worksheets/"):
+                    _measure(sheet, chunk)
+            formulas |= sheet.formulas
+    return Examinado(since_1904=since_1904, formulas=tuple(sorted(formulas)[:100]))
+
+
+def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Each with the end of the one before, so that nothing hides between two. What unpacks to more than it says is refused."""
+    read, before = 0, b""
+    with package.open(entry) as opened:
+        for part in iter(lambda: opened.read(_CHUNK), b""):
+            read += len(part)
+            if read > entry.file_size or read > MOST_UNPACKED:
+                raise Recusa(Motivo.PERIGOSA, oque="um tamanho falso")
+            yield before + part
+            before = part[-_OVERLAP:]
+
+
+def _refuse_dtd(chunk: bytes) -> None:
+    if chunk.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")) or b"\x00<\x00!" in chunk or _DTD.search(chunk):
+        raise Recusa(Motivo.PERIGOSA, oque="uma DTD")
+
+
+def _measure(sheet: _Sheet, chunk: bytes) -> None:
+    """Rows and columns with something in them: a reader would make room for all up to the last."""
+    for found in _FILLED.finditer(chunk):
+        row = int(found[2])
+        if row > MOST_ROWS:
+            raise Recusa(Motivo.GRANDE, oque=f"linha {row}", limite=MOST_ROWS)
+        if _column(found[1]) > MOST_COLUMNS:
+            raise Recusa(Motivo.GRANDE, oque=f"coluna {found[1].decode()}", limite=MOST_COLUMNS)
+        if found[3] == b"f" and _UNCOUNTED.match(chunk, found.end() - 2):
+            sheet.formulas.add(row)
+
+
+def _column(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + letter - 64
+    return number
+
+
+def _is_text(content: bytes) -> bool:
+    return b"\x00" not in content[:4096]
+
+
+def _what(content: bytes) -> str:
+    for signature, name in _SIGNATURES:
+        if content[:64].lstrip().lower().startswith(signature.lower()):
+            return name
+    return "texto (CSV)" if _is_text(content) else "outra coisa"

@@ -1,0 +1,87 @@
+"""What is read from a spreadsheet. Nothing here knows the engine: a child process that reads one file must start at once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from batuta.kernel.json import Json
+
+
+class Situacao(StrEnum):
+    """Of the visit itself."""
+
+    PENDENTE = "Pendente"
+    AUTORIZACAO = "Autorização"
+    CADASTRAR = "Cadastrar"
+    AGENDADO = "Agendado"
+    CONFIRMADO = "Confirmado"
+    COLETADO = "Coletado"
+    ALTERAR = "Alterar"
+    CANCELADO = "Cancelado"
+    RECOLETA = "Recoleta"
+
+
+class Problema(StrEnum):
+    """What is said of a row. The words stand in the tables of texts, under ``agendamentos.motivo``."""
+
+    SEM_NOME = "sem_nome"
+    SEM_VALOR = "sem_valor"
+    DATA_ILEGIVEL = "data_ilegivel"
+    HORA_ILEGIVEL = "hora_ilegivel"
+    TELEFONE_ILEGIVEL = "telefone_ilegivel"
+    CEP_ILEGIVEL = "cep_ilegivel"
+    STATUS_DESCONHECIDO = "status_desconhecido"
+    TEXTO_CORTADO = "texto_cortado"
+    COLUNA_REPETIDA = "coluna_repetida"
+    REPETIDO = "repetido"
+    SALA = "sala"
+    FORMULA = "formula"
+    MUITOS = "muitos"
+
+
+class Motivo(StrEnum):
+    """Why a file is not taken, as a whole. Each has its sentence in ``model.RECUSAS``."""
+
+    VAZIA = "vazia"
+    SEM_COLUNAS = "sem_colunas"
+    SEM_CABECALHO = "sem_cabecalho"
+    NAO_E_PLANILHA = "nao_e_planilha"
+    PROTEGIDA = "protegida"
+    MACROS = "macros"
+    PERIGOSA = "perigosa"
+    GRANDE = "grande"
+    ILEGIVEL = "ilegivel"
+    DEMORADA = "demorada"
+    PESADA = "pesada"
+
+
+class Recusa(Exception):
+    def __init__(self, motivo: Motivo, **facts: object) -> None:
+        super().__init__(motivo.value)
+        self.motivo = motivo
+        self.facts = facts
+
+
+@dataclass(frozen=True, slots=True)
+class Reparo:
+    """Something a person should know about a row. ``linha`` None: about the file."""
+
+    linha: int | None
+    coluna: str | None
+    problema: Problema
+
+    def em_json(self) -> "dict[str, Json]":
+        return {"linha": self.linha, "coluna": self.coluna, "problema": self.problema.value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lida:
+    """A spreadsheet as it was read. ``linhas``: those that can be taken, each with its fields and its ``linha``."""
+
+    linhas: "Sequence[Mapping[str, Json]]"
+    total: int
+    puladas: int
+    erros: Sequence[Reparo] = ()
+    avisos: Sequence[Reparo] = field(default_factory=tuple)

@@ -1,0 +1,128 @@
+"""What an appointment is, and what may be wrong with a file of them."""
+
+import hashlib
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from app.contexts.agendamentos.linhas import Motivo, Recusa
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.json import Json
+
+MOST_AT_ONCE: Final = 500  # rows in one transaction
+TIMEOUT_SAID: Final = "Job timeout exceeded"
+
+
+class Status(StrEnum):
+    """How far the reading of its address and documents is."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+# Columns a person can fill; the names are the spreadsheet's and the API's.
+CAMPOS: Final = (
+    "nome_paciente", "nome_marca", "nome_unidade", "data_agendamento", "hora_agendamento", "status", "telefone", "observacoes",
+    "exames", "carro", "canal_confirmacao", "data_confirmacao", "hora_confirmacao", "cep", "endereco_coleta", "endereco_completo",
+    "documento_completo", "numero_convenio", "nome_convenio", "carteira_convenio", "especialidade", "origem_id",
+)  # fmt: skip
+
+
+def chave_de(campos: Mapping[str, Json]) -> str:
+    """The same for one appointment, however often its row comes: the origin's own id, or who, where and when."""
+    if campos.get("origem_id"):
+        said = ["origem", str(campos["origem_id"])]
+    else:
+        parts = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
+        said = [" ".join(str(campos.get(each) or "").casefold().split()) for each in parts]
+    return hashlib.sha256("|".join(said).encode()).hexdigest()
+
+
+def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> str:
+    """What the reading was made from: it is written only if this is still the same."""
+    return hashlib.sha256("\x00".join(each or "" for each in (endereco, documento, cep)).encode()).hexdigest()
+
+
+class AgendamentoInexistente(BatutaError):
+    sentence = "there is no appointment {id}: `batuta agendamentos listar` shows those there are"
+
+
+class AgendamentoRecusado(BatutaError):
+    sentence = "{campo} cannot be that: correct it and try again"
+
+
+class AgendamentoRepetido(BatutaError):
+    sentence = "another appointment has the same patient, place and time: change that one instead"
+
+
+class PlanilhaRecusada(BatutaError):
+    """The file cannot be taken, as a whole."""
+
+
+class PlanilhaVazia(PlanilhaRecusada):
+    sentence = "the spreadsheet is empty: its first sheet holds no cell. Export it again and send it"
+
+
+class ColunasAusentes(PlanilhaRecusada):
+    sentence = "the spreadsheet lacks {colunas}: add what is missing to the header row and send it again"
+
+
+class SemCabecalho(PlanilhaRecusada):
+    sentence = "no row of the spreadsheet looks like a header: it must name {colunas}; correct it and send it again"
+
+
+class NaoEPlanilha(PlanilhaRecusada):
+    sentence = "this is no .xlsx file but {oque}: open it in a spreadsheet program, save it as .xlsx and send that"
+
+
+class PlanilhaProtegida(PlanilhaRecusada):
+    sentence = "the file is protected by a password: save it without one and send it again"
+
+
+class PlanilhaComMacros(PlanilhaRecusada):
+    sentence = "the file has macros, which are never run here: save it as a plain .xlsx and send that"
+
+
+class PlanilhaPerigosa(PlanilhaRecusada):
+    sentence = (
+        "the file holds {oque}, which no spreadsheet needs: it was not opened. Save it anew as .xlsx and send that"
+    )
+
+
+class PlanilhaGrande(PlanilhaRecusada):
+    sentence = "the spreadsheet is too large: {oque}, and at most {limite} may be. Remove what is empty or split it"
+
+
+class PlanilhaIlegivel(PlanilhaRecusada):
+    sentence = "the spreadsheet cannot be read: it is damaged. Open it in a spreadsheet program, save it as .xlsx and send that"
+
+
+class LeituraDemorada(PlanilhaRecusada):
+    sentence = "reading the spreadsheet took longer than {segundos} s: split it into smaller ones and send those"
+
+
+class LeituraPesada(PlanilhaRecusada):
+    sentence = "reading the spreadsheet needed more memory than it may: split it into smaller ones and send those"
+
+
+RECUSAS: Final[Mapping[Motivo, type[PlanilhaRecusada]]] = {
+    Motivo.VAZIA: PlanilhaVazia,
+    Motivo.SEM_COLUNAS: ColunasAusentes,
+    Motivo.SEM_CABECALHO: SemCabecalho,
+    Motivo.NAO_E_PLANILHA: NaoEPlanilha,
+    Motivo.PROTEGIDA: PlanilhaProtegida,
+    Motivo.MACROS: PlanilhaComMacros,
+    Motivo.PERIGOSA: PlanilhaPerigosa,
+    Motivo.GRANDE: PlanilhaGrande,
+    Motivo.ILEGIVEL: PlanilhaIlegivel,
+    Motivo.DEMORADA: LeituraDemorada,
+    Motivo.PESADA: LeituraPesada,
+}
+
+
+def recusada(refused: Recusa) -> PlanilhaRecusada:
+    """The same, with a sentence for people."""
+    return RECUSAS[refused.motivo](**refused.facts)

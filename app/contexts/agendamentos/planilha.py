@@ -1,0 +1,273 @@
+"""A sheet's cells become appointments: the header is found wherever it stands and however it is written, each row is read alone.
+
+Two families of sheets are known. ``simples``: patient, date and time in columns of their own. ``coleta``: the laboratory's export,
+with brand, unit and one column for date and time; of it only rows of a car's room are taken.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from app.contexts.agendamentos.celulas import (
+    LONGEST_TEXT,
+    Celula,
+    cep_da,
+    data_da,
+    data_hora_da,
+    dito,
+    documento_da,
+    hora_da,
+    telefone_da,
+    texto_da,
+)
+from app.contexts.agendamentos.linhas import Lida, Motivo, Problema, Recusa, Reparo, Situacao
+from app.contexts.agendamentos.texto import limpo, plano
+
+if TYPE_CHECKING:
+    from batuta.kernel.json import Json
+
+HEADER_WITHIN: Final = 30  # rows from the top
+MOST_TOLD: Final = 200  # problems of one kind of list
+
+# The fields of a sheet: how people write the header, in plain letters. The first is how it is called to them.
+CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
+    "nome_paciente": ("Nome do Paciente", "paciente", "nome paciente", "nome", "nome completo"),
+    "nome_marca": ("Nome da Marca", "marca", "nome marca"),
+    "nome_unidade": ("Nome da Unidade", "unidade", "nome unidade", "unidade de atendimento", "local"),
+    "data": ("Data", "data do agendamento", "data agendamento", "data da consulta", "dia", "data agendada"),
+    "hora": ("Hora", "horario", "hora do agendamento", "hora agendamento", "horario da consulta", "horario agendado"),
+    "data_hora": (
+        "Data/Hora Início Agendamento", "data hora agendamento", "data hora inicio", "data hora do agendamento", "data e hora",
+        "data hora", "inicio agendamento", "data hora de inicio do agendamento",
+    ),
+    "status": ("Status Agendamento", "status confirmacao", "status", "situacao", "status do agendamento", "status da confirmacao"),
+    "telefone": (
+        "Telefone", "contato do paciente", "contato s do paciente", "contato", "celular", "fone", "telefone do paciente",
+        "whatsapp",
+    ),
+    "observacoes": ("Observações", "observacao", "obs"),
+    "exames": ("Nomes dos Exames", "exame", "nome do exame", "nome dos exame"),
+    "sala": ("Nome da Sala", "sala"),
+    "canal_confirmacao": ("Canal Confirmação", "canal de confirmacao", "canal da confirmacao"),
+    "data_hora_confirmacao": ("Data/Hora Confirmação", "data hora da confirmacao", "data hora de confirmacao"),
+    "data_confirmacao": ("Data Confirmação", "data da confirmacao", "data de confirmacao"),
+    "hora_confirmacao": ("Hora Confirmação", "hora da confirmacao", "hora de confirmacao"),
+    "cep": ("CEP",),
+    "endereco_coleta": ("Endereço Coleta", "endereco da coleta", "endereco de coleta"),
+    "endereco_completo": ("Endereço Completo", "endereco", "endereco do paciente", "endereco completo do paciente"),
+    "documento_completo": (
+        "Documento Completo", "documento", "documento do paciente", "documento s do paciente", "documento s", "cpf rg",
+        "cpf e rg", "doc",
+    ),
+    "convenio": ("Convênio", "plano", "plano de saude"),
+    "numero_convenio": ("Número Convênio", "numero do convenio", "nr convenio", "n convenio"),
+    "nome_convenio": ("Nome do Convênio", "nome convenio"),
+    "carteira_convenio": ("Nr. Carteira", "numero da carteira", "carteira", "carteirinha", "nr da carteira"),
+    "especialidade": ("Especialidade",),
+    "origem_id": ("Código do Agendamento", "id agendamento", "codigo agendamento", "id do agendamento", "protocolo"),
+}  # fmt: skip
+SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
+COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")
+OF_COLETA: Final = frozenset({"nome_marca", "data_hora", "sala", "canal_confirmacao"})
+_ROOM = re.compile(r"[^\W\d_]+(?:\s?-\s?[^\W\d_]+){3}\s?-\s?([^\W\d_].*)")
+_SITUACOES: Final = {plano(each.value): each for each in Situacao}
+_EMPTY_CONFIRMATION: Final = frozenset({"whats", "whatsapp", "wpp"})
+
+
+class Cabecalho(NamedTuple):
+    linha: int  # counted from 1, as people see it
+    colunas: Mapping[str, int]
+    nomes: Mapping[str, str]  # as they are written there
+    repetidas: Sequence[str]
+
+    @property
+    def is_coleta(self) -> bool:
+        return len(OF_COLETA & self.colunas.keys()) >= 2 or "data_hora" in self.colunas
+
+
+@dataclass(slots=True)
+class _Lendo:
+    since_1904: bool
+    erros: list[Reparo] = field(default_factory=list)
+    avisos: list[Reparo] = field(default_factory=list)
+
+
+def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
+    """The row near the top that names the most fields; None: none names two."""
+    best: Cabecalho | None = None
+    for number, linha in enumerate(linhas, start=1):
+        if number > HEADER_WITHIN:
+            break
+        found = _header(number, linha)
+        if len(found.colunas) > (1 if best is None else len(best.colunas)):
+            best = found
+    return best
+
+
+def ler(linhas: Sequence[Sequence[Celula]], *, since_1904: bool = False, formulas: Iterable[int] = ()) -> Lida:
+    """``formulas``: rows in which a formula has no stored value. Raises what a whole sheet can be refused for."""
+    if not any(_says_something(linha) for linha in linhas[:1000]):
+        raise Recusa(Motivo.VAZIA)
+    header = cabecalho_de(linhas)
+    if header is None:
+        raise Recusa(Motivo.SEM_CABECALHO, colunas=_called(SIMPLES))
+    required = COLETA if header.is_coleta else SIMPLES
+    if missing := [each for each in required if each not in header.colunas]:
+        raise Recusa(Motivo.SEM_COLUNAS, colunas=_called(missing))
+    lendo = _Lendo(since_1904)
+    lendo.avisos += [Reparo(header.linha, nome, Problema.COLUNA_REPETIDA) for nome in header.repetidas]
+    lendo.avisos += [Reparo(row, None, Problema.FORMULA) for row in formulas if row > header.linha]
+    taken: list[dict[str, Json]] = []
+    total = skipped = 0
+    for number, linha in enumerate(linhas[header.linha :], start=header.linha + 1):
+        if not _says_something(linha):
+            continue
+        total += 1
+        row = _row(lendo, header, number, linha)
+        if row is not None:
+            taken.append(row)
+        elif not (lendo.erros and lendo.erros[-1].linha == number):
+            skipped += 1
+    return Lida(linhas=taken, total=total, puladas=skipped, erros=lendo.erros, avisos=lendo.avisos)
+
+
+@lru_cache(maxsize=512)
+def campo_de(titulo: str) -> str | None:
+    """Which field a header means. Plurals, accents, capitals and signs do not matter."""
+    return _FIELDS.get(_key(titulo))
+
+
+def _key(titulo: str) -> str:
+    words = re.findall(r"[a-z0-9]+", plano(limpo(titulo)))
+    return " ".join(_singular(word) for word in words)
+
+
+def _singular(word: str) -> str:
+    if word.endswith("oes"):
+        return f"{word[:-3]}ao"
+    return word[:-1] if len(word) > 3 and word.endswith("s") and word not in ("status", "obs", "whats") else word
+
+
+_FIELDS: Final = {_key(name): field_ for field_, names in CABECALHOS.items() for name in names}
+
+
+def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
+    colunas: dict[str, int] = {}
+    nomes: dict[str, str] = {}
+    repeated: list[str] = []
+    for place, valor in enumerate(linha):
+        name = campo_de(valor) if isinstance(valor, str) and len(valor) < 80 else None
+        if name is None:
+            continue
+        if name in colunas:
+            # Confirmed at: one column for both, or the second one for the time.
+            if name == "data_hora_confirmacao" and "hora_confirmacao" not in colunas:
+                colunas["hora_confirmacao"], nomes["hora_confirmacao"] = place, str(valor)
+                continue
+            repeated.append(limpo(str(valor)))
+            continue
+        colunas[name], nomes[name] = place, limpo(str(valor))
+    return Cabecalho(number, colunas, nomes, repeated)
+
+
+def _says_something(linha: Sequence[Celula]) -> bool:
+    return any(valor is not None and valor != "" and (not isinstance(valor, str) or valor.strip()) for valor in linha)
+
+
+def _called(fields: Iterable[str]) -> str:
+    return ", ".join(CABECALHOS[each][0] for each in fields)
+
+
+def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
+    """None: it is not taken; if that is a fault of the row's, the errors say which."""
+    cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
+
+    def remark(where: list[Reparo], name: str, problema: Problema) -> None:
+        where.append(Reparo(number, header.nomes.get(name), problema))
+
+    carro = None
+    if "sala" in cells and header.is_coleta:
+        room = _ROOM.fullmatch(limpo(texto_da(cells["sala"])))
+        if room is None:
+            remark(lendo.avisos, "sala", Problema.SALA)
+            return None
+        carro = room[1].partition(" - ")[0].strip()
+    for name in ("nome_marca", "nome_unidade", "nome_paciente") if header.is_coleta else ("nome_paciente",):
+        if dito(cells[name]) is None:
+            remark(lendo.erros, name, Problema.SEM_NOME if name == "nome_paciente" else Problema.SEM_VALOR)
+            return None
+    dia, hora = _when(lendo, header, cells, remark)
+    if header.is_coleta and dia is None:
+        remark(lendo.erros, "data_hora", Problema.DATA_ILEGIVEL)
+        return None
+    row: dict[str, Json] = {"linha": number, "data_agendamento": dia, "hora_agendamento": hora, "carro": carro}
+    row |= _texts(lendo, cells, remark)
+    row |= _checked(lendo, cells, remark, is_coleta=header.is_coleta)
+    row |= _confirmation(lendo, cells)
+    return {name: value for name, value in row.items() if value is not None}
+
+
+Remark = Callable[[list[Reparo], str, Problema], None]
+
+
+def _when(
+    lendo: _Lendo, header: Cabecalho, cells: Mapping[str, Celula], remark: Remark
+) -> tuple[str | None, str | None]:
+    if "data_hora" in cells:
+        dia, hora = data_hora_da(cells["data_hora"], since_1904=lendo.since_1904)
+        return None if dia is None else dia.isoformat(), hora
+    dia, hora = data_da(cells.get("data"), since_1904=lendo.since_1904), hora_da(cells.get("hora"))
+    if dia is None:
+        remark(lendo.avisos, "data", Problema.DATA_ILEGIVEL)
+    if hora is None and "hora" in cells:
+        remark(lendo.avisos, "hora", Problema.HORA_ILEGIVEL)
+    return None if dia is None else dia.isoformat(), hora
+
+
+def _texts(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark) -> "dict[str, Json]":
+    plain = (
+        "nome_paciente", "nome_marca", "nome_unidade", "observacoes", "exames", "endereco_coleta", "endereco_completo",
+        "numero_convenio", "nome_convenio", "carteira_convenio", "especialidade", "origem_id",
+    )  # fmt: skip
+    row: dict[str, Json] = {}
+    for name in plain:
+        if name in cells:
+            row[name] = dito(cells[name])
+    row["documento_completo"] = documento_da(cells.get("documento_completo"))
+    for name, valor in cells.items():
+        if isinstance(valor, str) and len(valor) > LONGEST_TEXT:
+            remark(lendo.avisos, name, Problema.TEXTO_CORTADO)
+    row["endereco_completo"] = row.get("endereco_completo") or row.get("endereco_coleta")
+    return row
+
+
+def _checked(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark, *, is_coleta: bool) -> "dict[str, Json]":
+    row: dict[str, Json] = {"telefone": telefone_da(cells.get("telefone")), "cep": cep_da(cells.get("cep"))}
+    if row["telefone"] is None and dito(cells.get("telefone")) is not None:
+        remark(lendo.avisos, "telefone", Problema.TELEFONE_ILEGIVEL)
+    if row["cep"] is None and dito(cells.get("cep")) is not None:
+        remark(lendo.avisos, "cep", Problema.CEP_ILEGIVEL)
+    if (convenio := dito(cells.get("convenio"))) is not None:
+        row["numero_convenio" if is_coleta else "nome_convenio"] = convenio
+    said = dito(cells.get("status"))
+    situacao = Situacao.PENDENTE if said is None else _SITUACOES.get(plano(limpo(said)))
+    if situacao is None:
+        remark(lendo.avisos, "status", Problema.STATUS_DESCONHECIDO)
+    row["status"] = (situacao or Situacao.PENDENTE).value
+    return row
+
+
+def _confirmation(lendo: _Lendo, cells: Mapping[str, Celula]) -> "dict[str, Json]":
+    canal = dito(cells.get("canal_confirmacao"))
+    both = cells.get("data_hora_confirmacao")
+    if plano(texto_da(both)) in _EMPTY_CONFIRMATION:
+        both = None
+    dia, hora = data_hora_da(both, since_1904=lendo.since_1904)
+    dia = dia or data_da(cells.get("data_confirmacao"), since_1904=lendo.since_1904)
+    return {
+        "canal_confirmacao": canal,
+        "data_confirmacao": None if dia is None else dia.isoformat(),
+        "hora_confirmacao": hora or hora_da(cells.get("hora_confirmacao")),
+    }

@@ -1,0 +1,85 @@
+"""Text as people type it into a cell, made fit to be read. Every function is linear in the length of its text."""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+# Longer than any address or document: what stands after it is not read.
+LONGEST_READ: Final = 1000
+NOTHING: Final = frozenset(
+    """
+    -|--|---|.|..|...|/|?|n/i|n/a|na|ni|n/d|nd|s/i|null|none|nan|x|xx|xxx|#n/a|#n/d
+    nao informado|nao informada|nao informou|nao consta|nao tem|nao possui|nao trouxe|nao sabe|nao disponivel|nao cadastrado
+    sem informacao|sem endereco|sem documento|sem documentos|em branco|vazio|nenhum|ignorado|desconhecido|pendente|a confirmar
+    o mesmo|o mesmo da mae|o mesmo do pai|mesmo da mae|mesmo do pai|mesmo endereco|o mesmo endereco|a mesma|idem
+    """.replace("\n", "|")
+    .replace("    ", "")
+    .split("|")
+)
+_INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), 0x2060, 0xFEFF, 0xAD])
+_SIGNS: Final = (
+    {ord(sign): "-" for sign in "‐‑‒–—―−"} | {ord(sign): "'" for sign in "’‘´`"} | {0x00A0: " ", 0x202F: " "}
+)
+_TABLE: Final = {**_INVISIBLE, **_SIGNS, ord("\t"): " ", ord("\r"): "\n", ord("\v"): "\n", ord("\f"): "\n"}
+_SPACES = re.compile(r"[ \u1680\u2000-\u200a\u205f\u3000]+")
+_SMALL: Final = frozenset(["de", "da", "do", "das", "dos", "e", "em", "na", "no", "nas", "nos", "ao", "à"])
+_ROMAN = re.compile(r"[ivx]{2,5}", re.IGNORECASE)
+_CODE = re.compile(r"[a-z]{1,4}-?[0-9]+[a-z]?", re.IGNORECASE)
+
+
+def limpo(texto: str) -> str:
+    """One kind of space, of hyphen and of line end, nothing invisible; lines are kept."""
+    texto = unicodedata.normalize("NFC", texto[:LONGEST_READ]).translate(_TABLE)
+    return _SPACES.sub(" ", texto).strip()
+
+
+@lru_cache(maxsize=8192)
+def plano(texto: str) -> str:
+    """Without accents and capitals."""
+    if texto.isascii():
+        return texto.lower()
+    bare = "".join(each for each in unicodedata.normalize("NFD", texto.lower()) if not unicodedata.combining(each))
+    return bare.replace("º", "o").replace("ª", "a").replace("°", "o")
+
+
+def diz_nada(texto: str) -> bool:
+    """ "não informado", "-", "o mesmo da mãe": somebody filled the cell, and said nothing."""
+    return not texto or plano(texto).strip(" .!*()") in NOTHING or not any(each.isalnum() for each in texto)
+
+
+def titulo(texto: str) -> str:
+    """Capitals where all are small or all are large; whoever mixed them meant it."""
+    if not (texto.isupper() or texto.islower()):
+        return texto
+    return " ".join(_word(word, first=place == 0) for place, word in enumerate(texto.split(" ")))
+
+
+def _word(word: str, *, first: bool) -> str:
+    small = word.lower()
+    if small in _SMALL and not first:
+        return small
+    if _ROMAN.fullmatch(word) or _CODE.fullmatch(word):
+        return word.upper()
+    if "-" in small:
+        head, _, tail = small.partition("-")
+        return f"{head.capitalize()}-{tail}"
+    return small.capitalize()
+
+
+def quase(one: str, other: str) -> bool:
+    """One slip of the hand apart: a letter too many, too few, wrong, or two in the wrong order."""
+    if one == other:
+        return True
+    if abs(len(one) - len(other)) > 1:
+        return False
+    start = next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    one, other = one[start:], other[start:]
+    return (
+        one[1:] == other[1:]
+        or one[1:] == other
+        or one == other[1:]
+        or (one[2:] == other[2:] and one[:2] == other[1::-1])
+    )

@@ -1,0 +1,148 @@
+"""``batuta up``: every role as a child of one process that hears whether they live."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from batuta.cli.announcer import Announcer
+from batuta.cli.desk import Desk, desk_of
+from batuta.cli.roles import roles_of, supervise, told
+from batuta.cli.sidecar import port_of_child
+from batuta.cli.voices import Voices
+from batuta.config import EngineSettings
+from batuta.engine import Batuta
+from batuta.kernel.events import ProcessServing
+from batuta.supervise.address import listen
+from batuta.supervise.chronicle import WRITING, Chronicle
+from batuta.supervise.hearing import Ear
+from batuta.supervise.loop import LoopPolicy
+from batuta.supervise.notify import Notifier
+from batuta.supervise.processes import ChildSpec, Family, Patience
+from batuta.supervise.supervisor import Supervisor
+from batuta.texts import Texts
+
+PARENT = "up"
+MARGIN = timedelta(seconds=5)  # to notice that a child has ended, or to kill it
+# Whatever the parent meets, it is the last that may give up.
+FAMILY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=2), max_failures=1_000_000)
+ANNOUNCING = LoopPolicy(every=timedelta(milliseconds=200), stuck_after=timedelta(minutes=2), max_failures=1_000_000)
+
+Workers = Annotated[int | None, typer.Option("--workers", min=1, max=64, help="how many; default: BATUTA_WORKERS")]
+
+
+def add_to(cli: typer.Typer, texts: Texts) -> None:
+    cli.command(PARENT, help=texts("cli.up.help"))(up)
+
+
+def up(context: typer.Context, workers: Workers = None) -> None:
+    """Every role as a child of this process."""
+    desk = desk_of(context)
+    settings, work = desk.settings(), desk.work()
+    listen(settings.host, settings.port).close()
+    raise typer.Exit(asyncio.run(_Up(desk, work, settings, workers or settings.batuta_workers).run()))
+
+
+@dataclass(slots=True)
+class _Up:
+    desk: Desk
+    work: Batuta
+    settings: EngineSettings
+    workers: int
+
+    async def run(self) -> int:
+        stop, notifier = asyncio.Event(), Notifier.from_environment(self.desk.env)
+        specs = self._specs()
+        voices = self._voices([PARENT, *(spec.name for spec in specs)])
+        ear, chronicle = Ear.open(), self._chronicle()
+        family = Family(
+            specs,
+            self.work.clock,
+            self.work.events,
+            stop,
+            voices.say,
+            ear,
+            chronicle,
+            Patience(living=timedelta(seconds=self.settings.batuta_watchdog_seconds)),
+            changed=lambda: _tell_parent(family, notifier),
+        )
+        # Every role drains for as long as it may, one after the other.
+        grace = timedelta(seconds=self.settings.batuta_drain_seconds) + MARGIN
+        running = supervise(
+            self.work,
+            self.settings,
+            PARENT,
+            self._supervisor(family, chronicle),
+            stop,
+            grace * len({s.role for s in specs}),
+        )
+        try:
+            stream = voices.stream(PARENT)
+            await told(self.desk, self.work, self.settings, PARENT, stop, running, notifier, stream)
+        finally:
+            await self.work.database.close()
+            voices.close()
+            if ear is not None:
+                ear.close()
+        return family.exit_code
+
+    def _supervisor(self, family: Family, chronicle: Chronicle) -> Supervisor:
+        address = f"http://{self.settings.host}:{self.settings.port}"
+        supervisor = Supervisor(self.work.clock, self.work.events)
+        supervisor.add(chronicle, WRITING)  # first, so that it drains last: the end of the others is worth a word
+        supervisor.add(family, FAMILY)
+        supervisor.add(Announcer(address, lambda: self.work.events.emit(ProcessServing(PARENT, address))), ANNOUNCING)
+        return supervisor
+
+    def _chronicle(self) -> Chronicle:
+        work = self.work
+        return Chronicle(work.database.open, work.beats, work.watching.restarts, work.clock, work.now)
+
+    def _voices(self, names: Sequence[str]) -> Voices:
+        return Voices(sys.stdout, names, prefixed=self._is_pretty, coloured=self._is_coloured)
+
+    @property
+    def _is_pretty(self) -> bool:
+        wanted = self.settings.log_format
+        return wanted == "pretty" or (wanted == "auto" and sys.stdout.isatty())
+
+    @property
+    def _is_coloured(self) -> bool:
+        forced = self.settings.force_color is not None
+        return self._is_pretty and self.settings.no_color is None and (forced or sys.stdout.isatty())
+
+    def _specs(self) -> list[ChildSpec]:
+        roles = [role.name for role in roles_of(self.work, self.settings).values() if role.in_up]
+        places = [(role, number) for role in roles for number in range(1, self._how_many(role) + 1)]
+        return [self._child(role, number) for role, number in places]
+
+    def _how_many(self, role: str) -> int:
+        return self.workers if role == "worker" else 1
+
+    def _child(self, role: str, number: int) -> ChildSpec:
+        desk = self.desk
+        app = ["--app", desk.app_name] if desk.app_name else []
+        argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role, "--child-of", str(os.getpid())]
+        port = port_of_child(self.settings, role, number)
+        env = {**self.work.extension.child_env, **desk.env, **self._form(), **port}
+        return ChildSpec(role, argv, env, role if self._how_many(role) == 1 else f"{role}-{number}")
+
+    def _form(self) -> Mapping[str, str]:
+        """A child writes into a pipe: what the terminal's reader would like has to be told to it."""
+        form = {"LOG_FORMAT": "pretty" if self._is_pretty else "json"}
+        return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
+
+
+def _tell_parent(family: Family, notifier: Notifier) -> None:
+    """Ready is who has tried them all: one that does not come up must not keep the others from being served."""
+    lives = [child.spec.name for child in family.children if child.process is not None and child.is_ready]
+    missing = [child.spec.name for child in family.children if child.spec.name not in lives]
+    waiting = f"; waiting for {', '.join(missing)}" if missing else ""
+    notifier.status(f"living: {', '.join(lives) or 'nobody'}{waiting}")
+    if family.is_complete:
+        notifier.ready()

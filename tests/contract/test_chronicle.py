@@ -1,0 +1,117 @@
+"""What a parent writes down of its children, on both databases: late if need be, and never at the cost of the parent."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+
+from batuta.health import checks
+from batuta.health.finding import Severity
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.beats import SqlBeats
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.restarts import SqlRestarts
+from batuta.supervise.chronicle import MOST, Chronicle
+from batuta.supervise.loop import Again, Idle
+from batuta.supervise.restarts import NewRestart, Reason
+from batuta.testing import FakeClock
+
+MINUTE = timedelta(minutes=1)
+
+
+class Parent:
+    """A chronicle on a real database that can be taken away."""
+
+    def __init__(self, database: Database, ids: Ids, clock: FakeClock) -> None:
+        self.clock = clock
+        self.is_away = False
+        self.opened = 0
+        self.beats, self.restarts = SqlBeats(database, "1"), SqlRestarts(database, ids)
+        self.chronicle = Chronicle(self._open, self.beats, self, clock, clock.now)
+
+    async def _open(self) -> None:
+        if self.is_away:
+            raise StoreUnavailable(where="here", why="away")
+        self.opened += 1
+
+    async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
+        if self.is_away:
+            raise StoreUnavailable(where="here", why="away")
+        return await self.restarts.add(restart, now=now)
+
+    def note(self, pid: int, times: int = 1) -> None:
+        told = {"worker_name": "worker", "reason": Reason.CRASHED, "detail": "exit code 3", "host": "here"}
+        self.chronicle.restarted(NewRestart(**told, pid=pid, restarts_in_window=times))  # type: ignore[arg-type]
+
+    async def written(self) -> list[tuple[int, datetime]]:
+        rows = await self.restarts.since(datetime.min.replace(year=2000, tzinfo=self.clock.now().tzinfo), limit=1000)
+        return [(row.pid, row.at) for row in reversed(rows)]
+
+
+@pytest.fixture
+def parent(migrated: Database, ids: Ids, clock: FakeClock) -> Parent:
+    return Parent(migrated, ids, clock)
+
+
+async def test_what_is_noted_is_written_in_its_order_and_then_there_is_nothing_to_do(parent: Parent) -> None:
+    assert await parent.chronicle.tick() == Idle()
+    assert parent.opened == 0  # nobody needs the database while all is well
+    parent.note(1)
+    parent.clock.step(MINUTE)
+    parent.note(2)
+    assert [await parent.chronicle.tick() for _ in range(3)] == [Again(), Again(), Idle()]
+    assert [pid for pid, _ in await parent.written()] == [1, 2]
+    assert parent.opened == 1
+
+
+async def test_what_a_silent_child_cannot_say_its_parent_says(parent: Parent, clock: FakeClock) -> None:
+    await parent.beats.beat("here:7:a", "worker", {"heart": {}}, now=clock.now(), host="here", pid=7)
+    parent.chronicle.stalled("here", 7)
+    await parent.chronicle.tick()
+    assert not await parent.beats.stalled(host="here", pid=8)
+
+
+async def test_while_the_database_is_away_nothing_is_lost_and_the_time_stays_what_it_was(parent: Parent) -> None:
+    first = parent.clock.now()
+    parent.note(1)
+    parent.is_away = True
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):  # the supervisor rests, and tries again for ever
+            await parent.chronicle.tick()
+    parent.clock.step(10 * MINUTE)
+    parent.is_away = False
+    await parent.chronicle.tick()
+    assert await parent.written() == [(1, first)]
+
+
+async def test_of_an_outage_that_never_ends_the_newest_are_kept(parent: Parent) -> None:
+    for pid in range(1, MOST + 11):
+        parent.note(pid)
+    for _ in range(MOST):
+        await parent.chronicle.tick()
+    assert await parent.chronicle.tick() == Idle()
+    assert {pid for pid, _ in await parent.written()} == set(range(11, MOST + 11))
+
+
+async def test_an_end_that_cannot_be_written_keeps_nobody_from_ending(parent: Parent) -> None:
+    parent.note(1)
+    parent.is_away = True
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(parent.chronicle.drain(MINUTE), 10)
+    parent.is_away = False
+    await parent.chronicle.drain(MINUTE)
+    assert [pid for pid, _ in await parent.written()] == [1]
+
+
+async def test_five_ends_of_a_role_are_a_finding_with_a_next_step(parent: Parent, clock: FakeClock) -> None:
+    check = checks.workers(parent.beats, parent.restarts, clock.now)
+    for times in range(1, 5):
+        parent.note(times, times)
+        await parent.chronicle.tick()
+    assert (await check.ask()).findings == ()
+    parent.note(5, 5)
+    await parent.chronicle.tick()
+    (finding,) = (await check.ask()).findings
+    assert (finding.cause, finding.severity) == ("workers.crashing.worker", Severity.CRITICAL)
+    assert finding.facts["detail"] == "exit code 3"

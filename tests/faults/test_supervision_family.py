@@ -1,0 +1,273 @@
+"""A parent and children that are small programs: what becomes of each when one of them goes wrong in every way there is."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted
+from batuta.supervise.comeback import EXIT_AGAIN, EXIT_CONFIG, Budget
+from batuta.supervise.hearing import Ear
+from batuta.supervise.loop import LoopPolicy
+from batuta.supervise.processes import ChildSpec, Family, Patience, Recorder
+from batuta.supervise.restarts import NewRestart, Reason
+from batuta.supervise.supervisor import Supervisor
+from batuta.testing import EventRecorder
+from tests.faults.figures import Figures
+from tests.faults.processes import is_gone, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+# A child that needs nothing of ours: it says that it is ready and, ten times within the limit, that it lives.
+LIVING = """
+import os, signal, socket, subprocess, sys, threading, time
+address = os.environ["NOTIFY_SOCKET"].replace("@", chr(0), 1)
+line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+def say(words): line.sendto(words.encode(), address)
+def beat():
+    while True:
+        say("WATCHDOG=1")
+        time.sleep(int(os.environ["WATCHDOG_USEC"]) / 1e7)
+say("WATCHDOG=1\\nREADY=1")
+threading.Thread(target=beat, daemon=True).start()
+"""
+WAITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(600)\n"
+# The interpreter is held by one match for longer than anybody waits: no thread of it says anything any more.
+HOLDS = "import re\ntime.sleep(0.2)\nre.match('(a+)+$', 'a' * 40 + '!')\n"
+QUICK = Patience(living=timedelta(seconds=2), stack=timedelta(seconds=2))
+BUDGET = Budget(base=timedelta(milliseconds=50), cap=timedelta(milliseconds=200))
+OFTEN = LoopPolicy(every=timedelta(milliseconds=100), stuck_after=timedelta(minutes=1))
+GRACE = timedelta(seconds=10)
+LONG_GRACE = timedelta(seconds=60)
+
+
+class Notes(Recorder):
+    def __init__(self) -> None:
+        self.stalls: list[int] = []
+        self.restarts: list[NewRestart] = []
+
+    def stalled(self, host: str, pid: int) -> None:
+        self.stalls.append(pid)
+
+    def restarted(self, restart: NewRestart) -> None:
+        self.restarts.append(restart)
+
+
+class Watched:
+    def __init__(self, programs: dict[str, str], patience: Patience, budget: Budget) -> None:
+        self.events, self.notes, self.stop, self.lines = EventRecorder(), Notes(), asyncio.Event(), list[str]()
+        specs = [ChildSpec(role, [sys.executable, "-c", text], dict(os.environ)) for role, text in programs.items()]
+        self.ear = Ear.open()
+        self.family = Family(
+            specs, SystemClock(), self.events, self.stop, lambda name, line: self.lines.append(f"{name}: {line}"),
+            self.ear, self.notes, patience, budget, chance=lambda: 1.0,
+        )  # fmt: skip
+
+    def pid(self, role: str) -> int:
+        return next(child.process.pid for child in self.family.children if child.spec.role == role and child.process)
+
+    async def ready(self, role: str, times: int = 1) -> float:
+        """The instant at which it was ready for so many times."""
+        await self.until(lambda: len([each for each in self.events.of(ChildReady) if each.role == role]) >= times)
+        return time.monotonic()
+
+    async def until(self, true: Callable[[], bool], within: float = 20.0) -> None:
+        async with asyncio.timeout(within):
+            while not true():
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def watched(
+    patience: Patience = QUICK, budget: Budget = BUDGET, grace: timedelta = GRACE, **programs: str
+) -> AsyncIterator[Watched]:
+    watching = Watched(programs, patience, budget)
+    supervisor = Supervisor(SystemClock(), watching.events)
+    supervisor.add(watching.family, OFTEN)
+    running = asyncio.create_task(supervisor.run(watching.stop, grace))
+    try:
+        yield watching
+    finally:
+        watching.stop.set()
+        await running
+        assert watching.ear is not None
+        watching.ear.close()
+
+
+async def test_a_stopped_child_is_found_killed_and_replaced_and_its_sibling_does_not_notice() -> None:
+    figures = Figures("T28", "–", "SIGSTOP of a small child whose limit is 2 s")
+    async with watched(worker=LIVING + WAITS, api=LIVING + WAITS) as tree:
+        await tree.ready("worker")
+        await tree.ready("api")
+        stopped, sibling = tree.pid("worker"), tree.pid("api")
+        os.kill(stopped, signal.SIGSTOP)
+        began = time.monotonic()
+        silent = await tree.events.wait_for(ChildSilent)
+        took = await tree.ready("worker", times=2) - began
+        assert (silent.pid, silent.state) == (stopped, "stopped")
+        assert tree.pid("worker") != stopped
+        assert tree.pid("api") == sibling
+        assert is_gone(stopped)
+        assert tree.notes.stalls == [stopped]
+        (told,) = tree.notes.restarts
+        assert (told.worker_name, told.reason, told.pid, told.exit_code) == ("worker", Reason.STALLED, stopped, -9)
+        assert "stopped" in told.detail
+        figures.record_bare(1, f"replaced {took:.1f} s after it was stopped")
+
+
+async def test_a_child_that_holds_its_interpreter_is_found_from_outside_with_its_stack() -> None:
+    figures = Figures("T25", "–", "a regular expression without end in a small child whose limit is 2 s")
+    async with watched(worker=LIVING + HOLDS) as tree:
+        await tree.ready("worker", times=2)
+        first = tree.notes.restarts[0]
+        assert first.reason is Reason.STALLED
+        assert first.exit_code == -signal.SIGABRT
+        assert first.stack is not None
+        assert first.stack.startswith("Fatal Python error: Aborted")
+        assert "re/__init__.py" in first.stack
+        ended = tree.events.of(ChildEnded)[0]
+        assert ended.stack == first.stack
+        assert not [line for line in tree.lines if "File " in line]
+        figures.record_bare(1, "its stack names the line")
+
+
+async def test_a_child_that_never_says_a_word_is_replaced_after_its_own_limit() -> None:
+    hasty = Patience(starting=timedelta(milliseconds=500), stack=timedelta(milliseconds=300))
+    async with watched(hasty, mute="import time\ntime.sleep(600)\n") as tree:
+        silent = await tree.events.wait_for(ChildSilent)
+        assert silent.silent_for >= hasty.starting
+        await tree.until(lambda: len(tree.events.of(ChildStarted)) >= 2)
+
+
+async def test_a_child_that_is_ready_and_promised_no_signs_is_left_alone() -> None:
+    speaks, _, _ = LIVING.partition('say("WATCHDOG=1\\nREADY=1")')
+    quiet = speaks + 'say("READY=1")\ntime.sleep(2.5)\nsay("STATUS=well")\n'
+    async with watched(quiet=quiet + WAITS, other=LIVING + WAITS) as tree:
+        await tree.ready("quiet")
+        await tree.until(lambda: tree.family.children[0].heard_at - tree.family.children[0].started_at > 2.5)
+        assert tree.events.of(ChildSilent) == []
+
+
+async def test_only_a_child_itself_can_say_that_it_lives() -> None:
+    """Its own child says it in its place, and is not believed."""
+    other = "subprocess.Popen([sys.executable, '-c', os.environ['TEXT']], env={**os.environ, 'TEXT': ''})\n"
+    os.environ["TEXT"] = LIVING + "time.sleep(600)"
+    try:
+        async with watched(worker=LIVING + other + WAITS) as tree:
+            await tree.ready("worker")
+            os.kill(tree.pid("worker"), signal.SIGSTOP)
+            await tree.events.wait_for(ChildSilent)
+    finally:
+        del os.environ["TEXT"]
+
+
+async def test_whoever_was_away_himself_blames_nobody() -> None:
+    """The parent is held up for longer than the children's limit: as if it had been stopped, or the machine suspended."""
+    strict = Patience(living=timedelta(seconds=2), absence=timedelta(seconds=1))
+    async with watched(strict, worker=LIVING + WAITS) as tree:
+        await tree.ready("worker")
+        os.kill(tree.pid("worker"), signal.SIGSTOP)
+        time.sleep(2.5)  # nothing of ours runs meanwhile
+        os.kill(tree.pid("worker"), signal.SIGCONT)
+        heard = tree.family.children[0].heard_at
+        await tree.until(lambda: tree.family.children[0].heard_at > heard + 1)
+        assert tree.events.of(ChildSilent) == []
+
+
+async def test_a_crash_loop_raises_an_alarm_once_and_is_tried_again_for_ever_while_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    figures = Figures("T28", "–", "a small child that ends as often as it is started")
+    mended = tmp_path / "mended"
+    broken = f"import os, sys\nif not os.path.exists({str(mended)!r}): sys.exit(3)\n"
+    async with watched(broken=broken + LIVING + WAITS, fine=LIVING + WAITS) as tree:
+        await tree.ready("fine")
+        sibling = tree.pid("fine")
+        await tree.events.wait_for(ChildLooping)
+        await tree.until(lambda: len(tree.events.of(ChildEnded)) >= 8)
+        assert len(tree.events.of(ChildLooping)) == 1
+        waits = [each.again_in for each in tree.events.of(ChildEnded)]
+        assert waits[:4] == [BUDGET.base, 2 * BUDGET.base, 4 * BUDGET.base, BUDGET.cap]
+        assert set(waits[4:]) == {BUDGET.cap}
+        reasons = [each.reason for each in tree.notes.restarts]
+        assert reasons[:6] == [*[Reason.CRASHED] * 4, Reason.CRASH_LOOP, Reason.CRASHED]
+        assert tree.pid("fine") == sibling
+        mended.touch()
+        await tree.ready("broken")
+        tree.family.budget = replace(BUDGET, window=timedelta(milliseconds=200))  # ten minutes later
+        await tree.events.wait_for(ChildRecovered)
+        figures.record_bare(len(waits), "one alarm; mended, it came back by itself")
+
+
+async def test_who_asks_to_be_started_afresh_is_at_once_and_nobody_is_alarmed(tmp_path: Path) -> None:
+    figures = Figures("T26", "–", f"exit {EXIT_AGAIN}")
+    worked = Budget(base=timedelta(hours=1), cap=timedelta(hours=1), too_young=timedelta(0))
+    path = str(tmp_path / "once")
+    again = f"if not os.path.exists({path!r}):\n    open({path!r}, 'w').close()\n    sys.exit({EXIT_AGAIN})\n"
+    async with watched(budget=worked, worker=LIVING + again + WAITS) as tree:
+        await tree.ready("worker", times=2)
+        (ended,) = tree.events.of(ChildEnded)
+        assert (ended.exit_code, ended.again_in) == (EXIT_AGAIN, timedelta(0))
+        assert tree.notes.restarts == []
+        figures.record_bare(1, "started again without a wait, and not counted")
+
+
+async def test_a_configuration_that_never_worked_ends_the_family_with_its_code() -> None:
+    async with watched(wrong=f"import sys\nsys.exit({EXIT_CONFIG})\n", fine=LIVING + WAITS) as tree:
+        await asyncio.wait_for(tree.stop.wait(), 20)
+        assert tree.family.exit_code == EXIT_CONFIG
+
+
+async def test_a_configuration_that_worked_before_takes_nobody_along() -> None:
+    async with watched(worker=LIVING + f"time.sleep(0.2)\nos._exit({EXIT_CONFIG})\n", fine=LIVING + WAITS) as tree:
+        await tree.ready("worker", times=2)
+        assert not tree.stop.is_set()
+        assert tree.family.exit_code == 0
+
+
+async def test_what_a_child_started_ends_with_it_and_its_pipe_keeps_nobody_waiting() -> None:
+    forks = "subprocess.Popen(['sleep', '600'])\ntime.sleep(0.2)\nprint('last words', flush=True)\nos._exit(3)\n"
+    tells = "started = subprocess.Popen(['sleep', '600'])\nprint(started.pid, flush=True)\n"
+    async with watched(worker=LIVING + tells + forks) as tree:
+        ended = await tree.events.wait_for(ChildEnded)
+        assert ended.exit_code == 3
+        assert "worker: last words" in tree.lines
+        grandchild = int(tree.lines[0].partition(": ")[2])
+        until("what it started is gone", lambda: is_gone(grandchild))
+
+
+async def test_a_line_without_end_and_one_that_is_no_text_are_passed_on() -> None:
+    shouts = "sys.stdout.buffer.write(b'x' * 300_000 + b'\\n' + b'\\xff\\n'); sys.stdout.flush()\nprint('after', flush=True)\n"
+    async with watched(worker=LIVING + shouts + WAITS) as tree:
+        await tree.until(lambda: "worker: after" in tree.lines)
+        assert sum(line.count("x") for line in tree.lines) == 300_000
+
+
+async def test_a_program_that_cannot_be_started_is_tried_again_and_the_others_go_on() -> None:
+    async with watched(fine=LIVING + WAITS) as tree:
+        tree.family.specs = [*tree.family.specs, ChildSpec("gone", ["/nowhere/python"], {})]
+        ended = await tree.events.wait_for(ChildEnded)
+        assert ended.role == "gone"
+        assert "No such file" in ended.how
+        await tree.ready("fine")
+
+
+async def test_a_stop_asks_in_the_reverse_order_and_a_stopped_child_keeps_nobody_waiting() -> None:
+    async with watched(grace=2 * LONG_GRACE, first=LIVING + WAITS, second=LIVING + WAITS) as tree:
+        await tree.ready("first")
+        await tree.ready("second")
+        os.kill(tree.pid("second"), signal.SIGSTOP)
+        began = time.monotonic()
+        pids = [tree.pid("first"), tree.pid("second")]
+        tree.stop.set()
+        await tree.until(lambda: all(is_gone(pid) for pid in pids))
+        assert time.monotonic() - began < LONG_GRACE.total_seconds()

@@ -1,0 +1,90 @@
+"""Documents as people type them. Every number here is invented; those that check are the ones every textbook uses."""
+
+import pytest
+
+from app.contexts.agendamentos.documento import (
+    CNS_INVALIDO,
+    CPF_DE_OUTRA_PESSOA,
+    CPF_INVALIDO,
+    cns_valido,
+    cpf_valido,
+    documento_de,
+)
+
+CPF, OTHER = "52998224725", "11144477735"
+
+
+def read(texto: str) -> tuple[str | None, ...]:
+    lido = documento_de(texto)
+    return lido.cpf, lido.rg, lido.orgao_emissor, lido.uf_emissor
+
+
+@pytest.mark.parametrize(
+    ("texto", "lido"),
+    [
+        ("CPF: 529.982.247-25 RG 12.345.678-9 SSP/SP", (CPF, "123456789", "SSP", "SP")),
+        ("RG: 12.345.678-x ssp / sp / CPF 529982247-25", (CPF, "12345678X", "SSP", "SP")),
+        ("C.P.F. nº 529 982 247 25\nR.G. nº 12345678-9 DETRAN-RJ", (CPF, "123456789", "DETRAN", "RJ")),
+        ("CPF 52998224725 RG MG-11.222.333 PC/MG", (CPF, "11222333", "PC", "MG")),
+        ("RG MG 11.222.333 / SSPMG CPF 52998224725", (CPF, "11222333", "SSP", "MG")),
+        ("cpf529.982.247-25rg12.345.678-xssp/sp", (CPF, "12345678X", "SSP", "SP")),
+        ("529.982.247-25 / 12.345.678-9 SESP-PR", (CPF, "123456789", "SESP", "PR")),
+        ("órgão emissor: DETRAN UF: RJ RG: 09.876.543-2", (None, "098765432", "DETRAN", "RJ")),
+        ("RG: 1.234.567 - 2ª via - SSP/BA exp. 12/03/2015", (None, "1234567", "SSP", "BA")),
+        ("DOC. IDENT. Nº 5.666.777 - SESP - PR", (None, "5666777", "SESP", "PR")),
+        ("RG:12345678 (sem órgão)", (None, "12345678", None, None)),
+        ("CPF/RG 529.982.247-25 / 12.345.678-9", (CPF, "123456789", None, None)),
+        ("52998224725", (CPF, None, None, None)),
+        ("CIN 529.982.247-25", (CPF, None, None, None)),
+        ("CPF 529.982.247-25 / 111.444.777-35", (CPF, None, None, None)),
+    ],
+)  # fmt: skip
+def test_cpf_and_rg_are_found_with_their_issuer(texto: str, lido: tuple[str | None, ...]) -> None:
+    assert read(texto) == lido
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "CPF da mãe: 529.982.247-25",
+        "529.982.247-25 (mãe)",
+        "Responsável: CPF 529.982.247-25",
+        "CPF do pai 52998224725",
+    ],
+)
+def test_a_relatives_cpf_is_never_the_patients(texto: str) -> None:
+    lido = documento_de(texto)
+    assert (lido.cpf, lido.avisos) == (None, (CPF_DE_OUTRA_PESSOA,))
+
+
+def test_the_patients_own_is_found_beside_a_relatives() -> None:
+    assert read("Mãe: CPF 529.982.247-25; Paciente: CPF 111.444.777-35") == (OTHER, None, None, None)
+    assert read("CPF 111.444.777-35 / CPF da mãe 529.982.247-25")[0] == OTHER
+    assert read("CPF da mãe 529.982.247-25 RG 12.345.678-9 SSP/SP") == (None, "123456789", "SSP", "SP")
+    assert read("RG do pai 1.234.567 SSP/SP, RG 7.654.321")[1:] == ("7654321", None, None)
+
+
+@pytest.mark.parametrize(
+    "label", ["CNH", "CNH nº", "CNS", "Cartão SUS", "CNPJ", "título de eleitor", "CTPS", "passaporte", "RNE", "CRM", "tel", "PIS"]
+)  # fmt: skip
+def test_a_number_that_is_labelled_as_something_else_is_no_cpf_even_if_its_digits_check(label: str) -> None:
+    assert read(f"{label} {CPF}") == (None, None, None, None)
+    assert read(f"{label} {CPF} CPF {OTHER}")[0] == OTHER
+
+
+@pytest.mark.parametrize("texto", ["CPF 529.982.247-26", "CPF 111.111.111-11", "CPF 529.982.247-2", "cpf 5299822472"])
+def test_wrong_digits_are_no_cpf_and_are_told(texto: str) -> None:
+    assert (read(texto)[0], documento_de(texto).avisos) == (None, (CPF_INVALIDO,))
+
+
+def test_a_sus_card_has_a_check_digit_of_its_own() -> None:
+    assert cns_valido("898001160660761")
+    assert not cns_valido("898001160660762")
+    assert documento_de("SUS 898001160660761").cns == "898001160660761"
+    assert documento_de("CNS 898001160660762").avisos == (CNS_INVALIDO,)
+
+
+def test_check_digits_are_those_of_the_register() -> None:
+    assert [cpf_valido(each) for each in (CPF, OTHER, "52998224724", "00000000000", "5299822472", "abc")] == [
+        True, True, False, False, False, False,
+    ]  # fmt: skip

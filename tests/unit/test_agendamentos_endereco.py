@@ -1,0 +1,145 @@
+"""Addresses as people type them, taken apart by rules. Every street here is made up."""
+
+import pytest
+
+from app.contexts.agendamentos.endereco import CEP_DE_OUTRA_UF, CEP_INVALIDO, endereco_de
+from app.contexts.agendamentos.normalizacao import CEP_DIFERENTE, endereco_lido
+
+FIELDS = ("logradouro", "numero", "complemento", "bairro", "cidade", "uf", "cep")
+
+
+def read(texto: str) -> str:
+    """The seven fields, with - for what is not there."""
+    lido = endereco_de(texto)
+    return " | ".join(getattr(lido, each) or "-" for each in FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("texto", "lido"),
+    [
+        (
+            "Rua dos Testes, 123, Apto 45 - Centro, Campinas - SP, 13010-001",
+            "Rua dos Testes | 123 | Apto 45 | Centro | Campinas | SP | 13010-001",
+        ),
+        (
+            "AV EXEMPLO 1578 AP 12 BELA VISTA SAO PAULO SP CEP 01310200",
+            "Avenida Exemplo | 1578 | Apto 12 | Bela Vista | São Paulo | SP | 01310-200",
+        ),
+        (
+            "R. Um nº 10 casa 2, Jd. Modelo – Santo André/SP",
+            "Rua Um | 10 | Casa 2 | Jardim Modelo | Santo André | SP | -",
+        ),
+        (
+            "13010-001 - Al. Ficção, 12-B, fds - V. Ensaio - Rib. Preto/SP",
+            "Alameda Ficção | 12B | Fundos | Vila Ensaio | Ribeirão Preto | SP | 13010-001",
+        ),
+        (
+            "Tv. Teste, s/nº\nPq. Modelo\nB. Horizonte - MG\n30.100-010",
+            "Travessa Teste | S/N | - | Parque Modelo | Belo Horizonte | MG | 30100-010",
+        ),
+        (
+            "Logradouro: Rua Dois; Nº: 1.234; Compl.: bl A ap 21; Bairro: Cid. Modelo; Município: SBC; Estado: SP; CEP: 09600-000",
+            "Rua Dois | 1234 | Bloco A, Apto 21 | Cidade Modelo | São Bernardo do Campo | SP | 09600-000",
+        ),
+        (
+            "End.: Pça Três, 45/102. Bairro: St. Modelo. Cidade: Goiânia. UF: GO. CEP: 74000010",
+            "Praça Três | 45 | 102 | Setor Modelo | Goiânia | GO | 74000-010",
+        ),
+        (
+            "Estr. Quatro, 9, Ed. Modelo, apto 71, Brotas, CEP 40100-000 (portão azul)",
+            "Estrada Quatro | 9 | Edifício Modelo, Apto 71 | Brotas | - | - | 40100-000",
+        ),
+        (
+            "Cond. Modelo, Rua 3, casa 18 - Camaçari/BA",
+            "Rua 3 | - | Condomínio Modelo, Casa 18 | - | Camaçari | BA | -",
+        ),
+        (
+            "Av. Cinco, 1000 - 5º andar - sala 52 - Modelo, Recife - Pernambuco",
+            "Avenida Cinco | 1000 | 5º Andar, Sala 52 | Modelo | Recife | PE | -",
+        ),
+        (
+            "Rod. BR-101, km 12,5, Zona Rural, Joinville/SC",
+            "Rodovia BR-101 | km 12,5 | - | Zona Rural | Joinville | SC | -",
+        ),
+    ],
+)
+def test_an_address_is_taken_apart_however_its_parts_are_parted(texto: str, lido: str) -> None:
+    assert read(texto) == lido
+
+
+@pytest.mark.parametrize(
+    ("texto", "lido"),
+    [
+        ("Rua 15 de Novembro, 200", "Rua 15 de Novembro | 200 | - | - | - | - | -"),
+        ("Av. 9 de Julho 1000", "Avenida 9 de Julho | 1000 | - | - | - | - | -"),
+        ("Rua 7, 45", "Rua 7 | 45 | - | - | - | - | -"),
+        (
+            "Rua 15, Qd 3 Lt 4, St. Modelo, Goiânia-GO",
+            "Rua 15 | - | Quadra 3, Lote 4 | Setor Modelo | Goiânia | GO | -",
+        ),
+        ("QNM 12 conj B casa 3, Modelo, Brasília-DF", "QNM 12 | - | Conjunto B, Casa 3 | Modelo | Brasília | DF | -"),
+        ("Rua 1º de Maio 3, Modelo, Maceió, AL", "Rua 1º de Maio | 3 | - | Modelo | Maceió | AL | -"),
+        (
+            "Rua Mal. Modelo, 2020 LJ 3, Casa Amarela, Recife/PE",
+            "Rua Mal. Modelo | 2020 | Loja 3 | Casa Amarela | Recife | PE | -",
+        ),
+    ],
+)
+def test_numbers_of_streets_of_days_and_of_houses_are_told_apart(texto: str, lido: str) -> None:
+    assert read(texto) == lido
+
+
+@pytest.mark.parametrize(
+    ("texto", "lido"),
+    [
+        ("Niterói - Rio de Janeiro", "- | - | - | - | Niterói | RJ | -"),
+        ("Rua Um, 1, Centro - São Paulo", "Rua Um | 1 | - | Centro | São Paulo | - | -"),
+        ("Rua Um, 1, Modelo, Campinas, São Paulo", "Rua Um | 1 | - | Modelo | Campinas | SP | -"),
+        (
+            "Rua Bahia, 10 - Bairro Minas Gerais - Uberlândia - MG",
+            "Rua Bahia | 10 | - | Minas Gerais | Uberlândia | MG | -",
+        ),
+        ("Rua São Paulo, 10 - Boa Vista", "Rua São Paulo | 10 | - | Boa Vista | - | - | -"),
+        ("Rua Um, 10, Jd. Modelo (Campinas-SP)", "Rua Um | 10 | - | Jardim Modelo | Campinas | SP | -"),
+        ("Rua Um, 12, Campinas SP", "Rua Um | 12 | - | - | Campinas | SP | -"),
+        ("São Paulo/SP - Modelo - Rua Um, 500 ap 12", "Rua Um | 500 | Apto 12 | Modelo | São Paulo | SP | -"),
+        ("Rua Um, Modelo, 500, São Paulo - SP", "Rua Um | 500 | - | Modelo | São Paulo | SP | -"),
+        ("Avenda Um, 100, Modelo, Campnas/SP", "Avenida Um | 100 | - | Modelo | Campinas | SP | -"),
+        (
+            "Rua Um, 10, Modelo, Cidade Que Ninguém Conhece - TO",
+            "Rua Um | 10 | - | Modelo | Cidade Que Ninguém Conhece | TO | -",
+        ),
+    ],
+)
+def test_a_place_is_read_from_its_end_and_a_state_told_from_a_city(texto: str, lido: str) -> None:
+    assert read(texto) == lido
+
+
+@pytest.mark.parametrize("texto", ["", "   ", "-", "N/I", "não informado", "O MESMO DA MÃE", "...", "\u200b\ufeff"])
+def test_a_cell_that_says_nothing_is_no_address(texto: str) -> None:
+    assert not endereco_de(texto).diz_algo
+
+
+def test_a_cep_is_eight_digits_or_none_and_one_of_another_state_is_told() -> None:
+    assert read("Rua Um, 1 - Modelo, Niterói/RJ CEP 24371-09").endswith("RJ | -")
+    assert endereco_de("Rua Um, 1 - Modelo, Niterói/RJ CEP 24371-09").avisos == (CEP_INVALIDO,)
+    assert endereco_de("Rua Um, 1, Porto Alegre/RS CEP: 00000-000").cep is None
+    estranho = endereco_de("Rua Um, 1, Modelo, Porto Alegre/RS CEP 01310-200")
+    assert (estranho.cep, estranho.avisos) == ("01310-200", (CEP_DE_OUTRA_UF,))
+
+
+def test_the_cep_of_its_own_column_wins_and_a_difference_is_told() -> None:
+    assert endereco_lido("Rua Um, 1, Modelo, Campinas/SP", "13010-001").cep == "13010-001"
+    lido = endereco_lido("Rua Um, 1, Modelo, Campinas/SP, 13010-002", "13010-001")
+    assert (lido.cep, lido.avisos) == ("13010-001", (CEP_DIFERENTE,))
+    assert CEP_DE_OUTRA_UF in endereco_lido("Rua Um, 1, Modelo, Campinas/SP", "90010-001").avisos
+
+
+def test_how_to_find_it_and_a_telephone_are_not_part_of_it() -> None:
+    lido = endereco_de("Rua Um, 405, apto 3, Modelo, POA/RS, 91170-020 - telefone 51 99900-0123 (próx. ao mercado)")
+    assert (lido.bairro, lido.cidade, lido.cep, lido.referencia) == (
+        "Modelo",
+        "Porto Alegre",
+        "91170-020",
+        "próx. ao mercado",
+    )

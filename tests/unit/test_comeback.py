@@ -1,0 +1,72 @@
+"""When a child that ended is started again, and when that happens too often."""
+
+from datetime import timedelta
+
+import pytest
+
+from batuta.supervise.comeback import EXIT_AGAIN, EXIT_CONFIG, Budget, Comeback, comeback
+
+BUDGET = Budget()
+HOUR = timedelta(hours=1)
+SECOND = timedelta(seconds=1)
+KILLED = -9
+
+
+def after(
+    *ends: float, at: float, code: int = KILLED, lived: timedelta = SECOND, was_ready: bool = True, chance: float = 1.0
+) -> Comeback:
+    return comeback(code, lived, was_ready, ends, at, chance, BUDGET)
+
+
+def waits(code: int, step: float, times: int) -> list[float | None]:
+    """What each of so many ends waits, one every ``step`` seconds."""
+    ends: tuple[float, ...] = ()
+    found: list[float | None] = []
+    for number in range(times):
+        decided = after(*ends, at=number * step, code=code)
+        ends = decided.ends
+        found.append(None if decided.wait is None else decided.wait.total_seconds())
+    return found
+
+
+def test_each_end_waits_longer_and_the_fifth_begins_a_crash_loop_at_the_cap() -> None:
+    assert waits(KILLED, 1, 7) == [1, 2, 4, 8, 60, 60, 60]
+
+
+def test_chance_halves_a_wait_at_most() -> None:
+    assert after(at=0, chance=0.0).wait == SECOND / 2
+
+
+def test_a_healthy_stretch_gives_the_whole_budget_back() -> None:
+    decided = after(1, 2, 3, 4, 5, at=5 + 600)
+    assert (decided.wait, decided.ends, decided.is_looping) == (SECOND, (605,), False)
+
+
+def test_one_that_ends_now_and_then_never_begins_a_crash_loop() -> None:
+    assert waits(KILLED, 200, 50) == [1, 2, 4, *[4] * 47]
+
+
+def test_in_a_crash_loop_it_is_tried_for_as_long_as_it_takes() -> None:
+    assert waits(KILLED, 61, 500)[9:] == [60] * 491
+
+
+def test_who_asks_to_be_started_afresh_waits_for_nothing_and_costs_nothing() -> None:
+    decided = after(1, 2, at=10, code=EXIT_AGAIN, lived=HOUR)
+    assert (decided.wait, decided.ends) == (timedelta(0), (1, 2))
+
+
+def test_who_asks_for_it_within_a_minute_of_starting_has_not_worked() -> None:
+    assert waits(EXIT_AGAIN, 1, 5) == [1, 2, 4, 8, 60]
+
+
+def test_a_configuration_that_never_worked_is_hopeless() -> None:
+    assert after(at=0, code=EXIT_CONFIG, was_ready=False).wait is None
+
+
+def test_a_configuration_that_worked_before_is_waited_for() -> None:
+    assert after(at=0, code=EXIT_CONFIG, was_ready=True).wait == BUDGET.cap
+
+
+@pytest.mark.parametrize("code", [0, 1, KILLED, -11])
+def test_however_it_ended_it_comes_back(code: int) -> None:
+    assert after(at=0, code=code, was_ready=False).wait == SECOND

@@ -1,0 +1,77 @@
+"""Everybody's lines on one stream."""
+
+import io
+import threading
+
+from batuta.cli.voices import Voices
+
+NAMES = ["up", "api", "worker-1"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class HeldUp(Terminal):
+    """Ctrl-S: whoever writes waits. ``last``: the line after which nobody waits for anything."""
+
+    def __init__(self, last: str) -> None:
+        super().__init__()
+        self.held, self.let_go, self.caught_up = threading.Event(), threading.Event(), threading.Event()
+        self._last = last
+
+    def write(self, text: str, /) -> int:
+        self.held.set()
+        self.let_go.wait(10)
+        written = super().write(text)
+        if text.strip() == self._last:
+            self.caught_up.set()
+        return written
+
+
+def said(*, prefixed: bool, coloured: bool) -> str:
+    out = Terminal()
+    speaking = Voices(out, NAMES, prefixed=prefixed, coloured=coloured)
+    speaking.say("api", "one")
+    speaking.say("worker-1", "two")
+    speaking.stream("up").write("three\nfo")
+    speaking.close()
+    return out.getvalue()
+
+
+def test_each_line_begins_with_its_speaker() -> None:
+    assert said(prefixed=True, coloured=False) == "api      | one\nworker-1 | two\nup       | three\n"
+
+
+def test_lines_for_machines_are_left_as_they_are() -> None:
+    assert said(prefixed=False, coloured=False) == "one\ntwo\nthree\n"
+
+
+def test_a_name_has_its_colour_and_the_line_its_own() -> None:
+    one, two, _ = said(prefixed=True, coloured=True).splitlines()
+    assert one.startswith("\x1b[33mapi      |\x1b[0m one")
+    assert two.split("m", 1)[0] != one.split("m", 1)[0]
+
+
+def test_a_terminal_that_is_held_up_holds_up_nobody_and_what_was_dropped_is_said() -> None:
+    out = HeldUp(last="9")
+    speaking = Voices(out, NAMES, prefixed=False, coloured=False, most=10)
+    speaking.say("api", "first")
+    assert out.held.wait(10)
+    for number in range(15):
+        speaking.say("api", str(number))
+    out.let_go.set()
+    assert out.caught_up.wait(10)
+    speaking.say("api", "last")
+    speaking.close()
+    lines = out.getvalue().splitlines()
+    assert lines == ["first", *map(str, range(10)), "… 5 lines were dropped: nobody took them", "last"]
+
+
+def test_a_reader_who_is_gone_harms_nobody() -> None:
+    out = Terminal()
+    speaking = Voices(out, NAMES, prefixed=False, coloured=False)
+    out.close()
+    speaking.say("api", "to nobody")
+    speaking.close()
