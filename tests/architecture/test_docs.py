@@ -70,6 +70,12 @@ def test_what_is_marked_built_exists_and_what_is_not_points_nowhere() -> None:
         assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
+def test_every_defect_of_the_earlier_system_has_a_test_that_exists() -> None:
+    named = re.findall(r"`(tests/[^`]+\.py)::(test_\w+)`", (ROOT / "docs" / "seeds.md").read_text())
+    assert len(named) > 40
+    assert [f"{file}::{test}" for file, test in named if f"def {test}(" not in (ROOT / file).read_text()] == []
+
+
 def test_the_readme_shows_the_two_commands_first_and_its_links_lead_somewhere() -> None:
     readme = (ROOT / "README.md").read_text()
     for command in ("make run", "make test", "python3 dev.py run", "python3 dev.py test"):

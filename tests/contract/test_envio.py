@@ -656,3 +656,99 @@ async def _he_wrote(office: Office, doctor: str, message_id: str) -> None:
         doctor=doctor,
         now=now,
     )
+
+
+async def test_two_senders_at_once_never_send_the_same_message(office: Office, chip: str) -> None:
+    await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
+    for n in range(12):
+        phone = f"55119000001{n:02d}"
+        await office.put(await add_doctor(office.work.database, phone, now=OPEN), telefone_destino=phone)
+    tenure, recipe = Tenure(owner="other", lease=5 * MINUTE), office.remetente.recipe()
+    other = Worker(
+        FILA_MENSAGENS.name,
+        office.store,
+        lambda _: recipe,
+        tenure,
+        WorkerPolicy(limit=4),
+        office.clock,
+        EventRecorder(),
+    )
+    await asyncio.gather(office.worker.once(100), other.once(100))
+    assert len(office.line.receipts) == len({each.telefone for each in office.line.receipts}) == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ("UPDATE clientes SET opt_out = TRUE", "BLOCKED_OPTED_OUT"),
+        ("UPDATE clientes SET opted_out = TRUE", "BLOCKED_OPTED_OUT"),
+        ("UPDATE doctor_state SET permission_state = 'opted_out'", "BLOCKED_OPTED_OUT"),
+        (
+            "INSERT INTO external_contacts (telefone, permission_state, created_at, updated_at)"
+            f" VALUES ('{PHONE}', 'opted_out', :now, :now)",
+            "BLOCKED_OPTED_OUT",
+        ),
+        ("UPDATE doctor_state SET permission_state = 'cooling_off'", "BLOCKED_COOLING_OFF"),
+        ("UPDATE doctor_state SET next_allowed_at = :later", "BLOCKED_NEXT_ALLOWED"),
+        (
+            "INSERT INTO fila_mensagens"
+            " (id, cliente_id, telefone_destino, conteudo, tipo, status, agendar_para, enviada_em, created_at)"
+            " SELECT other.id, state.cliente_id, 'x', 'x', 'followup', 'enviada', :now, :now, :now"
+            " FROM doctor_state AS state, clientes AS other WHERE other.telefone LIKE '55119000001%'",
+            "BLOCKED_CONTACT_CAP",
+        ),
+        (
+            "INSERT INTO campaign_contact_history (cliente_id, campaign_id, sent_at) SELECT cliente_id, 8, :now FROM doctor_state",
+            "BLOCKED_CAMPAIGN_COOLDOWN",
+        ),
+    ],
+)
+async def test_what_was_found_out_since_it_was_queued_blocks_it_and_is_told(
+    office: Office, doctor: str, chip: str, change: str, outcome: str
+) -> None:
+    now = office.clock.now()
+    for n in range(5):
+        await add_doctor(office.work.database, f"551190000010{n}", now=now)
+    for id in (7, 8):
+        await write(
+            office.work.database,
+            "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, created_at, updated_at)"
+            " VALUES (:id, 'teste', 'oferta', 'ativa', :now, :now)",
+            id=id,
+            now=now,
+        )
+    await write(
+        office.work.database, "INSERT INTO doctor_state (cliente_id, updated_at) VALUES (:id, :now)", id=doctor, now=now
+    )
+    message = await office.put(doctor, campanha_id=7, tipo="campanha")
+    known = {"now": now, "later": now + MINUTE}
+    await write(office.work.database, change, **{name: at for name, at in known.items() if f":{name}" in change})
+    await office.works()
+    row = await office.message(message)
+    assert (row["status"], row["outcome"], office.line.receipts) == ("bloqueada", outcome, [])
+    told = await one(office.work.database, "SELECT event_type, event_props FROM business_events")
+    assert (told["event_type"], told["event_props"]["desfecho"]) == ("envio_bloqueado", outcome)
+
+
+@pytest.mark.parametrize(
+    ("answer", "minutes"),
+    [
+        (Refused("HTTP 400: -", permanent=True), 15),
+        (RateLimited(None), 5),
+        (RateLimited(timedelta(minutes=7)), 7),
+        (Disconnected(), 5),
+        (Unknown("timeout"), None),
+        (Refused("the gateway cannot be reached (refused)"), None),
+        (NotOnWhatsApp(), None),
+    ],
+)
+async def test_a_chip_rests_as_long_as_its_error_says(
+    office: Office, doctor: str, chip: str, answer: SendResult, minutes: int | None
+) -> None:
+    office.line.answers = [(answer, False)]
+    await office.put(doctor)
+    await office.works()
+    rests = None if minutes is None else office.clock.now() + minutes * MINUTE
+    assert await one(office.work.database, "SELECT cooldown_until FROM chips") == {"cooldown_until": rests}
+    errors = await rows(office.work.database, "SELECT motivo FROM chip_erros")
+    assert len(errors) == (minutes is not None)

@@ -117,3 +117,20 @@ async def test_a_dead_letter_that_somebody_tries_again_waits_for_nobody_any_more
     assert (await office.runs())["para_a_dlq"] == 1
     waiting = await rows(office.database, "SELECT id FROM fila_mensagens_dlq WHERE NOT reprocessado")
     assert len(waiting) == 1
+
+
+async def test_a_run_sees_at_most_twenty_and_the_next_goes_on(office: Office) -> None:
+    for n in range(25):
+        await office.put(conteudo=f"mensagem {n}")
+    assert [(await office.runs())["vistas"], (await office.runs())["vistas"]] == [20, 5]
+
+
+async def test_a_heartbeat_does_not_end_a_pause(office: Office) -> None:
+    await office.work.switches.turn("pause.all", True, by="ana", reason="-", now=office.clock.now())
+    heartbeat = office.work.endpoints.find("heartbeat")
+    assert heartbeat is not None
+    assert isinstance(await heartbeat.handler(CALL), Ok)
+    await office.put()
+    assert (await office.runs())["vistas"] == 0
+    await office.work.switches.turn("pause.all", False, by="ana", reason="-", now=office.clock.now())
+    assert (await office.runs())["vistas"] == 1

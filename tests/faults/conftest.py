@@ -24,6 +24,11 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Path]:
     return found
 
 
+def one_of(places: dict[str, Path], kind: str) -> dict[str, Path]:
+    """The short form on one kind of database, where both keep the promise by the same means; the long one on all."""
+    return places if LONG else {url: folder for url, folder in places.items() if url.startswith(kind)} or places
+
+
 async def together(*runs: Coroutine[Any, Any, None]) -> None:
     """Short runs side by side, for most of their time is waiting; long ones one after the other, for their figures."""
     if LONG:

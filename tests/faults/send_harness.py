@@ -24,6 +24,7 @@ from batuta.testing import FastClock, judge_messages
 from batuta.testing.messages import Accepted, Delivery, End, MessageViolation, SendRules
 from scripts import ensaio
 from scripts.ensaio import Plano
+from tests.faults.figures import LONG
 from tests.faults.queue_harness import processes
 from tests.faults.tally import Tally
 from tests.julia import add_chip, rows, write
@@ -31,7 +32,9 @@ from tests.servers import free_port
 
 # A Wednesday, ten o'clock in São Paulo.
 MORNING = datetime(2026, 3, 11, 13, 0, tzinfo=UTC)
-PATIENCE = 40.0
+PATIENCE = 60.0
+# Between two steps of the clock: time for whoever may work now to begin.
+PAUSE = 1.0 if LONG else 0.4
 CAMPAIGN = 77
 _NAMED = re.compile(r"\[([0-9a-f-]{36})\]")
 _ENDS = {
@@ -169,7 +172,7 @@ class PostOffice:
         await self.hurry("every message has an end", is_over, by, within)
 
     async def hurry(
-        self, what: str, true: Callable[[], Any], by: timedelta, within: float = PATIENCE, every: float = 1.0
+        self, what: str, true: Callable[[], Any], by: timedelta, within: float = PATIENCE, every: float = PAUSE
     ) -> None:
         """Until it is true. While nobody is at work and some wait, for a proof or another try, the clock is put forward."""
         stepped = time.monotonic()

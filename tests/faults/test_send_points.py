@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from batuta.testing.messages import End
@@ -10,23 +10,24 @@ from tests.faults import send_plant
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.points import GONE
-from tests.faults.send_harness import PostOffice, post_office, revive, tally
+from tests.faults.send_harness import PATIENCE, PostOffice, post_office, revive, tally
 
 RATE = 8.0
 AT_ONCE = 5
 FOLLOWS = "left>confirm>went>count_on_chip>count_on_doctor>count_on_conversation"
-# The steps of the protocol, before and after each commit and the call. The long form has every point besides that comes by.
-STEPS = (
-    "open intend",
-    "committed lock>open_conversation>intend",
-    "before the call",
-    "after the call",
-    "open doubt",
-    "committed doubt",
-    "open settle",
-    "open left",
-    f"committed settle>{FOLLOWS}",
-)
+# The steps of the protocol, before and after each commit and the call, by the share of answers that is lost.
+STEPS = {
+    0.0: (
+        "open intend",
+        "committed lock>open_conversation>intend",
+        "before the call",
+        "after the call",
+        "open settle",
+        "open left",
+        f"committed settle>{FOLLOWS}",
+    ),
+    1.0: ("open doubt", "committed doubt"),
+}
 # What a send is made of: a point whose name has one of these is a point of it.
 WORDS = ("call", "facts", "intend", "take", "left", "doubt", "settle", "absent", "looked", "confirm", "went", "release")
 
@@ -41,18 +42,35 @@ async def _sweep(url: str, folder: Path) -> None:
     figures = Figures(
         "T02, T39", kind(url), "a worker gone (os._exit) at each step of a send, half of the answers lost"
     )
-    async with post_office(folder, url, doctors=600, rate=RATE, lease=15, at_rest={"lost_answers": 0.5}) as office:
-        points = {*STEPS, *(await _recorded(office) if LONG else ())}
-        room = asyncio.Semaphore(AT_ONCE)
-        gone = await asyncio.gather(*(_die_at(office, point, room) for point in sorted(points)))
-        reached = {point for point in gone if point is not None}
-        assert set(STEPS) <= reached
+    async with post_office(folder, url, doctors=600 if LONG else 40, rate=RATE, lease=15) as office:
+        reached = [await _die_at(office, point, lost) for lost, points in STEPS.items() for point in points]
+        await office.told(lost_answers=0.5 if LONG else 0.2)
+        more = await _others(office, {*reached}) if LONG else ()
         await office.begin_until_up(2)
         given_up = await revive(office)
         left = await office.judge()
         assert set((await office.ends()).values()) <= {End.DELIVERED, End.PARKED}
-        note = f"gone at {len(reached)} of {len(points)} points; {given_up} given up after three, revived"
+        gone = [*reached, *(point for point in more if point is not None)]
+        note = f"gone at {len(gone)} of {len(reached) + len(more)} points; {given_up} given up after three, revived"
         figures.record_items(await tally(office, left), note)
+
+
+async def _die_at(office: PostOffice, point: str, lost: float) -> str:
+    """Nobody else is there: it comes by."""
+    await office.told(lost_answers=lost)
+    await office.put(2)
+    doomed = office.begin(send_plant.run, dies_at=f"{point}#1")
+    await asyncio.to_thread(doomed.join, PATIENCE)
+    assert doomed.exitcode == GONE, f"{point}: {doomed.exitcode}\n{office.log()}"
+    office.living.remove(doomed)
+    return point
+
+
+async def _others(office: PostOffice, known: Collection[str]) -> Sequence[str | None]:
+    """Every point besides that comes by, several at once: None, where it did not."""
+    room = asyncio.Semaphore(AT_ONCE)
+    points = sorted({*await _recorded(office)} - {*known})
+    return await asyncio.gather(*(_perhaps_die_at(office, point, room) for point in points))
 
 
 async def _recorded(office: PostOffice) -> Collection[str]:
@@ -65,8 +83,7 @@ async def _recorded(office: PostOffice) -> Collection[str]:
     return [label for label in seen if any(word in label for word in WORDS)]
 
 
-async def _die_at(office: PostOffice, point: str, room: asyncio.Semaphore) -> str | None:
-    """None: it did not come by."""
+async def _perhaps_die_at(office: PostOffice, point: str, room: asyncio.Semaphore) -> str | None:
     async with room:
         await office.put(3)
         doomed = office.begin(send_plant.run, dies_at=f"{point}#1")
