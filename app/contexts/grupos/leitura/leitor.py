@@ -1,11 +1,16 @@
 """The one door: a message becomes a reading."""
 
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
-from app.contexts.grupos.leitura.heuristica import nota
+from app.contexts.grupos.leitura.folha import folha
+from app.contexts.grupos.leitura.intencao import julgar, pedidos, sinais
+from app.contexts.grupos.leitura.montagem import montar
 from app.contexts.grupos.leitura.texto import Texto
 from app.contexts.grupos.leitura.tipos import Categoria, Leitura
 from app.contexts.grupos.leitura.vocabulario import Vocabulario
+
+SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 
 
 def ler(
@@ -16,7 +21,13 @@ def ler(
     regiao: str | None = None,
     vocabulario: Vocabulario | None = None,
 ) -> Leitura:
-    """``enviado_em`` is aware: every relative date counts from its day in São Paulo."""
-    first = nota(Texto.de(texto), vocabulario or Vocabulario.padrao())
-    is_offer = first.score >= 0.8
-    return Leitura(is_offer, first.score, Categoria.OFERTA if is_offer else Categoria.CONVERSA, first.motivo)
+    """``enviado_em`` is aware: every relative date counts from its day in São Paulo. ``regiao``: "Salvador/BA"."""
+    known = vocabulario or Vocabulario.padrao()
+    lido = Texto.de(texto)
+    today = enviado_em.astimezone(SAO_PAULO).date()
+    found = sinais(lido)
+    marks = folha(lido, today, known, regiao or grupo, pedidos(lido, found))
+    vagas = montar(marks, known)
+    judged = julgar(lido, found, marks, vagas)
+    is_offer = judged.categoria is Categoria.OFERTA
+    return Leitura(is_offer, judged.confianca, judged.categoria, judged.motivo, vagas.abertas if is_offer else ())

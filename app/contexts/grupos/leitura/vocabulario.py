@@ -115,6 +115,12 @@ def palavras() -> Mapping[str, Any]:
 
 
 @cache
+def palavras_soltas(name: str) -> frozenset[str]:
+    """The words of a list that is written as lines of words."""
+    return frozenset(word for line in palavras()[name] for word in line.split())
+
+
+@cache
 def frases(*names: str) -> Frases[str]:
     """One tree of the named lists; a phrase found says which list it is from."""
     tree = Frases[str]()

@@ -1,0 +1,140 @@
+"""All the marks of one message: each reader takes its words off the sheet, so that the next cannot read them otherwise."""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import TypeVar
+
+from app.contexts.grupos.leitura.areas import areas
+from app.contexts.grupos.leitura.contatos import Contato, contatos, fones, ruido
+from app.contexts.grupos.leitura.datas import Calendario
+from app.contexts.grupos.leitura.horas import turnos
+from app.contexts.grupos.leitura.lugares import Cidade, cidades, conhecidos, novos
+from app.contexts.grupos.leitura.marcas import (
+    DATADO,
+    Area,
+    Combinar,
+    Condicao,
+    Dias,
+    Fechado,
+    Lugar,
+    Marca,
+    Pagamento,
+    Preco,
+    Turno,
+    apagar,
+)
+from app.contexts.grupos.leitura.pagamentos import datas_de_pagamento, pagamentos
+from app.contexts.grupos.leitura.texto import Texto
+from app.contexts.grupos.leitura.valores import combinar, precos
+from app.contexts.grupos.leitura.vocabulario import Vocabulario, frases
+
+_M = TypeVar("_M", bound=Marca)
+_STRUCK = re.compile(r"~[^~\n]{1,400}~")
+_WORKDAYS = re.compile(
+    r"\b(?:dias?\s(?:uteis|util|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:que|proxima|seguinte))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
+    r"|(?<=\d\s)semana\b(?!\sque)|(?<=k\s)semana\b|(?<=\d\s\()semana\b"
+)
+_SIGNS = re.compile(r"[❌🔒🚫⛔✖]|✅")
+_CORRECTED = re.compile(
+    r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu)\b"
+)
+_NOT_AFTER = re.compile(r"[\s)]{0,2}nao(?=\s?(?:[,.;!\n]|$))")
+_NOT_BEFORE = re.compile(r"(?:\be\s|[,(]\s?)nao\s(?:e\s|sera\s)?(?:mais\s)?(?:n?[oa]s?\s)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Folha:
+    texto: Texto
+    livre: str
+    dias: tuple[Dias, ...]
+    turnos: tuple[Turno, ...]
+    lugares: tuple[Lugar, ...]
+    areas: tuple[Area, ...]
+    precos: tuple[Preco, ...]
+    condicoes: tuple[Condicao, ...]
+    combinar: tuple[Combinar, ...]
+    pagamentos: tuple[Pagamento, ...]
+    fechados: tuple[Fechado, ...]
+    contatos: tuple[Contato, ...]
+    cidades: tuple[Cidade, ...]
+    riscados: tuple[Marca, ...]
+
+
+def folha(
+    texto: Texto, hoje: date, vocabulario: Vocabulario, regiao: str | None, fora: tuple[Marca, ...] = ()
+) -> Folha:
+    """``fora``: what was said but is no part of the offer."""
+    struck = tuple(Marca(each.start(), each.end()) for each in _STRUCK.finditer(texto.plano))
+    livre = apagar(texto.plano, (*struck, *fora))
+    phones = fones(livre)
+    livre = apagar(livre, phones)
+    livre = apagar(livre, ruido(livre))
+    payments = pagamentos(livre)
+    livre = apagar(livre, datas_de_pagamento(livre))
+    known = conhecidos(texto, livre, vocabulario, regiao)
+    livre = apagar(livre, known)
+    days = list(Calendario.de(livre, hoje).ler(livre))
+    livre = apagar(livre, (each for each in days if not each.feriado), DATADO)
+    shifts = turnos(texto, livre)
+    free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
+    places = sorted((*known, *novos(texto, apagar(livre, shifts), vocabulario)), key=lambda each: each.inicio)
+    livre = apagar(free_of_hours, places)
+    specialities = areas(texto, livre, vocabulario)
+    prices = precos(apagar(livre, specialities))
+    people = contatos(texto, apagar(livre, (*places, *specialities, *shifts, *prices)), phones, vocabulario)
+    marks = _corrigidas(texto, livre, days, shifts, prices)
+    return Folha(
+        texto,
+        livre,
+        dias=marks[0],
+        turnos=marks[1],
+        precos=marks[2],
+        condicoes=tuple(Condicao(each.start(), each.end(), frozenset(range(5))) for each in _WORKDAYS.finditer(livre)),
+        combinar=tuple(combinar(texto)),
+        pagamentos=tuple(payments),
+        fechados=tuple(_fechados(texto, livre)),
+        contatos=tuple(people),
+        cidades=tuple(cidades(texto, vocabulario)),
+        riscados=struck,
+        lugares=tuple(places),
+        areas=tuple(specialities),
+    )
+
+
+def _fechados(texto: Texto, livre: str) -> list[Fechado]:
+    words = texto.palavras
+    found = [
+        Fechado(words[each.inicio].inicio, words[each.fim - 1].fim)
+        for each in frases("fechado").todas(words)
+        if words[each.inicio - 1].texto not in ("valor", "pacote", "preco", "nao", "escala", "fixo") or each.inicio == 0
+    ]
+    found.extend(Fechado(each.start(), each.end(), each[0]) for each in _SIGNS.finditer(livre))
+    return sorted(found, key=lambda each: each.inicio)
+
+
+def _corrigidas(
+    texto: Texto, livre: str, days: list[Dias], shifts: list[Turno], prices: list[Preco]
+) -> tuple[tuple[Dias, ...], tuple[Turno, ...], tuple[Preco, ...]]:
+    """ "13/03 não… corrigindo: 12/03": what the writer takes back was never said."""
+    days = [each for each in days if not _negado(texto.plano, each)]
+    for cue in _CORRECTED.finditer(texto.plano):
+        line = texto.plano.rfind("\n", 0, cue.start()) + 1
+        end = texto.plano.find("\n", cue.end())
+        end = len(texto.plano) if end < 0 else end
+        days = _retirados(days, line, cue.start(), end)
+        prices = _retirados(prices, line, cue.start(), end)
+        shifts = _retirados(shifts, line, cue.start(), end)
+    return tuple(days), tuple(shifts), tuple(prices)
+
+
+def _negado(plano: str, each: Dias) -> bool:
+    return bool(_NOT_AFTER.match(plano, each.fim) or _NOT_BEFORE.search(plano[max(0, each.inicio - 20) : each.inicio]))
+
+
+def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
+    """Something of the kind follows on the line: what stood before it on the line, else anywhere before, goes."""
+    if not any(cue <= each.inicio < end for each in marks):
+        return marks
+    since = line if any(line <= each.inicio < cue for each in marks) else 0
+    return [each for each in marks if not since <= each.inicio < cue]

@@ -1,0 +1,186 @@
+"""Lines and sections: which day, place, shift and price belong together.
+
+A line becomes blocks: one for each run of days it names, and blocks without days for what it says of the others, as a heading
+above them or as a word behind them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TypeVar
+
+from app.contexts.grupos.leitura.folha import Folha
+from app.contexts.grupos.leitura.marcas import Area, Combinar, Dias, Fechado, Lugar, Marca, Preco, Turno
+from app.contexts.grupos.leitura.regras import Regra
+
+_M = TypeVar("_M", bound=Marca)
+
+
+@dataclass(slots=True)
+class Bloco:
+    inicio: int
+    fim: int
+    dias: Dias | None = None
+    lugares: list[Lugar] = field(default_factory=list)
+    areas: list[Area] = field(default_factory=list)
+    turnos: list[Turno] = field(default_factory=list)
+    regras: list[Regra] = field(default_factory=list)
+    combinar: list[Combinar] = field(default_factory=list)
+    fechados: list[Fechado] = field(default_factory=list)
+    feriado: bool = False
+
+    @property
+    def so_dias(self) -> bool:
+        return self.dias is not None and not (self.turnos or self.regras)
+
+
+def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[Bloco]:
+    """``dias`` are those on which shifts are, ``regras`` the prices with what they hold for."""
+    used = {id(mark) for rule in regras for mark in rule.so_condicao}
+    kinds: tuple[Sequence[Marca], ...] = (
+        [each for each in folha.lugares if id(each) not in used],
+        [each for each in folha.areas if id(each) not in used],
+        [each for each in folha.turnos if id(each) not in used],
+        [rule.preco for rule in regras],
+        folha.combinar,
+        folha.fechados,
+    )
+    by_price = {id(rule.preco): rule for rule in regras}
+    found: list[Bloco] = []
+    holidays = [each for each in folha.dias if each.feriado]
+    for start, end in _linhas(folha.texto.plano):
+        parts = [_entre(kind, start, end) for kind in kinds]
+        runs = _juntos(_entre(dias, start, end), parts, folha.texto.plano)
+        line = [_bloco(start, end, None, parts, by_price)] if not runs else _partida(start, end, runs, parts, by_price)
+        if _entre(holidays, start, end):
+            for each in line:
+                each.feriado = True
+        found.extend(line)
+    return _herdados([each for each in found if not _is_empty(each)])
+
+
+def _juntos(runs: list[Dias], parts: Sequence[Sequence[Marca]], plano: str) -> list[Dias]:
+    """Runs with nothing but words between them are one: "sábado (10/01) e domingo (11/01)"."""
+    kept: list[Dias] = []
+    for run in runs:
+        if kept and not any(_entre(kind, kept[-1].fim, run.inicio) for kind in parts):
+            last = kept[-1]
+            days = {day.data: day for day in (*last.dias, *run.dias)}
+            kept[-1] = replace(last, fim=run.fim, dias=tuple(days.values()), passou=last.passou and run.passou)
+        else:
+            kept.append(run)
+    return kept
+
+
+def _linhas(plano: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for line in plano.split("\n"):
+        yield start, start + len(line)
+        start += len(line) + 1
+
+
+def _entre(marks: Sequence[_M], start: int, end: int) -> list[_M]:
+    first = bisect_left(marks, start, key=lambda each: each.inicio)
+    last = bisect_left(marks, end, key=lambda each: each.inicio)
+    return list(marks[first:last])
+
+
+def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]) -> Bloco:
+    places, areas, shifts, prices, agreed, closed = parts
+    return Bloco(
+        start,
+        end,
+        days,
+        [each for each in places if isinstance(each, Lugar)],
+        [each for each in areas if isinstance(each, Area)],
+        [each for each in shifts if isinstance(each, Turno)],
+        [rules[id(each)] for each in prices if isinstance(each, Preco)],
+        [each for each in agreed if isinstance(each, Combinar)],
+        [each for each in closed if isinstance(each, Fechado)],
+    )
+
+
+def _partida(
+    start: int, end: int, runs: list[Dias], parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]
+) -> list[Bloco]:
+    """A line with days: each run takes its own, and what is said once is for all of them."""
+    if len(runs) == 1:
+        return [_bloco(start, end, runs[0], parts, rules)]
+    heading: list[list[Marca]] = []
+    trailing: list[list[Marca]] = []
+    own: list[list[list[Marca]]] = [[] for _ in runs]
+    cuts = [start, *(run.inicio for run in runs), end]
+    for kind in parts:
+        pieces = [_entre(kind, first, last) for first, last in pairwise(cuts)]
+        before, each_run, behind = _repartidos(pieces)
+        heading.append(before)
+        trailing.append(behind)
+        for place, marks in enumerate(each_run):
+            own[place].append(marks)
+    return [
+        _bloco(start, runs[0].inicio, None, heading, rules),
+        *(_bloco(run.inicio, run.fim, run, marks, rules) for run, marks in zip(runs, own, strict=True)),
+        _bloco(runs[-1].fim, end, None, trailing, rules),
+    ]
+
+
+def _repartidos(pieces: list[list[Marca]]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
+    """What stands before the first run, behind each run: whose is it? → (heading, per run, trailing)."""
+    before, behind = pieces[0], pieces[1:]
+    between, last = any(behind[:-1]), bool(behind[-1])
+    nothing: list[list[Marca]] = [[] for _ in behind]
+    if before and between and not last:
+        return [], [before, *behind[:-1]], []
+    if not before and last and not between:
+        return [], nothing, behind[-1]
+    return before, behind, []
+
+
+def _herdados(found: list[Bloco]) -> list[Bloco]:
+    """ "Sábado 14/02" above two lines with hospitals or shifts: the day is theirs."""
+    result: list[Bloco] = []
+    place = 0
+    while place < len(found):
+        each = found[place]
+        stop = place + 1
+        while stop < len(found) and found[stop].dias is None:
+            stop += 1
+        below = found[place + 1 : stop]
+        heirs = _herdeiros(each, below) if each.so_dias else []
+        if heirs:
+            result.append(replace(each, dias=None))
+            result.extend(_com_dias(each, other) if other in heirs else other for other in below)
+        else:
+            result.extend(found[place:stop])
+        place = stop
+    return result
+
+
+def _herdeiros(head: Bloco, below: list[Bloco]) -> list[Bloco]:
+    tests: tuple[Callable[[Bloco], bool], ...] = (
+        lambda each: bool(each.lugares and each.turnos),
+        lambda each: bool(each.turnos) and not head.lugares,
+        lambda each: bool(each.lugares) and not head.lugares,
+    )
+    for test in tests:
+        if len(heirs := [each for each in below if test(each)]) > 1:
+            return heirs
+    return []
+
+
+def _com_dias(head: Bloco, heir: Bloco) -> Bloco:
+    return replace(heir, dias=head.dias, areas=heir.areas or head.areas, feriado=heir.feriado)
+
+
+def _is_empty(each: Bloco) -> bool:
+    return not (
+        each.dias
+        or each.lugares
+        or each.areas
+        or each.turnos
+        or each.regras
+        or each.combinar
+        or each.fechados
+        or each.feriado
+    )

@@ -1,0 +1,273 @@
+"""Hospitals: the customer's by name or alias, others by the shape of their names; and the cities that tell them apart."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from app.contexts.grupos.leitura.marcas import Lugar, apagar
+from app.contexts.grupos.leitura.texto import Palavra, Texto, chave
+from app.contexts.grupos.leitura.vocabulario import Hospital, Vocabulario, frases, palavras
+
+UFS = frozenset(
+    each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO")
+)
+_UF_AFTER = re.compile(r"\s?[/,(-]{1,2}\s?(?P<uf>[a-z]{2})\b\)?|\s(?P<uf2>[a-z]{2})\b")
+_ACRONYM = re.compile(r"\bh[a-z]{2,5}\b")
+_LABEL = re.compile(
+    r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar)\s{0,2}[*_]{0,2}\s?:[\s*_]{0,3}|[🏥🏨🏢📍📌🚑][\s*_]{0,3})",
+    re.MULTILINE,
+)
+_CITY_LINK = re.compile(r"[\s*_]{0,2}(?:[-,(/|]|\bem\b|\bde\b|\bda\b|\bdo\b)?[\s*_]{0,2}(?:cidade\s(?:de|:)\s)?")
+_MAX_WORDS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Cidade:
+    inicio: int
+    fim: int
+    nome: str
+    uf: str
+
+
+def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
+    words = texto.palavras
+    return [
+        Cidade(words[each.inicio].inicio, words[each.fim - 1].fim, *each.valor)
+        for each in vocabulario.cidades.todas(words)
+    ]
+
+
+def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
+    """Those of the list. An alias that several bear is decided by the city in the text, else by the group's region."""
+    words = texto.palavras
+    found: list[Lugar] = []
+    towns = cidades(texto, vocabulario)
+    for each in vocabulario.hospitais.todas(words):
+        start, end = words[each.inicio].inicio, words[each.fim - 1].fim
+        if (
+            livre[start:end] != texto.plano[start:end]
+            or "\n" in livre[start:end]
+            or not _is_name(texto, words, each.inicio, each.fim)
+        ):
+            continue
+        chosen = _escolhido(each.valor, towns, start, regiao)
+        if chosen is not None:
+            found.append(Lugar(start, end, chosen.nome, chosen.cidade, chosen.uf, None, 1.0))
+    return found
+
+
+def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bool:
+    """An alias that is also a city ("Araucária") or part of a longer name is not the hospital."""
+    before = words[start - 1].texto if start else ""
+    first, last = words[start].inicio, words[end - 1].fim
+    if before in ("rua", "av", "avenida", "bairro", "jardim", "cidade") and end - start <= 2:
+        return False
+    uf = _UF_AFTER.match(texto.plano, last)
+    is_state = uf is not None and uf["uf"] in UFS
+    return not (end - start == 1 and is_state and texto.plano[max(0, first - 1) : first] == "(")
+
+
+def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int, regiao: str | None) -> Hospital | None:
+    if len(candidates) == 1:
+        return candidates[0]
+    near = sorted(towns, key=lambda each: abs(each.inicio - at))
+    for town in near:
+        for each in candidates:
+            if each.cidade is not None and chave(each.cidade) == chave(town.nome):
+                return each
+    city, _, uf = (regiao or "").rpartition("/")
+    for each in candidates:
+        if each.cidade is not None and chave(each.cidade) == chave(city):
+            return each
+    state = [each for each in candidates if each.uf is not None and each.uf == uf.strip().upper()]
+    return state[0] if len(state) == 1 else None
+
+
+def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
+    """Names nobody told us, by their shape: "Hospital …", "UPA …", what stands after "Local:", an acronym such as HMXY."""
+    reader = _Nomes(texto, livre, vocabulario)
+    found = list(reader.todos())
+    rest = apagar(livre, found)
+    for label in _LABEL.finditer(rest):
+        place = reader.rotulado(label.end(), rest)
+        if place is not None and not any(each.inicio < place.fim and place.inicio < each.fim for each in found):
+            found.append(place)
+    rest = apagar(rest, found)
+    for each in _ACRONYM.finditer(rest):
+        first, last = texto.trecho(each.start(), each.end())
+        if texto.fonte[first:last].isupper() and not reader.gritado and each[0] not in reader.comuns:
+            found.append(reader.com_cidade(Lugar(each.start(), each.end(), texto.fonte[first:last], confianca=0.6)))
+    return sorted(found, key=lambda each: each.inicio)
+
+
+class _Nomes:
+    def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario) -> None:
+        self._texto, self._livre, self._vocabulario = texto, livre, vocabulario
+        lists = palavras()["lugares"]
+        self._heads = frases("lugares.cabecas")
+        self._generic = frozenset(lists["genericos"])
+        self._ends = frozenset(lists["terminam"])
+        self.comuns = frozenset(lists["siglas_comuns"])
+        letters = [char for char in texto.fonte if char.isalpha()]
+        upper = sum(1 for char in letters if char.isupper())
+        self.gritado = bool(letters) and upper > 0.8 * len(letters)
+
+    def todos(self) -> Iterator[Lugar]:
+        """Every name that begins with a word such as "hospital"."""
+        words, free = self._texto.palavras, 0
+        for each in self._heads.todas(words):
+            if each.inicio < free or not self._is_free(words[each.inicio]):
+                continue
+            end = self._fim(each.inicio, each.fim)
+            place = self._lugar(list(words[each.inicio : end]))
+            if place is not None:
+                free = end
+                yield place
+
+    def _fim(self, head: int, end: int) -> int:
+        words = self._texto.palavras
+        cased = self._cased_from(head, end)
+        for place in range(end, min(head + 1 + _MAX_WORDS, len(words))):
+            if not self._goes_on(words[place - 1], words[place], cased):
+                break
+            if (
+                words[place].texto == "e"
+                and words[place + 1 : place + 2]
+                and words[place + 1].texto not in self._generic
+            ):
+                break
+            end = place + 1
+        return end
+
+    def _cased_from(self, head: int, end: int) -> bool:
+        """Whether this writer gives names capitals, seen on the first word of the name."""
+        words = self._texto.palavras
+        own = next((word for word in words[end : end + 3] if word.texto not in _LINKS), None)
+        if self.gritado or own is None:
+            return False
+        if self._is_upper(own):
+            return True
+        start = self._texto.plano.rfind("\n", 0, words[head].inicio) + 1
+        stop = self._texto.plano.find("\n", start)
+        line = self._texto.trecho(start, len(self._texto.plano) if stop < 0 else stop)
+        return any(char.isupper() for char in self._texto.fonte[slice(*line)])
+
+    def _is_upper(self, word: Palavra) -> bool:
+        return self._texto.fonte[self._texto.trecho(word.inicio, word.fim)[0]].isupper()
+
+    def _goes_on(self, before: Palavra, word: Palavra, cased: bool) -> bool:
+        between = self._livre[before.fim : word.inicio]
+        if (
+            not re.fullmatch(r" ?[ .'*_-]{1,2}|'", between)
+            or " -" in between
+            or "- " in between
+            or "*" in between.strip("* ")
+        ):
+            return False
+        if not self._is_free(word) or word.texto in self._ends:
+            return False
+        if between == ". " and len(before.texto) > 4:
+            return False
+        if word.texto in _LINKS:
+            return True
+        if word.texto.isdigit():
+            return False
+        if self._vocabulario.especialidades.em([word], 0) is not None and word.texto not in self._generic:
+            return False
+        return not cased or self._is_upper(word)
+
+    def _lugar(self, words: list[Palavra]) -> Lugar | None:
+        while words and words[-1].texto in _LINKS:
+            words.pop()
+        own = [word for word in words if word.texto not in self._generic and word.texto not in _LINKS]
+        if not own or len(words) < 2:
+            return None
+        return self.com_cidade(self._sem_cidade(words))
+
+    def _sem_cidade(self, words: list[Palavra]) -> Lugar:
+        """ "… de Pirapora/MG": the town goes, unless the name would then be "Santa Casa" alone."""
+        start, end = words[0].inicio, words[-1].fim
+        uf = _UF_AFTER.match(self._livre, end)
+        state = uf["uf"] if uf is not None and uf["uf"] in UFS else None
+        if state is not None:
+            for place in range(1, len(words)):
+                if words[place].texto not in _LINKS or words[place].texto == "e":
+                    continue
+                rest = [word for word in words[:place] if word.texto not in self._generic and word.texto not in _LINKS]
+                town = words[place + 1 :]
+                is_town = self._vocabulario.cidades.valor(" ".join(word.texto for word in town)) is not None
+                if town and (is_town or place >= len(words) - 2):
+                    stop = words[place - 1].fim if rest else end
+                    city = self._title(*self._texto.trecho(town[0].inicio, town[-1].fim))
+                    where = (town[0].inicio, end)
+                    return Lugar(start, stop, self._escrito(start, stop), city, state.upper(), where, 0.8)
+        return Lugar(start, end, self._escrito(start, end), confianca=0.8)
+
+    def rotulado(self, at: int, rest: str) -> Lugar | None:
+        """What a label names, up to the first sign."""
+        end = rest.find("\n", at)
+        end = len(rest) if end < 0 else end
+        stop = re.compile(r"\s[-–|]\s|[(|,;:\x01\x02💰]|\.\s|\s/\s").search(rest, at, end)
+        end = stop.start() if stop is not None else end
+        words = list(self._texto.palavras_entre(at, end))
+        cut = next((place for place, word in enumerate(words) if word.texto in self._ends), len(words))
+        words = words[:cut]
+        if not words or len(words) > _MAX_WORDS or not any(char.isalpha() for char in words[0].texto):
+            return None
+        text = " ".join(word.texto for word in words)
+        if self._vocabulario.cidades.valor(text) or self._vocabulario.especialidades.valor(text):
+            return None
+        if all(word.texto in self._generic or word.texto in _LINKS or word.texto in self.comuns for word in words):
+            return None
+        return self.com_cidade(replace(self._sem_cidade(words), confianca=0.7))
+
+    def com_cidade(self, place: Lugar) -> Lugar:
+        """The town that stands right behind a name: "- Ponta Grossa/PR", "(Sinop-MT)", "em Lages"."""
+        if place.cidade is not None:
+            return place
+        link = _CITY_LINK.match(self._livre, place.fim)
+        at = place.fim if link is None else link.end()
+        words = self._texto.palavras_entre(at, at + 60)
+        if not words or words[0].inicio != at:
+            return place
+        known = self._vocabulario.cidades.em(words, 0)
+        if known is not None:
+            end = words[known.fim - 1].fim
+            uf = _UF_AFTER.match(self._livre, end)
+            state = uf["uf"].upper() if uf is not None and uf["uf"] in UFS else known.valor[1]
+            return replace(place, cidade=known.valor[0], uf=state, cidade_em=(at, end))
+        return self._cidade_desconhecida(place, at, words)
+
+    def _cidade_desconhecida(self, place: Lugar, at: int, words: Sequence[Palavra]) -> Lugar:
+        """A town that is on no list is one when its state follows."""
+        for count in range(1, min(5, len(words)) + 1):
+            end = words[count - 1].fim
+            uf = _UF_AFTER.match(self._livre, end)
+            if uf is not None and uf["uf"] in UFS and "\n" not in self._livre[at:end]:
+                first, last = self._texto.trecho(at, end)
+                return replace(place, cidade=self._title(first, last), uf=uf["uf"].upper(), cidade_em=(at, end))
+        return place
+
+    def _escrito(self, start: int, end: int) -> str:
+        return re.sub(r"[*_~\s]+", " ", self._title(*self._texto.trecho(start, end))).strip()
+
+    def _title(self, first: int, last: int) -> str:
+        written = self._texto.fonte[first:last]
+        if not (written.islower() or written.isupper()):
+            return written
+        words = (word if word.lower() in _LINKS else _capital(word) for word in written.lower().split(" "))
+        return " ".join(words)
+
+    def _is_free(self, word: Palavra) -> bool:
+        return self._livre[word.inicio : word.fim] == word.texto
+
+
+_LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
+
+
+def _capital(word: str) -> str:
+    return (
+        word.upper()
+        if word in ("upa", "ama", "ubs", "hm", "hr", "hg", "hu", "ps", "pa")
+        else word[:1].upper() + word[1:]
+    )

@@ -1,0 +1,299 @@
+"""From blocks to vagas: what a block does not say itself, a heading above it or a word behind it says."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
+from typing import TypeVar
+
+from app.contexts.grupos.leitura.datas import feriados
+from app.contexts.grupos.leitura.folha import Folha
+from app.contexts.grupos.leitura.horas import periodo_das_horas, periodo_do_inicio
+from app.contexts.grupos.leitura.linhas import Bloco, blocos
+from app.contexts.grupos.leitura.marcas import Area, Dia, Lugar, Marca, Turno
+from app.contexts.grupos.leitura.pagamentos import forma
+from app.contexts.grupos.leitura.pessoas import Pessoas
+from app.contexts.grupos.leitura.regras import Alvo, Regra, horas_do, por_plantao, regras
+from app.contexts.grupos.leitura.tipos import Campo, Periodo, VagaLida, ValorTipo
+from app.contexts.grupos.leitura.vocabulario import Vocabulario
+
+GERAL = "Clínica Médica"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Montagem:
+    """``abertas`` are the vagas; ``fechadas`` counts the days that were taken."""
+
+    abertas: tuple[VagaLida, ...]
+    fechadas: int
+    passadas: int
+
+
+def montar(folha: Folha, vocabulario: Vocabulario) -> Montagem:
+    return _Montador(folha, vocabulario).montar()
+
+
+@dataclass(frozen=True, slots=True)
+class _Turno:
+    """A shift as it will be told: its period, and the hours that are written."""
+
+    periodo: Periodo
+    das: time | None
+    ate: time | None
+    horas: int
+    marca: Turno | None
+
+
+class _Montador:
+    def __init__(self, folha: Folha, vocabulario: Vocabulario) -> None:
+        self._folha, self._vocabulario = folha, vocabulario
+        self._regras, days = regras(folha)
+        self._blocos = blocos(folha, days, self._regras)
+        self._fechados = self._quais_fechados()
+        self._pessoas = Pessoas(folha)
+        self._forma = forma(folha.pagamentos)
+
+    def montar(self) -> Montagem:
+        found: dict[tuple[str, date, Periodo, str], VagaLida] = {}
+        closed = passed = 0
+        for place, block in enumerate(self._blocos):
+            if block.dias is None:
+                continue
+            if place in self._fechados:
+                closed += 1
+                continue
+            passed += block.dias.passou
+            for each in self._vagas(place, block):
+                key = (each.hospital.valor, each.data.valor, each.periodo.valor, each.especialidade.valor)
+                found.setdefault(key, each)
+        return Montagem(tuple(found.values()), closed, passed)
+
+    def _vagas(self, place: int, block: Bloco) -> Iterator[VagaLida]:
+        assert block.dias is not None
+        places = self._lugares(place)
+        areas: Sequence[Area | None] = self._areas(place) or (None,)
+        shifts = self._turnos(place, block)
+        for where in places:
+            for area in areas:
+                for day in self._dias(block):
+                    for shift in shifts:
+                        yield self._vaga(place, block, where, area, day, shift)
+
+    def _dias(self, block: Bloco) -> tuple[Dia, ...]:
+        assert block.dias is not None
+        return block.dias.dias
+
+    # What a block lacks.
+
+    def _lugares(self, place: int) -> Sequence[Lugar]:
+        found = self._de(place, lambda each: each.lugares, carry=True)
+        names = {each.nome: each for each in reversed(found)}
+        return list(names.values())[::-1]
+
+    def _areas(self, place: int) -> Sequence[Area]:
+        found = self._de(place, lambda each: each.areas, carry=False)
+        names = {each.nome: each for each in reversed(found)}
+        return _alternativas(list(names.values())[::-1], self._folha)
+
+    def _de(self, place: int, what: Callable[[Bloco], list[_T]], *, carry: bool) -> list[_T]:
+        """Its own; else the heading above (of its kind the message has headings), else what comes behind, else a neighbour's."""
+        own = what(self._blocos[place])
+        if own:
+            return own
+        before, after = range(place - 1, -1, -1), range(place + 1, len(self._blocos))
+        first_day = next((at for at, each in enumerate(self._blocos) if each.dias is not None), 0)
+        heads = any(what(each) and each.dias is None for each in self._blocos[:first_day])
+        if carry or heads:
+            for at in before:
+                if what(self._blocos[at]) and (carry or self._blocos[at].dias is None):
+                    return what(self._blocos[at])
+        order = (
+            *((at, True) for at in after),
+            *((at, True) for at in before),
+            *((at, False) for at in before),
+            *((at, False) for at in after),
+        )
+        for at, dateless in order:
+            if what(self._blocos[at]) and (self._blocos[at].dias is None or not dateless):
+                return what(self._blocos[at])
+        return []
+
+    def _turnos(self, place: int, block: Bloco) -> list[_Turno]:
+        closed = self._turnos_fechados(block)
+        own = [each for each in block.turnos if id(each) not in closed]
+        if block.turnos and not any(each.periodo or each.das for each in own):
+            own = [*own, *self._turnos_de_fora(place)] if not closed else own
+        marks = own or ([] if block.turnos else self._turnos_de_fora(place))
+        if not marks and block.turnos:
+            return []
+        return self._distintos(marks)
+
+    def _turnos_de_fora(self, place: int) -> list[Turno]:
+        return self._de(place, lambda each: _com_periodo(each, each.dias is None), carry=False)
+
+    def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
+        """One for each period; the one with hours says more."""
+        length = next((each.horas for each in marks if each.horas), None) or self._duracao()
+        told = [_lido(each, length) for each in marks if each.periodo or each.das]
+        found: dict[Periodo, _Turno] = {}
+        for each in told:
+            if each.periodo not in found or (found[each.periodo].das is None and each.das is not None):
+                found[each.periodo] = each
+        if Periodo.H24 in found and "divid" in self._folha.texto.plano:
+            found = {Periodo.H24: found[Periodo.H24]}
+        if not found:
+            first = next(iter(marks), None)
+            return [_Turno(Periodo.DIURNO, None, None, length or 12, first)]
+        return [each if each.das else self._com_horas(each) for each in found.values()]
+
+    def _duracao(self) -> int | None:
+        lengths = {each.horas for each in self._folha.turnos if each.horas and not each.periodo}
+        return lengths.pop() if len(lengths) == 1 else None
+
+    def _com_horas(self, shift: _Turno) -> _Turno:
+        """Hours told once for a period, where no days are ("SD 7-19h / SN 19-7h"), hold for all shifts of it."""
+        for block in self._blocos:
+            if block.dias is not None:
+                continue
+            for mark in block.turnos:
+                if mark.das is not None and mark.periodo == shift.periodo:
+                    return _Turno(shift.periodo, mark.das, mark.ate, horas_do(mark, shift.periodo), mark)
+        return shift
+
+    # What was taken.
+
+    def _quais_fechados(self) -> frozenset[int]:
+        dated = [place for place, each in enumerate(self._blocos) if each.dias is not None]
+        ticked = [place for place in dated if any(mark.sinal == "✅" for mark in self._blocos[place].fechados)]
+        crossed = any(mark.sinal and mark.sinal != "✅" for block in self._blocos for mark in block.fechados)
+        tick_closes = 0 < len(ticked) < len(dated) and not crossed
+        found = set()
+        for place in dated:
+            block = self._blocos[place]
+            marks = [each for each in block.fechados if each.sinal != "✅" or tick_closes]
+            if marks and not self._turnos_fechados(block):
+                found.add(place)
+        return frozenset(found | self._secoes_fechadas())
+
+    def _secoes_fechadas(self) -> set[int]:
+        """ "PREENCHIDAS:" closes what stands below it, until something else is headed."""
+        found: set[int] = set()
+        closing = False
+        for place, each in enumerate(self._blocos):
+            if each.dias is None:
+                line = self._folha.texto.plano[each.inicio : each.fim].strip(" *_:.!")
+                closing = bool(each.fechados) and not each.fechados[0].sinal and len(line.split()) <= 4
+            elif closing:
+                found.add(place)
+        return found
+
+    def _turnos_fechados(self, block: Bloco) -> set[int]:
+        """Of several shifts on a line, the one right before the sign or the word."""
+        if len(block.turnos) < 2:
+            return set()
+        found = set()
+        for mark in block.fechados:
+            said = self._folha.texto.plano[mark.inicio : mark.fim]
+            before = [each for each in block.turnos if each.fim <= mark.inicio]
+            if mark.sinal == "✅" or said.endswith(("os", "as")) or not before or mark.inicio - before[-1].fim > 6:
+                continue
+            found.add(id(before[-1]))
+        return found
+
+    # One vaga.
+
+    def _vaga(self, place: int, block: Bloco, where: Lugar, area: Area | None, day: Dia, shift: _Turno) -> VagaLida:
+        holiday = self._feriado(day.data, block)
+        speciality = GERAL if area is None else area.nome
+        target = Alvo(where.nome, speciality, day.data, shift.periodo, shift.horas, holiday)
+        price, kind = self._valor(place, block, target)
+        name, phone = self._pessoas.de(where, block)
+        town = where.cidade_em or (where.inicio, where.fim)
+        pays = self._folha.pagamentos
+        return VagaLida(
+            hospital=self._campo(where.nome, where, where.confianca),
+            especialidade=self._campo(speciality, area, 1.0 if area is not None and not area.fraca else 0.8),
+            data=self._campo(day.data, day),
+            periodo=self._campo(shift.periodo, shift.marca, 1.0 if shift.marca is not None else 0.6),
+            cidade=None
+            if where.cidade is None
+            else Campo(where.cidade, self._folha.texto.trecho(*town), where.confianca),
+            uf=None if where.uf is None else Campo(where.uf, self._folha.texto.trecho(*town), where.confianca),
+            hora_inicio=None if shift.das is None else self._campo(shift.das, shift.marca),
+            hora_fim=None if shift.ate is None else self._campo(shift.ate, shift.marca),
+            valor=price,
+            valor_tipo=kind,
+            forma_pagamento=None if self._forma is None else self._campo(self._forma, pays[0]),
+            contato_nome=name,
+            contato_whatsapp=phone,
+        )
+
+    def _campo(self, value: _T, mark: Marca | None, sure: float = 1.0) -> Campo[_T]:
+        return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
+
+    def _feriado(self, day: date, block: Bloco) -> bool:
+        return block.feriado or day in feriados(day.year) or day in self._vocabulario.feriados
+
+    def _valor(self, place: int, block: Bloco, target: Alvo) -> tuple[Campo[Decimal] | None, Campo[ValorTipo] | None]:
+        for scope in self._escopos(place, block):
+            chosen = _escolhida(scope, target)
+            if chosen is not None:
+                amount = por_plantao(chosen.preco, target.horas)
+                sure = 1.0 if chosen.preco.certo else 0.8
+                return self._campo(amount, chosen.preco, sure), self._campo(ValorTipo.FIXO, chosen.preco, sure)
+        agreed = next(iter(block.combinar), None) or next(iter(self._folha.combinar), None)
+        return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
+
+    def _escopos(self, place: int, block: Bloco) -> Iterator[list[Regra]]:
+        yield block.regras
+        yield self._secao(place)
+        yield [rule for each in self._blocos if each.dias is None for rule in each.regras]
+        if len({rule.preco.reais for rule in self._regras}) == 1:
+            yield [Regra(self._regras[0].preco)]
+
+    def _secao(self, place: int) -> list[Regra]:
+        """The prices of the nearest heading above, or of what follows the days, with the lines that belong to it."""
+        first_day = next(at for at, each in enumerate(self._blocos) if each.dias is not None)
+        heads = any(each.regras for each in self._blocos[:first_day])
+        step = -1 if heads else 1
+        at = place + step
+        while 0 <= at < len(self._blocos) and not (self._blocos[at].dias is None and self._blocos[at].regras):
+            at += step
+        found: list[Regra] = []
+        while 0 <= at < len(self._blocos) and self._blocos[at].dias is None and self._blocos[at].regras:
+            found.extend(self._blocos[at].regras)
+            at += step
+        return found
+
+
+def _com_periodo(block: Bloco, dateless: bool) -> list[Turno]:
+    return [each for each in block.turnos if each.periodo or each.das] if dateless else []
+
+
+def _lido(mark: Turno, length: int | None) -> _Turno:
+    period = mark.periodo
+    if mark.das is not None and mark.ate is not None and period not in (Periodo.CINDERELA, Periodo.H24):
+        period = periodo_das_horas(mark.das, mark.ate)
+    elif mark.das is not None and period is None:
+        period = periodo_do_inicio(mark.das, mark.horas or length)
+    assert period is not None
+    return _Turno(period, mark.das, mark.ate, horas_do(mark, period), mark)
+
+
+def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
+    """ "clínico ou cirurgião" is a place for either: the first is told."""
+    kept: list[Area] = []
+    for each in found:
+        if kept and folha.texto.plano[kept[-1].fim : each.inicio].strip() == "ou":
+            continue
+        kept.append(each)
+    return kept
+
+
+def _escolhida(scope: Sequence[Regra], target: Alvo) -> Regra | None:
+    """The most particular that holds; of two alike the gross one, then the first."""
+    fitting = [each for each in scope if each.serve(target) and not each.preco.soma]
+    if not fitting:
+        return None
+    return min(fitting, key=lambda each: (-each.peso, each.preco.liquido))

@@ -1,0 +1,68 @@
+"""How a shift is paid: regime, term and means."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from app.contexts.grupos.leitura.marcas import Marca, Pagamento
+
+_REGIME = re.compile(
+    r"\b(?:(?P<dois>pj {0,2}(?:/|ou|e) {0,2}pf|pf {0,2}(?:/|ou|e) {0,2}pj)|(?P<um>pj|pf|rpa|scp|clt)"
+    r"|pessoa (?P<pessoa>juridica|fisica))\b"
+)
+_ON_THE_SPOT = re.compile(
+    r"\b(?:a {0,2}vista|no ato|na hora|ao sair|na saida|no (?:mesmo )?dia do plantao|no mesmo dia"
+    r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pago|pagamento|pgto|pagto) (?:no dia|imediato|na entrega))\b"
+)
+_DAYS = re.compile(r"\b(?P<n>\d{1,3}) {0,2}dias\b(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))")
+_DAY = re.compile(
+    r"\b(?:pgto|pagto|pagamentos?|pagam?|pagamos|pago|receb[a-z]{1,8}|cai|credita[a-z]{0,3}|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
+    r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|pj) ){0,3}dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
+)
+_WEEKDAY = re.compile(
+    r"\b(?:pix|pgto|pagto|pagamento|cai|receb[a-z]{1,8}|deposito) (?:(?:na|no|toda|todo|em|proxima|sempre) ){0,2}"
+    r"(?:segunda|terca|quarta|quinta|sexta|sabado|domingo)(?: {0,2}-? {0,2}feira)?\b"
+)
+_RHYTHM = re.compile(r"\b(?:(?P<s>semanal(?:mente)?)|(?P<q>quinzenal(?:mente)?)|(?P<m>mensal(?:mente)?))\b")
+_PIX = re.compile(r"\bpix\b")
+_NAMES = {"s": "semanal", "q": "quinzenal", "m": "mensal"}
+
+
+def pagamentos(livre: str) -> list[Pagamento]:
+    return sorted((*_regimes(livre), *_prazos(livre), *_meios(livre)), key=lambda each: each.inicio)
+
+
+def datas_de_pagamento(livre: str) -> list[Marca]:
+    """ "cai dia 10", "pix na segunda": days on which no shift is."""
+    return [Marca(each.start(), each.end()) for pattern in (_DAY, _WEEKDAY, _DAYS) for each in pattern.finditer(livre)]
+
+
+def forma(found: Sequence[Pagamento]) -> str | None:
+    parts = []
+    for kind in ("regime", "prazo", "meio"):
+        named = [each.valor for each in found if each.parte == kind]
+        if kind == "regime" and {"PJ", "PF"} <= set(named):
+            named = ["PJ/PF"]
+        parts.extend(named[:1])
+    return ", ".join(parts) or None
+
+
+def _regimes(livre: str) -> Iterator[Pagamento]:
+    for each in _REGIME.finditer(livre):
+        name = "PJ/PF" if each["dois"] else (each["um"] or ("pj" if each["pessoa"] == "juridica" else "pf")).upper()
+        yield Pagamento(each.start(), each.end(), "regime", name)
+
+
+def _prazos(livre: str) -> Iterator[Pagamento]:
+    for each in _ON_THE_SPOT.finditer(livre):
+        yield Pagamento(each.start(), each.end(), "prazo", "à vista")
+    for each in _DAYS.finditer(livre):
+        yield Pagamento(each.start(), each.end(), "prazo", f"{int(each['n'])} dias")
+    for each in _DAY.finditer(livre):
+        yield Pagamento(each.start(), each.end(), "prazo", f"dia {int(each['n'])}")
+    for each in _RHYTHM.finditer(livre):
+        yield Pagamento(each.start(), each.end(), "prazo", _NAMES[each.lastgroup or "m"])
+
+
+def _meios(livre: str) -> Iterator[Pagamento]:
+    for each in _PIX.finditer(livre):
+        yield Pagamento(each.start(), each.end(), "meio", "pix")

@@ -1,0 +1,208 @@
+"""What a price holds for: a weekday, a holiday, a period, a length, a speciality, a hospital."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from app.contexts.grupos.leitura.folha import Folha
+from app.contexts.grupos.leitura.horas import DURACAO, horas_entre, periodo_das_horas
+from app.contexts.grupos.leitura.marcas import Area, Condicao, Dias, Lugar, Marca, Preco, Turno
+from app.contexts.grupos.leitura.tipos import Periodo
+from app.contexts.grupos.leitura.vocabulario import palavras_soltas
+
+_PART = re.compile(r"[a-z0-9]+|[^\sa-z0-9]|\n")
+_COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01": 4, "\x02": 4, "•": 5, "+": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Regra:
+    """``so_condicao``: marks that say nothing but when this price holds."""
+
+    preco: Preco
+    condicoes: tuple[Marca, ...] = ()
+    so_condicao: tuple[Marca, ...] = ()
+
+    def serve(self, alvo: "Alvo") -> bool:
+        kinds: dict[str, bool] = {}
+        for each in self.condicoes:
+            kind, holds = _holds(each, alvo)
+            kinds[kind] = kinds.get(kind, False) or holds
+        return all(kinds.values())
+
+    @property
+    def peso(self) -> int:
+        """Hospital or speciality over period over holiday over weekday."""
+        weights = {Lugar: 16, Area: 16, Turno: 8}
+        heaviest = 0
+        for each in self.condicoes:
+            days = 4 if isinstance(each, Condicao | Dias) and each.feriado else 2
+            if isinstance(each, Condicao | Dias) and len(each.semana) == 1:
+                days += 1
+            heaviest = max(heaviest, weights.get(type(each), days))
+        return heaviest
+
+
+@dataclass(frozen=True, slots=True)
+class Alvo:
+    """The vaga a price is looked up for."""
+
+    hospital: str
+    especialidade: str
+    data: date
+    periodo: Periodo
+    horas: int
+    feriado: bool
+
+
+def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
+    """Every price with its conditions; and the days that are left, on which shifts are."""
+    days = [each for each in folha.dias if not each.feriado]
+    loose = [each for each in folha.dias if each.solto]
+    has_dates = any(not each.solto for each in days)
+    candidates: list[Marca] = [*loose, *folha.condicoes, *folha.turnos, *folha.areas, *folha.lugares]
+    candidates.sort(key=lambda each: each.inicio)
+    held = _presos(folha, candidates)
+    conditions = {id(mark) for marks in held.values() for mark in marks}
+    free = [each for each in loose if id(each) not in conditions and not each.feriado]
+    kept: list[Dias] = []
+    for each in days:
+        if not each.solto:
+            kept.append(each)
+        elif id(each) in conditions and (has_dates or free):
+            continue
+        elif not has_dates or _begins_shift(folha, each):
+            kept.append(each)
+    kept = _sem_fds_repetido(kept)
+    kept_ids = {id(each) for each in kept}
+    found = []
+    for price in folha.precos:
+        marks = tuple(mark for mark in held.get(id(price), ()) if id(mark) not in kept_ids)
+        found.append(Regra(price, marks, tuple(mark for mark in marks if _only_condition(folha, price, mark))))
+    return found, kept
+
+
+def _sem_fds_repetido(days: list[Dias]) -> list[Dias]:
+    """ "fim de semana: sábado SD, domingo SN": the weekend names no third day."""
+    if len(days) < 2:
+        return days
+    named = [each for each in days if not (each.solto and each.semana == {5, 6} and len(each.dias) == 2)]
+    return named or days[:1]
+
+
+def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
+    """Each candidate hangs on the price it stands next to, if on any."""
+    prices, plano = folha.precos, folha.livre
+    held: dict[int, list[Marca]] = {}
+    place = 0
+    for index, each in enumerate(candidates):
+        while place < len(prices) and prices[place].inicio < each.inicio:
+            place += 1
+        best: tuple[int, Preco] | None = None
+        if place < len(prices):
+            cost = _custo(plano, each.fim, prices[place].inicio, candidates[index + 1 : index + 4])
+            best = (cost, prices[place])
+        if place:
+            cost = _custo(plano, prices[place - 1].fim, each.inicio, candidates[max(0, index - 3) : index])
+            if best is None or cost < best[0]:
+                best = (cost, prices[place - 1])
+        if best is not None and best[0] <= 2:
+            held.setdefault(id(best[1]), []).append(each)
+    return held
+
+
+def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
+    """How far apart two marks are in meaning; other candidates between them are no distance."""
+    if not 0 <= end - start <= 60:
+        return 99
+    between = [each for each in others if start <= each.inicio and each.fim <= end]
+    cost, at = 0, start
+    for gap_end, next_at in [*((each.inicio, each.fim) for each in between), (end, end)]:
+        for part in _PART.findall(plano, at, max(at, gap_end)):
+            if part in _COST:
+                cost += _COST[part] if not (between and part in ("e", ",", "/")) else 1
+            elif part.isalnum() and part not in palavras_soltas("junto_do_preco"):
+                cost += 4
+        at = next_at
+    return cost
+
+
+def _begins_shift(folha: Folha, each: Dias) -> bool:
+    """A weekday among dates is a day of its own when a shift follows it and its line has no date."""
+    start = folha.texto.plano.rfind("\n", 0, each.inicio) + 1
+    end = folha.texto.plano.find("\n", each.fim)
+    end = len(folha.texto.plano) if end < 0 else end
+    if any(start <= other.inicio < end and not other.solto for other in folha.dias):
+        return False
+    return any(0 <= shift.inicio - each.fim <= 4 for shift in folha.turnos)
+
+
+def _only_condition(folha: Folha, price: Preco, mark: Marca) -> bool:
+    """ "1.350 na UPA" says which price the UPA has, not where the shift is; "SD 2.250 / SN 2.400" likewise."""
+    if isinstance(mark, Lugar):
+        return mark.inicio > price.inicio and bool(
+            re.search(r"\b(?:na|no) $", folha.livre[max(0, mark.inicio - 4) : mark.inicio])
+        )
+    if isinstance(mark, Area):
+        return any(other.nome == mark.nome and other.inicio < mark.inicio for other in folha.areas)
+    if isinstance(mark, Turno):
+        return _told_elsewhere(folha, price, mark)
+    return True
+
+
+def _told_elsewhere(folha: Folha, price: Preco, mark: Turno) -> bool:
+    """Other shifts stand by no price, and no day stands before this one on its line."""
+    if mark.periodo is None and mark.das is None:
+        return len(folha.precos) > 1
+    if not any(_is_far_from_prices(folha, each) for each in folha.turnos):
+        return False
+    line = folha.texto.plano.rfind("\n", 0, mark.inicio) + 1
+    earlier = [each.fim for each in folha.precos if line <= each.inicio < min(mark.inicio, price.inicio)]
+    stop = folha.livre.rfind(". ", line, mark.inicio) + 1
+    since = max([line, stop, *earlier])
+    return not any(since <= each.inicio < mark.inicio and not each.feriado for each in folha.dias)
+
+
+def _is_far_from_prices(folha: Folha, each: Turno) -> bool:
+    if each.periodo is None and each.das is None:
+        return False
+    return not any(
+        _custo(folha.livre, each.fim, price.inicio, ()) <= 2 or _custo(folha.livre, price.fim, each.inicio, ()) <= 2
+        for price in folha.precos
+        if price.inicio >= each.fim or price.fim <= each.inicio
+    )
+
+
+def _holds(mark: Marca, alvo: Alvo) -> tuple[str, bool]:
+    match mark:
+        case Lugar():
+            return "lugar", mark.nome == alvo.hospital
+        case Area():
+            return "area", mark.nome == alvo.especialidade
+        case Turno():
+            return "turno", _same_shift(mark, alvo)
+        case Condicao() | Dias():
+            on_holiday = mark.feriado and alvo.feriado
+            return "dias", on_holiday or alvo.data.weekday() in mark.semana
+        case _:
+            return "", True
+
+
+def _same_shift(mark: Turno, alvo: Alvo) -> bool:
+    if mark.das is not None and mark.ate is not None and mark.periodo is None:
+        return periodo_das_horas(mark.das, mark.ate) == alvo.periodo
+    if mark.periodo is not None:
+        return mark.periodo == alvo.periodo
+    return mark.horas is None or mark.horas == alvo.horas
+
+
+def horas_do(turno: Turno, periodo: Periodo) -> int:
+    if turno.das is not None and turno.ate is not None:
+        return horas_entre(turno.das, turno.ate)
+    return turno.horas or DURACAO[periodo]
+
+
+def por_plantao(preco: Preco, horas: int) -> Decimal:
+    amount = preco.reais * horas if preco.por_hora else preco.reais / preco.plantoes
+    return amount.quantize(Decimal("0.01")).normalize()
