@@ -48,7 +48,7 @@ def _vocabulario(desk: Desk, file: Path) -> Vocabulario:
     try:
         document = json.loads(file.read_text(encoding="utf-8-sig"))
         if not isinstance(document, dict):
-            raise TypeError(type(document).__name__)  # noqa: TRY301
+            raise TypeError(type(document).__name__)
         return Vocabulario.de(document)
     except (ValueError, TypeError) as wrong:
         raise _BadInput(desk.texts()("cli.grupos.not_canonicos", file=str(file), why=str(wrong))) from wrong

@@ -221,8 +221,6 @@ def _apresentam() -> frozenset[str]:
     return palavras_soltas("apresentam_numero")
 
 
-
-
 def _with_country(digits: str) -> str | None:
     if digits.startswith("55") and len(digits) in (12, 13):
         return digits

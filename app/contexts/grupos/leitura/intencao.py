@@ -106,7 +106,7 @@ def _contra(
         if count["conversa"] and not montagem.fechadas:
             return None
         return Juizo(Categoria.AVISO, 0.9, "fechada")
-    if montagem.fechadas and not montagem.abertas:
+    if (montagem.fechadas or folha.riscados) and not montagem.abertas:
         return Juizo(Categoria.AVISO, 0.9, "fechada")
     if count["troca"] and not count["cede"] and not _gives_away(texto, found):
         return Juizo(Categoria.OUTRO, 0.9, "troca")

@@ -8,9 +8,7 @@ from app.contexts.grupos.leitura.marcas import Lugar, apagar
 from app.contexts.grupos.leitura.texto import Palavra, Texto, chave
 from app.contexts.grupos.leitura.vocabulario import Hospital, Vocabulario, frases, palavras
 
-UFS = frozenset(
-    each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO")
-)
+UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r"\s?[/,(-]{1,2}\s?(?P<uf>[a-z]{2})\b\)?|\s(?P<uf2>[a-z]{2})\b")
 _ACRONYM = re.compile(r"\bh[a-z]{2,5}\b")
 _LABEL = re.compile(
