@@ -16,7 +16,8 @@ from typing import Any
 from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
+PATIENCE = 60.0
+JULIA = "app.main:work"
 
 
 def until(what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
@@ -29,10 +30,10 @@ def until(what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
 
 
 class Tree:
-    def __init__(self, folder: Path, *words: str, **env: str) -> None:
-        self.port = free_port()
+    def __init__(self, folder: Path, *words: str, app: str = JULIA, **env: str) -> None:
+        self.port = int(env.get("PORT", 0)) or free_port()
         self.log = folder / "log"
-        environment = {
+        self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("BATUTA_")},
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
             "PORT": str(self.port),
@@ -43,8 +44,8 @@ class Tree:
         }
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "batuta", "--app", "app.main:work", *words],
-                cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT,
+                [sys.executable, "-m", "batuta", "--app", app, *words],
+                cwd=folder, env=self.environment, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
 
     def get(self, path: str) -> dict[str, Any] | None:
@@ -59,12 +60,18 @@ class Tree:
         return self.get("/health") is not None
 
     def children(self) -> dict[str, int]:
-        """Role → process, as Linux knows them."""
-        found = {}
+        """Role → process, as Linux knows them; of several, the last."""
+        return {role: pids[-1] for role, pids in self.families().items()}
+
+    def families(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
-            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            except OSError:  # it has just ended
+                continue
             if "--child-of" in words:
-                found[words[words.index("--child-of") - 1]] = int(pid)
+                found.setdefault(words[words.index("--child-of") - 1], []).append(int(pid))
         return found
 
     def facts(self) -> list[dict[str, Any]]:
@@ -77,8 +84,8 @@ class Tree:
 
 
 @contextmanager
-def tree(folder: Path, *words: str, **env: str) -> Iterator[Tree]:
-    started = Tree(folder, *words, **env)
+def tree(folder: Path, *words: str, app: str = JULIA, **env: str) -> Iterator[Tree]:
+    started = Tree(folder, *words, app=app, **env)
     try:
         yield started
     finally:

@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.processes import ChildSpec, Family, Patience, Recorder
 from batuta.supervise.restarts import NewRestart, Reason
 from batuta.supervise.supervisor import Supervisor
+from batuta.supervise.undertaker import Undertaker
 from batuta.testing import EventRecorder
 from tests.faults.figures import Figures
 from tests.faults.processes import is_gone, until
@@ -218,7 +220,7 @@ async def test_who_asks_to_be_started_afresh_is_at_once_and_nobody_is_alarmed(tm
         (ended,) = tree.events.of(ChildEnded)
         assert (ended.exit_code, ended.again_in) == (EXIT_AGAIN, timedelta(0))
         assert tree.notes.restarts == []
-        figures.record_bare(1, "started again without a wait, and not counted")
+        figures.record_bare(1, "started again without a wait")
 
 
 async def test_a_configuration_that_never_worked_ends_the_family_with_its_code() -> None:
@@ -271,3 +273,44 @@ async def test_a_stop_asks_in_the_reverse_order_and_a_stopped_child_keeps_nobody
         tree.stop.set()
         await tree.until(lambda: all(is_gone(pid) for pid in pids))
         assert time.monotonic() - began < LONG_GRACE.total_seconds()
+
+
+@contextmanager
+def sleeping(count: int) -> Iterator[list["subprocess.Popen[bytes]"]]:
+    started = [subprocess.Popen(["sleep", "600"], start_new_session=True) for _ in range(count)]
+    try:
+        yield started
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def test_an_undertaker_ends_every_group_it_was_last_told_of_also_when_one_is_gone_already() -> None:
+    undertaker = Undertaker()
+    with sleeping(4) as (spared, first, gone, last):
+        undertaker.told([spared.pid])
+        undertaker.told([first.pid, gone.pid, last.pid])
+        gone.kill()
+        gone.wait()
+        assert undertaker._process is not None
+        assert undertaker._process.stdin is not None
+        undertaker._process.stdin.close()  # as the kernel does when the parent is killed
+        assert (first.wait(20), last.wait(20)) == (-signal.SIGKILL, -signal.SIGKILL)
+        undertaker._process.wait(20)
+        assert spared.poll() is None
+
+
+def test_an_undertaker_that_is_dismissed_ends_nobody_and_one_that_was_killed_is_replaced() -> None:
+    undertaker = Undertaker()
+    with sleeping(1) as (spared,):
+        undertaker.told([spared.pid])
+        assert undertaker._process is not None
+        first = undertaker._process
+        first.kill()
+        first.wait()
+        undertaker.told([spared.pid])
+        assert undertaker._process.pid != first.pid
+        undertaker.dismiss()
+        assert undertaker._process.poll() == 0
+        assert spared.poll() is None

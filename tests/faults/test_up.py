@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.processes import ROOT, is_gone, tree, until
+from tests.faults.processes import PATIENCE, ROOT, is_gone, tree, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -25,10 +25,13 @@ def test_up_serves_and_a_stop_drains_everything_in_order(tmp_path: Path) -> None
         assert stopped == ["worker", "scheduler", "api", "simulador", "up"]
 
 
-def test_ctrl_c_in_the_terminal_is_an_orderly_end_too(tmp_path: Path) -> None:
-    with tree(tmp_path, "up") as running:
+def test_ctrl_c_is_an_orderly_end_too_and_each_line_for_people_begins_with_its_speaker(tmp_path: Path) -> None:
+    with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="pretty") as running:
+        until("all have spoken", lambda: running.log.read_text().count("process started") == 6)
         until("it answers", running.is_up)
         assert running.end(signal.SIGINT) == 0
+        speakers = {line.partition("|")[0].strip() for line in running.log.read_text().splitlines()}
+        assert speakers == {"up", "simulador", "api", "scheduler", "worker-1", "worker-2"}
 
 
 def test_a_child_that_is_killed_comes_back_and_its_siblings_do_not_notice(tmp_path: Path) -> None:
@@ -43,27 +46,18 @@ def test_a_child_that_is_killed_comes_back_and_its_siblings_do_not_notice(tmp_pa
         assert (after["worker"], after["simulador"]) == (before["worker"], before["simulador"])
 
 
-def test_when_the_parent_is_killed_no_child_outlives_it(tmp_path: Path) -> None:
-    with tree(tmp_path, "up") as running:
-        until("it answers", running.is_up)
-        children = until("all are there", lambda: len(running.children()) == 4 and running.children())
-        running.process.kill()
-        running.process.wait()
-        until("the children are gone", lambda: all(is_gone(pid) for pid in children.values()))
-
-
 def test_a_configuration_that_no_restart_can_heal_ends_the_whole_tree(tmp_path: Path) -> None:
     marked = {"APP_ENV": "production", "API_TOKEN": "t" * 32}
     with tree(tmp_path, "migrate", **marked, SUPABASE_PROJECT_REF="mine") as migrating:
-        assert migrating.process.wait(20) == 0
+        assert migrating.process.wait(PATIENCE) == 0
     with tree(tmp_path, "up", **marked, SUPABASE_PROJECT_REF="yours") as running:
-        assert running.process.wait(20) == 2
+        assert running.process.wait(PATIENCE) == 2
         assert "este banco é do projeto 'mine', não de 'yours'" in running.log.read_text()
 
 
 def test_a_schema_that_is_behind_is_said_in_production_and_mended_in_development(tmp_path: Path) -> None:
     with tree(tmp_path, "worker", APP_ENV="production", API_TOKEN="t" * 32) as refused:
-        assert refused.process.wait(20) == 2
+        assert refused.process.wait(PATIENCE) == 2
         assert "execute `batuta migrate`" in refused.log.read_text()
         assert "Traceback" not in refused.log.read_text()
     with tree(tmp_path, "worker") as running:

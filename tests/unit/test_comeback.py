@@ -50,9 +50,13 @@ def test_in_a_crash_loop_it_is_tried_for_as_long_as_it_takes() -> None:
     assert waits(KILLED, 61, 500)[9:] == [60] * 491
 
 
-def test_who_asks_to_be_started_afresh_waits_for_nothing_and_costs_nothing() -> None:
-    decided = after(1, 2, at=10, code=EXIT_AGAIN, lived=HOUR)
-    assert (decided.wait, decided.ends) == (timedelta(0), (1, 2))
+def test_who_asks_to_be_started_afresh_waits_for_nothing() -> None:
+    assert after(1, 2, at=10, code=EXIT_AGAIN, lived=HOUR).wait == timedelta(0)
+
+
+def test_who_asks_for_it_again_and_again_waits_for_nothing_and_alarms_all_the_same() -> None:
+    decided = after(1, 100, 200, 300, at=400, code=EXIT_AGAIN, lived=HOUR)
+    assert (decided.wait, decided.is_looping) == (timedelta(0), True)
 
 
 def test_who_asks_for_it_within_a_minute_of_starting_has_not_worked() -> None:

@@ -70,6 +70,7 @@ class _Up:
             chronicle,
             Patience(living=timedelta(seconds=self.settings.batuta_watchdog_seconds)),
             changed=lambda: _tell_parent(family, notifier),
+            lives=notifier.alive,
         )
         # Every role drains for as long as it may, one after the other.
         grace = timedelta(seconds=self.settings.batuta_drain_seconds) + MARGIN

@@ -2,6 +2,7 @@
 
 Ends of the last ten minutes count, so a healthy stretch of that length gives the whole budget back. Each waits longer than the one
 before; with the fifth the child is in a crash loop: an alarm is raised, and it is tried at the longest wait, for ever.
+One that drained and asks to be started afresh waits for nothing, if it has worked for a minute; for the alarm it counts.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ class Budget:
     cap: timedelta = timedelta(minutes=1)
     window: timedelta = timedelta(minutes=10)
     most: int = 5  # ends within the window that make a crash loop
-    # Whoever asks to be started afresh sooner than this has not worked: it counts as an end like any other.
+    # Whoever asks to be started afresh sooner than this has not worked: it waits like any other.
     too_young: timedelta = timedelta(minutes=1)
 
 
@@ -42,14 +43,13 @@ def comeback(
     budget: Budget,
 ) -> Comeback:
     """``was_ready``: one of this role has been ready before. ``ends``, ``passed``: monotonic seconds."""
-    counted = within(ends, passed, budget)
+    counted = (*within(ends, passed, budget), passed)
+    is_looping = len(counted) >= budget.most
     if exit_code == EXIT_AGAIN and lived >= budget.too_young:
-        return Comeback(AT_ONCE, counted, len(counted) >= budget.most)
-    counted = (*counted, passed)
+        return Comeback(AT_ONCE, counted, is_looping)
     # What worked before was changed under it: somebody will mend that, and the others go on meanwhile.
     if exit_code == EXIT_CONFIG and not was_ready:
         return Comeback(None, counted, is_looping=False)
-    is_looping = len(counted) >= budget.most
     longest = is_looping or exit_code == EXIT_CONFIG
     wait = budget.cap if longest else exponential(len(counted), budget.base, budget.cap)
     return Comeback(equal_jitter(wait, chance), counted, is_looping)

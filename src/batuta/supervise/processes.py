@@ -111,6 +111,7 @@ class Family:
     budget: Budget = field(default_factory=Budget)
     chance: Callable[[], float] = random.random
     changed: Callable[[], None] = lambda: None  # somebody is ready, or has ended
+    lives: Callable[[], object] = lambda: None  # called at each tick: the parent's own sign of life
     name: str = "family"
     doorbell: Doorbell = field(default_factory=Doorbell)
     exit_code: int = 0
@@ -135,6 +136,7 @@ class Family:
         self._forgive_own_absence(passed)
         for child in self._children:
             await self._look_after(child, passed)
+        self.lives()
         return self._rest()
 
     async def drain(self, grace: timedelta) -> None:
@@ -244,8 +246,9 @@ class Family:
         begins_to_loop = decided.is_looping and not child.is_looping
         if begins_to_loop:
             self.events.emit(ChildLooping(child.spec.name, len(decided.ends), self.budget.window, self.budget.cap))
-        if end.exit_code != EXIT_AGAIN or begins_to_loop:  # otherwise it has written down itself why it wanted that
-            self._record(child, end, len(decided.ends), begins_to_loop)
+        asked = end.exit_code == EXIT_AGAIN  # then it has itself written down why
+        if not asked or decided.is_looping:
+            self._record(child, end, len(decided.ends), is_loop=begins_to_loop or asked)
         child.ends, child.is_looping, child.has_ended = decided.ends, decided.is_looping, True
         if decided.wait is None:
             self.exit_code = end.exit_code
@@ -254,8 +257,8 @@ class Family:
             child.due_at = passed + decided.wait.total_seconds()
         self.changed()
 
-    def _record(self, child: Child, end: End, ends: int, begins_to_loop: bool) -> None:
-        if begins_to_loop:
+    def _record(self, child: Child, end: End, ends: int, is_loop: bool) -> None:
+        if is_loop:
             reason = Reason.CRASH_LOOP
         elif child.silent_for is not None:
             reason = Reason.STALLED

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 SCRIPT = """trap '' HUP INT TERM
 while read -r told; do groups=$told; done
-[ -z "${groups:-}" ] || kill -KILL -- $groups"""
+for group in ${groups:-}; do kill -s KILL -- "$group"; done"""
 PATIENCE = 2.0
 
 
@@ -22,6 +22,7 @@ class Undertaker:
 
     def told(self, groups: Iterable[int]) -> None:
         if self._process is None or self._process.poll() is not None:
+            self._close()
             self._process = self._start()
         self._say(" ".join(f"-{group}" for group in groups))
 
@@ -30,8 +31,7 @@ class Undertaker:
         if self._process is None:
             return
         self._say("")
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._close()
         try:
             self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -60,4 +60,8 @@ class Undertaker:
         try:
             self._process.stdin.write(f"{groups}\n".encode())
         except OSError:
-            self._process.stdin.close()  # it ended: the next word starts another
+            return  # it has just ended: the next word starts another
+
+    def _close(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()

@@ -1,0 +1,51 @@
+"""A small application to be run by `batuta up`: ``--app tests.faults.parent_plant:work``.
+
+What it does leaves traces in the folder it is started in: a line in ``marks`` for each task, and the number of a process that the
+worker started in ``grandchild``. It has a role that ends at once for as long as there is a file ``broken``.
+"""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+from batuta import Batuta
+from batuta.config import EngineSettings, environment, load
+from batuta.extension import Extension, Role
+
+MARKS, GRANDCHILD, BROKEN = Path("marks"), Path("grandchild"), Path("broken")
+
+
+def build() -> Batuta:
+    settings = load(EngineSettings, environment())
+    roles = [Role("flaky", _flaky)] if BROKEN.exists() else []
+    work = Batuta(
+        settings.database_url.get_secret_value(), settings=settings, extension=Extension(service="plant", roles=roles)
+    )
+
+    @work.job("* * * * *", category="critico")
+    async def pulse() -> None: ...
+
+    @work.task(retry=[0.1] * 20, timeout=30)
+    async def mark(ctx: object, number: int) -> None:
+        await asyncio.sleep(0.05)
+        with MARKS.open("a") as marks:
+            marks.write(f"{number}\n")
+
+    @work.loop(every=3600)
+    async def begets() -> None:
+        started = subprocess.Popen(["sleep", "600"])
+        GRANDCHILD.write_text(str(started.pid))
+
+    return work
+
+
+async def _flaky(stop: asyncio.Event) -> None:
+    if BROKEN.exists():
+        raise SystemExit(3)
+    await stop.wait()
+
+
+def __getattr__(name: str) -> object:
+    if name != "work":
+        raise AttributeError(name)
+    return build()

@@ -1,0 +1,195 @@
+"""`batuta up` as an operator has it: one of its processes is stopped or killed, or the parent itself is."""
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batuta import Batuta
+from tests.faults.figures import LONG, Figures
+from tests.faults.processes import PATIENCE, Tree, is_gone, tree, until
+from tests.servers import free_port
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+PLANT = "tests.faults.parent_plant:work"
+ROLES = ("api", "scheduler", "worker")
+# What every installation has, or what a test can wait for.
+LIMIT = 30.0 if LONG else 2.0
+REPLACED_WITHIN = 40.0 if LONG else PATIENCE
+
+
+@contextmanager
+def plant(folder: Path, *words: str, **env: str) -> Iterator[Tree]:
+    with tree(folder, "up", *words, app=PLANT, **{"BATUTA_WATCHDOG_SECONDS": f"{LIMIT:g}", **env}) as running:
+        yield running
+
+
+def read(folder: Path, statement: str) -> list[tuple[Any, ...]]:
+    try:
+        with closing(sqlite3.connect(f"file:{folder}/julia.db?mode=ro", uri=True)) as database:
+            return database.execute(statement).fetchall()
+    except sqlite3.OperationalError:  # it is not there yet, or being made
+        return []
+
+
+def ready(running: Tree) -> dict[str, int]:
+    """Once everybody has said it: who they are."""
+
+    def all_are() -> bool:
+        told = {fact["role"].partition("-")[0] for fact in running.facts() if fact["event"] == "child ready"}
+        return told >= set(ROLES) and running.is_up()
+
+    until("everybody is ready", all_are, within=2 * PATIENCE)
+    return running.children()
+
+
+def ready_again(running: Tree, role: str, before: int) -> bool:
+    told = [fact for fact in running.facts() if fact["event"] == "child ready" and fact["role"] == role]
+    return any(fact["pid"] != before for fact in told)
+
+
+async def test_the_work_goes_on_while_one_of_two_workers_is_stopped(tmp_path: Path) -> None:
+    many = 2000 if LONG else 120
+    figures = Figures("T28", "SQLite", f"SIGSTOP of one of two workers with {many} tasks before them")
+    with plant(tmp_path, "--workers", "2") as running:
+        ready(running)
+        until("two workers", lambda: len(running.families().get("worker", [])) == 2)
+        await _enqueue(tmp_path, many)
+        until("they work", lambda: (tmp_path / "marks").exists())
+        os.kill(running.families()["worker"][0], signal.SIGSTOP)
+        until("all is done", lambda: _open_tasks(tmp_path) == 0, within=4 * REPLACED_WITHIN)
+        marks = (tmp_path / "marks").read_text().split()
+        lost = set(map(str, range(many))) - set(marks)
+        assert running.end() == 0
+    figures.record_bare(many, f"repeated {len(marks) - len(set(marks))}", wrong=len(lost))
+    assert lost == set()
+
+
+async def _enqueue(folder: Path, many: int) -> None:
+    work = Batuta(f"sqlite:///{folder}/julia.db", migrate=False)
+
+    @work.task()
+    async def mark(ctx: object, number: int) -> None: ...
+
+    async with work:
+        await work.enqueue_many(mark, [(number,) for number in range(many)])
+
+
+def _open_tasks(folder: Path) -> int | None:
+    counted = read(folder, "SELECT count(*) FROM tasks WHERE finished_at IS NULL")
+    return counted[0][0] if counted else None
+
+
+def test_when_the_parent_is_killed_nobody_outlives_it_and_the_next_one_serves_at_once(tmp_path: Path) -> None:
+    figures = Figures("T09", "SQLite", "kill -9 of the parent, and `batuta up` again")
+    with plant(tmp_path) as running:
+        children = ready(running)
+        until("the worker has a child of its own", (tmp_path / "grandchild").exists)
+        grandchild = int(until("it is named", (tmp_path / "grandchild").read_text))
+        os.kill(children["scheduler"], signal.SIGSTOP)  # not even one that cannot hear anything
+        began = time.monotonic()
+        running.process.kill()
+        running.process.wait()
+        all_of_them = [*children.values(), grandchild]
+        until("nobody is left", lambda: all(is_gone(pid) for pid in all_of_them))
+        gone = time.monotonic() - began
+        with plant(tmp_path, PORT=str(running.port)) as second:
+            until("it serves", second.is_up, within=2 * PATIENCE)
+            serves = time.monotonic() - began
+            ready(second)
+            assert second.end() == 0
+    figures.record_bare(len(all_of_them), f"gone after {gone:.2f} s, serving after {serves:.1f} s")
+    assert not LONG or (gone <= 2 and serves <= 30)
+
+
+@pytest.mark.skipif(not LONG, reason="the short form is the one above")
+def test_an_undertaker_that_is_killed_too_leaves_the_kernel_to_end_the_children(tmp_path: Path) -> None:
+    with plant(tmp_path) as running:
+        children = ready(running)
+        for pid in Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split():
+            if "batuta-undertaker" in Path(f"/proc/{pid}/cmdline").read_text():
+                os.kill(int(pid), signal.SIGKILL)
+        running.process.kill()
+        running.process.wait()
+        until("nobody is left", lambda: all(is_gone(pid) for pid in children.values()))
+
+
+@pytest.mark.skipif(not LONG, reason="its waits are those of an installation")
+def test_a_crash_loop_is_told_to_people_and_heals_by_itself(tmp_path: Path) -> None:
+    figures = Figures("T28", "SQLite", "a role that ends as often as it is started")
+    (tmp_path / "broken").touch()
+    with plant(tmp_path) as running:
+        before = ready(running)
+        began = time.monotonic()
+        until("a crash loop", lambda: any("crash loop" in fact["event"] for fact in running.facts()), within=120)
+        looping = time.monotonic() - began
+        until("an alert", lambda: _alerts(tmp_path), within=120)
+        alert = time.monotonic() - began
+        asked = _batuta(tmp_path, running, "health", "--json")
+        assert "workers.crashing.flaky" in asked.stdout
+        assert asked.returncode == 1
+        after = running.children()
+        assert {role: after[role] for role in ROLES} == {role: before[role] for role in ROLES}
+        (tmp_path / "broken").unlink()
+        until("it lives", lambda: ready_again(running, "flaky", 0), within=120)
+        assert running.end() == 0
+    figures.record_bare(5, f"found after {looping:.0f} s, told after {alert:.0f} s, neighbours untouched")
+
+
+def _alerts(folder: Path) -> list[tuple[Any, ...]]:
+    return read(folder, "SELECT tipo FROM alertas_enviados WHERE tipo = 'workers.crashing.flaky'")
+
+
+def _batuta(folder: Path, running: Tree, *words: str) -> "subprocess.CompletedProcess[str]":
+    env = {**running.environment, "PORT": str(free_port())}
+    command = [sys.executable, "-m", "batuta", "--app", PLANT, *words]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=60)
+
+
+class Systemd:
+    """What a service manager hears, on a socket as it would give one."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.address = str(folder / "notify")
+        self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._inbox.bind(self.address)
+        self._inbox.settimeout(PATIENCE)
+        self.heard: list[str] = []
+
+    def hears(self, words: str) -> None:
+        """From now on."""
+        ends = time.monotonic() + 2 * PATIENCE
+        while time.monotonic() < ends:
+            self.heard += self._inbox.recv(4096).decode().split("\n")
+            if self.heard[-1].startswith(words):
+                return
+        raise AssertionError(f"{words} was not heard: {self.heard[-10:]}")
+
+    def environment(self, limit: float) -> dict[str, str]:
+        return {"NOTIFY_SOCKET": self.address, "WATCHDOG_USEC": str(int(limit * 1_000_000))}
+
+    def close(self) -> None:
+        self._inbox.close()
+
+
+def test_systemd_hears_that_the_whole_tree_is_ready_lives_and_stops(tmp_path: Path) -> None:
+    with closing(Systemd(tmp_path)) as systemd, plant(tmp_path, **systemd.environment(2)) as running:
+        systemd.hears("READY=1")
+        assert {fact["role"] for fact in running.facts() if fact["event"] == "child ready"} == set(ROLES)
+        assert "STATUS=living: api, scheduler, worker" in systemd.heard
+        systemd.hears("WATCHDOG=1")
+        systemd.hears("WATCHDOG=1")
+        running.process.send_signal(signal.SIGTERM)
+        systemd.hears("STOPPING=1")
+        assert running.process.wait(PATIENCE) == 0
