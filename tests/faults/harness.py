@@ -29,7 +29,7 @@ from tests.oracles import cron_fires
 ORIGIN = datetime(2026, 3, 2, 11, 59, 30, tzinfo=UTC)  # a Monday
 UTC_ZONE = ZoneInfo("UTC")
 MOMENT, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

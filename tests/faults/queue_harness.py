@@ -21,7 +21,7 @@ from tests.faults import queue_plant
 from tests.faults.queue_plant import Plan
 from tests.faults.tally import Tally
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @cache
