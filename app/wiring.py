@@ -42,6 +42,7 @@ from app.integrations.evolution.doctor import examine
 from app.integrations.evolution.events import facts_of
 from app.integrations.evolution.http import Gateway
 from app.integrations.redis import probe as redis
+from app.quadro import Quadro
 from app.settings import Settings
 from app.wiring_grupos import add_groups
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
@@ -98,6 +99,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             windows=WINDOWS,
             switches=switches(settings),
             api=lambda: _api(work, settings),
+            board=lambda: board(work, settings)(),
             child_env={} if settings.in_production else simulated(settings),
             marked=settings.in_production,
             project=settings.supabase_project_ref,
@@ -257,12 +259,27 @@ def add_sending(work: Batuta, settings: Settings, line: WhatsApp, pace: Pace) ->
     recipe = made.remetente.recipe()
     work.add_queue(FILA_MENSAGENS, lambda lease: recipe, concurrency=SENDS_AT_A_TIME)
     work.add_loop(made.reconciliador, RECONCILING)
-    fila, here = work.queues[FILA_MENSAGENS.name], lambda instant: instant.astimezone(work.zone)
-    saude = SaudeDaFila(work.database, work.beats, fila.pulse, work.now, here)
-    work.watching.watch_queue(fila, LIMITS)
+    saude = queue_health(work)
+    work.watching.watch_queue(work.queues[FILA_MENSAGENS.name], LIMITS)
     work.health.add(saude.check)
     work.health.add_page(saude.page)
     return made
+
+
+def queue_health(work: Batuta) -> SaudeDaFila:
+    fila, here = work.queues[FILA_MENSAGENS.name], lambda instant: instant.astimezone(work.zone)
+    return SaudeDaFila(work.database, work.beats, fila.pulse, work.now, here)
+
+
+def board(work: Batuta, settings: Settings) -> Quadro:
+    chips = chip_health(work, has_gateway=settings.evolution_api_url is not None)
+    return Quadro(
+        fila=queue_health(work).medidas,
+        chips=chips.document,
+        campanhas=campaigns(work, settings),
+        rates=work.rates,
+        limites=limits(settings),
+    )
 
 
 def add_chips(work: Batuta, line: WhatsApp | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from batuta.dispatch.book import ONLY_PROFILE
 from batuta.guard.switches import SwitchRule
+from batuta.health.board import Board
 from batuta.schedule.window import Window
 from batuta.stores.sql.migrations import Migration
 
@@ -50,5 +51,6 @@ class Extension:
     later: Sequence[str] = ()  # roles that are planned and not there yet: said plainly when asked for
     api: Callable[[], Any] | None = None  # makes the ASGI application; None: the engine's own
     child_env: Mapping[str, str] = field(default_factory=dict)  # what `batuta up` tells its children, unless it is set
+    board: Callable[[], Awaitable[Board]] | None = None  # what the first page shows of its own work
     marked: bool = False  # the database must bear the mark of ``project``, or none if that is None
     project: str | None = None

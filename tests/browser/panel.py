@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from batuta.config import EngineSettings, load
 from batuta.engine import Batuta
 from batuta.extension import Extension
+from batuta.health.board import Board, Course, Figure, Tone
 from batuta.runlog.execution import Registration
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import AsJson
@@ -21,6 +22,18 @@ from batuta.web import create_api
 from tests.contract.scheduling import Endpoint
 
 HOSTILE = "<script>alert('5')</script><img src=x onerror=alert(1)>\"'"
+BOARD_WORDS = """
+title = "Envios"
+waiting = "na fila"
+oldest = "mais antiga"
+doubt = "em dúvida"
+name = "campanha"
+state = "situação"
+far = "enviadas"
+answers = "respostas"
+on = "ativa"
+off = "pausada"
+"""
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 STATES = {
@@ -79,6 +92,22 @@ class Panel:
         return id
 
 
+async def board() -> Board:
+    return Board(
+        says="board.title",
+        figures=[
+            Figure(says="board.waiting", value=12345, of=20000, tone=Tone.RUNNING),
+            Figure(says="board.oldest", value=12 * MINUTE, tone=Tone.DEGRADED),
+            Figure(says="board.doubt", value=0),
+        ],
+        columns=["board.name", "board.state", "board.far", "board.answers"],
+        courses=[
+            Course(name=HOSTILE, state="board.on", tone=Tone.RUNNING, done=3, of=10, besides=[1]),
+            Course(name="x" * 120, state="board.off", tone=Tone.HELD, done=0, of=0, besides=[0]),
+        ],
+    )
+
+
 async def ask(api: FastAPI, path: str, *, accept: str = "text/html", **headers: str) -> httpx2.Response:
     """As a browser on this machine does."""
     transport = httpx2.ASGITransport(app=api, client=("127.0.0.1", 5000), raise_app_exceptions=False)
@@ -90,7 +119,12 @@ async def open_panel(folder: Path) -> Panel:
     """Monday the 5th of January, nine in the morning in São Paulo."""
     clock = FakeClock()
     windows = {"manha": Window(opens=time(10), lasts=timedelta(hours=2))}
-    work = Batuta(f"sqlite:///{folder}/panel.db", clock=clock, extension=Extension(windows=windows))
+    texts = folder / "texts"
+    texts.mkdir()
+    for language in ("en", "pt_BR"):
+        (texts / f"{language}.toml").write_text("\n".join(f"[board]\n{BOARD_WORDS}".splitlines()))
+    extension = Extension(windows=windows, texts=[texts], board=board)
+    work = Batuta(f"sqlite:///{folder}/panel.db", clock=clock, extension=extension)
     settings = load(EngineSettings, {"DATABASE_URL": f"sqlite:///{folder}/panel.db"})
     panel = Panel(work, create_api(work, settings, service="casa"), clock)
     add = work.add_job

@@ -488,6 +488,28 @@ async def test_what_was_decided_too_long_ago_does_not_leave(
     assert (await office.message(id))["status"] == "enviada"
 
 
+async def test_however_long_it_waited_for_its_place_in_the_limits_it_is_decided_afterwards(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reserve = office.work.rates.reserve
+
+    async def slowly(*arguments: Any, **named: Any) -> Any:
+        reserved = await reserve(*arguments, **named)
+        await office.later(timedelta(seconds=3))
+        return reserved
+
+    monkeypatch.setattr(office.work.rates, "reserve", slowly)
+    id = await office.put(doctor)
+    await office.worker.once(1)
+    assert (await office.message(id))["status"] == "enviada"
+    await office.later(timedelta(hours=8, minutes=59, seconds=53))  # 19:59:56, and 19:59:59 when its place is its own
+    second = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
+    late = await office.put(second, telefone_destino="5511900000002")
+    await office.worker.once(1)
+    assert (await office.message(late))["erro"] == "quiet hours"
+    assert len(office.line.receipts) == 1
+
+
 async def test_in_the_last_moment_of_the_day_nothing_begins_that_would_arrive_after_it(
     office: Office, doctor: str, chip: str
 ) -> None:

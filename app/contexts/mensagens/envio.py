@@ -139,7 +139,7 @@ class Remetente:
         )
         if (found := await self._sent_before(fatos, hash, chips)) is not None:
             return found
-        return await self._through(lease, fatos, hash, self._able(fatos, decision.tipo, chips))
+        return await self._through(lease, fatos, decision.tipo, hash, self._able(fatos, decision.tipo, chips))
 
     async def _decided(
         self, reading: Transaction | Database, lease: Lease, hash: str
@@ -188,13 +188,13 @@ class Remetente:
                     return Done(effect=self._left(mensagem, each.id, each.jid, each.em, reason="found at the gateway"))
         return None
 
-    async def _through(self, lease: Lease, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome:
+    async def _through(self, lease: Lease, fatos: Fatos, tipo: Tipo, hash: str, chips: Sequence[Emissor]) -> Outcome:
         passed = await self._admitted(chips)
         if isinstance(passed, Snooze):
             return passed
         emissor, tickets = passed
         try:
-            intent = await self._intend(lease, hash, emissor)
+            intent = await self._intend(lease, fatos.mensagem, tipo, hash, emissor)
         except BaseException:
             await _unused(tickets)
             raise
@@ -221,27 +221,30 @@ class Remetente:
         await gateway.ticket.unused()
         return Snooze(now + NO_CHIP, f"{Desfecho.FAILED_NO_CAPACITY}: no chip may send it now")
 
-    async def _intend(self, lease: Lease, hash: str, emissor: Emissor) -> "Intencao | Decisao | Perdida":
-        """Everything that must hold at the instant it leaves is asked in the transaction that writes that it will."""
-        began = self._clock.monotonic()
+    async def _intend(
+        self, lease: Lease, seen: Mensagem, tipo: Tipo, hash: str, emissor: Emissor
+    ) -> "Intencao | Decisao | Perdida":
+        """Everything that must hold at the instant it leaves is asked in the transaction that writes that it will.
+
+        Asked when its place in the limits is ours: many wait for theirs, and what was decided before would be old by then.
+        """
+        wanted = self._limites.de(tipo, medico=seen.cliente_id, telefone=seen.telefone)
         async with self._database.transaction() as transaction:
-            await self._registro.alone(transaction, lease.row["cliente_id"])
-            fatos, decision = await self._decided(transaction, lease, hash)
-            if fatos is None:
-                return Perdida()
-            if not isinstance(decision, Libera):
-                return decision or Perdida()
-            mensagem = fatos.mensagem
-            wanted = self._limites.de(decision.tipo, medico=mensagem.cliente_id, telefone=mensagem.telefone)
             reserved = await self._rates.reserve((*wanted, *emissor.limits), use_within=USE_WITHIN, within=transaction)
             if isinstance(reserved, Hold):
-                self._remember(decision.tipo, reserved)
+                self._remember(tipo, reserved)
                 return Adia(reserved.until, reserved.reason)
-            now = self._clock.now()
-            # Asked when its place is ours: whoever had it before us may have found out that the chip is to rest.
-            if not await self._emissores.still_may(transaction, emissor.id, now=now):
+            began = self._clock.monotonic()
+            await self._registro.alone(transaction, seen.cliente_id)
+            fatos, decision = await self._decided(transaction, lease, hash)
+            if fatos is None or not isinstance(decision, Libera):
                 await self._rates.release(reserved.id, within=transaction)
-                return Adia(now, "its chip may not any more")
+                return decision or Perdida()
+            now = self._clock.now()
+            if decision.tipo is not tipo or not await self._emissores.still_may(transaction, emissor.id, now=now):
+                await self._rates.release(reserved.id, within=transaction)
+                return Adia(now, "its chip, or its kind, may not any more")
+            mensagem = fatos.mensagem
             conversa_id = mensagem.conversa_id or await self._conversas.conversa(
                 transaction, mensagem.cliente_id, emissor.id, now=now
             )

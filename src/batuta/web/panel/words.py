@@ -92,6 +92,9 @@ class Words:
         """Thousands apart by a narrow space, which no language mistakes for a decimal point."""
         return f"{number:,}".replace(",", "\u202f")
 
+    def figure(self, value: int | timedelta) -> str:
+        return self.about(value) if isinstance(value, timedelta) else self.number(value)
+
     def listed(self, words: Sequence[str]) -> str:
         """a, b e c"""
         *most, last = words

@@ -1,0 +1,100 @@
+"""What the first page shows of the sending."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from app.wiring import board, build
+from batuta.engine import Batuta
+from batuta.health.board import Tone
+from batuta.testing import FakeClock
+from tests.julia import PHONE, add_chip, add_doctor, rows, write
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(database_url=f"sqlite:///{tmp_path}/julia.db", evolution_api_url="http://127.0.0.1:1")
+
+
+@pytest.fixture
+async def work(settings: Settings, clock: FakeClock) -> AsyncIterator[Batuta]:
+    async with build(settings, clock) as work:
+        yield work
+
+
+async def _campaign(work: Batuta, id: int, status: str, sent: int) -> None:
+    await write(
+        work.database,
+        "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, total_destinatarios, enviados, entregues, respondidos,"
+        " created_at, updated_at) VALUES (:id, :nome, 'oferta', :status, 40, :sent, 3, 1, :now, :now)",
+        id=id,
+        nome=f"campanha {id}",
+        status=status,
+        sent=sent,
+        now=work.clock.now(),
+    )
+
+
+async def test_an_empty_house_shows_nothing_wrong(work: Batuta, settings: Settings) -> None:
+    shown = await board(work, settings)()
+    assert {figure.says.partition(".")[2]: figure.tone for figure in shown.figures} == {
+        "na_fila": Tone.WAITING,
+        "agendadas": Tone.WAITING,
+        "mais_antiga": Tone.WAITING,
+        "na_hora": Tone.OK,
+        "no_dia": Tone.OK,
+        "em_duvida": Tone.WAITING,
+        "para_decisao": Tone.WAITING,
+        "chips": Tone.WAITING,
+    }
+    assert shown.courses == []
+
+
+async def test_what_waits_what_is_in_doubt_the_chips_and_the_campaigns_are_shown(
+    work: Batuta, settings: Settings
+) -> None:
+    doctor, now = await add_doctor(work.database), work.clock.now()
+    await add_chip(work.database)
+    await _campaign(work, 1, "concluida", 40)
+    await _campaign(work, 2, "pausada", 12)
+    for n, (doubt, since) in enumerate([(None, None), (None, None), ("unknown", now), ("parked", now)]):
+        await write(
+            work.database,
+            "INSERT INTO fila_mensagens"
+            " (id, cliente_id, telefone_destino, conteudo, agendar_para, envio_estado, envio_desde, created_at)"
+            " VALUES (:id, :doctor, :phone, 'x', :now, :doubt, :since, :now)",
+            id=f"00000000-0000-7000-8000-{n:012d}",
+            doctor=doctor,
+            phone=PHONE,
+            doubt=doubt,
+            since=since,
+            now=now,
+        )
+    shown = await board(work, settings)()
+    values = {figure.says.partition(".")[2]: (figure.value, figure.of) for figure in shown.figures}
+    assert values["na_fila"] == (2, None)
+    assert (values["em_duvida"], values["para_decisao"]) == ((1, None), (1, None))
+    assert values["na_hora"] == (0, settings.rate_limit_per_hour)
+    assert values["chips"] == (0, 1)  # it may nothing yet
+    assert [(each.name, each.tone, each.done, each.of, each.besides) for each in shown.courses] == [
+        ("campanha 2", Tone.HELD, 12, 40, [3, 1]),
+        ("campanha 1", Tone.OK, 40, 40, [3, 1]),
+    ]
+    assert len(await rows(work.database, "SELECT id FROM fila_mensagens")) == 4
+
+
+@pytest.mark.parametrize(("language", "title"), [("pt-BR", "Filas e envios"), ("en", "Queues and sends")])
+async def test_the_first_page_shows_it_in_both_languages(
+    work: Batuta, settings: Settings, language: str, title: str
+) -> None:
+    await _campaign(work, 1, "ativa", 12)
+    transport = httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
+        page = await client.get("/painel", headers={"Accept": "text/html", "Accept-Language": language})
+    assert page.status_code == 200
+    assert title in page.text
+    assert "campanha 1" in page.text
