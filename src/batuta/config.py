@@ -91,6 +91,12 @@ class EngineSettings(BaseSettings):
     """how many workers `batuta up` starts"""
     batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 30.0
     """a child of `batuta up` that shows no sign of life for so long is ended and started again"""
+    batuta_blocked_seconds: Annotated[float, Field(ge=0.5, le=600)] = 15.0
+    """a process whose event loop does not answer for so long is ended, with its stack in the log and in the database"""
+    batuta_recycle_mb: Annotated[int, Field(ge=16)] | None = None
+    """a process that holds more memory drains, ends and is started again; unset: never"""
+    batuta_recycle_hours: Annotated[float, Field(gt=0)] | None = None
+    """the same, for one that has run for so long"""
     batuta_keep_executions_days: Annotated[int, Field(ge=1)] = 30
     """how long executions are kept; the newest of each job and ending stays for ever"""
     batuta_metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from batuta import __version__
@@ -45,7 +45,7 @@ from batuta.queue.retry import RetryPolicy
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Recipe, WorkerPolicy
 from batuta.serving import Served, queue_loops, stages
-from batuta.stores import connect
+from batuta.stores import ASIDE, connect
 from batuta.stores.ears import Ears
 from batuta.stores.observed import ObservedDatabase
 from batuta.stores.sql.calls import SqlJobCalls
@@ -61,7 +61,8 @@ from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.stores.sql.tasks import SqlTasks
 from batuta.stores.sql.tokens import SqlTokens
-from batuta.supervise.loop import FunctionLoop, Loop, LoopPolicy, Pace
+from batuta.supervise.beats import Heart
+from batuta.supervise.loop import Loop, LoopPolicy, loop_of, policy_in_seconds
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets import http_caller
 from batuta.targets.call import CallTarget, JobFunction
@@ -74,7 +75,7 @@ from batuta.watching import Watching
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
 
-LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]]
+SomeLoop = TypeVar("SomeLoop", bound=Callable[..., Any])
 # A worker that shows no sign of life for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
@@ -100,6 +101,7 @@ class Batuta:
         process may be silent before its runs are taken over. ``concurrency``: tasks at a time in one worker.
         """
         self.settings = settings
+        self._database_url = database_url
         self.extension = extension or Extension()
         self.zone = known_zone(timezone)
         self._migrates = migrate
@@ -258,19 +260,17 @@ class Batuta:
         return Scheduler(self.book, self.executions, self.clock, self.ids, self.events, lease=self._lease)
 
     def loop(
-        self, *, every: float, stuck_after: float = 60, max_failures: int = 5, name: str | None = None
-    ) -> Callable[[LoopFunction], LoopFunction]:
-        """Register an async function as a supervised loop; times are seconds. The function stays what it is.
+        self, *, every: float, stuck_after: float = 60, name: str | None = None, **limits: float
+    ) -> Callable[[SomeLoop], SomeLoop]:
+        """Register an async function, or a class with an async ``tick``, as a supervised loop. It stays what it is.
 
-        After ``max_failures`` failed ticks in a row the process ends, so that it is started again from a clean state.
+        Times are seconds. ``stuck_after``: silence between notes of progress (``batuta.note_progress``) after which its tick is
+        stopped and begins anew. ``limits``: longest_call, max_failures, max_restarts, as in ``LoopPolicy``.
         """
-        policy = LoopPolicy(
-            every=timedelta(seconds=every), stuck_after=timedelta(seconds=stuck_after), max_failures=max_failures
-        )
 
-        def register(function: LoopFunction) -> LoopFunction:
+        def register(function: SomeLoop) -> SomeLoop:
             called = name or str(getattr(function, "__name__", "loop"))
-            self.add_loop(FunctionLoop(called, function), policy)
+            self.add_loop(loop_of(called, function), policy_in_seconds(called, every, stuck_after, **limits))
             return function
 
         return register
@@ -352,6 +352,7 @@ class Batuta:
             zone=self.zone,
             texts=self.extension.texts,
             caller=self._caller,
+            another=lambda: connect(self._database_url, SystemClock(), ASIDE),
         )
 
     def now(self) -> datetime | None:
@@ -361,13 +362,12 @@ class Batuta:
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
         self._loops.append((loop, policy))
 
-    def supervisor(self, role: str = "worker") -> Supervisor:
-        """Of the worker: the loops that were registered, and the queues. Whatever the role, it shows signs of life."""
-        supervisor = Supervisor(self.clock, self.events)
-        # First, so that they drain last: they live until everything else has ended.
-        for loop, policy in (*self.watching.loops(role, lambda: supervisor.running), *self._loops_of(role)):
-            supervisor.add(loop, policy)
-        return supervisor
+    def supervisor(self, role: str = "worker", *, heart: Heart | None = None) -> Supervisor:
+        """Of the worker: the loops that were registered, and the queues. Whatever the role, it shows signs of life.
+
+        ``heart``: one that beats outside this event loop (``guarding``); None: one of the loops here does.
+        """
+        return self.watching.supervisor(role, self._loops_of(role), heart)
 
     def _loops_of(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
         if role == "scheduler":

@@ -1,6 +1,6 @@
 """Everything that watches over the rest, put together once: signs of life, checks, score, alerts, incidents, dead man's switch."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from pathlib import Path
@@ -21,7 +21,7 @@ from batuta.health.ready import Probe
 from batuta.health.watch import JobWatch
 from batuta.health.watchman import Watchman
 from batuta.kernel.clock import Clock
-from batuta.kernel.events import Events
+from batuta.kernel.events import Events, Fanout
 from batuta.kernel.ids import Ids
 from batuta.schedule.window import Window
 from batuta.stores.sql.alerts import SqlAlerts
@@ -33,7 +33,8 @@ from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.restarts import SqlRestarts
 from batuta.supervise.beats import BEATING, Heart
 from batuta.supervise.loop import Loop, LoopPolicy
-from batuta.supervise.supervisor import Running
+from batuta.supervise.running import Running
+from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
 from batuta.texts.findings import FindingWords
 
@@ -62,6 +63,7 @@ class Watching:
     zone: ZoneInfo
     texts: Sequence[Path]  # an application's own tables of words
     caller: Callable[[], "HttpCaller"]  # made when somebody outside is to be told
+    another: Callable[[], Database]  # the same database once more, for whoever is on another event loop
     # Through which circuit those of a family go: while it is open, they have nothing to add.
     behind: dict[str, str] = field(default_factory=dict)
     beats: SqlBeats = field(init=False)
@@ -101,11 +103,35 @@ class Watching:
                 yield WatchedQueue(name=name, pulse=queue.pulse, loops=(f"worker:{name}",))
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """What watches in a process of this role. ``running``: its loops, asked at each beat."""
-        yield Heart(owner(self.ids), role, self.beats, running, self.clock, self.now), BEATING
+        """What watches in a process of this role. ``running``: its loops, asked each time."""
         yield self.hub(), WATCHING
         if role == "scheduler" and (url := self._secret("deadman_url")) is not None:
             yield DeadMansSwitch(lambda: self._ping(url), running, self.clock, self.events), PINGING
+
+    def supervisor(self, role: str, own: Iterable[tuple[Loop, LoopPolicy]], heart: Heart | None = None) -> Supervisor:
+        """Of a role's own loops and of what watches them. ``heart``: one that beats elsewhere."""
+        events = Fanout(self.events.emit)
+        supervisor = Supervisor(self.clock, events)
+        # First, so that they drain last: they live until everything else has ended.
+        if heart is None:
+            heart = self.heart(role, lambda: supervisor.running)
+            supervisor.add(heart, BEATING)
+        events.subscribe(heart.hear)
+        for loop, policy in (*self.loops(role, lambda: supervisor.running), *own):
+            supervisor.add(loop, policy)
+        return supervisor
+
+    def heart(self, worker_name: str, running: Callable[[], Collection[Running]]) -> Heart:
+        """For an event loop that it shares with those it tells of. ``sentry`` has a better one."""
+        return Heart(
+            worker_id=owner(self.ids),
+            worker_name=worker_name,
+            store=self.beats,
+            restarts=self.restarts,
+            running=running,
+            clock=self.clock,
+            now=self.now,
+        )
 
     def hub(self) -> AlertHub:
         return AlertHub(

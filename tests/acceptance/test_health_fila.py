@@ -55,7 +55,7 @@ class Julia:
 
     async def beats(self, loop: str = "worker:fila_mensagens") -> None:
         now = self.clock.now()
-        told = {loop: {"worked_ms_ago": 10, "failures": 0}}
+        told = {loop: {"last_progress_ago": 0.01, "failures": 0}}
         await self.work.beats.beat("w1", "worker", told, now=now)
 
 

@@ -13,7 +13,6 @@ from batuta.health.workers import DEAD_AFTER, SCHEDULER_SILENT, judge_scheduler,
 from batuta.queue.lease import Tenure
 from batuta.stores.sql.beats import SqlBeats
 from batuta.stores.sql.database import Database
-from batuta.supervise.beats import Heart
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle
 
@@ -125,7 +124,9 @@ async def test_a_worker_that_lives_shows_its_loops_and_one_that_ended_in_order_i
 
 
 async def test_a_worker_that_was_killed_is_found_dead(work: Batuta, clock: FakeClock) -> None:
-    await work.beats.beat("w:1", "worker", {"worker:default": {"worked_ms_ago": 5, "failures": 0}}, now=clock.now())
+    await work.beats.beat(
+        "w:1", "worker", {"worker:default": {"last_progress_ago": 0.005, "failures": 0}}, now=clock.now()
+    )
     clock.step(DEAD_AFTER + SECOND)
     assert causes(await work.health.look(fresh=True)) == {"workers.dead.worker": Severity.ERROR}
 
@@ -139,7 +140,7 @@ async def test_the_sign_of_life_of_a_job_is_not_taken_for_a_process(work: Batuta
 async def test_the_age_of_a_tick_is_told_as_a_length(migrated: Database, clock: FakeClock) -> None:
     """So that the clocks of two machines need not agree."""
     beats = SqlBeats(migrated, "1")
-    await beats.beat("s:1", "scheduler", {"dispatcher": {"worked_ms_ago": 1500, "failures": 2}}, now=clock.now())
+    await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 1.5, "failures": 2}}, now=clock.now())
     (beat,) = (await beats.seen(within=HOUR, now=clock.now())).beats
     assert beat.loops["dispatcher"].worked_at == clock.now() - timedelta(milliseconds=1500)
     assert beat.loops["dispatcher"].failures == 2
@@ -147,7 +148,7 @@ async def test_the_age_of_a_tick_is_told_as_a_length(migrated: Database, clock: 
 
 async def test_without_a_clock_of_our_own_the_databases_decides(migrated: Database) -> None:
     beats = SqlBeats(migrated, "1")
-    await beats.beat("s:1", "scheduler", {"dispatcher": {"worked_ms_ago": 0, "failures": 0}})
+    await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 0, "failures": 0}})
     signs = await beats.seen(within=HOUR)
     (beat,) = signs.beats
     assert timedelta(0) <= signs.now - beat.beat_at < MINUTE
@@ -155,7 +156,10 @@ async def test_without_a_clock_of_our_own_the_databases_decides(migrated: Databa
 
 
 async def test_a_clock_that_was_put_back_does_not_make_the_dead_live(work: Batuta, clock: FakeClock) -> None:
-    told = {"dispatcher": {"worked_ms_ago": 0, "failures": 0}, "worker:default": {"worked_ms_ago": 0, "failures": 0}}
+    told = {
+        "dispatcher": {"last_progress_ago": 0, "failures": 0},
+        "worker:default": {"last_progress_ago": 0, "failures": 0},
+    }
     await work.beats.beat("old:1", "scheduler", told, now=clock.now())
     await work.beats.beat("a:1", "api", {"x": {"failures": 0}}, now=clock.now())
     clock.step(-5 * HOUR)
@@ -169,7 +173,7 @@ async def test_a_clock_that_was_put_back_does_not_make_the_dead_live(work: Batut
 
 
 async def test_a_clock_that_was_put_back_alarms_nobody_while_all_live(work: Batuta, clock: FakeClock) -> None:
-    told = {"dispatcher": {"worked_ms_ago": 0, "failures": 0}}
+    told = {"dispatcher": {"last_progress_ago": 0, "failures": 0}}
     for who in ("s:1", "w:1"):
         await work.beats.beat(who, "scheduler", told, now=clock.now())
     clock.step(-5 * HOUR)
@@ -183,6 +187,6 @@ async def test_a_clock_that_was_put_back_alarms_nobody_while_all_live(work: Batu
 async def test_processes_of_long_ago_are_forgotten(work: Batuta, clock: FakeClock) -> None:
     await work.beats.beat("w:1", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=8))
     await work.beats.beat("w:2", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=6))
-    await Heart("w:3", "worker", work.beats, list, clock, work.now).tick()
+    await work.watching.heart("worker", list).tick()
     count = await work.beats.seen(within=timedelta(days=30), now=clock.now())
     assert [beat.worker_id for beat in count.beats] == ["w:2"]

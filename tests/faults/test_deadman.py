@@ -194,7 +194,7 @@ async def test_a_week_with_its_nights_and_its_weekend_raises_no_alarm(tmp_path: 
             if step % 6 == 0:
                 # A moment after the fires, and at odd minutes: nobody looks only when all is done.
                 clock.step((step // 6 % 4) * MINUTE + 7 * SECOND)
-                loops = {"dispatcher": {"worked_ms_ago": 900, "failures": 0}}
+                loops = {"dispatcher": {"last_progress_ago": 0.9, "failures": 0}}
                 await work.beats.beat("s:1", "scheduler", loops, now=clock.now())
                 await hub.tick()
         assert notebook.alerts == []

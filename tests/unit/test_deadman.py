@@ -5,7 +5,7 @@ from datetime import timedelta
 from batuta.health.deadman import FRESH, DeadMansSwitch
 from batuta.kernel.events import PingFailed
 from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy
-from batuta.supervise.supervisor import Running
+from batuta.supervise.running import Running
 from batuta.testing import EventRecorder, FakeClock
 
 POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1))

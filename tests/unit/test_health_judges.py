@@ -104,7 +104,7 @@ def beat(
     return Beat(
         worker_id=f"{role}{ago}{started}",
         role=role,
-        is_offline=False,
+        status="online",
         beat_at=NOW - ago,
         started_at=NOW - started,
         loops=loops,
@@ -116,7 +116,7 @@ def gone(each: Beat) -> Beat:
     return Beat(
         worker_id=each.worker_id,
         role=each.role,
-        is_offline=True,
+        status="offline",
         beat_at=each.beat_at,
         started_at=each.started_at,
         loops=each.loops,

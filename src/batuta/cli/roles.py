@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Annotated, TextIO
 
@@ -14,10 +15,13 @@ from batuta.cli.sidecar import shown
 from batuta.config import EngineSettings, in_file, names, near_misses
 from batuta.engine import Batuta
 from batuta.extension import Command, Role
-from batuta.kernel.errors import BatutaError, ConfigError
+from batuta.guarding import GuardLimits, guarded
+from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain
 from batuta.kernel.events import ProcessEnded, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
 from batuta.supervise.address import listen
+from batuta.supervise.comeback import EXIT_AGAIN
+from batuta.supervise.lag import leave
 from batuta.supervise.notify import Notifier
 from batuta.supervise.processes import die_with_parent
 from batuta.supervise.signals import stop_on_signals
@@ -79,10 +83,9 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
     api = work.extension.api() if work.extension.api else create_api(work, settings)
     listening = listen(settings.host, settings.port)
     grace = timedelta(seconds=settings.batuta_drain_seconds)
-    async with work:
+    async with work, _guarded(work, settings, "api", stop, notifier) as supervisor:
         await work.reports.expect(now=work.clock.now())
-        watching = asyncio.create_task(work.supervisor("api").run(stop, grace))
-        notifier.ready()
+        watching = asyncio.create_task(supervisor.run(stop, grace))
         try:
             await serve(api, listening, stop, grace)
         finally:
@@ -93,10 +96,15 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
 async def _supervised(
     work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, notifier: Notifier
 ) -> None:
-    async with work:
-        notifier.ready()
+    async with work, _guarded(work, settings, role, stop, notifier) as supervisor:
         grace = timedelta(seconds=settings.batuta_drain_seconds)
-        await supervise(work, settings, role, work.supervisor(role), stop, grace)
+        await supervise(work, settings, role, supervisor, stop, grace)
+
+
+def _guarded(
+    work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, notifier: Notifier
+) -> AbstractAsyncContextManager[Supervisor]:
+    return guarded(work, role, stop, limits=GuardLimits.told(settings), notifier=notifier)
 
 
 async def supervise(
@@ -147,7 +155,9 @@ async def told(
         try:
             await running
         except BatutaError as error:
-            work.events.emit(ProcessEnded(role, str(error), failed=True))
+            work.events.emit(ProcessEnded(role, str(error), failed=not isinstance(error, Recycled)))
+            if isinstance(error, StartAgain):
+                leave(EXIT_AGAIN)
             raise
     work.events.emit(ProcessEnded(role, "asked to" if stop.is_set() else "nothing left to do", failed=False))
 

@@ -24,6 +24,7 @@ from batuta.supervise.hearing import Ear
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.notify import Notifier
 from batuta.supervise.processes import ChildSpec, Family, Patience
+from batuta.supervise.stacks import StackFolder
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
 
@@ -102,7 +103,8 @@ class _Up:
 
     def _chronicle(self) -> Chronicle:
         work = self.work
-        return Chronicle(work.database.open, work.beats, work.watching.restarts, work.clock, work.now)
+        stacks = StackFolder.of(work.database.where)
+        return Chronicle(work.database.open, work.beats, work.watching.restarts, work.clock, work.now, stacks.take)
 
     def _voices(self, names: Sequence[str]) -> Voices:
         return Voices(sys.stdout, names, prefixed=self._is_pretty, coloured=self._is_coloured)

@@ -14,20 +14,22 @@ from batuta.dispatch.job import Job, Run
 from batuta.dispatch.lanes import Lanes
 from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StatementRefused, StoreConflict, StoreUnavailable
+from batuta.kernel.errors import CancelIgnored, StatementRefused, StoreConflict, StoreUnavailable
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
 from batuta.kernel.trace import bind, of_run
-from batuta.kernel.waiting import ended, first_of, insist
+from batuta.kernel.waiting import first_of, insist
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import HELD, Ending, Execution, Status, storable, without_details
 from batuta.runlog.log import ExecutionLog
 from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.supervise.progress import bind as bind_progress
 
 # Whoever waited longer than this for a place asks again whether it may go: a pause must not let the waiting ones through.
 STALE = timedelta(milliseconds=500)
 # What is kept of the grace to hand back what did not end.
 TO_HAND_BACK = 0.1
 
+RUNS = "runs"
 Gate = Callable[[Job], Awaitable[str | None]]
 
 
@@ -40,7 +42,7 @@ class Order:
 
 
 class Runner:
-    name = "runs"
+    name = RUNS
 
     def __init__(
         self, log: ExecutionLog, lanes: Lanes, clock: Clock, events: Events, tenure: Tenure, gate: Gate
@@ -55,6 +57,7 @@ class Runner:
         self._gate = gate
         self._runs: dict[asyncio.Task[None], Execution] = {}
         self._closing: set[asyncio.Task[None]] = set()  # they are done, and write so
+        self._deaf: CancelIgnored | None = None
 
     def start(
         self,
@@ -79,6 +82,8 @@ class Runner:
     async def tick(self) -> Pace:
         if self._runs:
             self._let_go(await self._log.renew(list(self._runs.values()), self._tenure))
+        if self._deaf is not None:
+            raise self._deaf
         return Idle()
 
     def _let_go(self, lost: frozenset[str]) -> None:
@@ -91,8 +96,11 @@ class Runner:
     async def drain(self, grace: timedelta) -> None:
         await first_of(self.finish(), self._clock.sleep(grace.total_seconds() * (1 - TO_HAND_BACK)))
         left = dict(self._runs)
-        await ended(*left)
+        for task in left:
+            task.cancel()
         if left:
+            # Not for ever: one that will not be cancelled ends with its process.
+            await first_of(asyncio.wait(list(left)), self._clock.sleep(grace.total_seconds() * TO_HAND_BACK / 2))
             await self._log.hand_back(list(left.values()), self._tenure)
 
     async def finish(self) -> None:
@@ -105,6 +113,7 @@ class Runner:
 
     async def _run(self, order: Order) -> None:
         bind(of_run(order.execution.id))
+        bind_progress(None)  # a run's progress is not its runner's
         asked = self._clock.monotonic()
         async with self._lanes.of(order.job.categoria):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
@@ -146,6 +155,10 @@ class Runner:
         )
         try:
             return storable(await job.target.deliver(run))
+        except CancelIgnored as deaf:
+            self._deaf = deaf
+            self.doorbell.ring()
+            return storable(Ending(status=Status.TIMEOUT, error=str(deaf)))
         except Exception as error:  # noqa: BLE001 - whatever a job meets is its own failure, told as one
             self._events.emit(ExecutionCrashed(job.name, error))
             text = f"{name_of(error)} in the job; the log has the traceback"

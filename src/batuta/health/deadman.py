@@ -8,7 +8,7 @@ from batuta.health.workers import DISPATCHER
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, PingFailed
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
-from batuta.supervise.supervisor import Running
+from batuta.supervise.running import Running
 
 EVERY = timedelta(minutes=1)
 PINGING = LoopPolicy(every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000)

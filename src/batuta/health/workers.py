@@ -8,7 +8,7 @@ from typing import Protocol
 from batuta.health.finding import Finding, Report, Severity, merged
 from batuta.health.restarts import cause_of
 from batuta.kernel.durations import brief
-from batuta.supervise.beats import EVERY
+from batuta.supervise.beats import EVERY, Status
 
 # Three beats, and the time it takes to write one.
 DEAD_AFTER = 3 * EVERY + timedelta(seconds=5)
@@ -25,18 +25,35 @@ SOURCE = "workers"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSeen:
-    worked_at: datetime | None = None
+    alive: bool = True
+    pinged_at: datetime | None = None  # its last sign of any kind
+    worked_at: datetime | None = None  # the end of its last good tick
     failures: int = 0
+    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
     worker_id: str
     role: str
-    is_offline: bool  # it ended in an orderly way
+    status: str  # as in ``supervise.beats.Status``
     beat_at: datetime
     started_at: datetime
     loops: Mapping[str, LoopSeen]
+    host: str | None = None
+    pid: int | None = None
+    version: str | None = None
+    rss_bytes: int | None = None
+    cpu_seconds: float | None = None
+
+    @property
+    def is_offline(self) -> bool:
+        """It ended in an orderly way."""
+        return self.status == Status.OFFLINE
+
+    def works(self, now: datetime) -> bool:
+        """It lives, and its event loop answers."""
+        return self.lives(now) and self.status != Status.STALLED
 
     def lives(self, now: datetime) -> bool:
         return not self.is_offline and now - self.beat_at <= DEAD_AFTER
@@ -51,7 +68,7 @@ class Signs:
 
     @property
     def living_loops(self) -> frozenset[str]:
-        return frozenset(loop for beat in self.beats if beat.lives(self.now) for loop in beat.loops)
+        return frozenset(loop for beat in self.beats if beat.works(self.now) for loop in beat.loops)
 
 
 class Beats(Protocol):
@@ -67,6 +84,7 @@ def judge_workers(signs: Signs) -> Report:
         [
             *(_role(role, [beat for beat in beats if beat.role == role], now) for role in sorted(roles)),
             *_failing_loops(beats, now),
+            *_stalled(beats, now),
         ]
     )
 
@@ -128,6 +146,23 @@ def _failing_loops(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
             threshold=FAILING_AFTER,
         )
         yield Report(findings=(finding,), lost=5)
+
+
+def _stalled(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
+    """Those that beat on, or whose parent spoke for them, although nothing in them moves."""
+    stalled = [beat for beat in beats if beat.lives(now) and not beat.works(now)]
+    for role in sorted({beat.role for beat in stalled}):
+        count = sum(beat.role == role for beat in stalled)
+        finding = Finding(
+            severity=Severity.ERROR,
+            source=SOURCE,
+            cause=f"workers.stalled.{role}",
+            says="worker_stalled",
+            facts={"role": role, "count": count},
+            value=count,
+            threshold=0,
+        )
+        yield Report(findings=(finding,), lost=10)
 
 
 def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:

@@ -10,6 +10,7 @@
     │   ├── InvalidCron             a schedule that cannot be read, or would never fire
     │   ├── InvalidName             a job, loop, scope or endpoint that cannot be called that
     │   ├── InvalidJob              a job that cannot be scheduled as it is declared
+    │   ├── InvalidLoop             a loop whose limits contradict each other
     │   ├── InvalidWindow           hours that cannot be kept
     │   ├── UnknownWord             no job, category, profile, window or switch is called that
     │   ├── AddressTaken            somebody else listens there
@@ -27,6 +28,9 @@
     ├── ExitRefused                 a job's own code wanted to end the process, or its task
     ├── DeliveryRefused             somebody outside did not take what we sent
     ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
+    ├── StartAgain                  the process has ended in order, and wants to be started again at once
+    │   ├── CancelIgnored           a task goes on although it was cancelled
+    │   └── Recycled                it has grown too large or too old
     └── DeadlineExceeded            the time somebody gave us is over
 
 A class holds its sentence once, with names in braces for the facts; ``error.facts`` keeps them, so that an operator
@@ -83,6 +87,10 @@ class InvalidName(ConfigError):
 
 class InvalidJob(ConfigError):
     sentence = "job '{job}' cannot be scheduled: {why}. Correct it where it is declared and start again"
+
+
+class InvalidLoop(ConfigError):
+    sentence = "loop {loop} cannot run as it is declared: {why}"
 
 
 class InvalidWindow(ConfigError):
@@ -158,6 +166,20 @@ class DeliveryRefused(BatutaError):
 
 class LoopGaveUp(BatutaError):
     sentence = "loop {loop} failed {failures} times in a row, last with {error}: the process ends so that it can be started again"
+
+
+class StartAgain(BatutaError):
+    sentence = "{why}: the process ends so that it can be started again"
+
+
+class CancelIgnored(StartAgain):
+    sentence = (
+        "{what} in loop {loop} goes on although it was cancelled: the process ends so that it can be started again"
+    )
+
+
+class Recycled(StartAgain):
+    sentence = "the process {why}: it ends so that it can be started again"
 
 
 class DeadlineExceeded(BatutaError):

@@ -5,106 +5,70 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
-
-@dataclass(frozen=True, slots=True)
-class ProcessStarted:
-    role: str
-    version: str
-    hora_atual: datetime  # in the application's zone, so that an operator can compare it with the wall
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessServing:
-    role: str
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessEnded:
-    role: str
-    reason: str
-    failed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ChildStarted:
-    role: str
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class ChildReady:
-    role: str
-    pid: int
-    took: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class ChildSilent:
-    """It showed its parent no sign of life for too long, and is ended. ``state``: why it cannot answer, where that is known."""
-
-    role: str
-    pid: int
-    silent_for: timedelta
-    state: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChildEnded:
-    role: str
-    pid: int
-    exit_code: int
-    again_in: timedelta | None  # None: it is not started again
-    how: str = ""
-    stack: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChildLooping:
-    """It ends as often as it is started. From now on it is tried once in ``again_every``, for as long as it takes."""
-
-    role: str
-    ends: int
-    within: timedelta
-    again_every: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class ChildRecovered:
-    """It was in a crash loop, and lives."""
-
-    role: str
-    ends: int
-
-
-@dataclass(frozen=True, slots=True)
-class LoopFailed:
-    loop: str
-    error: BaseException
-    failures: int
-    again_in: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class LoopAbandoned:
-    """It failed too often in a row; its process ends."""
-
-    loop: str
-    error: BaseException
-    failures: int
-
-
-@dataclass(frozen=True, slots=True)
-class LoopRecovered:
-    loop: str
-    failures: int
-    down_for: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class LoopEnded:
-    loop: str
-    drained: bool
+# Imported by their own names: whoever announces or hears a fact finds all of them here.
+from batuta.kernel.process_events import (
+    ChildEnded as ChildEnded,
+)
+from batuta.kernel.process_events import (
+    ChildLooping as ChildLooping,
+)
+from batuta.kernel.process_events import (
+    ChildReady as ChildReady,
+)
+from batuta.kernel.process_events import (
+    ChildRecovered as ChildRecovered,
+)
+from batuta.kernel.process_events import (
+    ChildSilent as ChildSilent,
+)
+from batuta.kernel.process_events import (
+    ChildStarted as ChildStarted,
+)
+from batuta.kernel.process_events import (
+    EventLoopAnswers as EventLoopAnswers,
+)
+from batuta.kernel.process_events import (
+    EventLoopBlocked as EventLoopBlocked,
+)
+from batuta.kernel.process_events import (
+    LoopAbandoned as LoopAbandoned,
+)
+from batuta.kernel.process_events import (
+    LoopEnded as LoopEnded,
+)
+from batuta.kernel.process_events import (
+    LoopFailed as LoopFailed,
+)
+from batuta.kernel.process_events import (
+    LoopRecovered as LoopRecovered,
+)
+from batuta.kernel.process_events import (
+    LoopRestarted as LoopRestarted,
+)
+from batuta.kernel.process_events import (
+    LoopStuck as LoopStuck,
+)
+from batuta.kernel.process_events import (
+    ProcessEnded as ProcessEnded,
+)
+from batuta.kernel.process_events import (
+    ProcessEvent,
+)
+from batuta.kernel.process_events import (
+    ProcessRecycled as ProcessRecycled,
+)
+from batuta.kernel.process_events import (
+    ProcessServing as ProcessServing,
+)
+from batuta.kernel.process_events import (
+    ProcessStarted as ProcessStarted,
+)
+from batuta.kernel.process_events import (
+    StackFound as StackFound,
+)
+from batuta.kernel.process_events import (
+    TaskDeaf as TaskDeaf,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +238,15 @@ class ItemsSettled:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemOverdue:
+    """Its time limit is over: its handler is being stopped."""
+
+    queue: str
+    item: str
+    limit: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class ItemCrashed:
     queue: str
     item: str
@@ -366,19 +339,7 @@ class SubscriberFailed:
 
 
 Event: TypeAlias = (
-    ProcessStarted
-    | ProcessServing
-    | ProcessEnded
-    | ChildStarted
-    | ChildReady
-    | ChildSilent
-    | ChildEnded
-    | ChildLooping
-    | ChildRecovered
-    | LoopFailed
-    | LoopAbandoned
-    | LoopRecovered
-    | LoopEnded
+    ProcessEvent
     | SwitchTurned
     | MigrationApplied
     | RequestAnswered
@@ -398,6 +359,7 @@ Event: TypeAlias = (
     | ControlSet
     | ItemsClaimed
     | ItemsSettled
+    | ItemOverdue
     | ItemCrashed
     | ItemLost
     | ItemsRescued

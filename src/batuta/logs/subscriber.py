@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import structlog
 
 from batuta.kernel.durations import brief
+from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
 from batuta.kernel.events import (
     AlertFailed,
     AlertRaised,
@@ -21,6 +22,8 @@ from batuta.kernel.events import (
     ClockStepped,
     ControlSet,
     Event,
+    EventLoopAnswers,
+    EventLoopBlocked,
     ExecutionCrashed,
     ExecutionEnded,
     ExecutionLost,
@@ -30,6 +33,7 @@ from batuta.kernel.events import (
     IncidentTurned,
     ItemCrashed,
     ItemLost,
+    ItemOverdue,
     ItemsClaimed,
     ItemsRescued,
     ItemsSettled,
@@ -41,17 +45,22 @@ from batuta.kernel.events import (
     LoopEnded,
     LoopFailed,
     LoopRecovered,
+    LoopRestarted,
+    LoopStuck,
     MigrationApplied,
     PingFailed,
     ProcessEnded,
+    ProcessRecycled,
     ProcessServing,
     ProcessStarted,
     RequestAnswered,
     RequestCrashed,
     ScheduleFailed,
     SettingWarned,
+    StackFound,
     SubscriberFailed,
     SwitchTurned,
+    TaskDeaf,
 )
 from batuta.logs.hooks import LOGGER
 from batuta.logs.scrubbing import plain
@@ -59,6 +68,8 @@ from batuta.logs.tracebacks import summary
 from batuta.supervise.comeback import EXIT_AGAIN
 
 FAILED_OUTCOMES = frozenset({"error", "timeout"})
+# Operators look for these two words: something took longer than it may, and the watchdog did something about it.
+TIMEOUT, WATCHDOG = "[TIMEOUT]", "[WATCHDOG]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +100,8 @@ def shown_name(kind: type, field: str) -> str:
     return _RENAMED.get((kind, field), field)
 
 
-# Of thousands of items: for the metrics alone.
-_FIGURES = {(ItemsClaimed, "waited"), (ItemsSettled, "took")}
+# Of thousands of items, for the metrics alone; and a stack that was told a moment ago.
+_FIGURES = {(ItemsClaimed, "waited"), (ItemsSettled, "took"), (LoopRestarted, "stack")}
 # `name` alone is taken for a person's, and `event` is the line's own words.
 _RENAMED = {(SettingWarned, "name"): "setting", (SubscriberFailed, "event"): "failed_on"}
 
@@ -128,11 +139,18 @@ def _child_looping(event: ChildLooping) -> Line:
 def _loop_failed(event: LoopFailed) -> Line:
     # The 1st, 2nd, 4th, 8th … failure: an outage is told now and then, not at every attempt.
     is_told = event.failures & (event.failures - 1) == 0
+    is_late = isinstance(event.error, TimeoutError | DeadlineExceeded | StoreTimeout)
     return Line(
-        "loop failed",
+        f"{TIMEOUT} loop failed" if is_late else "loop failed",
         logging.WARNING if is_told else logging.DEBUG,
         trace=event.error if event.failures == 1 else None,
     )
+
+
+def _event_loop_blocked(event: EventLoopBlocked) -> Line:
+    if event.silent_for >= event.limit:
+        return Line(f"{WATCHDOG} event loop blocked: FAIL, the process ends", logging.CRITICAL)
+    return Line(f"{WATCHDOG} event loop blocked", logging.ERROR if event.stack else logging.WARNING)
 
 
 def _loop_ended(event: LoopEnded) -> Line:
@@ -155,7 +173,8 @@ def _job_answered(event: JobAnswered) -> Line:
 
 def _execution_ended(event: ExecutionEnded) -> Line:
     if event.status in FAILED_OUTCOMES or event.status == "abandoned":
-        return Line(f"job {event.status}: FAIL", logging.ERROR)
+        tag = f"{TIMEOUT} " if event.status == "timeout" else ""
+        return Line(f"{tag}job {event.status}: FAIL", logging.ERROR)
     return Line(f"job ended: {event.status}")
 
 
@@ -199,6 +218,13 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     LoopFailed: _loop_failed,
     LoopAbandoned: lambda event: Line("loop abandoned: FAIL", logging.ERROR, trace=event.error),
     LoopRecovered: lambda event: Line("loop recovered"),
+    LoopStuck: lambda event: Line(f"{WATCHDOG} loop stuck: it is stopped", logging.ERROR),
+    LoopRestarted: lambda event: Line(f"{WATCHDOG} loop restarted", logging.WARNING),
+    TaskDeaf: lambda event: Line(f"{WATCHDOG} a task ignores its cancellation: FAIL, the process ends", logging.ERROR),
+    EventLoopBlocked: _event_loop_blocked,
+    EventLoopAnswers: lambda event: Line(f"{WATCHDOG} event loop answers again", logging.WARNING),
+    StackFound: lambda event: Line(f"{WATCHDOG} a process of this role ended where its stack says", logging.ERROR),
+    ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains, and is started again"),
     LoopEnded: _loop_ended,
     SwitchTurned: lambda event: Line("switch turned on" if event.on else "switch turned off"),
     MigrationApplied: lambda event: Line("migration applied"),
@@ -219,6 +245,7 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ControlSet: lambda event: Line("control set"),
     ItemsClaimed: lambda event: Line("items claimed", logging.DEBUG),
     ItemsSettled: _items_settled,
+    ItemOverdue: lambda event: Line(f"{TIMEOUT} item took longer than it may: it is stopped", logging.WARNING),
     ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
     ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
     ItemsRescued: lambda event: Line("items rescued: their worker fell silent", logging.WARNING),

@@ -9,12 +9,14 @@ from batuta.kernel.events import (
     ChildEnded,
     CircuitMoved,
     Event,
+    EventLoopBlocked,
     ExecutionEnded,
     ExecutionLost,
     ExecutionStarted,
     ExecutionTakenOver,
     FireExplained,
     ItemCrashed,
+    ItemOverdue,
     ItemsClaimed,
     ItemsRescued,
     ItemsSettled,
@@ -22,9 +24,12 @@ from batuta.kernel.events import (
     LoopAbandoned,
     LoopFailed,
     LoopRecovered,
+    LoopRestarted,
+    ProcessRecycled,
     RequestAnswered,
     RequestCrashed,
     SubscriberFailed,
+    TaskDeaf,
 )
 
 # From a fast page to a job that takes its whole time limit.
@@ -59,6 +64,11 @@ class MetricsSubscriber:
             LoopFailed: lambda event: self._loop_failures.labels(event.loop).inc(),
             LoopRecovered: lambda event: self._loop_recoveries.labels(event.loop).inc(),
             LoopAbandoned: lambda event: self._loops_abandoned.labels(event.loop).inc(),
+            LoopRestarted: lambda event: self._loop_restarts.labels(event.loop).inc(),
+            TaskDeaf: lambda event: self._deaf_tasks.labels(event.loop).inc(),
+            EventLoopBlocked: lambda event: self._blocked.inc(),
+            ProcessRecycled: lambda event: self._recycled.labels(event.role).inc(),
+            ItemOverdue: lambda event: self._overdue.labels(event.queue).inc(),
             ChildEnded: self._child_ended,
             SubscriberFailed: lambda event: self._deaf.labels(event.subscriber).inc(),
         }
@@ -88,6 +98,7 @@ class MetricsSubscriber:
         self._settled = make.counter("queue_items_settled", "Items by what became of them", "queue outcome")
         self._lost = make.counter("queue_items_lost", "Items that another worker had by the time they ended", "queue")
         self._rescued = make.counter("queue_items_rescued", "Items brought back: their worker fell silent", "queue")
+        self._overdue = make.counter("queue_items_overdue", "Items that took longer than they may", "queue")
         self._crashed = make.counter("queue_items_crashed", "Handlers that met an error nobody foresaw", "queue")
         self._waits = make.histogram("queue_wait_seconds", "From the instant an item is due to its start", "queue")
         self._handlers = make.histogram("queue_handler_duration_seconds", "Working on an item", "queue")
@@ -98,6 +109,10 @@ class MetricsSubscriber:
         self._loops_abandoned = make.counter(
             "loops_abandoned", "Loops that failed too often; their process ended", "loop"
         )
+        self._loop_restarts = make.counter("loop_restarts", "Stuck loops that were stopped and began anew", "loop")
+        self._deaf_tasks = make.counter("deaf_tasks", "Tasks that ignored their cancellation", "loop")
+        self._blocked = make.counter("event_loop_blocked", "How often the event loop was found blocked", "")
+        self._recycled = make.counter("process_recycled", "Processes that had grown too large or too old", "role")
         self._circuits = make.counter("circuit_transitions", "Circuit breakers that moved", "circuit to")
         self._restarts = make.counter("process_restarts", "Children that ended and were started again", "role")
         self._deaf = make.counter("subscriber_failures", "Listeners that failed", "subscriber")

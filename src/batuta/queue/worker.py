@@ -18,13 +18,12 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum, auto
 from typing import Any
 
 from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import ExitRefused, StatementRefused, StoreConflict, StoreUnavailable
-from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsClaimed, ItemsSettled
+from batuta.kernel.errors import CancelIgnored, ExitRefused, StatementRefused, StoreConflict, StoreUnavailable
+from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed, ItemsSettled
 from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
@@ -32,9 +31,12 @@ from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Cancelled, Failed, Outcome, Writes
 from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
 from batuta.queue.settle import Settlement, settle
+from batuta.queue.stopping import Stop, Stopping, take_back
 from batuta.queue.storable import refuse_unstorable
 from batuta.queue.store import Endings, QueueStore, Turned
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+from batuta.supervise.progress import bind as bind_progress
+from batuta.supervise.stacks import of_task
 
 # Every so many claims the least urgent come first, so that nobody starves.
 TURN_OF_THE_LAST = 8
@@ -59,22 +61,13 @@ class Recipe:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPolicy:
     limit: int = 20  # handlers at a time
-    batch: int = (
-        500  # items in one claim, at most; and half the places, so that one half works while the other is settled
-    )
+    batch: int = 500  # items in one claim, at most; and half the places: one half works while the other is settled
     # Nobody may have told us of what came: so often the table is asked, whatever else is known.
     look_every: timedelta = timedelta(seconds=10)
 
     @property
     def portion(self) -> int:
         return min(self.batch, (self.limit + 1) // 2)
-
-
-class Stop(Enum):
-    """Why a handler was cancelled."""
-
-    OVERDUE = auto()  # its time limit is over
-    UNWANTED = auto()  # somebody asked for it
 
 
 @dataclass(slots=True)
@@ -85,11 +78,6 @@ class Running:
     stopped: Stop | None = None
     is_settling: bool = False  # its handler has ended: what it said is being written
     task: "asyncio.Task[None]" = field(init=False)
-
-    def stop(self, why: Stop) -> None:
-        if not self.is_settling:
-            self.stopped = why
-            self.task.cancel()
 
 
 class Worker:
@@ -114,8 +102,9 @@ class Worker:
         self._clock = clock
         self._events = events
         self._running: dict[str, Running] = {}
-        # Handlers whose item is somebody else's by now, until they have taken notice.
-        self._leaving: set[asyncio.Task[None]] = set()
+        # Handlers that were cancelled, until they have taken notice; some of their items are somebody else's by now.
+        self._stopping = Stopping(clock)
+        self._deaf: CancelIgnored | None = None
         # One clock for all time limits: an alarm for each item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
         self._endings: list[tuple[Lease, Settlement]] = []
@@ -129,6 +118,10 @@ class Worker:
         self._start_waiting()
         await self._keep_leases()
         self._stop_overdue()
+        self._give_up_the_deaf()
+        if self._deaf is not None:
+            await self._turn(0)
+            raise self._deaf
         asked = min(self._policy.portion, self._policy.limit - len(self._running))
         if asked <= 0 and not self._endings:
             return Idle(self._soon())
@@ -262,9 +255,11 @@ class Worker:
 
     async def _work(self, running: Running) -> None:
         bind_after(running.recipe.traceparent(running.lease))
+        bind_progress(None)  # a handler's progress is not its worker's
         try:
             settlement = await self._outcome(running)
             running.is_settling = True
+            self._stopping.heard(running.task)
             began = running.overdue_at - running.recipe.timeout.total_seconds()
             self._took.append(max(0.0, self._clock.monotonic() - began))
             concluded = settlement if _goes_with_others(settlement) else await self._concluded(running, settlement)
@@ -279,9 +274,28 @@ class Worker:
     def _stop_overdue(self) -> None:
         now = self._clock.monotonic()
         while self._limits and self._limits[0][0] <= now:
-            overdue_at, id = heapq.heappop(self._limits)
-            if id in self._running and self._running[id].overdue_at == overdue_at:
-                self._running[id].stop(Stop.OVERDUE)
+            self._overdue(*heapq.heappop(self._limits))
+
+    def _overdue(self, at: float, id: str) -> None:
+        running = self._running.get(id)
+        if running is not None and running.overdue_at == at:
+            self._events.emit(ItemOverdue(self._queue, id, running.recipe.timeout))
+            self._stop(running, Stop.OVERDUE)
+
+    def _stop(self, running: Running, why: Stop) -> None:
+        if not running.is_settling:
+            running.stopped = why
+            self._stopping.cancel(running.task)
+
+    def _give_up_the_deaf(self) -> None:
+        """Handlers that go on although they were cancelled: their items are settled without them, and this process ends."""
+        for task in self._stopping.deaf():
+            running = next((each for each in self._running.values() if each.task is task), None)
+            what = "a handler" if running is None else f"item {running.lease.id}"
+            self._deaf = CancelIgnored(loop=self.name, what=what, stack=of_task(task))
+            if running is not None:
+                del self._running[running.lease.id]
+                self._endings.append((running.lease, self._settlement_of_stopped(running)))
 
     async def _concluded(self, running: Running, settlement: Settlement) -> Settlement | None:
         """Settle it alone, with what belongs to it. What fails then is the item's failure, and harms no other item."""
@@ -318,21 +332,19 @@ class Worker:
         """By us for a reason that is its ending, by itself, which is a failure; or we are to stop, and that is no ending."""
         task = asyncio.current_task()
         assert task is not None
-        match running.stopped:
-            case Stop.OVERDUE:
-                task.uncancel()
-                retry = running.recipe.retry if running.recipe.retry_timeout else _NEVER
-                return self._settlement(running, Failed("Job timeout exceeded"), retry)
-            case Stop.UNWANTED:
-                task.uncancel()
-                now = self._clock.now()
-                return _kept(
-                    settle(running.lease.attempt, Cancelled(), _NEVER, now, random.random), running.recipe, now
-                )
-            case None:
-                if task.cancelling():
-                    raise asyncio.CancelledError
-                return self._crashed(running, ExitRefused(raised="CancelledError"))
+        if running.stopped is not None:
+            take_back(task)
+            return self._settlement_of_stopped(running)
+        if task.cancelling():
+            raise asyncio.CancelledError
+        return self._crashed(running, ExitRefused(raised="CancelledError"))
+
+    def _settlement_of_stopped(self, running: Running) -> Settlement:
+        if running.stopped is Stop.OVERDUE:
+            retry = running.recipe.retry if running.recipe.retry_timeout else _NEVER
+            return self._settlement(running, Failed("Job timeout exceeded"), retry)
+        now = self._clock.now()
+        return _kept(settle(running.lease.attempt, Cancelled(), _NEVER, now, random.random), running.recipe, now)
 
     def _crashed(self, running: Running, error: Exception) -> Settlement:
         self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
@@ -351,14 +363,12 @@ class Worker:
                 self._let_go(running)
         for id in renewed.cancelled:
             if (running := self._running.get(id)) is not None:
-                running.stop(Stop.UNWANTED)
+                self._stop(running, Stop.UNWANTED)
 
     def _let_go(self, running: Running) -> None:
         """Somebody else has the item. Its handler is told and not waited for: it may take its time, or never notice."""
         del self._running[running.lease.id]
-        self._leaving.add(running.task)
-        running.task.add_done_callback(self._leaving.discard)
-        running.task.cancel()
+        self._stopping.cancel(running.task)
         self._events.emit(ItemLost(self._queue, running.lease.id))
 
     def _has_returning(self) -> bool:
@@ -380,7 +390,7 @@ class Worker:
         if not self._running:
             self._limits.clear()
             return looks_at
-        moments = [self._beat_at, *(overdue_at for overdue_at, _ in self._limits[:1])]
+        moments = [self._beat_at, *(overdue_at for overdue_at, _ in self._limits[:1]), *self._stopping.moments]
         return min(looks_at, now + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic())))
 
     def _tell(self, endings: Endings, lost: Sequence[Lease]) -> None:
@@ -392,12 +402,7 @@ class Worker:
         self._events.emit(ItemsSettled(self._queue, counts, len(lost), took))
 
 
-class _Never:
-    def wait_after(self, attempt: int, chance: Callable[[], float]) -> timedelta | None:
-        return None
-
-
-_NEVER = _Never()
+_NEVER = after_seconds([])
 
 
 def _settled(lease: Lease, outcome: Outcome, retry: RetryPolicy, now: datetime) -> Settlement:

@@ -1,5 +1,6 @@
 """Where work is kept. ``connect`` picks the driver by the address; everything above sees only the port in ``sql.database``."""
 
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -8,6 +9,10 @@ from batuta.kernel.errors import InvalidSetting
 from batuta.stores.sql.database import Database, Limits
 
 FORMS = "sqlite:///file.db (sqlite:////absolute/file.db) or postgresql://user:password@host:5432/name"
+
+# Of a second connection, beside the work: small, and impatient.
+_SOON = timedelta(seconds=5)
+ASIDE = Limits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1)
 
 
 def connect(url: str, clock: Clock, limits: Limits | None = None) -> Database:

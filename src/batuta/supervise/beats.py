@@ -1,74 +1,200 @@
-"""A process's sign of life: that it lives, and which of its loops work."""
+"""A process's signs of life: that it lives, which of its loops work, and what had to be started again."""
 
-from collections.abc import Callable, Collection, Mapping
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Protocol, TypeAlias
 
 from batuta.kernel.clock import Clock
+from batuta.kernel.durations import brief
+from batuta.kernel.events import Event, LoopAbandoned, LoopRestarted, TaskDeaf
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
-from batuta.supervise.supervisor import Running
+from batuta.supervise.restarts import KEPT, NewRestart, Reason, RestartStore
+from batuta.supervise.running import Running
+from batuta.supervise.vitals import cpu_seconds, rss_bytes
 
-EVERY = timedelta(seconds=10)
-BEATING = LoopPolicy(every=EVERY, stuck_after=timedelta(minutes=1), backoff=timedelta(seconds=1), max_failures=1_000)
+EVERY = timedelta(seconds=15)
+BEATING = LoopPolicy(
+    every=EVERY, stuck_after=timedelta(minutes=1), backoff=timedelta(seconds=1), max_failures=1_000, max_restarts=1_000
+)
 
-# How long a process that ended is remembered.
+# How long a process that ended is remembered, and how often the memory is cleared.
 REMEMBERED = timedelta(days=7)
+CLEARED_EVERY = timedelta(hours=1)
+MOST_PENDING = 100
 
-LoopsTold: TypeAlias = Mapping[str, Mapping[str, int | None]]
+LoopsTold: TypeAlias = Mapping[str, Mapping[str, bool | float | int | None]]
+
+
+class Status(StrEnum):
+    ONLINE = "online"
+    DEGRADED = "degraded"  # a loop fails, is stuck or has ended
+    DRAINING = "draining"
+    STALLED = "stalled"  # the event loop does not answer
+    OFFLINE = "offline"  # ended in order: nobody has to look for it
 
 
 class BeatStore(Protocol):
     async def beat(
-        self, worker_id: str, worker_name: str, loops: LoopsTold, *, now: datetime | None = None, status: str = "online"
+        self,
+        worker_id: str,
+        worker_name: str,
+        loops: LoopsTold,
+        *,
+        now: datetime | None = None,
+        status: str = "online",
+        rss_bytes: int | None = None,
+        cpu_seconds: float | None = None,
     ) -> None: ...
 
     async def forget(self, *, before: datetime) -> int: ...
 
 
+async def _is_open() -> None:
+    """Nothing to open."""
+
+
+def _runs() -> Status | None:
+    return None
+
+
+@dataclass(slots=True, kw_only=True)
 class Heart:
-    """A loop: tells of all its neighbours. ``running`` is asked at each beat; ``now`` gives None for the database's own time."""
+    """A loop: tells of all its neighbours, on whichever event loop it runs itself.
 
-    name = "heart"
+    ``running`` is asked at each beat; ``now`` gives None for the database's own time; ``state`` what is known of the whole
+    process, None if there is nothing to say; ``open`` is called before each beat.
+    """
 
-    def __init__(
-        self,
-        worker_id: str,
-        role: str,
-        store: BeatStore,
-        running: Callable[[], Collection[Running]],
-        clock: Clock,
-        now: Callable[[], datetime | None],
-    ) -> None:
-        self.doorbell = Doorbell()
-        self._worker_id = worker_id
-        self._role = role
-        self._store = store
-        self._running = running
-        self._clock = clock
-        self._now = now
-        self._has_forgotten = False
+    worker_id: str
+    worker_name: str
+    store: BeatStore
+    restarts: RestartStore
+    running: Callable[[], Collection[Running]]
+    clock: Clock
+    now: Callable[[], datetime | None]
+    state: Callable[[], Status | None] = _runs
+    open: Callable[[], Awaitable[None]] = _is_open
+    name: str = "heart"
+    doorbell: Doorbell = field(default_factory=Doorbell)
+    _pending: "deque[NewRestart]" = field(default_factory=lambda: deque(maxlen=MOST_PENDING))
+    _home: asyncio.AbstractEventLoop | None = None
+    _cleared_at: float = float("-inf")
 
     async def tick(self) -> Pace:
-        await self._beat("online")
-        if not self._has_forgotten:
-            await self._store.forget(before=self._clock.now() - REMEMBERED)
-            self._has_forgotten = True
+        self._home = asyncio.get_running_loop()
+        await self.open()
+        await self._write_restarts()
+        await self._beat(self.state() or status_of(self._neighbours(), self.clock.monotonic()))
+        await self._clear()
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
         """The last one says that nobody has to look for it."""
-        await self._beat("offline")
+        await self.open()
+        await self._write_restarts()
+        await self._beat(Status.OFFLINE)
 
-    async def _beat(self, status: str) -> None:
-        passed = self._clock.monotonic()
-        loops = {
-            each.loop.name: {"worked_ms_ago": _worked_ago(each, passed), "failures": each.failures}
-            for each in self._running()
-            if each.loop is not self
-        }
-        await self._store.beat(self._worker_id, self._role, loops, now=self._now(), status=status)
+    def hear(self, event: Event) -> None:
+        """A subscriber: what the supervisor of the neighbours says."""
+        match event:
+            case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
+                detail = f"no progress for {brief(silent)}"
+                self.record(Reason.STUCK, detail, loop=loop, stack=stack, restarts=restarts)
+            case LoopAbandoned(loop=loop, error=error, failures=failures):
+                detail = f"{failures} failures in a row, the last {type(error).__name__}"
+                self.record(Reason.FAILED, detail, loop=loop)
+            case TaskDeaf(loop=loop, what=what, stack=stack):
+                self.record(Reason.DEAF, f"{what} goes on although it was cancelled", loop=loop, stack=stack)
+
+    def record(
+        self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
+    ) -> None:
+        """From any thread; written with the next beat, which comes at once."""
+        self.pend(self.restart(reason, detail, loop=loop, stack=stack, restarts=restarts))
+
+    def pend(self, restart: NewRestart) -> None:
+        self._pending.append(restart)
+        self.ring()
+
+    def ring(self) -> None:
+        """From any thread."""
+        if self._home is not None and not self._home.is_closed():
+            self._home.call_soon_threadsafe(self.doorbell.ring)
+
+    def restart(
+        self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
+    ) -> NewRestart:
+        return NewRestart(
+            worker_id=self.worker_id,
+            worker_name=self.worker_name,
+            reason=reason,
+            detail=detail,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            loop=loop,
+            stack=stack,
+            restarts_in_window=restarts,
+        )
+
+    async def last_words(self, restart: NewRestart, status: Status) -> None:
+        """Before the process is ended by force."""
+        await self.open()
+        await self.restarts.add(restart, now=self.now())
+        await self._beat(status)
+
+    def _neighbours(self) -> list[Running]:
+        return [each for each in self.running() if each.loop is not self]
+
+    async def _beat(self, status: Status) -> None:
+        passed = self.clock.monotonic()
+        await self.store.beat(
+            self.worker_id,
+            self.worker_name,
+            {each.loop.name: told_of(each, passed) for each in self._neighbours()},
+            now=self.now(),
+            status=status.value,
+            rss_bytes=rss_bytes(),
+            cpu_seconds=cpu_seconds(),
+        )
+
+    async def _write_restarts(self) -> None:
+        for _ in range(len(self._pending)):
+            await self.restarts.add(self._pending[0], now=self.now())
+            self._pending.popleft()
+
+    async def _clear(self) -> None:
+        passed = self.clock.monotonic()
+        if passed - self._cleared_at >= CLEARED_EVERY.total_seconds():
+            await self.store.forget(before=self.clock.now() - REMEMBERED)
+            await self.restarts.prune(before=self.clock.now() - KEPT)
+            self._cleared_at = passed
 
 
-def _worked_ago(running: Running, passed: float) -> int | None:
-    """A length, not an instant: clocks of two machines need not agree."""
-    return None if running.worked_at is None else max(0, round((passed - running.worked_at) * 1000))
+def status_of(neighbours: Collection[Running], passed: float) -> Status:
+    is_well = all(
+        each.is_alive and not each.failures and each.treatment is None and not each.is_stuck(passed)
+        for each in neighbours
+    )
+    return Status.ONLINE if is_well else Status.DEGRADED
+
+
+def told_of(running: Running, passed: float) -> Mapping[str, bool | float | int | None]:
+    """Lengths, not instants: clocks of two machines need not agree."""
+    return {
+        "alive": running.is_alive and not running.is_stuck(passed),
+        "last_ping_ago": _ago(running.last_beat or None, passed),
+        "last_progress_ago": _ago(running.worked_at, passed),
+        "progress": running.notes,
+        "failures": running.failures,
+        "restarts": running.restarts,
+    }
+
+
+def _ago(at: float | None, passed: float) -> float | None:
+    return None if at is None else round(max(0.0, passed - at), 3)

@@ -5,9 +5,10 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from batuta.kernel.errors import InvalidName
+from batuta.kernel.durations import brief
+from batuta.kernel.errors import InvalidLoop, InvalidName
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +64,25 @@ class Loop(Protocol):
 class LoopPolicy:
     every: timedelta  # how long Idle() rests
     stuck_after: timedelta  # silence between notes of progress that the watchdog will not forgive
+    longest_call: timedelta = timedelta(0)  # the longest it may lawfully wait for one thing, without a note
     max_failures: int = 5  # in a row; then the process ends and is started again from outside
+    max_restarts: int = 5  # of a stuck tick, with no healthy stretch between them; then the same
+    healthy_after: timedelta = timedelta(minutes=10)  # so long without a restart, and the budget is whole again
     backoff: timedelta = timedelta(seconds=1)
     backoff_cap: timedelta = timedelta(minutes=1)
 
     def __post_init__(self) -> None:
-        if min(self.every, self.stuck_after, self.backoff, self.backoff_cap) <= timedelta(0):
-            raise ValueError("a loop's every, stuck_after and backoff must be longer than nothing")
+        if min(self.every, self.stuck_after, self.healthy_after, self.backoff, self.backoff_cap) <= timedelta(0):
+            raise ValueError("a loop's every, stuck_after, healthy_after and backoff must be longer than nothing")
         if self.max_failures < 1:
             raise ValueError("a loop must be allowed at least one failure")
+        if self.max_restarts < 1:
+            raise ValueError("a loop must be allowed at least one restart")
+        if self.stuck_after <= self.longest_call:
+            raise ValueError(
+                f"stuck_after ({brief(self.stuck_after)}) must be longer than the longest call"
+                f" ({brief(self.longest_call)}): raise it, shorten the call's time limit, or note progress within it"
+            )
 
 
 class FunctionLoop:
@@ -91,3 +102,52 @@ class FunctionLoop:
 
     async def drain(self, grace: timedelta) -> None:
         """Nothing was started that outlives a tick."""
+
+
+class ObjectLoop:
+    """Anything with an async ``tick`` as a loop: a name, a bell and a drain of its own are used if it has them."""
+
+    def __init__(self, name: str, ticking: Any) -> None:
+        if not name or name != name.strip():
+            raise InvalidName(name=name, kind="loop", why="it must have letters and no space around them")
+        if not inspect.iscoroutinefunction(getattr(ticking, "tick", None)):
+            raise InvalidName(
+                name=name, kind="loop", why="its class must have a method written with async def tick(self)"
+            )
+        self.name = name
+        self.doorbell: Doorbell = getattr(ticking, "doorbell", None) or Doorbell()
+        self._ticking = ticking
+
+    async def tick(self) -> Pace:
+        return await self._ticking.tick() or Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        if (drain := getattr(self._ticking, "drain", None)) is not None:
+            await drain(grace)
+
+
+def loop_of(name: str, what: Any) -> Loop:
+    """An async function, or a class that can be made without arguments."""
+    return ObjectLoop(name, what()) if inspect.isclass(what) else FunctionLoop(name, what)
+
+
+def policy_in_seconds(
+    name: str,
+    every: float,
+    stuck_after: float,
+    *,
+    longest_call: float = 0,
+    max_failures: float = 5,
+    max_restarts: float = 5,
+) -> LoopPolicy:
+    """A policy as people write it. What cannot be is told with the loop's name."""
+    try:
+        return LoopPolicy(
+            every=timedelta(seconds=every),
+            stuck_after=timedelta(seconds=stuck_after),
+            longest_call=timedelta(seconds=longest_call),
+            max_failures=int(max_failures),
+            max_restarts=int(max_restarts),
+        )
+    except ValueError as refused:
+        raise InvalidLoop(loop=name, why=str(refused)) from None

@@ -21,6 +21,13 @@ class Reason(StrEnum):
     RECYCLED = "recycled"  # a process ended in an orderly way, because it had grown too large or too old
 
 
+def reason_of_dump(stack: str) -> Reason:
+    """What the first line says that Python's own fault handler writes."""
+    if stack.startswith("Timeout"):
+        return Reason.BLOCKED
+    return Reason.STALLED if "Aborted" in stack.partition("\n")[0] else Reason.CRASHED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRestart:
     """``worker_id``: None if only its ``host`` and ``pid`` are known, as by a parent. ``loop``: None is the whole process."""

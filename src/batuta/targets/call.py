@@ -1,19 +1,28 @@
 """A fire as a call of a function in this process."""
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped, TimedOut
 from batuta.dispatch.job import Run
-from batuta.guard.foreign import Late, Raised, Returned, Threads, attempt
+from batuta.dispatch.runner import RUNS
+from batuta.guard.foreign import Attempt, Late, Raised, Returned, Threads, attempt
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import CancelIgnored
+from batuta.kernel.waiting import first_of
 from batuta.queue.outcome import Failed
 from batuta.runlog.execution import OVERLAP, PARTIAL, Ending, Status
+from batuta.supervise.running import MOST_CANCELS
+from batuta.supervise.stacks import of_task
+from batuta.supervise.watchdog import GRACE
 
 JobFunction: TypeAlias = Callable[..., Any] | Callable[..., Awaitable[Any]]
 # Of one function that does not end, so many threads may pile up.
 MOST_LEFT_BEHIND = 4
+# How long one that is stopped has to take notice.
+STUBBORN = MOST_CANCELS * GRACE
 
 
 class CallTarget:
@@ -35,13 +44,33 @@ class CallTarget:
         if (left := self._threads.left_behind) >= MOST_LEFT_BEHIND:
             reason = f"{OVERLAP}{left} earlier runs took too long and still go on in their threads"
             return Ending(status=Status.SKIPPED, reason=reason)
-        match await attempt(lambda: self._call(run), run.deadline, self._clock, f"job {run.execution.job}"):
+        match await self._attempt(run):
             case Returned(value=value):
                 return ending_of(answer_of(value))
             case Late(error=error):
                 return Ending(status=Status.TIMEOUT, error=error)
             case Raised(error=error):
                 raise error
+
+    async def _attempt(self, run: Run) -> Attempt:
+        """CancelIgnored: its deadline is over, it was stopped, and goes on."""
+        what, inside = f"job {run.execution.job}", list[asyncio.Task[Any] | None]()
+
+        async def call() -> object:
+            inside.append(asyncio.current_task())
+            return await self._call(run)
+
+        going = asyncio.create_task(attempt(call, run.deadline, self._clock, what))
+        limit = max(0.0, (run.deadline - self._clock.now()).total_seconds()) + STUBBORN.total_seconds()
+        try:
+            await first_of(asyncio.wait([going]), self._clock.sleep(limit))
+        except asyncio.CancelledError:
+            going.cancel()
+            await first_of(asyncio.wait([going]), self._clock.sleep(STUBBORN.total_seconds()))
+            raise
+        if not going.done():
+            raise CancelIgnored(loop=RUNS, what=what, stack="".join(of_task(task) for task in inside if task))
+        return going.result()
 
     async def _call(self, run: Run) -> object:
         arguments = (run,) if self._takes_run else ()

@@ -13,7 +13,7 @@ from batuta import __version__
 from batuta.config import EngineSettings
 from batuta.engine import Batuta
 from batuta.metrics import Readings
-from batuta.supervise.supervisor import Running
+from batuta.supervise.running import Running
 from batuta.texts import LANGUAGES, Texts
 from batuta.web import circuits, document, health, incidents, job_health, jobs, metrics, panel, problems, reference
 from batuta.web.access import OPEN, authorise, make_sessions

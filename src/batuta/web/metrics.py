@@ -24,7 +24,7 @@ from batuta.metrics import (
     process_registry,
     queues_seen,
 )
-from batuta.supervise.supervisor import Running
+from batuta.supervise.running import Running
 from batuta.web.context import state_of
 
 router = APIRouter(tags=["operation"])

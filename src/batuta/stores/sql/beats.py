@@ -38,6 +38,8 @@ class SqlBeats:
         *,
         now: datetime | None = None,
         status: str = "online",
+        rss_bytes: int | None = None,
+        cpu_seconds: float | None = None,
         host: str | None = None,
         pid: int | None = None,
     ) -> None:
@@ -52,6 +54,8 @@ class SqlBeats:
                 host=host or socket.gethostname(),
                 pid=pid or os.getpid(),
                 version=self._version,
+                rss_bytes=rss_bytes,
+                cpu_seconds=cpu_seconds,
             )
             await transaction.run(self._book.put_back, now=now)
 
@@ -82,16 +86,32 @@ def _beat(row: Row) -> Beat:
     return Beat(
         worker_id=row["worker_id"],
         role=row["worker_name"],
-        is_offline=row["status"] == "offline",
+        status=row["status"],
         beat_at=beat_at,
         started_at=row["started_at"],
+        host=row["host"],
+        pid=row["pid"],
+        version=row["version"],
+        rss_bytes=row["rss_bytes"],
+        cpu_seconds=row["cpu_seconds"],
         loops={name: _loop(loop, beat_at) for name, loop in told.items()},
     )
 
 
 def _loop(told: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
-    ago, failures = told.get("worked_ms_ago"), told.get("failures")
     return LoopSeen(
-        worked_at=beat_at - timedelta(milliseconds=ago) if isinstance(ago, int) else None,
-        failures=failures if isinstance(failures, int) else 0,
+        alive=told.get("alive") is not False,
+        pinged_at=_instant(told.get("last_ping_ago"), beat_at),
+        worked_at=_instant(told.get("last_progress_ago"), beat_at),
+        failures=_count(told.get("failures")),
+        restarts=_count(told.get("restarts")),
     )
+
+
+def _instant(ago: Json, beat_at: datetime) -> datetime | None:
+    """``last_ping_ago`` and the like are seconds before the beat."""
+    return beat_at - timedelta(seconds=ago) if isinstance(ago, int | float) else None
+
+
+def _count(told: Json) -> int:
+    return told if isinstance(told, int) else 0

@@ -1,17 +1,20 @@
 -- write beat on sqlite: a sign of life
-INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version)
-VALUES (:worker_id, :worker_name, :status, coalesce(:now, now()), coalesce(:now, now()), :loops, :host, :pid, :version)
+INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version,
+                               rss_bytes, cpu_seconds)
+VALUES (:worker_id, :worker_name, :status, coalesce(:now, now()), coalesce(:now, now()), :loops, :host, :pid, :version,
+        :rss_bytes, :cpu_seconds)
 ON CONFLICT (worker_id) DO UPDATE
 SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status,
-    started_at = min(worker_heartbeats.started_at, excluded.started_at);
+    rss_bytes = excluded.rss_bytes, cpu_seconds = excluded.cpu_seconds, started_at = min(worker_heartbeats.started_at, excluded.started_at);
 
 -- write beat on postgres: a sign of life
-INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version)
+INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version,
+                               rss_bytes, cpu_seconds)
 VALUES (:worker_id, :worker_name, :status, coalesce(:now, statement_timestamp()), coalesce(:now, statement_timestamp()), :loops,
-        :host, :pid, :version)
+        :host, :pid, :version, :rss_bytes, :cpu_seconds)
 ON CONFLICT (worker_id) DO UPDATE
 SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status,
-    started_at = least(worker_heartbeats.started_at, excluded.started_at);
+    rss_bytes = excluded.rss_bytes, cpu_seconds = excluded.cpu_seconds, started_at = least(worker_heartbeats.started_at, excluded.started_at);
 
 -- write put_back on sqlite: the clock was put back: what was written before is no sign of life for longer than one of now
 UPDATE worker_heartbeats
@@ -27,7 +30,8 @@ WHERE last_heartbeat_at > coalesce(:now, statement_timestamp()) + INTERVAL '5 se
 UPDATE worker_heartbeats SET status = 'stalled' WHERE host = :host AND pid = :pid AND status <> 'offline';
 
 -- read seen: every sign of life since an instant
-SELECT worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status FROM worker_heartbeats
+SELECT worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version, rss_bytes, cpu_seconds
+FROM worker_heartbeats
 WHERE last_heartbeat_at >= :since;
 
 -- read time on sqlite: the time that decides

@@ -1,0 +1,73 @@
+"""What is known of one loop while it runs."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from batuta.supervise.loop import Loop, LoopPolicy
+from batuta.supervise.stacks import of_task
+
+# How often one that is stuck is cancelled.
+MOST_CANCELS = 2
+
+
+@dataclass(slots=True)
+class Running:
+    """Written on the loop's own event loop, and read by anybody; instants are of the monotonic clock."""
+
+    loop: Loop
+    policy: LoopPolicy
+    last_beat: float = 0.0  # its last sign: a tick that began or ended, or a note of progress
+    worked_at: float | None = None  # the end of its last good tick
+    notes: int = 0  # of progress, since it began
+    failures: int = 0  # in a row
+    failing_since: float = 0.0
+    restarts: int = 0  # since the process began
+    is_ticking: bool = False
+    is_alive: bool = True  # its keeper goes on, or has not begun yet
+    treatment: "Treatment | None" = None  # it is being stopped, because it was silent for too long
+    keeper: "asyncio.Task[None] | None" = None
+    _lately: "deque[float]" = field(default_factory=deque)  # restarts without a healthy stretch between them
+
+    def note(self, at: float) -> None:
+        self.notes += 1
+        self.last_beat = at
+
+    def silent_for(self, now: float) -> timedelta:
+        """While it rests nobody waits for a sign."""
+        return timedelta(seconds=max(0.0, now - self.last_beat)) if self.is_ticking else timedelta(0)
+
+    def is_stuck(self, now: float) -> bool:
+        return self.silent_for(now) >= self.policy.stuck_after
+
+    @property
+    def is_deaf(self) -> bool:
+        """It was told often enough, and goes on: there is nothing to wait for."""
+        return self.treatment is not None and self.treatment.cancels >= MOST_CANCELS
+
+    def count_restart(self, now: float) -> int:
+        """How many there were without a healthy stretch between them, this one included."""
+        if self._lately and now - self._lately[-1] >= self.policy.healthy_after.total_seconds():
+            self._lately.clear()
+        self._lately.append(now)
+        self.restarts += 1
+        return len(self._lately)
+
+    def treat(self, now: float) -> "Treatment":
+        """Cancel what it is at, and remember where that was."""
+        assert self.keeper is not None
+        if self.treatment is None:
+            self.treatment = Treatment(silent_for=self.silent_for(now), stack=of_task(self.keeper))
+        self.treatment.cancelled_at = now
+        self.treatment.cancels += 1
+        self.keeper.cancel()
+        return self.treatment
+
+
+@dataclass(slots=True)
+class Treatment:
+    silent_for: timedelta
+    stack: str
+    cancelled_at: float = 0.0
+    cancels: int = 0

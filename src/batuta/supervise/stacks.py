@@ -1,0 +1,127 @@
+"""Where somebody is stuck, as text: files, lines and names, never values.
+
+A thread that runs and a task that waits can be asked. Of a process that holds its interpreter only the C part of Python can
+still tell: it writes into a file that was opened before, and whoever comes next (the parent, or the next process on this
+machine) finds it there.
+"""
+
+import asyncio
+import hashlib
+import os
+import re
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple, TextIO
+
+_NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
+
+
+def of_task(task: "asyncio.Task[Any]") -> str:
+    """Every coroutine it is inside of, the innermost last. A task's own list ends at the first one that waits."""
+    lines = [f"task {task.get_name()}:\n"]
+    for frame in _frames(task.get_coro()):
+        lines += traceback.format_stack(frame, limit=1)
+    return "".join(lines)
+
+
+def _frames(waiting: Any) -> Iterator[FrameType]:
+    for _ in range(100):  # nobody waits that deep; and a ring of coroutines has no end
+        frame = (
+            getattr(waiting, "cr_frame", None)
+            or getattr(waiting, "gi_frame", None)
+            or getattr(waiting, "ag_frame", None)
+        )
+        if frame is None:
+            return
+        yield frame
+        waiting = (
+            getattr(waiting, "cr_await", None)
+            or getattr(waiting, "gi_yieldfrom", None)
+            or getattr(waiting, "ag_await", None)
+        )
+
+
+def of_thread(ident: int) -> str:
+    """What a thread does at this moment."""
+    frame = sys._current_frames().get(ident)
+    return "the thread has ended\n" if frame is None else "".join(traceback.format_stack(frame))
+
+
+def main_thread_first(dump: str) -> str:
+    """Python's fault handler tells the main thread last; whoever cuts a long text should not lose it."""
+    first, *others = dump.split("\n\n")
+    if not others:
+        return dump
+    reason, _, thread = first.partition("\n")
+    return "\n\n".join([f"{reason}\n{others[-1].rstrip()}", thread, *others[:-1]])
+
+
+class Left(NamedTuple):
+    """What a process that ended left behind."""
+
+    role: str
+    pid: int
+    stack: str
+
+
+@dataclass(frozen=True, slots=True)
+class StackFolder:
+    """One file for each process, readable by its owner alone."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, where: str) -> "StackFolder":
+        """``where``: the database's address. Processes on another one have nothing to do with ours."""
+        return cls(
+            Path(tempfile.gettempdir()) / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}"
+        )
+
+    def open(self, role: str, pid: int) -> TextIO:
+        """For this process to dump into. OSError: there is no place for it."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        if self.folder.lstat().st_uid != os.getuid():
+            raise PermissionError(f"{self.folder} belongs to somebody else")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        return os.fdopen(os.open(self._file(role, pid), flags, 0o600), "w", encoding="utf-8")
+
+    def take(self, role: str, pid: int) -> str | None:
+        """What it left, once: the first who asks has it. None: nothing, or somebody else has it."""
+        file = self._file(role, pid)
+        taken = file.with_suffix(f".taken-by-{os.getpid()}")
+        try:
+            file.rename(taken)
+            stack = taken.read_text(encoding="utf-8", errors="replace")
+            taken.unlink()
+        except OSError:
+            return None
+        return main_thread_first(stack) or None
+
+    def left(self, role: str) -> list[Left]:
+        """What processes of this role that are no more left, and nobody has taken."""
+        found = []
+        for file in sorted(self.folder.glob("*.stack")):
+            if (match := _NAME.match(file.name)) is None or match["role"] != role:
+                continue
+            pid = int(match["pid"])
+            if pid != os.getpid() and not _lives(pid) and (stack := self.take(role, pid)) is not None:
+                found.append(Left(role, pid, stack))
+        return found
+
+    def _file(self, role: str, pid: int) -> Path:
+        return self.folder / f"{role}-{pid}.stack"
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,263 @@
+"""A stuck loop is stopped and begins anew, alone; one that cannot be stopped ends its process in order."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from batuta.kernel.errors import CancelIgnored, InvalidLoop, InvalidName, LoopGaveUp
+from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopRecovered, LoopRestarted, LoopStuck, TaskDeaf
+from batuta.supervise.loop import FunctionLoop, LoopPolicy, ObjectLoop, loop_of, policy_in_seconds
+from batuta.supervise.progress import bind, note_progress
+from batuta.supervise.supervisor import Supervisor
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+WATCHED = LoopPolicy(every=10 * SECOND, stuck_after=MINUTE)
+GRACE = 5 * SECOND
+
+
+@pytest.fixture
+def supervisor(clock: FakeClock, events: EventRecorder) -> Supervisor:
+    return Supervisor(clock, events, chance=lambda: 1.0)
+
+
+@asynccontextmanager
+async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Event]:
+    stop = asyncio.Event()
+    task = asyncio.create_task(supervisor.run(stop, GRACE))
+    await settle()
+    yield stop
+    stop.set()
+    await task
+
+
+class Hanging:
+    """A tick that waits for what never comes, the first ``times`` of it."""
+
+    def __init__(self, times: int) -> None:
+        self.ticks = 0
+        self._times = times
+
+    async def tick(self) -> None:
+        self.ticks += 1
+        if self.ticks <= self._times:
+            await self._what_never_comes()
+
+    async def _what_never_comes(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_a_stuck_loop_is_restarted_alone_and_its_stack_is_told(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    hanging, neighbour = Hanging(times=1), Hanging(times=0)
+    supervisor.add(FunctionLoop("hanging", hanging.tick), WATCHED)
+    supervisor.add(FunctionLoop("neighbour", neighbour.tick), WATCHED)
+    async with running(supervisor):
+        await clock.advance(MINUTE - SECOND)
+        assert hanging.ticks == 1
+        await clock.advance(3 * SECOND)
+        assert hanging.ticks == 2
+        assert neighbour.ticks == 7
+    (stuck,) = events.of(LoopStuck)
+    assert (stuck.loop, stuck.silent_for, stuck.limit) == ("hanging", MINUTE, MINUTE)
+    assert "in _what_never_comes" in stuck.stack  # the innermost, not only where it began
+    assert [(each.loop, each.restarts) for each in events.of(LoopRestarted)] == [("hanging", 1)]
+    assert len(events.of(LoopRecovered)) == 1
+
+
+async def test_a_long_tick_that_notes_its_progress_is_let_alone(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    async def reads_many_pages() -> None:
+        for _ in range(10):
+            await clock.sleep(50)
+            note_progress()
+
+    supervisor.add(FunctionLoop("reader", reads_many_pages), WATCHED)
+    async with running(supervisor):
+        await clock.advance(timedelta(seconds=505))
+        assert supervisor.running[0].notes == 10
+    assert events.of(LoopStuck) == []
+
+
+async def test_progress_is_noted_from_whatever_a_tick_calls_but_not_from_what_it_only_starts(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    async def works_on_something_else() -> None:
+        bind(None)
+        for _ in range(10):
+            await clock.sleep(10)
+            note_progress()
+
+    async def starts_and_hangs() -> None:
+        started.append(asyncio.create_task(works_on_something_else()))
+        await asyncio.Event().wait()
+
+    started: list[asyncio.Task[None]] = []
+    supervisor.add(FunctionLoop("starter", starts_and_hangs), WATCHED)
+    async with running(supervisor):
+        await clock.advance(MINUTE)
+        assert len(events.of(LoopStuck)) == 1
+    for each in started:
+        each.cancel()
+    note_progress()  # outside every loop it is nothing
+
+
+async def test_a_loop_that_rests_longer_than_it_may_be_silent_is_not_stuck(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    resting = Hanging(times=0)
+    supervisor.add(FunctionLoop("resting", resting.tick), LoopPolicy(every=10 * MINUTE, stuck_after=SECOND))
+    async with running(supervisor):
+        await clock.advance(25 * MINUTE)
+        assert resting.ticks == 3
+    assert events.of(LoopStuck) == []
+
+
+async def test_a_loop_that_is_stuck_again_and_again_ends_the_process_after_its_budget(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    supervisor.add(
+        FunctionLoop("hanging", Hanging(times=99).tick), LoopPolicy(every=SECOND, stuck_after=MINUTE, max_restarts=3)
+    )
+    task = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
+    await clock.advance(5 * MINUTE)
+    with pytest.raises(LoopGaveUp, match="hanging failed 4 times"):
+        await task
+    assert [each.restarts for each in events.of(LoopRestarted)] == [1, 2, 3, 4]
+    assert len(events.of(LoopAbandoned)) == 1
+
+
+async def test_a_healthy_stretch_makes_the_budget_whole_again(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    ticks = 0
+
+    async def hangs_every_twentieth_time() -> None:
+        nonlocal ticks
+        ticks += 1
+        if ticks % 20 == 0:
+            await asyncio.Event().wait()
+
+    policy = LoopPolicy(every=MINUTE, stuck_after=MINUTE, max_restarts=1)
+    supervisor.add(FunctionLoop("now and then", hangs_every_twentieth_time), policy)
+    async with running(supervisor):
+        await clock.advance(110 * MINUTE)
+        assert supervisor.running[0].restarts == 5
+    assert {each.restarts for each in events.of(LoopRestarted)} == {1}
+
+
+async def test_a_task_that_swallows_its_cancellation_lets_the_others_drain_and_the_process_end(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    release = asyncio.Event()
+
+    async def swallows() -> None:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    neighbour = Hanging(times=0)
+    supervisor.add(FunctionLoop("deaf", swallows), WATCHED)
+    supervisor.add(FunctionLoop("neighbour", neighbour.tick), WATCHED)
+    task = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
+    await clock.advance(MINUTE + 10 * SECOND)  # twice told
+    assert [each.loop for each in events.of(TaskDeaf)] == ["deaf"]
+    assert "in swallows" in events.of(TaskDeaf)[0].stack
+    await clock.advance(2 * GRACE)
+    with pytest.raises(CancelIgnored, match="deaf goes on although it was cancelled"):
+        await task
+    assert {each.loop: each.drained for each in events.of(LoopEnded)} == {"deaf": False, "neighbour": True}
+    release.set()
+
+
+async def test_a_tick_that_takes_its_cancellation_for_an_end_or_an_error_is_restarted_too(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    ticks = 0
+
+    async def answers_in_its_own_way() -> None:
+        nonlocal ticks
+        ticks += 1
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if ticks == 1:
+                return
+            raise ValueError from None
+
+    supervisor.add(FunctionLoop("mine", answers_in_its_own_way), WATCHED)
+    stop = asyncio.Event()
+    task = asyncio.create_task(supervisor.run(stop, GRACE))
+    await clock.advance(3 * MINUTE)
+    assert [each.restarts for each in events.of(LoopRestarted)] == [1, 2]
+    stop.set()
+    await clock.advance(GRACE)
+    await task
+
+
+async def test_a_stop_while_a_loop_is_being_treated_is_a_stop(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    async def takes_its_time_to_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await clock.sleep(4)
+
+    supervisor.add(FunctionLoop("slow", takes_its_time_to_end), WATCHED)
+    stop = asyncio.Event()
+    task = asyncio.create_task(supervisor.run(stop, GRACE))
+    await clock.advance(MINUTE + SECOND)
+    stop.set()
+    await clock.advance(4 * SECOND)
+    await task
+    assert len(events.of(LoopRestarted)) == 1
+
+
+def test_limits_that_contradict_each_other_are_refused_with_the_way_out() -> None:
+    with pytest.raises(
+        ValueError, match=r"stuck_after \(30 s\) must be longer than the longest call \(30 s\): raise it"
+    ):
+        LoopPolicy(every=SECOND, stuck_after=30 * SECOND, longest_call=30 * SECOND)
+    with pytest.raises(ValueError, match="at least one restart"):
+        LoopPolicy(every=SECOND, stuck_after=SECOND, max_restarts=0)
+
+
+def test_a_loop_is_a_function_or_a_class_and_its_limits_are_checked_where_it_is_declared() -> None:
+    class Outbound:
+        ticks = 0
+
+        async def tick(self) -> None:
+            self.ticks += 1
+
+    assert isinstance(loop_of("outbound", Outbound), ObjectLoop)
+    assert isinstance(loop_of("hanging", Hanging(times=0).tick), FunctionLoop)
+    with pytest.raises(InvalidName, match="async def tick"):
+        loop_of("nothing", object)
+    with pytest.raises(InvalidLoop, match="loop outbound cannot run as it is declared: stuck_after"):
+        policy_in_seconds("outbound", 2, 60, longest_call=120)
+
+
+async def test_a_class_is_drained_if_it_can_be(supervisor: Supervisor) -> None:
+    class Outbound:
+        ticked = drained = False
+
+        async def tick(self) -> None:
+            Outbound.ticked = True
+
+        async def drain(self, grace: timedelta) -> None:
+            Outbound.drained = True
+
+    supervisor.add(loop_of("outbound", Outbound), WATCHED)
+    async with running(supervisor):
+        pass
+    assert Outbound.ticked
+    assert Outbound.drained
