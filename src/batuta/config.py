@@ -89,7 +89,7 @@ class EngineSettings(BaseSettings):
     """how long a stop waits for what is running"""
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1
     """how many workers `batuta up` starts"""
-    batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 30.0
+    batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 20.0
     """a child of `batuta up` that shows no sign of life for so long is ended and started again"""
     batuta_blocked_seconds: Annotated[float, Field(ge=0.5, le=600)] = 15.0
     """a process whose event loop does not answer for so long is ended, with its stack in the log and in the database"""

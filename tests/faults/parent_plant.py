@@ -6,11 +6,13 @@ worker started in ``grandchild``. It has a role that ends at once for as long as
 
 import asyncio
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 from batuta import Batuta
 from batuta.config import EngineSettings, environment, load
 from batuta.extension import Extension, Role
+from tests.faults.figures import LONG
 
 MARKS, GRANDCHILD, BROKEN = Path("marks"), Path("grandchild"), Path("broken")
 
@@ -21,6 +23,8 @@ def build() -> Batuta:
     work = Batuta(
         settings.database_url.get_secret_value(), settings=settings, extension=Extension(service="plant", roles=roles)
     )
+
+    work.queue_lease = timedelta(seconds=30 if LONG else 3)
 
     @work.job("* * * * *", category="critico")
     async def pulse() -> None: ...

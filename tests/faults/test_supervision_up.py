@@ -1,6 +1,7 @@
 """`batuta up` as an operator has it: one of its processes is stopped or killed, or the parent itself is."""
 
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 PLANT = "tests.faults.parent_plant:work"
 ROLES = ("api", "scheduler", "worker")
 # What every installation has, or what a test can wait for.
-LIMIT = 30.0 if LONG else 2.0
+LIMIT = 20.0 if LONG else 2.0
 REPLACED_WITHIN = 40.0 if LONG else PATIENCE
 
 
@@ -42,11 +43,15 @@ def read(folder: Path, statement: str) -> list[tuple[Any, ...]]:
         return []
 
 
+def is_ready(fact: dict[str, Any]) -> bool:
+    return bool(re.fullmatch(r"child \S+ ready", fact["event"]))
+
+
 def ready(running: Tree) -> dict[str, int]:
     """Once everybody has said it: who they are."""
 
     def all_are() -> bool:
-        told = {fact["role"].partition("-")[0] for fact in running.facts() if fact["event"] == "child ready"}
+        told = {fact["role"].partition("-")[0] for fact in running.facts() if is_ready(fact)}
         return told >= set(ROLES) and running.is_up()
 
     until("everybody is ready", all_are, within=2 * PATIENCE)
@@ -54,8 +59,40 @@ def ready(running: Tree) -> dict[str, int]:
 
 
 def ready_again(running: Tree, role: str, before: int) -> bool:
-    told = [fact for fact in running.facts() if fact["event"] == "child ready" and fact["role"] == role]
+    told = [fact for fact in running.facts() if is_ready(fact) and fact["role"] == role]
     return any(fact["pid"] != before for fact in told)
+
+
+def replaced(running: Tree, role: str, before: int, began: float) -> float:
+    until(f"another {role} is ready", lambda: ready_again(running, role, before), within=2 * REPLACED_WITHIN)
+    return time.monotonic() - began
+
+
+def test_a_stopped_api_a_stopped_scheduler_and_a_stopped_worker_are_found_killed_and_replaced(tmp_path: Path) -> None:
+    figures = Figures("T28", "SQLite", f"SIGSTOP of api, scheduler and worker, limit {LIMIT:g} s")
+    with plant(tmp_path) as running:
+        before = ready(running)
+        for role in ROLES:
+            os.kill(before[role], signal.SIGSTOP)
+        began = time.monotonic()
+        took = {role: replaced(running, role, before[role], began) for role in ROLES}
+        until("the api answers", running.is_up)
+        assert all(is_gone(before[role]) for role in ROLES)
+        rows = until("it is written down", lambda: _stalls(tmp_path, set(before.values())))
+        assert {role for role, *_ in rows} == set(ROLES)
+        assert all("stopped" in detail for _, detail, _ in rows)
+        told = [fact for fact in running.facts() if fact["event"].startswith("[WATCHDOG]")]
+        assert {fact["role"] for fact in told} >= set(ROLES)
+        assert running.end() == 0
+    figures.record_bare(3, ", ".join(f"{role} replaced in {seconds:.1f} s" for role, seconds in took.items()))
+    assert not LONG or max(took.values()) <= REPLACED_WITHIN
+
+
+def _stalls(folder: Path, pids: set[int]) -> list[tuple[Any, ...]]:
+    rows = read(folder, "SELECT worker_name, detail, pid FROM worker_restarts WHERE reason = 'stalled'")
+    found = [row for row in rows if row[2] in pids]
+    said = {pid for (pid,) in read(folder, "SELECT pid FROM worker_heartbeats WHERE status = 'stalled'")}
+    return found if len(found) >= len(ROLES) and said >= {pid for *_, pid in found} else []
 
 
 async def test_the_work_goes_on_while_one_of_two_workers_is_stopped(tmp_path: Path) -> None:
@@ -186,10 +223,27 @@ class Systemd:
 def test_systemd_hears_that_the_whole_tree_is_ready_lives_and_stops(tmp_path: Path) -> None:
     with closing(Systemd(tmp_path)) as systemd, plant(tmp_path, **systemd.environment(2)) as running:
         systemd.hears("READY=1")
-        assert {fact["role"] for fact in running.facts() if fact["event"] == "child ready"} == set(ROLES)
+        assert {fact["role"] for fact in running.facts() if is_ready(fact)} == set(ROLES)
         assert "STATUS=living: api, scheduler, worker" in systemd.heard
         systemd.hears("WATCHDOG=1")
         systemd.hears("WATCHDOG=1")
         running.process.send_signal(signal.SIGTERM)
         systemd.hears("STOPPING=1")
         assert running.process.wait(PATIENCE) == 0
+
+
+def test_systemd_hears_the_same_of_a_single_role(tmp_path: Path) -> None:
+    """All three at once: each has a manager of its own."""
+    with ExitStack() as stack:
+        managers = {role: stack.enter_context(closing(Systemd(tmp_path / role))) for role in ROLES}
+        started = {
+            role: stack.enter_context(tree(tmp_path, role, app=PLANT, **manager.environment(2)))
+            for role, manager in managers.items()
+        }
+        for role, manager in managers.items():
+            manager.hears("READY=1")
+            manager.hears("WATCHDOG=1")
+            manager.hears("WATCHDOG=1")
+            started[role].process.send_signal(signal.SIGTERM)
+            manager.hears("STOPPING=1")
+            assert started[role].process.wait(PATIENCE) == 0

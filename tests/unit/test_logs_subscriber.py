@@ -147,7 +147,7 @@ def test_a_crash_is_told_with_its_frames_and_without_its_message(stream: io.Stri
         (ChildEnded("jobs", 7, 75, SECOND), "info"),
         (ChildReady("jobs", 7, SECOND), "info"),
         (ChildRecovered("jobs", 5), "info"),
-        (LoopEnded("sync", True), "info"),
+        (LoopEnded("sync", True), "debug"),
         (LoopEnded("sync", False), "warning"),
         (LoopRecovered("sync", 3, SECOND), "info"),
         (MigrationApplied("0001_engine", SECOND), "info"),
@@ -185,5 +185,5 @@ def test_what_the_watchdog_does_can_be_found_by_its_word(stream: io.StringIO) ->
 
 def test_the_end_of_a_child_says_how_and_where_it_was(stream: io.StringIO) -> None:
     line = told(stream, ChildEnded("worker", 7, -6, SECOND, "killed by SIGABRT", 'File "a.py", line 1 in f'))
-    assert line["event"] == "child ended badly: killed by SIGABRT"
+    assert line["event"] == "child worker ended badly: killed by SIGABRT; again in 1.0 s"
     assert line["stack"] == 'File "a.py", line 1 in f'

@@ -22,7 +22,8 @@ from batuta.logs import begin_logging
 from batuta.supervise.address import listen
 from batuta.supervise.comeback import EXIT_AGAIN
 from batuta.supervise.lag import leave
-from batuta.supervise.notify import Notifier
+from batuta.supervise.loop import LoopPolicy
+from batuta.supervise.notify import LifeSign, Notifier
 from batuta.supervise.processes import die_with_parent
 from batuta.supervise.signals import stop_on_signals
 from batuta.supervise.supervisor import Supervisor
@@ -127,13 +128,22 @@ def _command(name: str) -> Callable[..., None]:
 async def _run(desk: Desk, work: Batuta, settings: EngineSettings, name: str) -> None:
     stop, notifier = asyncio.Event(), Notifier.from_environment(desk.env)
     role = roles_of(work, settings, notifier)[name]
-    running = _of_app(role, stop, notifier) if role in work.extension.roles else role.run(stop)
+    running = _of_app(role, work, stop, notifier) if role in work.extension.roles else role.run(stop)
     await told(desk, work, settings, name, stop, running, notifier, sys.stdout)
 
 
-async def _of_app(role: Role, stop: asyncio.Event, notifier: Notifier) -> None:
-    notifier.ready()  # it says nothing of that itself
-    await role.run(stop)
+async def _of_app(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
+    """One that says nothing itself: it is ready at once, and lives for as long as its event loop goes round."""
+    over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
+    if (every := notifier.watchdog_every) is not None:
+        signs.add(LifeSign(notifier), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
+    saying = asyncio.create_task(signs.run(over, timedelta(seconds=1)))
+    notifier.ready()
+    try:
+        await role.run(stop)
+    finally:
+        over.set()
+        await saying
 
 
 async def told(

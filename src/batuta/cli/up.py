@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from batuta.kernel.events import ProcessServing
 from batuta.supervise.address import listen
 from batuta.supervise.chronicle import WRITING, Chronicle
 from batuta.supervise.hearing import Ear
-from batuta.supervise.loop import LoopPolicy
+from batuta.supervise.loop import FOR_EVER, LoopPolicy
 from batuta.supervise.notify import Notifier
 from batuta.supervise.processes import ChildSpec, Family, Patience
 from batuta.supervise.stacks import StackFolder
@@ -31,8 +31,10 @@ from batuta.texts import Texts
 PARENT = "up"
 MARGIN = timedelta(seconds=5)  # to notice that a child has ended, or to kill it
 # Whatever the parent meets, it is the last that may give up.
-FAMILY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=2), max_failures=1_000_000)
-ANNOUNCING = LoopPolicy(every=timedelta(milliseconds=200), stuck_after=timedelta(minutes=2), max_failures=1_000_000)
+FAMILY = LoopPolicy(
+    every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
+)
+ANNOUNCING = replace(FAMILY, every=timedelta(milliseconds=200))
 
 Workers = Annotated[int | None, typer.Option("--workers", min=1, max=64, help="how many; default: BATUTA_WORKERS")]
 

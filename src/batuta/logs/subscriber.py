@@ -101,7 +101,7 @@ def shown_name(kind: type, field: str) -> str:
 
 
 # Of thousands of items, for the metrics alone; and a stack that was told a moment ago.
-_FIGURES = {(ItemsClaimed, "waited"), (ItemsSettled, "took"), (LoopRestarted, "stack")}
+_FIGURES = {(ItemsClaimed, "waited"), (ItemsSettled, "took"), (ChildEnded, "how"), (LoopRestarted, "stack")}
 # `name` alone is taken for a person's, and `event` is the line's own words.
 _RENAMED = {(SettingWarned, "name"): "setting", (SubscriberFailed, "event"): "failed_on"}
 
@@ -121,11 +121,12 @@ def _child_silent(event: ChildSilent) -> Line:
 
 def _child_ended(event: ChildEnded) -> Line:
     if event.exit_code == 0 and event.again_in is None:
-        return Line("child ended")
+        return Line(f"child {event.role} ended")
     if event.exit_code == EXIT_AGAIN:
-        return Line("child asked to be started afresh")
+        return Line(f"child {event.role} asked to be started afresh")
     how = f": {event.how}" if event.how else ""
-    return Line(f"child ended{' badly' if event.exit_code else ''}{how}", logging.WARNING)
+    again = "" if event.again_in is None else f"; again in {event.again_in.total_seconds():.1f} s"
+    return Line(f"child {event.role} ended{' badly' if event.exit_code else ''}{how}{again}", logging.WARNING)
 
 
 def _child_looping(event: ChildLooping) -> Line:
@@ -154,7 +155,10 @@ def _event_loop_blocked(event: EventLoopBlocked) -> Line:
 
 
 def _loop_ended(event: LoopEnded) -> Line:
-    return Line("loop ended") if event.drained else Line("loop ended before its work did", logging.WARNING)
+    # At every orderly end there are dozens of them.
+    return (
+        Line("loop ended", logging.DEBUG) if event.drained else Line("loop ended before its work did", logging.WARNING)
+    )
 
 
 def _request_answered(event: RequestAnswered) -> Line:
@@ -209,8 +213,8 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ProcessStarted: _process_started,
     ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
     ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
-    ChildStarted: lambda event: Line("child started"),
-    ChildReady: lambda event: Line("child ready"),
+    ChildStarted: lambda event: Line(f"child {event.role} started"),
+    ChildReady: lambda event: Line(f"child {event.role} ready"),
     ChildSilent: _child_silent,
     ChildEnded: _child_ended,
     ChildLooping: _child_looping,

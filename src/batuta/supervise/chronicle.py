@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
-from batuta.supervise.loop import Again, Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import FOR_EVER, Again, Doorbell, Idle, LoopPolicy, Pace
 from batuta.supervise.processes import Recorder
 from batuta.supervise.restarts import NewRestart
 
@@ -19,7 +19,8 @@ LAST_WORDS = timedelta(seconds=3)
 WRITING = LoopPolicy(
     every=timedelta(minutes=1),
     stuck_after=timedelta(minutes=2),
-    max_failures=1_000_000,
+    max_failures=FOR_EVER,
+    max_restarts=FOR_EVER,
     backoff_cap=timedelta(seconds=10),
 )
 

@@ -10,6 +10,8 @@ from typing import Any, Protocol, TypeAlias
 from batuta.kernel.durations import brief
 from batuta.kernel.errors import InvalidLoop, InvalidName
 
+FOR_EVER = 1_000_000  # failures, or restarts, of whoever must never give up
+
 
 @dataclass(frozen=True, slots=True)
 class Again:

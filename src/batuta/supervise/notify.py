@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
+from batuta.supervise.loop import Doorbell, Idle, Pace
+
 SOCKET = "NOTIFY_SOCKET"
 LIMIT = "WATCHDOG_USEC"
 WHOSE = "WATCHDOG_PID"
@@ -68,3 +70,20 @@ class Notifier:
         except (OSError, ValueError):  # a path with a null byte is a ValueError
             return False
         return True
+
+
+class LifeSign:
+    """A loop: says that we live, for as long as the event loop it runs on goes round."""
+
+    name = "life-sign"
+
+    def __init__(self, notifier: Notifier) -> None:
+        self.doorbell = Doorbell()
+        self._notifier = notifier
+
+    async def tick(self) -> Pace:
+        self._notifier.alive()
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        """Nothing was started that outlives a tick."""

@@ -55,7 +55,7 @@ class Patience:
     """How long a child may show no sign of life: while it starts, afterwards, and after it was asked for its stack."""
 
     starting: timedelta = timedelta(seconds=60)
-    living: timedelta = timedelta(seconds=30)
+    living: timedelta = timedelta(seconds=20)
     stack: timedelta = timedelta(seconds=3)
     # If we ourselves were away for so long (stopped, suspended), the silence was ours: nobody is blamed for it.
     absence: timedelta = timedelta(seconds=5)

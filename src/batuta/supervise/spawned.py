@@ -6,7 +6,9 @@ It leads a group and a session of its own: Ctrl-C reaches the parent alone, and 
 import asyncio
 import os
 import re
+import resource
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -52,6 +54,7 @@ class Spawned(asyncio.SubprocessProtocol):
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
+        spawned.forbid_cores()
         return spawned
 
     @property
@@ -72,6 +75,14 @@ class Spawned(asyncio.SubprocessProtocol):
         except OSError:
             return None
         return STATES.get(told.rpartition(")")[2].split()[0])
+
+    def forbid_cores(self) -> None:
+        """One that is asked for its stack must not write its memory, with everybody's messages in it, to a disk."""
+        if sys.platform == "linux":
+            try:
+                resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
+            except OSError:
+                return  # it has ended already
 
     def ask_to_end(self) -> None:
         self._signal(signal.SIGTERM)
