@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from app.api.routes import campanhas, webhooks
+from app.api.routes import campanhas, grupos, webhooks
 from app.api.routes.health import health_router
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
 from app.wiring import build, campaigns, hours, limits
+from app.wiring_grupos import review
 from batuta import __version__
 from batuta.config import environment, load
 from batuta.engine import Batuta
@@ -34,6 +35,7 @@ def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
         routers=[
             health_router(limits(settings), hours(settings)),
             campanhas.router(campaigns(work, settings), work.zone),
+            grupos.router(review(work, settings), work.zone),
             webhooks.router(Inbox(work.queues[WEBHOOK_INBOX.name]), settings),
         ],
         own_proof=[webhooks.EVOLUTION],

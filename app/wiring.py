@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app import cli, cli_agendamentos, cli_campanhas, cli_chips, cli_grupos
+from app import cli, cli_agendamentos, cli_campanhas, cli_chips, cli_grupos, cli_grupos_fila
 from app.api.routes.jobs import add_endpoints, pilot_rules
 from app.contexts.campanhas.inicio import Inicio
 from app.contexts.campanhas.jobs import LOOK_EVERY as CAMPAIGNS_EVERY
@@ -132,7 +132,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "decidir": cli.decidir,
         "campanhas": cli_campanhas.COMMANDS,
         "agendamentos": cli_agendamentos.COMMANDS,
-        "grupos": cli_grupos.COMMANDS,
+        "grupos": {**cli_grupos.COMMANDS, **cli_grupos_fila.COMMANDS},
     }
     return words if settings.in_production else words | {"seed-demo": cli.seed_demo}
 

@@ -1,16 +1,24 @@
 """The groups, put together: the pipeline that reads vacancies out of their chatter, its jobs and what is known of its health."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
+from app.contexts.conversas.service import Conversas
 from app.contexts.grupos.dicionario import Dicionario
 from app.contexts.grupos.esteira import Ritmo, esteira
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.jobs import GroupJobs
 from app.contexts.grupos.leituras import Leitor, Leituras, Regras
 from app.contexts.grupos.limiares import Limiares
+from app.contexts.grupos.metricas import Metricas, Modelo
 from app.contexts.grupos.operacao import Operacao
+from app.contexts.grupos.revisao import Revisao
+from app.contexts.grupos.saude import SaudeDosGrupos
+from app.contexts.grupos.service import Grupos
 from app.contexts.grupos.vagas import Vagas
+from app.contexts.mensagens.service import Mensagens
+from app.contexts.operacao.eventos import Eventos
 from app.settings import Settings
 from batuta.dispatch.endpoints import Handler
 from batuta.engine import Batuta
@@ -38,11 +46,11 @@ def ritmo(settings: Settings) -> Ritmo:
 
 def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -> Mapping[str, Handler]:
     """The worker serves each stage; the job does the same by schedule. ``leitor``: who reads; None: as the settings say."""
-    names, limits, pace = Dicionario(work.database, work.clock), limiares(settings), ritmo(settings)
-    reading = Leituras(work.database, names, leitor or Regras(names, work.zone), limits, work.clock)
-    vagas = Vagas(work.database, names, limits, work.zone, work.clock)
+    known, limits, pace = names(work), limiares(settings), ritmo(settings)
+    reading = Leituras(work.database, known, leitor or Regras(known, work.zone), limits, work.clock)
+    vagas = Vagas(work.database, known, limits, work.zone, work.clock)
     work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=False), look_every=pace.intervalo)
-    jobs = GroupJobs(operation(work, settings), work.zone, work.clock)
+    jobs = group_jobs(work, settings)
     manual: dict[str, Handler] = {
         "status-grupos": jobs.status_grupos,
         "reprocessar-grupos-erro": jobs.reprocessar_grupos_erro,
@@ -53,7 +61,48 @@ def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -
     return {
         "processar-grupos": jobs.processar_grupos,
         "limpar-grupos-finalizados": jobs.limpar_grupos_finalizados,
+        "verificar-alertas-grupos": jobs.verificar_alertas_grupos,
+        "consolidar-metricas-grupos": jobs.consolidar_metricas_grupos,
+        "canario-grupos": jobs.canario_grupos,
     }
+
+
+def group_jobs(work: Batuta, settings: Settings) -> GroupJobs:
+    """How the pipeline is, is part of health too."""
+    running, costs = operation(work, settings), SemModelo()
+    health = SaudeDosGrupos(
+        work.database, running.fila, costs.desde, lambda instant: instant.astimezone(work.zone), work.clock
+    )
+    work.health.add(health.check)
+    work.health.add_page(health.page)
+    metrics, rehearsal = Metricas(work.database, work.zone), partial(ingestion, work)
+    return GroupJobs(work.database, running, health, metrics, rehearsal, costs, work.zone, work.clock)
+
+
+def ingestion(work: Batuta) -> Grupos:
+    dialect, ids = work.database.dialect, work.ids
+    conversas = Conversas(dialect, ids, Mensagens(dialect), Eventos(dialect, ids))
+    return Grupos(dialect, ids, conversas, work.queues[Estagio.PENDENTE])
+
+
+class SemModelo:
+    """Nobody is asked, and nothing costs anything."""
+
+    async def desde(self, since: datetime) -> float:
+        return 0.0
+
+    async def no_dia(self, since: datetime, until: datetime) -> Modelo:
+        return Modelo()
+
+
+def names(work: Batuta) -> Dicionario:
+    return Dicionario(work.database, work.clock)
+
+
+def review(work: Batuta, settings: Settings) -> Revisao:
+    known = names(work)
+    vagas = Vagas(work.database, known, limiares(settings), work.zone, work.clock)
+    return Revisao(work.database, known, vagas, work.zone, work.clock)
 
 
 def operation(work: Batuta, settings: Settings) -> Operacao:

@@ -74,8 +74,9 @@ class Ninguem:
 class Bancada:
     """``instead``: what a stage does in place of its own handler, by its name."""
 
-    def __init__(self, work: Batuta, settings: Settings, clock: Any, instead: dict[str, Handler]) -> None:
+    def __init__(self, work: Batuta, settings: Settings, clock: Any, instead: dict[str, Handler], jobs: Any) -> None:
         self.work, self.clock, self.instead = work, clock, instead
+        self.handlers = {**jobs, **{each.name: each.handler for each in work.endpoints}}
         self.dicionario = Dicionario(work.database, clock)
         self.operacao = operation(work, settings)
         self.grupos = Grupos(work.database.dialect, work.ids, Ninguem(), work.queues[Estagio.PENDENTE])
@@ -133,9 +134,9 @@ async def bancada(
         add(replace(pipeline, stages=stages), **options)
 
     work.add_pipeline = add_open  # type: ignore[method-assign]
-    add_groups(work, told, leitor)
+    jobs = add_groups(work, told, leitor)
     async with work:
-        yield Bancada(work, told, clock, instead)
+        yield Bancada(work, told, clock, instead, jobs)
 
 
 def _open(stage: Stage, instead: dict[str, Handler]) -> Handler:

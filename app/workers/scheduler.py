@@ -115,6 +115,7 @@ CATALOGUE: Final = (
     Entry("atualizar_prompt_feedback", "manutencao", "0 2 * * 0"),
     Entry("doctor_state_manutencao_diaria", "manutencao", "0 3 * * *"),
     Entry("limpar_grupos_finalizados", "manutencao", "0 3 * * *"),
+    Entry("canario_grupos", "manutencao", "0 7 * * *"),
     Entry("doctor_state_manutencao_semanal", "manutencao", "0 4 * * 1"),
     Entry("limpar_historico", "manutencao", "20 * * * *"),
     # Reports

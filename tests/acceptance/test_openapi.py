@@ -23,7 +23,7 @@ SEED = 46
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """Julia in production, as `uvicorn` starts it; its address and its log."""
+    """Julia in production, as `uvicorn` starts it; its address and its log. A scheduler lives beside it, and holds still."""
     port, log = free_port(), tmp_path / "log"
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("BATUTA_", "API_"))},
@@ -36,15 +36,22 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     }
     migrate = [sys.executable, "-m", "batuta", "--app", "app.main:work", "migrate"]
     subprocess.run(migrate, cwd=tmp_path, env=env, check=True, capture_output=True)
+    subprocess.run([*migrate[:-1], "pause", "all"], cwd=tmp_path, env=env, check=True, capture_output=True)
     uvicorn = [sys.executable, "-m", "uvicorn", "app.main:app", "--port", str(port)]
     with log.open("wb") as stream:
         serving = subprocess.Popen(uvicorn, cwd=tmp_path, env=env, stdout=stream, stderr=subprocess.STDOUT)
+    # However long it is asked: without one, health would rightly be critical after a while.
+    beside = subprocess.Popen(
+        [*migrate[:-1], "scheduler"], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         until("it answers", lambda: _answers(port))
         yield f"http://127.0.0.1:{port}", log
     finally:
-        serving.send_signal(signal.SIGTERM)
-        serving.wait(30)
+        for process in (beside, serving):
+            process.send_signal(signal.SIGTERM)
+        for process in (beside, serving):
+            process.wait(30)
 
 
 def test_whatever_the_document_allows_or_forbids_is_answered_as_it_says(

@@ -21,10 +21,34 @@ from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.migrations import Migrator
 from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.switches import SqlSwitches
-from batuta.testing import EventRecorder
+from batuta.testing import EventRecorder, FakeClock
 from tests.contract.scheduling import Endpoint, House, job
+from tests.grupos import bancada, vaga
 from tests.julia import PHONE, add_doctor
 
+STUCK_IN_GROUPS = """
+-- Ver itens travados
+SELECT estagio, COUNT(*)
+FROM grupo_pipeline_fila
+WHERE status = 'pendente'
+  AND updated_at < NOW() - INTERVAL '1 hour'
+GROUP BY estagio;
+"""
+STUCK_AT_A_STAGE = """
+SELECT id, grupo_id, estagio, erro
+FROM grupo_pipeline_fila
+WHERE status = 'pendente'
+  AND estagio = 'extracao'  -- ou outro estagio
+  AND updated_at < NOW() - INTERVAL '1 hour'
+LIMIT 20;
+"""
+RESET_GROUPS = """
+-- Resetar itens travados
+UPDATE grupo_pipeline_fila
+SET status = 'pendente', tentativas = tentativas + 1, erro = NULL
+WHERE status = 'pendente'
+  AND updated_at < NOW() - INTERVAL '1 hour';
+"""
 LAST_OF_A_JOB = """
 -- Ultimas 20 execucoes de um job
 SELECT job_name, started_at, status, duration_ms, items_processed
@@ -219,3 +243,27 @@ async def test_what_is_stuck_is_shown_and_reset_and_nobody_gets_a_message_twice(
     again = (await queue.turn([], Tenure(owner="b", lease=timedelta(minutes=1)), 10)).leases
     # Whoever works on one keeps it, and one that may have left is not repeated.
     assert [lease.id for lease in again] == [dies.id]
+
+
+async def test_what_is_stuck_in_the_groups_is_shown_and_reset_and_stays_at_its_stage(postgres_url: str) -> None:
+    clock = FakeClock(SystemClock().now() - timedelta(hours=3))
+    async with bancada(postgres_url, clock) as mesa:
+        await mesa.dizem(vaga())
+        await mesa.dizem(vaga(dia="2026-12-01"))
+        for stage in ("pendente", "classificacao"):
+            await mesa.work.work_once(stage, 10)
+        connection = await asyncpg.connect(postgres_url)
+        try:
+            assert [tuple(row) for row in await connection.fetch(STUCK_IN_GROUPS)] == [("extracao", 2)]
+            rows = await connection.fetch(STUCK_AT_A_STAGE)
+            assert len(rows) == 2
+            assert await connection.execute(RESET_GROUPS) == "UPDATE 2"
+            assert await connection.fetch(STUCK_IN_GROUPS) == []
+            assert {
+                row["tentativas"] for row in await connection.fetch("SELECT tentativas FROM grupo_pipeline_fila")
+            } == {1}
+        finally:
+            await connection.close()
+        clock.step(timedelta(hours=4))
+        await mesa.trabalha()
+        assert set(await mesa.fila()) == {"finalizado"}

@@ -134,7 +134,7 @@ class Dicionario:
         self, transaction: Transaction, nome: str, cidade: str | None, uf: str | None, *, por: str, now: datetime
     ) -> str:
         """The hospital a person means, created if nobody knows it."""
-        found = achar(nome, cidade, uf, None, await self._read_within(transaction))
+        found = achar(nome, cidade, uf, None, await self.nomes_em(transaction))
         if found.id is not None and found.como == "alias":
             return found.id
         id = id_de("hospital", busca(nome), chave(cidade or ""))
@@ -164,7 +164,8 @@ class Dicionario:
             version, await self._database.all(self.book.hospitals), await self._database.all(self.book.specialities)
         )
 
-    async def _read_within(self, transaction: Transaction) -> Nomes:
+    async def nomes_em(self, transaction: Transaction) -> Nomes:
+        """As they are inside of a transaction: for a person, who does it seldom and wants it right."""
         return _nomes(0, await transaction.all(self.book.hospitals), await transaction.all(self.book.specialities))
 
 

@@ -1,6 +1,9 @@
 -- write meet_group: a group we did not know
 INSERT INTO grupos_whatsapp (id, jid, created_at) VALUES (:id, :jid, :now) ON CONFLICT DO NOTHING;
 
+-- write meet_rehearsal: the group in which nobody is
+INSERT INTO grupos_whatsapp (id, jid, nome, tipo, created_at) VALUES (:id, :jid, 'Canário', 'canario', :now) ON CONFLICT DO NOTHING;
+
 -- read group: by its address
 SELECT id, ativo, monitorar_ofertas FROM grupos_whatsapp WHERE jid = :jid;
 

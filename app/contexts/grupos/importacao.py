@@ -11,6 +11,8 @@ from app.contexts.grupos.limiares import Limiares, alcanca
 PESOS: Final = {"hospital": 0.30, "especialidade": 0.30, "data": 0.25, "periodo": 0.10, "valor": 0.05}
 PLAUSIVEL: Final = (100, 10_000)
 LONGE_DIAS: Final = 90
+# A place whose name is less sure than this is looked at by a person, however good the rest is.
+CERTO: Final = 0.7
 PERIODO_ID: Final = {
     Periodo.DIURNO: 1,
     Periodo.TARDE: 2,
@@ -73,6 +75,8 @@ def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
     if missing:
         return Parecer(decisao=Decisao.REVISAR, score=score, motivo=f"match_incompleto:{','.join(missing)}")
     warnings = ("data_distante",) if vaga.data is not None and (vaga.data - hoje).days > LONGE_DIAS else ()
+    if not alcanca(vaga.hospital or 0.0, CERTO) and alcanca(score, limiares.revisao):
+        return Parecer(decisao=Decisao.REVISAR, score=score, motivo="hospital_incerto", avisos=warnings)
     if alcanca(score, limiares.importacao):
         return Parecer(decisao=Decisao.IMPORTAR, score=score, motivo=",".join(warnings) or None, avisos=warnings)
     if alcanca(score, limiares.revisao):

@@ -2,7 +2,9 @@
 SELECT estagio, count(*) AS items FROM fila_processamento_grupos GROUP BY estagio;
 
 -- read failed_since: rows that met an error since then, and have not got over it
-SELECT count(*) AS items FROM fila_processamento_grupos WHERE updated_at >= :since AND (com_erro = 1 OR estagio = 'erro');
+SELECT count(*) AS items FROM fila_processamento_grupos 
+WHERE updated_at >= :since AND lease_until IS NULL
+  AND (estagio = 'erro' OR (com_erro = 1 AND estagio NOT IN ('finalizado', 'descartado', 'cancelado')));
 
 -- read dead: rows that will not be tried again, the oldest first
 SELECT id, ultimo_estagio FROM fila_processamento_grupos

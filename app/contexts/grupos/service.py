@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -19,12 +19,16 @@ from batuta.stores.sql.queries import load
 @dataclass(frozen=True, slots=True)
 class GroupBook:
     meet_group: Query
+    meet_rehearsal: Query
     group: Query
     meet_contact: Query
     contact: Query
     said: Query
     count_on_group: Query
     count_on_contact: Query
+
+
+CANARIO_JID = "canario@g.us"
 
 
 class Telefones(Protocol):
@@ -74,6 +78,15 @@ class Grupos:
             await transaction.run(self._book.count_on_contact, id=contact_id)
         if is_new and status == "pendente":
             await self._fila.put([da_mensagem(id)], within=transaction)
+
+    async def ensaiar(self, transaction: Transaction, texto: str, dia: date, *, now: datetime) -> None:
+        """A message of our own, once a day, that goes the whole way and must come out: in a group where nobody is."""
+        await transaction.run(self._book.meet_rehearsal, id=self._ids.new(), jid=CANARIO_JID, now=now)
+        fato = DeGrupo(
+            message_id=f"canario-{dia.isoformat()}", instance="canario", grupo=CANARIO_JID, autor=None, nome=None, texto=texto,
+            midia=None, encaminhada=False, em=now,
+        )  # fmt: skip
+        await self.ingerir(transaction, fato, now=now)
 
     async def _contact(self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime) -> str:
         nome, empresa = nome_e_empresa(push_name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import md5
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.grupos.dicionario import Dicionario
@@ -103,7 +103,7 @@ class Vagas:
         now = self._clock.now()
         holder = await self._keys.get((vaga["hash_dedup"], vaga["id"]))
         principal = vaga["id"] if holder is None else holder
-        source = self._source(vaga, principal, now)
+        source = self.fonte(vaga, principal, now)
         if principal == vaga["id"]:
             return Next(source)
         repeats = (self.book.repeats, {"id": vaga["id"], "principal": principal, "now": now})
@@ -117,7 +117,7 @@ class Vagas:
         parecer = julgar(candidata(vaga), now.astimezone(self._zone).date(), self._limiares)
         return Finish(self.resultado(vaga, parecer, now) + Writes((self._arrived(vaga, now),)))
 
-    def resultado(self, vaga: Row | Mapping[str, object], parecer: Parecer, now: datetime) -> Writes:
+    def resultado(self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime) -> Writes:
         """What a judgement writes: a vacancy if it is to be imported, and in any case how it was judged."""
         is_imported = parecer.decisao is Decisao.IMPORTAR
         vaga_id = id_de("vacancy", vaga["id"])
@@ -159,7 +159,12 @@ class Vagas:
         id, learnt = self._dicionario.nova_especialidade(nome, now)
         return id, 1.0, learnt
 
-    def _source(self, vaga: Row, principal: str, now: datetime) -> Writes:
+    def desde(self, now: datetime) -> datetime:
+        """A key that was taken before that may be taken again."""
+        return now - JANELA
+
+    def fonte(self, vaga: Row | Mapping[str, Any], principal: str, now: datetime) -> Writes:
+        """Its message is one more that tells of the principal."""
         told = {
             "id": principal,
             "mensagem_id": vaga["mensagem_id"],
@@ -186,12 +191,14 @@ class Vagas:
             first.setdefault(hash, vaga)
         now = self._clock.now()
         listed = AsJson([{"hash": hash, "vaga": vaga} for hash, vaga in sorted(first.items())])
-        rows = await self._database.all(self.book.take_keys, asked=listed, now=now, since=now - JANELA)
+        rows = await self._database.all(self.book.take_keys, asked=listed, now=now, since=self.desde(now))
         holders = {row["hash"]: row["vaga"] for row in rows}
         return {(hash, vaga): holders[hash] for hash, vaga in asked}
 
 
-def chave_de(vaga: Row, hospital_id: str | None, especialidade_id: str | None, periodo_id: int | None) -> str | None:
+def chave_de(
+    vaga: Row | Mapping[str, Any], hospital_id: str | None, especialidade_id: str | None, periodo_id: int | None
+) -> str | None:
     """One place, day, period and speciality are one vaga. A place without an id counts by its name."""
     place = hospital_id or (f"?{busca(vaga['hospital_raw'])}" if vaga["hospital_raw"] else None)
     if place is None or especialidade_id is None:
@@ -200,7 +207,7 @@ def chave_de(vaga: Row, hospital_id: str | None, especialidade_id: str | None, p
     return md5("|".join(str(part) for part in parts).encode(), usedforsecurity=False).hexdigest()
 
 
-def _apart(vaga: Row) -> str:
+def _apart(vaga: Row | Mapping[str, Any]) -> str:
     """The daily rehearsal is nobody's vaga, and must not stand for one."""
     return CANARIO if vaga["grupo_tipo"] == CANARIO else ""
 
@@ -218,7 +225,7 @@ def candidata(vaga: Row) -> Candidata:
     )
 
 
-def _vacancy(vaga: Row | Mapping[str, object], id: str, now: datetime) -> dict[str, object]:
+def _vacancy(vaga: Row | Mapping[str, Any], id: str, now: datetime) -> dict[str, object]:
     is_canary = vaga["grupo_tipo"] == CANARIO
     has_contact = vaga["contato_whatsapp"] or vaga["contato_nome"]
     return {

@@ -1,0 +1,249 @@
+"""``batuta grupos status | reprocessar | backfill | carregar | revisao | ver | aprovar | rejeitar``."""
+
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from uuid import UUID
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from app.contexts.grupos.fila import Estagio
+from app.contexts.grupos.leitura import Periodo
+from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
+from app.contexts.grupos.revisao import Correcao, Decidida, Revisao, VagaInexistente
+from app.settings import Settings
+from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of, wait_for, who
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from app.contexts.grupos.operacao import Operacao
+
+T = TypeVar("T")
+BATCH = 100
+Limite = Annotated[int, typer.Option("--limite", min=1, max=100_000)]
+
+
+def status(context: typer.Context, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    found = wait_for(_with_operation(desk, lambda operacao: operacao.fila()))
+    desk.show({"fila": found}, as_json, lambda: _tell_counts(desk, found))
+
+
+def reprocessar(
+    context: typer.Context,
+    estagio: Annotated[Estagio | None, typer.Option("--estagio")] = None,
+    limite: Limite = 100,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    revived = wait_for(_revive(desk, estagio, limite))
+    told = desk.texts()("cli.grupos.revived", count=revived)
+    document = {"sucesso": True, "reprocessados": revived, "mensagem": told}
+    desk.show(document, as_json, lambda: desk.say(told))
+
+
+def backfill(
+    context: typer.Context,
+    limite: Limite = 1000,
+    dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    found, added = wait_for(_backfill(desk, limite, dry_run))
+    document = {"encontradas": found, "enfileiradas": added, "dry_run": dry_run}
+    key = "would_enqueue" if dry_run else "enqueued"
+    desk.show(document, as_json, lambda: desk.say(desk.texts()(f"cli.grupos.{key}", found=found, added=added)))
+
+
+def carregar(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(dir_okay=False, exists=True, readable=True)],
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    try:
+        document = json.loads(file.read_text(encoding="utf-8-sig"))
+        if not isinstance(document, dict):
+            raise TypeError(type(document).__name__)
+        loaded = wait_for(_load(desk, document))
+    except (ValueError, TypeError) as wrong:
+        desk.say_wrong(desk.texts()("cli.grupos.not_names", file=str(file), why=str(wrong)))
+        raise typer.Exit(REFUSED) from wrong
+    desk.show(loaded, as_json, lambda: desk.say(desk.texts()("cli.grupos.loaded", **loaded)))
+
+
+def revisao(context: typer.Context, limite: Limite = 20, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    rows = wait_for(_with_review(desk, lambda review: review.pendentes(limite=limite)))
+    told = [vaga_em_palavras(row, desk.work().zone) for row in rows]
+    desk.show({"vagas": told}, as_json, lambda: _tell_waiting(desk, told))
+
+
+def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    row, sources = wait_for(_with_review(desk, lambda review: review.ver(_id(id))))
+    document = vaga_em_palavras(row, desk.work().zone, sources)
+    desk.show(document, as_json, lambda: _tell(desk, document))
+
+
+def aprovar(
+    context: typer.Context,
+    id: str,
+    hospital: Annotated[str | None, typer.Option("--hospital")] = None,
+    cidade: Annotated[str | None, typer.Option("--cidade")] = None,
+    uf: Annotated[str | None, typer.Option("--uf")] = None,
+    especialidade: Annotated[str | None, typer.Option("--especialidade")] = None,
+    data: Annotated[datetime | None, typer.Option("--data", formats=["%Y-%m-%d"])] = None,
+    periodo: Annotated[Periodo | None, typer.Option("--periodo")] = None,
+    hora_inicio: Annotated[datetime | None, typer.Option("--hora-inicio", formats=["%H:%M"])] = None,
+    hora_fim: Annotated[datetime | None, typer.Option("--hora-fim", formats=["%H:%M"])] = None,
+    valor: Annotated[float | None, typer.Option("--valor", min=100, max=50_000)] = None,
+    notas: Annotated[str | None, typer.Option("--notas")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    how = Correcao(
+        hospital=hospital,
+        cidade=cidade,
+        uf=None if uf is None else uf.upper()[:2],
+        especialidade=especialidade,
+        data=None if data is None else data.date(),
+        periodo=periodo,
+        hora_inicio=None if hora_inicio is None else f"{hora_inicio:%H:%M}",
+        hora_fim=None if hora_fim is None else f"{hora_fim:%H:%M}",
+        valor=valor,
+    )
+    desk = desk_of(context)
+    done = wait_for(
+        _with_review(desk, lambda review: review.aprovar(_id(id), how, por=who(), notas=notas and notas[:500]))
+    )
+    _decided(desk, done, as_json)
+
+
+def rejeitar(
+    context: typer.Context,
+    id: str,
+    motivo: Annotated[str, typer.Option("--motivo")],
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    done = wait_for(_with_review(desk, lambda review: review.rejeitar(_id(id), motivo, por=who())))
+    _decided(desk, done, as_json)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "status": status,
+    "reprocessar": reprocessar,
+    "backfill": backfill,
+    "carregar": carregar,
+    "revisao": revisao,
+    "ver": ver,
+    "aprovar": aprovar,
+    "rejeitar": rejeitar,
+}
+
+
+async def _revive(desk: Desk, estagio: Estagio | None, limite: int) -> int:
+    async with _operation(desk) as operacao:
+        dead = await operacao.mortas(estagio, limite)
+        revived = 0
+        with _bar(desk) as bar:
+            task = bar.add_task(desk.texts()("cli.grupos.reviving"), total=len(dead))
+            async for was_dead in operacao.reprocessar(dead):
+                revived += was_dead
+                bar.advance(task)
+    return revived
+
+
+async def _backfill(desk: Desk, limite: int, dry_run: bool) -> tuple[int, int]:
+    async with _operation(desk) as operacao:
+        found = await operacao.esquecidas(limite)
+        added = 0
+        with _bar(desk) as bar:
+            task = bar.add_task(desk.texts()("cli.grupos.enqueueing"), total=len(found))
+            for first in range(0, 0 if dry_run else len(found), BATCH):
+                some = found[first : first + BATCH]
+                added += await operacao.enfileirar(some)
+                bar.advance(task, len(some))
+    return len(found), added
+
+
+async def _load(desk: Desk, document: dict[str, Any]) -> dict[str, int]:
+    from app.wiring_grupos import names
+
+    async with desk.work() as work:
+        return await names(work).carregar(document, now=work.clock.now())
+
+
+def _bar(desk: Desk) -> Progress:
+    return Progress(console=desk.err, transient=True, disable=not desk.err.is_terminal)
+
+
+@asynccontextmanager
+async def _operation(desk: Desk) -> "AsyncIterator[Operacao]":
+    from app.wiring_grupos import operation
+
+    async with desk.work() as work:
+        yield operation(work, cast("Settings", desk.settings()))
+
+
+async def _with_operation(desk: Desk, act: "Callable[[Operacao], Awaitable[T]]") -> T:
+    async with _operation(desk) as operacao:
+        return await act(operacao)
+
+
+async def _with_review(desk: Desk, act: Callable[[Revisao], Awaitable[T]]) -> T:
+    from app.wiring_grupos import review
+
+    async with desk.work() as work:
+        return await act(review(work, cast("Settings", desk.settings())))
+
+
+def _id(said: str) -> str:
+    """As the database writes it; anything else is nobody's."""
+    try:
+        return str(UUID(said))
+    except ValueError:
+        raise VagaInexistente(id=said) from None
+
+
+def _decided(desk: Desk, done: Decidida, as_json: bool) -> None:
+    document = {"id": done.id, "status": done.status, "vaga_id": done.vaga_id, "aprendido": done.aprendido}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.grupos.decided", id=done.id, status=done.status)))
+
+
+def _tell_counts(desk: Desk, found: dict[str, Any]) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, count in found.items():
+        table.add_row(name, str(count))
+    desk.out.print(table)
+
+
+def _tell_waiting(desk: Desk, told: list[dict[str, Any]]) -> None:
+    texts = desk.texts()
+    if not told:
+        desk.say(texts("cli.grupos.none_waiting"))
+        return
+    columns = ("id", "hospital", "especialidade", "data", "periodo", "valor", "motivo")
+    table = Table(*(texts(f"cli.grupos.column_{column}") for column in columns), box=None, pad_edge=False)
+    for each in told:
+        fields = {name: each["campos"][name]["valor"] for name in columns if name in CAMPOS}
+        row = {**fields, "id": each["id"], "motivo": each["motivo"]}
+        table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
+    desk.out.print(table)
+
+
+def _tell(desk: Desk, document: dict[str, Any]) -> None:
+    desk.say(f"{document['id']}  {document['status']}  {document['motivo'] or ''}")
+    for name in CAMPOS:
+        field = document["campos"][name]
+        if field["valor"] is not None:
+            where = "" if field["trecho"] is None else f"  [{field['trecho'][0]}–{field['trecho'][1]}]"
+            desk.say(f"  {name}: {field['valor']}{where}")
+    desk.say("")
+    desk.out.print(document["texto"], markup=False, highlight=False)

@@ -1,0 +1,62 @@
+-- write by_group: what each group told on a day, and what came of it
+INSERT INTO metricas_grupos_diarias (data, grupo_id, mensagens_total, mensagens_processadas, mensagens_descartadas, vagas_extraidas,
+                                     vagas_importadas, vagas_revisao, vagas_descartadas, vagas_duplicadas,
+                                     tempo_medio_processamento_ms, confianca_media_extracao, confianca_media_match)
+SELECT :dia, said.grupo_id, said.total, said.processadas, said.descartadas, coalesce(found.extraidas, 0), coalesce(found.importadas, 0),
+       coalesce(found.revisao, 0), coalesce(found.descartadas, 0), coalesce(found.duplicadas, 0), said.ms, found.confianca, found.match
+FROM (
+    SELECT grupo_id, count(*) AS total, sum(CASE WHEN processado_em IS NOT NULL THEN 1 ELSE 0 END) AS processadas,
+           sum(CASE WHEN motivo_descarte IS NOT NULL THEN 1 ELSE 0 END) AS descartadas,
+           avg(coalesce(heuristica_ms, 0) + coalesce(classificacao_ms, 0) + coalesce(extracao_ms, 0)) AS ms
+    FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until GROUP BY grupo_id
+) AS said LEFT JOIN (
+    SELECT grupo_origem_id, count(*) AS extraidas, sum(CASE WHEN status = 'importada' THEN 1 ELSE 0 END) AS importadas,
+           sum(CASE WHEN status = 'aguardando_revisao' THEN 1 ELSE 0 END) AS revisao,
+           sum(CASE WHEN status = 'descartada' THEN 1 ELSE 0 END) AS descartadas,
+           sum(CASE WHEN status = 'duplicada' THEN 1 ELSE 0 END) AS duplicadas,
+           avg(confianca_geral) AS confianca, avg(hospital_match_score) AS match
+    FROM vagas_grupo WHERE created_at >= :since AND created_at < :until GROUP BY grupo_origem_id
+) AS found ON found.grupo_origem_id = said.grupo_id WHERE TRUE
+ON CONFLICT (data, grupo_id) DO UPDATE
+SET mensagens_total = excluded.mensagens_total, mensagens_processadas = excluded.mensagens_processadas,
+    mensagens_descartadas = excluded.mensagens_descartadas, vagas_extraidas = excluded.vagas_extraidas,
+    vagas_importadas = excluded.vagas_importadas, vagas_revisao = excluded.vagas_revisao, vagas_descartadas = excluded.vagas_descartadas,
+    vagas_duplicadas = excluded.vagas_duplicadas, tempo_medio_processamento_ms = excluded.tempo_medio_processamento_ms,
+    confianca_media_extracao = excluded.confianca_media_extracao, confianca_media_match = excluded.confianca_media_match;
+
+-- read day: the whole pipeline on a day
+SELECT (SELECT count(DISTINCT grupo_id) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until) AS grupos_ativos,
+       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until) AS mensagens_total,
+       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until AND processado_em IS NOT NULL)
+           AS mensagens_processadas,
+       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until AND passou_heuristica) AS heuristica_passou,
+       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until AND coalesce(qtd_vagas_extraidas, 0) > 0)
+           AS extracao_sucesso,
+       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND dados_minimos_ok) AS normalizacao_sucesso,
+       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND status = 'importada') AS vagas_importadas,
+       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND status = 'aguardando_revisao')
+           AS vagas_revisao,
+       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND status = 'duplicada') AS vagas_duplicadas;
+
+-- read times: when messages of a day came and when they were done
+SELECT created_at, processado_em FROM mensagens_grupo
+WHERE created_at >= :since AND created_at < :until AND processado_em IS NOT NULL;
+
+-- read dead_by_stage: where rows of a day failed for good
+SELECT coalesce(ultimo_estagio, 'pendente') AS estagio, count(*) AS items FROM fila_processamento_grupos
+WHERE estagio = 'erro' AND created_at >= :since AND created_at < :until GROUP BY coalesce(ultimo_estagio, 'pendente');
+
+-- write by_day: the whole pipeline on a day, however often it is counted
+INSERT INTO metricas_pipeline_diarias (data, grupos_ativos, mensagens_total, mensagens_processadas, heuristica_passou, extracao_sucesso,
+                                       normalizacao_sucesso, vagas_importadas, vagas_revisao, vagas_duplicadas, llm_classificou,
+                                       p50_tempo_ms, p95_tempo_ms, p99_tempo_ms, custo_total_usd, erros_total, erros_por_estagio)
+VALUES (:dia, :grupos_ativos, :mensagens_total, :mensagens_processadas, :heuristica_passou, :extracao_sucesso, :normalizacao_sucesso,
+        :vagas_importadas, :vagas_revisao, :vagas_duplicadas, :llm_classificou, :p50, :p95, :p99, :custo, :erros, :erros_por_estagio)
+ON CONFLICT (data) DO UPDATE
+SET grupos_ativos = excluded.grupos_ativos, mensagens_total = excluded.mensagens_total,
+    mensagens_processadas = excluded.mensagens_processadas, heuristica_passou = excluded.heuristica_passou,
+    extracao_sucesso = excluded.extracao_sucesso, normalizacao_sucesso = excluded.normalizacao_sucesso,
+    vagas_importadas = excluded.vagas_importadas, vagas_revisao = excluded.vagas_revisao, vagas_duplicadas = excluded.vagas_duplicadas,
+    llm_classificou = excluded.llm_classificou, p50_tempo_ms = excluded.p50_tempo_ms, p95_tempo_ms = excluded.p95_tempo_ms,
+    p99_tempo_ms = excluded.p99_tempo_ms, custo_total_usd = excluded.custo_total_usd, erros_total = excluded.erros_total,
+    erros_por_estagio = excluded.erros_por_estagio;

@@ -1,0 +1,51 @@
+"""A vaga that waits for a person, in the words of its readers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from batuta.stores.sql.database import Row
+
+CAMPOS = (
+    "hospital", "especialidade", "data", "periodo", "hora_inicio", "hora_fim", "valor", "valor_tipo", "forma_pagamento",
+    "contato_nome", "contato_whatsapp",
+)  # fmt: skip
+
+
+def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Sequence[Row] = ()) -> dict[str, Any]:
+    """What was read, each field with the place in the text it came from, and the text."""
+    raw = {"hospital": row["hospital_raw"], "especialidade": row["especialidade_raw"], "periodo": row["periodo_raw"]}
+    said = {
+        **{name: row[name] for name in CAMPOS if name not in (*raw, "forma_pagamento")},
+        **raw,
+        "data": None if row["data"] is None else row["data"].isoformat(),
+        "forma_pagamento": row["forma_pagamento_raw"],
+    }
+    spans: Mapping[str, Any] = row["trechos"] or {}
+    return {
+        "id": row["id"],
+        "status": row["status"],
+        "motivo": row["motivo_status"],
+        "score": row["score_importacao"],
+        "grupo": row["grupo_nome"],
+        "enviada_em": row["timestamp_msg"].astimezone(zone).isoformat(),
+        "texto": row["texto"],
+        "campos": {name: {"valor": said[name], "trecho": spans.get(name)} for name in CAMPOS},
+        "hospital": row["hospital_nome"],
+        "hospital_score": row["hospital_match_score"],
+        "especialidade": row["especialidade_nome"],
+        "faltando": row["campos_faltando"],
+        "vaga_id": row["vaga_importada_id"],
+        "revisada_por": row["revisada_por"],
+        "qtd_fontes": row["qtd_fontes"],
+        "fontes": [
+            {
+                "ordem": fonte["ordem"],
+                "grupo": fonte["grupo_nome"],
+                "texto": fonte["texto_original"],
+                "valor": fonte["valor_informado"],
+                "em": fonte["created_at"].astimezone(zone).isoformat(),
+            }
+            for fonte in fontes
+        ],
+    }

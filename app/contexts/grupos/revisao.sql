@@ -1,0 +1,43 @@
+-- read waiting: what waits for a person, the oldest day first, with the text it came from
+SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo,
+       hospital.nome AS hospital_nome, especialidade.nome AS especialidade_nome, contato.nome AS autor_nome,
+       contato.telefone AS autor_telefone
+FROM vagas_grupo AS vaga JOIN mensagens_grupo AS mensagem ON mensagem.id = vaga.mensagem_id
+JOIN grupos_whatsapp AS grupo ON grupo.id = vaga.grupo_origem_id
+LEFT JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id
+LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
+WHERE vaga.status = :status ORDER BY vaga.created_at, vaga.id LIMIT :limite OFFSET :pular;
+
+-- read one: a vaga with the text it came from
+SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo,
+       hospital.nome AS hospital_nome, especialidade.nome AS especialidade_nome, contato.nome AS autor_nome,
+       contato.telefone AS autor_telefone
+FROM vagas_grupo AS vaga JOIN mensagens_grupo AS mensagem ON mensagem.id = vaga.mensagem_id
+JOIN grupos_whatsapp AS grupo ON grupo.id = vaga.grupo_origem_id
+LEFT JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id
+LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
+WHERE vaga.id = :id;
+
+-- read sources: every message that told of it
+SELECT fonte.ordem, fonte.texto_original, fonte.valor_informado, fonte.created_at, grupo.nome AS grupo_nome
+FROM vagas_grupo_fontes AS fonte JOIN grupos_whatsapp AS grupo ON grupo.id = fonte.grupo_id
+WHERE fonte.vaga_grupo_id = :id ORDER BY fonte.ordem LIMIT 100;
+
+-- write take: a person decides about it; nobody else can any more
+UPDATE vagas_grupo SET revisada_por = :por, revisada_em = :now, notas_revisao = :notas, updated_at = :now
+WHERE id = :id AND status = 'aguardando_revisao';
+
+-- write correct: as a person says it is
+UPDATE vagas_grupo
+SET hospital_id = :hospital_id, especialidade_id = :especialidade_id, periodo_id = :periodo_id, data = :data, hora_inicio = :hora_inicio,
+    hora_fim = :hora_fim, valor = :valor, valor_tipo = :valor_tipo, contato_nome = :contato_nome, contato_whatsapp = :contato_whatsapp,
+    hash_dedup = :hash, updated_at = :now
+WHERE id = :id;
+
+-- write reject: it is none
+UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = :motivo, updated_at = :now WHERE id = :id;
+
+-- read count: how many wait
+SELECT count(*) AS items FROM vagas_grupo WHERE status = 'aguardando_revisao';

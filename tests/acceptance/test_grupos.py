@@ -1,0 +1,140 @@
+"""The groups as a reviewer and an operator meet them: over HTTP, and in the terminal."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.contexts.grupos.fila import Estagio
+from app.wiring_grupos import ingestion
+from tests.acceptance.conftest import Command
+from tests.acceptance.test_api import Julia, open_julia
+from tests.julia import rows, write
+
+JULIA = ("--app", "app.main:work", "--lang", "en")
+GOOD = "Plantão de pediatria no Hospital Inventado, dia {dia}, 19h às 7h, R$ 1.500"
+NOBODY = "00000000-0000-7000-8000-999999999999"
+
+
+@pytest.fixture
+async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
+    opened = await open_julia(tmp_path)
+    yield opened
+    await opened.work.close()
+
+
+async def post(julia: Julia, path: str, body: Any = None) -> httpx2.Response:
+    headers = {"Accept-Language": "en", "Content-Type": "application/json"}
+    return await julia.ask("POST", path, content=None if body is None else json.dumps(body), headers=headers)
+
+
+async def said(julia: Julia, texto: str) -> None:
+    """In a group, and worked on."""
+    work, now = julia.work, julia.work.clock.now()
+    tomorrow = now.astimezone(work.zone) + timedelta(days=1)
+    async with work.database.transaction() as transaction:
+        await ingestion(work).ensaiar(transaction, texto.format(dia=f"{tomorrow:%d/%m/%Y}"), now.date(), now=now)
+    await write(work.database, "UPDATE grupos_whatsapp SET tipo = 'vagas'")
+    for stage in Estagio:
+        await work.work_once(stage, 100)
+
+
+async def doubtful(julia: Julia) -> str:
+    """The id of a vaga that waits for a person."""
+    await said(julia, GOOD)
+    await write(
+        julia.work.database,
+        "UPDATE vagas_grupo SET status = 'aguardando_revisao', motivo_status = 'score_baixo', vaga_importada_id = NULL",
+    )
+    await write(julia.work.database, "DELETE FROM vagas")
+    ((row),) = await rows(julia.work.database, "SELECT id FROM vagas_grupo")
+    return str(row["id"])
+
+
+async def test_what_is_said_in_a_group_becomes_a_vacancy_by_the_rules_alone(julia: Julia) -> None:
+    await said(julia, GOOD)
+    (vacancy,) = await rows(
+        julia.work.database,
+        "SELECT hospital.nome AS hospital, area.nome AS area, valor, hora_inicio, hora_fim, vagas.status FROM vagas"
+        " JOIN hospitais AS hospital ON hospital.id = hospital_id JOIN especialidades AS area ON area.id = especialidade_id",
+    )
+    assert tuple(vacancy.values()) == ("Hospital Inventado", "Pediatria", 1500, "19:00", "07:00", "aberta")
+
+
+async def test_a_reviewer_sees_approves_and_rejects(julia: Julia) -> None:
+    id = await doubtful(julia)
+    listed = (await julia.ask("GET", "/grupos/revisao")).json()
+    assert (listed["aguardando"], [each["id"] for each in listed["vagas"]]) == (1, [id])
+    start, end = listed["vagas"][0]["campos"]["hospital"]["trecho"]
+    assert listed["vagas"][0]["texto"][start:end] == "Hospital Inventado"
+    shown = (await julia.ask("GET", f"/grupos/revisao/{id}")).json()
+    assert len(shown["fontes"]) == 1
+    done = await post(julia, f"/grupos/revisao/{id}/aprovar", {"hospital": "Hospital Corrigido", "valor": 1800})
+    assert (done.status_code, done.json()["status"], done.json()["aprendido"]) == (
+        200,
+        "importada",
+        "Hospital Inventado",
+    )
+    again = await post(julia, f"/grupos/revisao/{id}/rejeitar", {"motivo": "tarde demais"})
+    assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (409, "vaga_decided")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "said"),
+    [
+        (f"/grupos/revisao/{NOBODY}/aprovar", None, 404, "GET /grupos/revisao"),
+        ("/grupos/revisao/ID/aprovar", {"data": "2020-01-01"}, 422, "past"),
+        ("/grupos/revisao/ID/aprovar", {"valor": 5}, 422, ""),
+        ("/grupos/revisao/ID/aprovar", {"hora_inicio": "25:00"}, 422, ""),
+        ("/grupos/revisao/ID/aprovar", {"hospitale": "x"}, 422, ""),
+        ("/grupos/revisao/ID/rejeitar", {}, 422, ""),
+        ("/grupos/revisao/x/rejeitar", {"motivo": "não"}, 422, ""),
+    ],
+)
+async def test_what_is_refused_is_refused_in_words(julia: Julia, path: str, body: Any, status: int, said: str) -> None:
+    answer = await post(julia, path.replace("ID", await doubtful(julia)), body)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert said in answer.json()["detail"]
+
+
+async def test_health_of_the_groups_by_both_names(julia: Julia) -> None:
+    found = (await julia.ask("GET", "/health/grupos")).json()
+    assert (found["status"], found["metrics"]["pendentes"], found["fila"]["extracao"]) == ("healthy", 0, 0)
+    assert (await julia.ask("GET", "/health/grupos-worker")).json().keys() == found.keys()
+
+
+async def test_the_job_by_curl_runs_every_stage(julia: Julia) -> None:
+    answer = (await julia.ask("POST", "/jobs/processar-grupos")).json()
+    assert (answer["status"], answer["items_processed"], answer["ciclo"]["erros"]) == ("ok", 0, 0)
+    assert (await julia.ask("POST", "/jobs/verificar-alertas-grupos")).json()["alertas"] == []
+
+
+def test_the_terminal_knows_the_queue_and_the_review(
+    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
+    code, out, _ = batuta(*JULIA, "grupos", "status", "--json")
+    assert (code, json.loads(out)["fila"]["pendente"]) == (0, 0)
+    assert (
+        json.loads(batuta(*JULIA, "grupos", "reprocessar", "--estagio", "extracao", "--json")[1])["reprocessados"] == 0
+    )
+    code, out, _ = batuta(*JULIA, "grupos", "backfill", "--dry-run")
+    assert (code, out.strip()) == (0, "0 messages would be enqueued; without --dry-run they are")
+    code, out, _ = batuta(*JULIA, "grupos", "revisao")
+    assert (code, out.strip()) == (0, "no vaga waits for a person")
+    code, _, err = batuta(*JULIA, "grupos", "ver", "nada")
+    assert code != 0
+    assert "batuta grupos revisao" in err
+    names = folder / "nomes.json"
+    names.write_text(json.dumps({"hospitais": [{"canonico": "Hospital Inventado", "aliases": ["HI"]}]}))
+    code, out, _ = batuta(*JULIA, "grupos", "carregar", str(names))
+    assert (code, out.strip()) == (0, "1 hospitals and 0 specialities are known now")
+    names.write_text('{"hospitais": [{"nome": "sem canonico"}]}')
+    code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
+    assert code == 2
+    assert "canonicos.json" in err

@@ -1,0 +1,64 @@
+"""What becomes of a vaga: a score by what matters, and three ways."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from app.contexts.grupos.importacao import Candidata, Decisao, julgar, score_de
+from app.contexts.grupos.limiares import Limiares, alcanca
+
+HOJE = date(2026, 3, 10)
+BOA = Candidata(
+    hospital=1.0,
+    especialidade=1.0,
+    data=HOJE + timedelta(days=3),
+    confianca_data=None,
+    periodo=True,
+    valor=1500.0,
+    valor_tipo="fixo",
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "score"),
+    [
+        ({}, 0.95), ({"valor_tipo": "a_combinar", "valor": None}, 0.935), ({"periodo": False}, 0.90), ({"hospital": 0.7}, 0.86),
+        ({"hospital": 0.7, "especialidade": 0.7}, 0.77), ({"valor_tipo": "faixa"}, 0.945), ({"valor": 50.0}, 0.915),
+    ],
+)  # fmt: skip
+def test_the_reference_scores(changes: dict[str, Any], score: float) -> None:
+    assert score_de(replace(BOA, **changes)) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("changes", "decisao", "motivo"),
+    [
+        ({}, Decisao.IMPORTAR, None),
+        ({"hospital": 0.7, "especialidade": 0.7}, Decisao.REVISAR, "score_baixo"),
+        ({"hospital": 0.5, "confianca_data": 1.0}, Decisao.REVISAR, "hospital_incerto"),
+        ({"hospital": 0.2, "especialidade": 0.5}, Decisao.DESCARTAR, "score_insuficiente"),
+        ({"hospital": None}, Decisao.REVISAR, "match_incompleto:hospital"),
+        ({"data": None}, Decisao.REVISAR, "match_incompleto:data"),
+        ({"data": HOJE}, Decisao.IMPORTAR, None),
+        ({"data": HOJE - timedelta(days=1)}, Decisao.DESCARTAR, "data_passada"),
+        ({"data": HOJE - timedelta(days=1), "hospital": None}, Decisao.DESCARTAR, "data_passada"),
+        ({"bloqueado": True}, Decisao.DESCARTAR, "hospital_bloqueado"),
+        ({"data": HOJE + timedelta(days=91)}, Decisao.IMPORTAR, "data_distante"),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_it(changes: dict[str, Any], decisao: Decisao, motivo: str | None) -> None:
+    parecer = julgar(replace(BOA, **changes), HOJE, Limiares())
+    assert (parecer.decisao, parecer.motivo) == (decisao, motivo)
+
+
+def test_the_limits_are_settings() -> None:
+    strict = Limiares(importacao=0.96)
+    assert julgar(BOA, HOJE, strict).decisao is Decisao.REVISAR
+
+
+def test_a_limit_is_reached_whatever_floating_point_makes_of_the_sum() -> None:
+    assert alcanca(0.1 + 0.2, 0.3)
+    assert alcanca(0.3 + 0.25 + 0.25, 0.8)
+    assert not alcanca(0.79, 0.8)
