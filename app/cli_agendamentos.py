@@ -1,23 +1,89 @@
-"""``batuta agendamentos avaliar``."""
+"""``batuta agendamentos importar | listar | contar | exportar | reprocessar | avaliar``."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
+from app.contexts.agendamentos.importacao import Importacao, resultado
 from app.contexts.agendamentos.leitura import Leitura
 from app.contexts.agendamentos.linhas import Lida, Recusa
-from app.contexts.agendamentos.model import recusada
+from app.contexts.agendamentos.model import Status, recusada
 from app.contexts.agendamentos.normalizacao import documento_em_json, endereco_em_json, lido_pelas_regras
-from batuta.cli.desk import JsonFlag, desk_of, wait_for
+from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv
+from app.contexts.agendamentos.service import Agendamentos, Filtro
+from app.settings import Settings
+from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.json import Json
 
+T = TypeVar("T")
 FileArgument = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, metavar="ARQUIVO")]
+Documents = Annotated[bool, typer.Option("--documentos")]
 ADDRESS = ("logradouro", "numero", "complemento", "bairro", "cidade", "uf", "cep")
 DOCUMENT = ("cpf", "rg", "orgao_emissor", "uf_emissor")
+COLUMNS = ("id", "data_agendamento", "hora_agendamento", "nome_unidade", "status", "normalization_status")
+COUNTS = ("total_rows", "imported", "duplicates", "skipped", "invalid_rows", "jobs_enqueued")
+PAGE = 500
+MOST_TOLD = 20
+
+
+def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    content = arquivo.read_bytes()
+    with _progress(desk, as_json) as told:
+        row = wait_for(_with(desk, lambda _, importing: importing.importar(content, arquivo.name, by=who(), told=told)))
+    document = resultado(row)
+    desk.show(document, as_json, lambda: _tell(desk, document))
+    if document["imported"] + document["duplicates"] == 0:
+        raise typer.Exit(FAILED)
+
+
+def listar(
+    context: typer.Context,
+    situacao: Annotated[Status | None, typer.Option("--leitura")] = None,
+    limite: Annotated[int, typer.Option("--limite", min=1, max=PAGE)] = 50,
+    documentos: Documents = False,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    rows = wait_for(_with(desk, lambda those, _: those.lista(Filtro(leitura=situacao), limite)))
+    told = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
+    desk.show({"appointments": told}, as_json, lambda: _tell_all(desk, told))
+
+
+def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    counts = wait_for(_with(desk, lambda those, _: those.contagem()))
+    words = ", ".join(f"{status} {count}" for status, count in counts.items())
+    desk.show(counts, as_json, lambda: desk.say(words))
+
+
+def exportar(
+    context: typer.Context,
+    saida: Annotated[Path, typer.Option("--saida", dir_okay=False)],
+    documentos: Documents = False,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    count = wait_for(_with(desk, lambda those, _: _export(those, saida, documentos)))
+    document = {"linhas": count, "saida": str(saida)}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.exported", **document)))
+
+
+def reprocessar(
+    context: typer.Context,
+    limite: Annotated[int, typer.Option("--limite", min=1, max=10_000)] = 1000,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    found = wait_for(_with(desk, lambda those, _: those.reprocessar(limit=limite, by=who())))
+    document = {"jobs_enqueued": len(found)}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.reprocessed", **document)))
 
 
 def avaliar(
@@ -38,7 +104,74 @@ def avaliar(
     desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.evaluated", **document)))
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"avaliar": avaliar}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "importar": importar,
+    "listar": listar,
+    "contar": contar,
+    "exportar": exportar,
+    "reprocessar": reprocessar,
+    "avaliar": avaliar,
+}
+
+
+async def _with(desk: Desk, act: Callable[[Agendamentos, Importacao], Awaitable[T]]) -> T:
+    from app.wiring_agendamentos import appointments_of
+
+    async with desk.work() as work:
+        return await act(*appointments_of(work, cast("Settings", desk.settings())))
+
+
+class _progress:  # noqa: N801 - a context manager, used as a word
+    """A bar for people; machines and pipes get none."""
+
+    def __init__(self, desk: Desk, as_json: bool) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=desk.err, transient=True, disable=as_json or not desk.err.is_terminal)
+        self._what = desk.texts()("cli.agendamentos.importing")
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        self._bar.start()
+        task = self._bar.add_task(self._what, total=None)
+        return lambda done, total: self._bar.update(task, completed=done, total=total)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def _tell(desk: Desk, document: dict[str, Any]) -> None:
+    texts = desk.texts()
+    desk.say(texts("cli.agendamentos.imported", **{name: document[name] for name in COUNTS}))
+    problems = [("errors", each) for each in document["errors"]] + [("warnings", each) for each in document["warnings"]]
+    for kind, each in problems[:MOST_TOLD]:
+        why = texts(f"agendamentos.motivo.{each['problema']}")
+        facts = {"linha": each["linha"] or "-", "coluna": each["coluna"] or "-", "motivo": why}
+        desk.say(texts(f"cli.agendamentos.{kind}", **facts))
+    if len(problems) > MOST_TOLD:
+        desk.say(texts("cli.agendamentos.more", count=len(problems) - MOST_TOLD, id=document["importacao_id"]))
+
+
+def _tell_all(desk: Desk, told: list[dict[str, Any]]) -> None:
+    texts = desk.texts()
+    if not told:
+        desk.say(texts("cli.agendamentos.none"))
+        return
+    table = Table(*(texts(f"cli.agendamentos.column_{column}") for column in COLUMNS), box=None, pad_edge=False)
+    for each in told:
+        table.add_row(*(str(each[column] or "-") for column in COLUMNS))
+    desk.out.print(table)
+
+
+async def _export(those: Agendamentos, saida: Path, documentos: bool) -> int:
+    pages, before, count = [em_csv([], com_documentos=documentos, header=True)], None, 0
+    for _ in range(1_000_000):
+        rows = await those.lista(Filtro(antes_de=before), PAGE)
+        pages.append(em_csv(rows, com_documentos=documentos, header=False))
+        count += len(rows)
+        if len(rows) < PAGE:
+            break
+        before = rows[-1]["id"]
+    saida.write_text("".join(pages), encoding="utf-8-sig", newline="")  # noqa: ASYNC240 - nobody else waits here
+    return count
 
 
 async def _read(content: bytes, name: str) -> Lida:

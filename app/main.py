@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from app.api.routes import campanhas, grupos, webhooks
+from app.api.routes import appointments, campanhas, grupos, webhooks
 from app.api.routes.health import health_router
+from app.contexts.agendamentos.arquivo import MOST_BYTES
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
 from app.wiring import build, campaigns, hours, limits
+from app.wiring_agendamentos import appointments_of
 from app.wiring_grupos import review
 from batuta import __version__
 from batuta.config import environment, load
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
     work = work or build(settings)
+    agendamentos, importacao = appointments_of(work, settings)
     return create_api(
         work,
         settings,
@@ -36,8 +39,10 @@ def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
             health_router(limits(settings), hours(settings)),
             campanhas.router(campaigns(work, settings), work.zone),
             grupos.router(review(work, settings), work.zone),
+            appointments.router(work, agendamentos, importacao),
             webhooks.router(Inbox(work.queues[WEBHOOK_INBOX.name]), settings),
         ],
+        larger_bodies={appointments.IMPORT: MOST_BYTES + 64 * 1024},
         own_proof=[webhooks.EVOLUTION],
     )
 

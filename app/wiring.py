@@ -44,6 +44,7 @@ from app.integrations.evolution.http import Gateway
 from app.integrations.redis import probe as redis
 from app.quadro import Quadro
 from app.settings import Settings
+from app.wiring_agendamentos import add_appointments
 from app.wiring_grupos import add_groups
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.dispatch.endpoints import Handler
@@ -86,6 +87,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
         settings=settings,
         clock=clock,
         migrate=not settings.in_production,
+        concurrency=settings.arq_max_jobs,
         extension=Extension(
             service="julia",
             migrations=migrations(),
@@ -114,6 +116,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
     made = add_sending(work, settings, line or NoLine(), pace or Pace())
     add_chips(work, line)
     going = add_campaigns(work, settings)
+    add_appointments(work, settings)
     add_endpoints(work, settings, {**made.handlers, **chip_handlers(work, line), **going, **groups})
     add_jobs(work, settings)
     work.probes["evolution"] = Probe(lambda: evolution.answers(settings.evolution_api_url), needed=False)

@@ -26,7 +26,7 @@ _OVERLAP: Final = 4096
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 _DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-_FILLED = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"[^>]*[^/>]>\s*<(v|is|f)(?=[ >/])')
+_FILLED = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"(?:[^>]*[^/>])?>\s*<(v|is|f)(?=[ >/])')
 _UNCOUNTED = re.compile(rb"<f[^>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>")
 _DATE1904 = re.compile(rb'date1904="(?:1|true)"')
 _SIGNATURES: Final = (

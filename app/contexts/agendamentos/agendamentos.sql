@@ -1,0 +1,78 @@
+-- read known: those of these keys that are there already
+SELECT id, chave, fonte, normalization_status FROM appointments WHERE chave IN ({chaves});
+
+-- write insert on sqlite: new ones; one whose key came meanwhile is left out
+INSERT INTO appointments ({columns}, created_at, updated_at)
+SELECT {from_row}, :now, :now FROM json_each(:rows) AS row WHERE TRUE ON CONFLICT DO NOTHING;
+
+-- write insert on postgres: new ones; one whose key came meanwhile is left out
+INSERT INTO appointments ({columns}, created_at, updated_at)
+SELECT {from_row}, :now::timestamptz, :now::timestamptz FROM jsonb_populate_recordset(NULL::appointments, :rows) AS row
+ON CONFLICT DO NOTHING;
+
+-- write change on sqlite: what they say now; a reading of something else goes
+UPDATE appointments
+SET {changed}, {read_again}, updated_at = :now
+FROM json_each(:rows) AS row WHERE appointments.id = row.value ->> 'id';
+
+-- write change on postgres: what they say now; a reading of something else goes
+UPDATE appointments
+SET {changed}, {read_again}, updated_at = :now
+FROM jsonb_populate_recordset(NULL::appointments, :rows) AS row WHERE appointments.id = row.id;
+
+-- write cars on sqlite: those that were not there
+INSERT INTO carros (nome, created_at) SELECT value, :now FROM json_each(:nomes) WHERE TRUE ON CONFLICT DO NOTHING;
+
+-- write cars on postgres: those that were not there
+INSERT INTO carros (nome, created_at) SELECT nome, :now FROM jsonb_array_elements_text(:nomes) AS nome ON CONFLICT DO NOTHING;
+
+-- read one: everything of one
+SELECT * FROM appointments WHERE id = :id;
+
+-- read of_job: the one a task was for
+SELECT id, normalization_status, normalization_error, endereco_normalizado, documento_normalizado, normalized_at, created_at
+FROM appointments WHERE normalization_job_id = :job;
+
+-- read counts: how many in which state of being read
+SELECT normalization_status AS status, count(*) AS quantos FROM appointments GROUP BY normalization_status;
+
+-- read failed: those whose reading failed, the oldest first
+SELECT id FROM appointments WHERE normalization_status = 'failed' AND (:ids_all OR id IN ({ids})) ORDER BY updated_at LIMIT :limit;
+
+-- write requeue on sqlite: their reading begins again
+UPDATE appointments
+SET normalization_status = 'pending', normalization_error = NULL, normalization_job_id = row.value ->> 'job', updated_at = :now
+FROM json_each(:rows) AS row
+WHERE appointments.id = row.value ->> 'id' AND normalization_status IN ('failed', 'pending', 'processing', 'skipped');
+
+-- write requeue on postgres: their reading begins again
+UPDATE appointments
+SET normalization_status = 'pending', normalization_error = NULL, normalization_job_id = row.job, updated_at = :now
+FROM jsonb_to_recordset(:rows) AS row (id uuid, job uuid)
+WHERE appointments.id = row.id AND normalization_status IN ('failed', 'pending', 'processing', 'skipped');
+
+-- read source: what is to be read, and what has been
+SELECT id, endereco_completo, documento_completo, cep, fonte, normalization_status, endereco_normalizado, documento_normalizado
+FROM appointments WHERE id = :id;
+
+-- write begin: somebody works on it; what it was read from is still the same
+UPDATE appointments SET normalization_status = 'processing', updated_at = :now
+WHERE id = :id AND fonte = :fonte AND normalization_status IN ('pending', 'processing', 'failed');
+
+-- write read: what was made of it, unless it says something else by now
+UPDATE appointments
+SET normalization_status = :status, normalization_error = :error, endereco_normalizado = :endereco,
+    documento_normalizado = :documento, cpf = :cpf, rg = :rg, normalized_at = :now, updated_at = :now
+WHERE id = :id AND fonte = :fonte;
+
+-- read orphans: waiting, and older than they should be; with what became of their task
+SELECT appointment.id, appointment.normalization_job_id AS job, task.status AS task_status, task.error AS task_error
+FROM appointments AS appointment LEFT JOIN tasks AS task ON task.id = appointment.normalization_job_id
+WHERE appointment.normalization_status IN ('pending', 'processing')
+  AND ((task.status IN ('failed', 'cancelled', 'complete') AND appointment.updated_at < :settled_before)
+       OR (task.id IS NULL AND appointment.updated_at < :lost_before))
+ORDER BY appointment.updated_at LIMIT :limit;
+
+-- write give_up: its task ended without a word to it
+UPDATE appointments SET normalization_status = 'failed', normalization_error = :error, updated_at = :now
+WHERE id = :id AND normalization_job_id = :job AND normalization_status IN ('pending', 'processing');

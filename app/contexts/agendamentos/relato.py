@@ -1,0 +1,112 @@
+"""An appointment as it is told to people and machines. Documents are covered unless somebody may see them."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from app.contexts.agendamentos.model import CAMPOS, Status
+from batuta.stores.sql.database import Row
+from batuta.tasks.status import TaskStatus
+
+INSTANTS: Final = ("normalized_at", "created_at", "updated_at")
+READING: Final = (
+    "normalization_status",
+    "normalization_job_id",
+    "normalization_error",
+    "endereco_normalizado",
+    "documento_normalizado",
+)
+COVERED: Final = "***"
+# What a spreadsheet program takes for the beginning of a formula.
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+EXPORTED: Final = (
+    "id", *CAMPOS, "normalization_status", "normalization_error", "logradouro", "numero", "complemento", "bairro", "cidade", "uf",
+    "cep_normalizado", "cpf", "rg", "orgao_emissor", "uf_emissor",
+)  # fmt: skip
+_STATE: Final = {
+    Status.PENDING: "queued",
+    Status.PROCESSING: "in_progress",
+    Status.COMPLETED: "complete",
+    Status.SKIPPED: "complete",
+    Status.FAILED: "failed",
+}
+
+
+def agendamento_em_palavras(row: Row | Mapping[str, Any], *, com_documentos: bool) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": row["id"], "importacao_id": row["importacao_id"], "linha": row["linha"]}
+    told |= {name: row[name] for name in (*CAMPOS, *READING, "cpf", "rg")}
+    told |= {name: zulu(row[name]) for name in INSTANTS}
+    if com_documentos:
+        return told
+    document = told["documento_normalizado"]
+    told["cpf"] = cpf_coberto(told["cpf"])
+    for name in ("rg", "documento_completo", "carteira_convenio"):
+        told[name] = COVERED if told[name] else None
+    if isinstance(document, dict):
+        covered = {name: COVERED if document.get(name) else None for name in ("rg", "cns")}
+        told["documento_normalizado"] = {**document, **covered, "cpf": cpf_coberto(document.get("cpf"))}
+    return told
+
+
+def cpf_coberto(cpf: str | None) -> str | None:
+    return f"***.{cpf[3:6]}.{cpf[6:9]}-**" if cpf else None
+
+
+def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
+    return {
+        "job_id": status.job_id,
+        "status": status.status,
+        "enqueue_time": zulu(status.enqueue_time),
+        "start_time": zulu(status.start_time),
+        "finish_time": zulu(status.finish_time),
+        "result": status.result,
+        "error": status.error,
+    }
+
+
+def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
+    """When the task itself is forgotten, the appointment knows what became of it."""
+    status = Status(row["normalization_status"])
+    fields = [name for name in ("endereco_normalizado", "documento_normalizado") if row[name] is not None]
+    is_over = status not in (Status.PENDING, Status.PROCESSING)
+    result = {"success": status is not Status.FAILED, "appointment_id": row["id"], "fields_normalized": fields}
+    return {
+        "job_id": job_id,
+        "status": _STATE[status],
+        "enqueue_time": zulu(row["created_at"]),
+        "start_time": None,
+        "finish_time": zulu(row["normalized_at"]) if is_over else None,
+        "result": result if is_over else None,
+        "error": row["normalization_error"],
+    }
+
+
+def em_csv(rows: Iterable[Row | Mapping[str, Any]], *, com_documentos: bool, header: bool) -> str:
+    """For spreadsheet programs: nothing in it begins like a formula."""
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_ALL)
+    if header:
+        writer.writerow(EXPORTED)
+    for row in rows:
+        told = agendamento_em_palavras(row, com_documentos=com_documentos)
+        address, document = told["endereco_normalizado"] or {}, told["documento_normalizado"] or {}
+        flat = {
+            **address,
+            **document,
+            **{name: told[name] for name in ("cpf", "rg")},
+            "cep_normalizado": address.get("cep"),
+        }
+        cells = {**flat, **{name: told[name] for name in told if name in EXPORTED}}
+        writer.writerow([desarmado(cells.get(name)) for name in EXPORTED])
+    return out.getvalue()
+
+
+def desarmado(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def zulu(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

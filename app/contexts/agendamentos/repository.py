@@ -1,0 +1,107 @@
+"""Appointments in the database."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from app.contexts.agendamentos.model import CAMPOS
+from batuta.stores.sql.database import Dialect, Query
+from batuta.stores.sql.queries import in_dialect, load, load_text, query_of
+
+HERE = Path(__file__).parent
+# What a row is made with; what the reading adds comes later.
+COLUMNS = ("id", "chave", "importacao_id", "linha", *CAMPOS, "fonte", "normalization_status", "normalization_job_id")
+UNCHANGED = ("id",)
+FILTERS = {
+    "antes_de": "id < :antes_de",
+    "leitura": "normalization_status = :leitura",
+    "situacao": "status = :situacao",
+    "de": "data_agendamento >= :de",
+    "ate": "data_agendamento <= :ate",
+    "unidade": "nome_unidade = :unidade",
+    "importacao": "importacao_id = :importacao",
+}
+# Of a row that says something else: as if nobody had read it.
+READ = ("normalization_error", "endereco_normalizado", "documento_normalizado", "cpf", "rg", "normalized_at")
+
+
+@dataclass(frozen=True, slots=True)
+class AppointmentBook:
+    known: Query
+    insert: Query
+    change: Query
+    cars: Query
+    one: Query
+    of_job: Query
+    counts: Query
+    failed: Query
+    requeue: Query
+    source: Query
+    begin: Query
+    read: Query
+    orphans: Query
+    give_up: Query
+
+
+@dataclass(frozen=True, slots=True)
+class ImportBook:
+    create: Query
+    keep: Query
+    receive: Query
+    take: Query
+    count: Query
+    finish: Query
+    show: Query
+    recent: Query
+    interrupted: Query
+    unreceived: Query
+    drop: Query
+    fail: Query
+    forget: Query
+
+
+def appointment_book(dialect: Dialect) -> AppointmentBook:
+    text = (HERE / "agendamentos.sql").read_text(encoding="utf-8")
+    changed = [each for each in COLUMNS if each not in (*UNCHANGED, "normalization_status", "normalization_job_id")]
+    is_same = f"appointments.fonte = {_of_row('fonte', dialect)}"
+    read_again = [
+        *(f"{each} = CASE WHEN {is_same} THEN appointments.{each} ELSE NULL END" for each in READ),
+        *(
+            f"{each} = CASE WHEN {is_same} THEN appointments.{each} ELSE {_of_row(each, dialect)} END"
+            for each in ("normalization_status", "normalization_job_id")
+        ),
+    ]
+    gaps = {
+        "{columns}": ", ".join(COLUMNS),
+        "{from_row}": ", ".join(_of_row(each, dialect) for each in COLUMNS),
+        "{changed}": ", ".join(f"{each} = {_of_row(each, dialect)}" for each in changed),
+        "{read_again}": ", ".join(read_again),
+        "{chaves}": _listed("chaves", dialect),
+        "{ids}": _listed("ids", dialect, "uuid"),
+    }
+    for gap, filled in gaps.items():
+        text = text.replace(gap, filled)
+    return load_text(AppointmentBook, text, "agendamentos.sql", dialect)
+
+
+@cache
+def page_query(dialect: Dialect, filters: tuple[str, ...]) -> Query:
+    """The newest first; only what is asked for stands in it, so that an index can serve it."""
+    where = " AND ".join(FILTERS[each] for each in filters) or "TRUE"
+    text = f"SELECT * FROM appointments WHERE {where} ORDER BY id DESC LIMIT :limit"
+    return in_dialect(query_of("page", text, writes=False), dialect)
+
+
+def import_book(dialect: Dialect) -> ImportBook:
+    return load(ImportBook, HERE / "importacao.sql", dialect)
+
+
+def _of_row(column: str, dialect: Dialect) -> str:
+    return f"row.value ->> '{column}'" if dialect == "sqlite" else f"row.{column}"
+
+
+def _listed(name: str, dialect: Dialect, kind: str = "text") -> str:
+    """The values of a JSON array."""
+    if dialect == "sqlite":
+        return f"SELECT value FROM json_each(:{name})"
+    return f"SELECT jsonb_array_elements_text(:{name})::{kind}"

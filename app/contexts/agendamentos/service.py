@@ -1,0 +1,277 @@
+"""What people do with appointments: one by one, and what they want to know of them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, Final, Protocol
+
+from app.contexts.agendamentos.celulas import cep_da, data_da, hora_da, telefone_da
+from app.contexts.agendamentos.linhas import Situacao
+from app.contexts.agendamentos.model import (
+    CAMPOS,
+    AgendamentoInexistente,
+    AgendamentoRecusado,
+    AgendamentoRepetido,
+    Status,
+    chave_de,
+    fonte_de,
+)
+from app.contexts.agendamentos.repository import COLUMNS, appointment_book, page_query
+from batuta.kernel.clock import Clock
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.kernel.writable import is_writable
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import AsJson, Database, Row, Transaction
+
+LONGEST: Final = 2000
+TASK: Final = "normalize_appointment"
+QUEUE: Final = "agendamentos"
+CEP: Final = r"^(?:[1-9][0-9]{4}|0[1-9][0-9]{3})-[0-9]{3}$"
+
+
+class Tarefas(Protocol):
+    """Who reads them later: the engine's tasks, whichever backend they run on."""
+
+    async def enqueue_many(
+        self,
+        task: str,
+        arguments: Sequence[Sequence[Json]],
+        *,
+        keys: Sequence[str | None] | None = None,
+        within: Any | None = None,
+    ) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ligado:
+    """What of an appointment may be read, as the settings say."""
+
+    endereco: bool = True
+    documento: bool = True
+
+    def tem_o_que_ler(self, campos: Mapping[str, Json]) -> bool:
+        return bool(
+            (self.endereco and (campos.get("endereco_completo") or campos.get("cep")))
+            or (self.documento and campos.get("documento_completo"))
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtro:
+    leitura: Status | None = None
+    situacao: Situacao | None = None
+    de: str | None = None
+    ate: str | None = None
+    unidade: str | None = None
+    importacao: str | None = None
+    antes_de: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gravadas:
+    """What became of some rows."""
+
+    novas: int
+    repetidas: int
+    tarefas: int
+    carros: int
+
+
+class Agendamentos:
+    def __init__(
+        self, database: Database, tarefas: Tarefas, ligado: Ligado, ids: Ids, clock: Clock, wake: Callable[[], None]
+    ) -> None:
+        """``wake`` is told when something waits to be read."""
+        self._database = database
+        self._tarefas = tarefas
+        self._ligado = ligado
+        self._ids = ids
+        self._clock = clock
+        self._wake = wake
+        self._audit = AuditLog(database.dialect, ids)
+        self._book = appointment_book(database.dialect)
+
+    async def gravar(
+        self, transaction: Transaction, linhas: Sequence[Mapping[str, Json]], importacao: str | None = None
+    ) -> Gravadas:
+        """New ones, and those that were there, brought up to date; each with its task, in the caller's transaction."""
+        rows = {chave_de(row): row for row in linhas}  # of two that are one, the last counts
+        known = await transaction.all(self._book.known, chaves=AsJson(list(rows)))
+        there = {row["chave"]: row for row in known}
+        made = [self._row(chave, row, there.get(chave), importacao) for chave, row in rows.items()]
+        waiting = [row for row in made if row["normalization_status"] == Status.PENDING and self._is_due(row, there)]
+        jobs = await self._enqueue(transaction, [str(row["id"]) for row in waiting])
+        for row, job in zip(waiting, jobs, strict=True):
+            row["normalization_job_id"] = job
+        now = self._clock.now()
+        new = [row for row in made if row["chave"] not in there]
+        old = [row for row in made if row["chave"] in there]
+        if new and await transaction.run(self._book.insert, rows=AsJson(new), now=now) != len(new):
+            raise AgendamentoRepetido
+        if old:
+            await transaction.run(self._book.change, rows=AsJson(old), now=now)
+        cars = sorted({str(row["carro"]) for row in made if row.get("carro")})
+        added = await transaction.run(self._book.cars, nomes=AsJson(cars), now=now) if cars else 0
+        return Gravadas(len(new), len(linhas) - len(new), len(jobs), added)
+
+    async def criar(self, campos: Mapping[str, Json], *, by: str) -> Row:
+        checked = conferidos(campos)
+        if not checked.get("nome_paciente"):
+            raise AgendamentoRecusado(campo="nome_paciente")
+        chave = chave_de(checked)
+        async with self._database.transaction() as transaction:
+            if await transaction.one(self._book.known, chaves=AsJson([chave])) is not None:
+                raise AgendamentoRepetido
+            await self.gravar(transaction, [checked])
+            (row,) = await transaction.all(self._book.known, chaves=AsJson([chave]))
+            await self._note(transaction, by, "criar", row["id"], sorted(checked))
+        self._wake()
+        return await self.um(row["id"])
+
+    async def alterar(self, id: str, campos: Mapping[str, Json], *, by: str) -> Row:
+        """What is not named stays. Another address or document is read anew."""
+        checked = conferidos(campos)
+        async with self._database.transaction() as transaction:
+            before = await transaction.one(self._book.one, id=id)
+            if before is None:
+                raise AgendamentoInexistente(id=id)
+            merged = {name: before[name] for name in CAMPOS} | checked
+            if not merged["nome_paciente"]:
+                raise AgendamentoRecusado(campo="nome_paciente")
+            chave = chave_de(merged)
+            others = await transaction.all(self._book.known, chaves=AsJson([chave]))
+            if any(other["id"] != id for other in others):
+                raise AgendamentoRepetido
+            row = self._row(chave, merged, before, before["importacao_id"]) | {"linha": before["linha"]}
+            if row["fonte"] != before["fonte"] and row["normalization_status"] == Status.PENDING:
+                (row["normalization_job_id"],) = await self._enqueue(transaction, [id])
+            await transaction.run(self._book.change, rows=AsJson([row]), now=self._clock.now())
+            await self._note(transaction, by, "alterar", id, sorted(checked))
+        self._wake()
+        return await self.um(id)
+
+    async def um(self, id: str) -> Row:
+        row = await self._database.one(self._book.one, id=id)
+        if row is None:
+            raise AgendamentoInexistente(id=id)
+        return row
+
+    async def da_tarefa(self, job: str) -> Row | None:
+        """The appointment a task was for: what is known when the task itself is forgotten."""
+        return await self._database.one(self._book.of_job, job=job)
+
+    async def lista(self, filtro: Filtro, limit: int) -> list[Row]:
+        asked = {name: str(value) for name, value in asdict(filtro).items() if value is not None}
+        return await self._database.all(page_query(self._database.dialect, tuple(asked)), limit=limit, **asked)
+
+    async def contagem(self) -> dict[str, int]:
+        rows = await self._database.all(self._book.counts)
+        found = {row["status"]: row["quantos"] for row in rows}
+        return {status.value: found.get(status.value, 0) for status in Status}
+
+    async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
+        """Those whose reading failed are read again, by tasks that are really there. Tells whose."""
+        async with self._database.transaction() as transaction:
+            rows = await transaction.all(
+                self._book.failed, ids=AsJson(list(ids or ())), ids_all=ids is None, limit=limit
+            )
+            found = [str(row["id"]) for row in rows]
+            await self.reenfileirar(transaction, found)
+            if found:
+                await self._note(transaction, by, "reprocessar", f"{len(found)}", [])
+        self._wake()
+        return found
+
+    async def reenfileirar(self, transaction: Transaction, ids: Sequence[str]) -> None:
+        jobs = await self._enqueue(transaction, ids)
+        rows = [{"id": id, "job": job} for id, job in zip(ids, jobs, strict=True)]
+        if rows:
+            await transaction.run(self._book.requeue, rows=AsJson(rows), now=self._clock.now())
+
+    async def _enqueue(self, transaction: Transaction, ids: Sequence[str]) -> list[str]:
+        if not ids:
+            return []
+        keys = [f"agendamento:{id}" for id in ids]
+        return await self._tarefas.enqueue_many(TASK, [(id,) for id in ids], keys=keys, within=transaction)
+
+    def _row(
+        self, chave: str, campos: Mapping[str, Json], known: Row | None, importacao: str | None
+    ) -> dict[str, Json]:
+        row: dict[str, Json] = dict.fromkeys(COLUMNS) | {name: campos.get(name) for name in CAMPOS}
+        row["status"] = campos.get("status") or Situacao.PENDENTE.value
+        texts = (campos.get("endereco_completo"), campos.get("documento_completo"), campos.get("cep"))
+        return row | {
+            "id": self._ids.new() if known is None else known["id"],
+            "chave": chave,
+            "importacao_id": importacao,
+            "linha": campos.get("linha"),
+            "fonte": fonte_de(*(None if each is None else str(each) for each in texts)),
+            "normalization_status": (Status.PENDING if self._ligado.tem_o_que_ler(campos) else Status.SKIPPED).value,
+        }
+
+    def _is_due(self, row: Mapping[str, Json], there: Mapping[str, Row]) -> bool:
+        """New, or read from something else."""
+        known = there.get(str(row["chave"]))
+        return known is None or known["fonte"] != row["fonte"]
+
+    async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
+        """Which fields, never what they say."""
+        await self._audit.note(
+            transaction,
+            actor=by,
+            action=f"agendamento.{action}",
+            subject=f"agendamento:{subject}",
+            before=None,
+            after={"campos": [*fields]},
+            now=self._clock.now(),
+        )
+
+
+def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
+    """As a person or a program gave them. What cannot be is refused by its name, not passed over."""
+    checked: dict[str, Json] = {}
+    for name, value in campos.items():
+        if name not in CAMPOS or not (value is None or isinstance(value, str)):
+            raise AgendamentoRecusado(campo=name[:40])
+        text = None if value is None else value.strip()
+        if text and (len(text) > LONGEST or not is_writable(text)):
+            raise AgendamentoRecusado(campo=name)
+        checked[name] = _checked(name, text) if text else None
+    return checked
+
+
+def _checked(name: str, text: str) -> str:
+    read = _READERS.get(name)
+    found = text if read is None else read(text)
+    if found is None:
+        raise AgendamentoRecusado(campo=name)
+    return found
+
+
+def _day(text: str) -> str | None:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        day = data_da(text)
+    return None if day is None else day.isoformat()
+
+
+def _cep(text: str) -> str | None:
+    return text if re.fullmatch(CEP, text) else cep_da(text)
+
+
+def _situation(text: str) -> str | None:
+    return next((each.value for each in Situacao if each.value == text), None)
+
+
+_READERS: Final[Mapping[str, Callable[[str], str | None]]] = {
+    "data_agendamento": _day,
+    "data_confirmacao": _day,
+    "hora_agendamento": hora_da,
+    "hora_confirmacao": hora_da,
+    "telefone": telefone_da,
+    "cep": _cep,
+    "status": _situation,
+}

@@ -1,0 +1,49 @@
+"""Appointments put together: who takes them, who reads them, who looks after those left behind."""
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+from app.contexts.agendamentos import conferencia, importacao
+from app.contexts.agendamentos.conferencia import Conferente
+from app.contexts.agendamentos.importacao import Importacao, ImportLoop
+from app.contexts.agendamentos.leitura import Leitura
+from app.contexts.agendamentos.service import QUEUE, Agendamentos, Ligado
+from app.contexts.agendamentos.tasks import Modelo, Normalizador, waits
+from app.settings import Settings
+from batuta.engine import Batuta
+from batuta.supervise.loop import LoopPolicy
+
+SEEING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=5), max_failures=20)
+
+
+def appointments_of(work: Batuta, settings: Settings) -> tuple[Agendamentos, Importacao]:
+    wake, leitura = partial(work.ears.ring, QUEUE), Leitura(work.clock)
+    agendamentos = Agendamentos(work.database, work.tasks, read_of(settings), work.ids, work.clock, wake)
+    return agendamentos, Importacao(work.database, leitura, agendamentos, work.ids, work.clock, wake)
+
+
+def read_of(settings: Settings) -> Ligado:
+    return Ligado(endereco=settings.address_normalization_enabled, documento=settings.document_normalization_enabled)
+
+
+def add_appointments(work: Batuta, settings: Settings, modelo: Modelo | None = None) -> None:
+    """What an appointment says is read by a task; whoever was left behind is found by two loops."""
+    timeout = timedelta(seconds=settings.arq_job_timeout)
+    normalizador = Normalizador(
+        work.database,
+        read_of(settings),
+        work.clock,
+        modelo=modelo,
+        max_tries=settings.arq_max_tries,
+        timeout=timeout,
+    )
+    work.task(
+        retry=waits(settings.arq_max_tries),
+        timeout=settings.arq_job_timeout,
+        keep_result=settings.arq_keep_result,
+        queue=QUEUE,
+    )(normalizador.normalize_appointment)
+    agendamentos, imports = appointments_of(work, settings)
+    work.add_loop(ImportLoop(imports), replace(SEEING, every=importacao.LOOK_EVERY))
+    work.add_loop(Conferente(work.database, agendamentos, work.clock), replace(SEEING, every=conferencia.LOOK_EVERY))

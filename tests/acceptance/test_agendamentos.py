@@ -1,0 +1,168 @@
+"""Appointments as people meet them: a file uploaded over HTTP or from the terminal, and what is told of it."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.contexts.agendamentos.service import QUEUE
+from batuta.guard.tokens import Scope, mint
+from tests.acceptance.conftest import Command
+from tests.acceptance.test_api import BEARER, Julia, is_problem, open_julia
+from tests.julia import one
+from tests.sheets import HEADER, patient, xlsx
+
+PATH = "/api/v1/appointments"
+JULIA = ("--app", "app.main:work", "--lang", "en")
+CPF = "52998224725"
+NOBODY = "00000000-0000-7000-8000-999999999999"
+
+
+@pytest.fixture
+async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
+    opened = await open_julia(tmp_path, APP_ENV="production", WEBHOOK_SECRET="w" * 32)
+    yield opened
+    await opened.work.close()
+
+
+async def upload(julia: Julia, content: bytes, name: str = "agenda.xlsx", **options: Any) -> httpx2.Response:
+    headers = {"Accept-Language": "en", **options.pop("headers", BEARER)}
+    return await julia.ask("POST", f"{PATH}/import", files={"file": (name, content)}, headers=headers, **options)
+
+
+async def ask(julia: Julia, method: str, path: str, **options: Any) -> httpx2.Response:
+    return await julia.ask(method, path, headers={"Accept-Language": "en", **BEARER}, **options)
+
+
+async def test_a_file_is_uploaded_followed_read_and_exported(julia: Julia) -> None:
+    content = xlsx(
+        [HEADER, patient(1), patient(2, **{"Nome do Paciente": None}), patient(3, **{"Nome do Paciente": "=CMD()"})]
+    )
+    answer = await upload(julia, content)
+    told = answer.json()
+    assert answer.status_code == 200
+    assert {name: told[name] for name in ("success", "filename", "total_rows", "imported", "jobs_enqueued", "cars_created")} == {
+        "success": True, "filename": "agenda.xlsx", "total_rows": 3, "imported": 2, "jobs_enqueued": 2, "cars_created": 0,
+    }  # fmt: skip
+    assert told["errors"] == [
+        {"linha": 3, "coluna": "Nome do Paciente", "motivo": "no patient's name: the row was not imported"}
+    ]
+    listed = (await ask(julia, "GET", f"{PATH}?limite=1")).json()
+    rest = (await ask(julia, "GET", f"{PATH}?antes_de={listed['proxima']}")).json()
+    assert (len(listed["appointments"]), len(rest["appointments"]), rest["proxima"]) == (1, 1, None)
+    job = rest["appointments"][0]["normalization_job_id"]
+    waiting = (await ask(julia, "GET", f"/api/v1/jobs/{job}/status")).json()
+    assert (waiting["success"], waiting["message"], waiting["job"]["status"]) == (
+        True, "Status do job obtido com sucesso", "queued",
+    )  # fmt: skip
+    await julia.work.work_once(QUEUE, 10)
+    ended = (await ask(julia, "GET", f"/api/v1/jobs/{job}/status")).json()["job"]
+    assert set(ended) >= {"job_id", "status", "enqueue_time", "start_time", "finish_time", "result"}
+    assert (ended["status"], ended["result"]["success"], ended["enqueue_time"][-1]) == ("complete", True, "Z")
+    assert (await ask(julia, "GET", f"{PATH}/stats")).json()["normalization_status"]["completed"] == 2
+    exported = (await ask(julia, "GET", f"{PATH}/export")).content.decode("utf-8-sig")
+    header, *rows = csv.reader(io.StringIO(exported), delimiter=";")
+    assert [dict(zip(header, row, strict=True))["nome_paciente"] for row in rows] == [
+        "'=CMD()",
+        "Pessoa Fictícia 00001",
+    ]
+    assert CPF not in exported
+    shown = (await ask(julia, "GET", f"{PATH}/imports/{told['importacao_id']}")).json()
+    assert shown == told
+
+
+async def test_documents_are_covered_unless_somebody_may_see_them_and_asks(julia: Julia) -> None:
+    await upload(julia, xlsx([HEADER, patient(1)]))
+    await julia.work.work_once(QUEUE, 10)
+    covered = (await ask(julia, "GET", PATH)).json()["appointments"][0]
+    assert (covered["cpf"], covered["rg"], covered["documento_completo"]) == ("***.982.247-**", "***", "***")
+    assert "12345678" not in json.dumps(covered)
+    assert CPF not in json.dumps(covered)
+    seen = (await ask(julia, "GET", f"{PATH}/{covered['id']}?documentos=true")).json()
+    assert (seen["cpf"], seen["rg"]) == (CPF, "123456789")
+    token, given = mint("balcão", [Scope.READ], by="ana", now=julia.work.clock.now(), chance=lambda n: "c" * 2 * n)
+    await julia.work.tokens.keep(token)
+    headers = {"Authorization": f"Bearer {given}"}
+    assert (await julia.ask("GET", PATH, headers=headers)).status_code == 200
+    for path in (
+        f"{PATH}?documentos=true",
+        f"{PATH}/{covered['id']}?documentos=true",
+        f"{PATH}/export?documentos=true",
+    ):
+        assert (await julia.ask("GET", path, headers=headers)).status_code == 403
+
+
+async def test_one_is_made_changed_and_read_again(julia: Julia) -> None:
+    made = await ask(
+        julia, "POST", PATH, json={"nome_paciente": "Pessoa", "endereco_completo": "Rua Um, 1, Campinas/SP"}
+    )
+    id = made.json()["id"]
+    assert (made.status_code, made.json()["normalization_status"]) == (201, "pending")
+    assert is_problem(await ask(julia, "POST", PATH, json={"nome_paciente": "Pessoa"}), 409, "appointment_repeated")
+    await julia.work.work_once(QUEUE, 10)
+    changed = await ask(julia, "PATCH", f"{PATH}/{id}", json={"endereco_completo": "Rua Dois, 2, Recife/PE"})
+    assert (changed.status_code, changed.json()["normalization_status"]) == (200, "pending")
+    await julia.work.work_once(QUEUE, 10)
+    assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["endereco_normalizado"]["cidade"] == "Recife"
+    assert is_problem(await ask(julia, "GET", f"{PATH}/{NOBODY}"), 404, "appointment_unknown")
+    assert is_problem(await ask(julia, "GET", f"/api/v1/jobs/{NOBODY}/status"), 404, "job_unknown")
+    for wrong in ({"nome_paciente": " "}, {"cor": "azul"}, {"data_agendamento": "2026-02-30"}, {"cep": "1"}):
+        assert (await ask(julia, "PATCH", f"{PATH}/{id}", json=wrong)).status_code == 422
+
+
+async def test_a_forgotten_jobs_status_is_the_appointments(julia: Julia) -> None:
+    await ask(julia, "POST", PATH, json={"nome_paciente": "Pessoa", "endereco_completo": "Rua Um, 1, Campinas/SP"})
+    await julia.work.work_once(QUEUE, 10)
+    row = await one(julia.work.database, "SELECT id, normalization_job_id AS job FROM appointments")
+    assert await julia.work.queues[QUEUE].discard(row["job"]) is False
+    await julia.work.database.run(_forget(julia), id=row["job"])
+    told = (await ask(julia, "GET", f"/api/v1/jobs/{row['job']}/status")).json()["job"]
+    assert (told["status"], told["result"]) == (
+        "complete", {"success": True, "appointment_id": row["id"], "fields_normalized": ["endereco_normalizado"]},
+    )  # fmt: skip
+
+
+def _forget(julia: Julia) -> Any:
+    from batuta.stores.sql.queries import in_dialect, query_of
+
+    return in_dialect(query_of("forget", "DELETE FROM tasks WHERE id = :id", writes=True), julia.work.database.dialect)
+
+
+async def test_a_file_that_cannot_be_taken_says_the_next_step_and_nobody_unknown_sends_one(julia: Julia) -> None:
+    refused = await upload(julia, xlsx([HEADER[:7], patient()[:7]]))
+    assert is_problem(refused, 422, "spreadsheet_refused")
+    assert "lacks Endereço Completo, Documento Completo" in refused.json()["detail"]
+    assert (await upload(julia, xlsx([HEADER]), headers={})).status_code == 401
+    assert is_problem(await upload(julia, b"x" * 11 * 1024 * 1024), 413, "too_large")
+    assert (await julia.ask("POST", f"{PATH}/import", headers=BEARER)).status_code == 422
+
+
+def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
+    (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1), patient(2, Data="talvez")]))
+    code, said, _ = batuta(*JULIA, "agendamentos", "importar", "agenda.xlsx")
+    assert (code, said.splitlines()[0]) == (0, "2 rows: 2 new, 0 updated, 0 skipped, 0 wrong; 2 tasks")
+    assert "warning, row 3, Data: the date cannot be read" in said
+    assert json.loads(batuta(*JULIA, "agendamentos", "contar", "--json")[1])["pending"] == 2
+    assert "2026-03-11" in batuta(*JULIA, "agendamentos", "listar")[1]
+    assert batuta(*JULIA, "agendamentos", "exportar", "--saida", "fora.csv")[0] == 0
+    assert CPF not in (folder / "fora.csv").read_text("utf-8-sig")
+    assert "0 tasks" in batuta(*JULIA, "agendamentos", "reprocessar")[1]
+    (folder / "vazia.xlsx").write_bytes(xlsx([]))
+    code, _, wrong = batuta(*JULIA, "agendamentos", "importar", "vazia.xlsx")
+    assert (code, "empty" in wrong) == (1, True)
+
+
+def test_what_the_rules_make_of_a_file_is_written_for_whoever_measures_them(batuta: Command, folder: Path) -> None:
+    (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(7)]))
+    code, said, _ = batuta(*JULIA, "agendamentos", "avaliar", "agenda.xlsx", "--saida", "lido.jsonl", "--json")
+    assert (code, json.loads(said)["linhas"]) == (0, 1)
+    (read,) = [json.loads(line) for line in (folder / "lido.jsonl").read_text().splitlines()]
+    assert (read["linha"], read["cpf"], read["endereco_normalizado"]["numero"], read["data"], read["hora"]) == (
+        2, CPF, "7", "2026-03-11", "14:30",
+    )  # fmt: skip

@@ -1,0 +1,430 @@
+"""Appointments on both databases: a file becomes rows with their tasks, the tasks read them, and nobody is left behind."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.contexts.agendamentos.conferencia import Conferente
+from app.contexts.agendamentos.documento import Documento
+from app.contexts.agendamentos.endereco import Endereco
+from app.contexts.agendamentos.importacao import ImportLoop
+from app.contexts.agendamentos.linhas import Motivo
+from app.contexts.agendamentos.model import (
+    RECUSAS,
+    AgendamentoInexistente,
+    AgendamentoRecusado,
+    AgendamentoRepetido,
+    PlanilhaRecusada,
+)
+from app.contexts.agendamentos.service import QUEUE, Filtro
+from app.contexts.agendamentos.tasks import ModeloIndisponivel
+from app.settings import Settings
+from app.wiring import build
+from app.wiring_agendamentos import add_appointments, appointments_of
+from batuta.engine import Batuta
+from batuta.testing import FakeClock
+from tests.julia import one, rows, write
+from tests.sheets import HEADER, Cell, patient, xlsx
+
+START = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
+READ = "SELECT normalization_status, normalization_error, endereco_normalizado, documento_normalizado, cpf, rg FROM appointments"
+
+
+class Office:
+    def __init__(self, work: Batuta, clock: FakeClock, settings: Settings) -> None:
+        self.work, self.clock, self.database = work, clock, work.database
+        self.agendamentos, self.importacao = appointments_of(work, settings)
+
+    async def importar(self, *linhas: list[Any], name: str = "agenda.xlsx") -> dict[str, Any]:
+        return dict(await self.importacao.importar(xlsx([HEADER, *linhas]), name, by="alguém"))
+
+    async def work_on(self, most: int = 1000) -> int:
+        """Every task that is due is done, by a worker of its own."""
+        return await self.work.work_once(QUEUE, most)
+
+    async def one(self, sql: str = READ) -> dict[str, Any]:
+        return await one(self.database, sql)
+
+    async def criar(self, **campos: Any) -> str:
+        row = await self.agendamentos.criar({"nome_paciente": "Pessoa Fictícia", **campos}, by="alguém")
+        return str(row["id"])
+
+
+def settings_of(database_url: str, **more: Any) -> Settings:
+    return Settings.model_validate({"database_url": database_url, **more})
+
+
+@pytest.fixture
+async def office(database_url: str) -> AsyncIterator[Office]:
+    clock, settings = FakeClock(START), settings_of(database_url)
+    async with build(settings, clock) as work:
+        yield Office(work, clock, settings)
+
+
+async def test_a_file_becomes_rows_each_with_its_task_and_the_tasks_read_them(office: Office) -> None:
+    done = await office.importar(patient(1), patient(2, **{"Documento Completo": 52998224725.0}))
+    told = ("status", "total_rows", "valid_rows", "invalid_rows", "imported", "duplicates", "skipped", "jobs_enqueued")
+    assert [done[name] for name in told] == ["concluida", 2, 2, 0, 2, 0, 0, 2]
+    assert await office.agendamentos.contagem() == {
+        "pending": 2, "processing": 0, "completed": 0, "failed": 0, "skipped": 0,
+    }  # fmt: skip
+    waiting = (await rows(office.database, "SELECT id, normalization_job_id AS job FROM appointments ORDER BY linha"))[
+        0
+    ]
+    queued = await office.work.status(waiting["job"])
+    assert queued is not None
+    assert queued.status == "queued"
+    assert await office.work_on() == 2
+    first, second = await rows(office.database, f"{READ} ORDER BY linha")
+    assert (first["normalization_status"], first["cpf"], first["rg"]) == ("completed", "52998224725", "123456789")
+    assert first["endereco_normalizado"] | {"avisos": []} == {
+        "logradouro": "Rua dos Testes", "numero": "1", "complemento": "Apto 3", "bairro": "Jardim Modelo", "cidade": "Campinas",
+        "uf": "SP", "cep": "13010-001", "referencia": None, "avisos": [], "fonte": "regra",
+    }  # fmt: skip
+    assert second["cpf"] == "52998224725"
+    ended = await office.work.status(waiting["job"])
+    assert ended is not None
+    assert (ended.status, ended.result) == (
+        "complete",
+        {
+            "success": True,
+            "appointment_id": waiting["id"],
+            "fields_normalized": ["endereco_normalizado", "documento_normalizado"],
+        },
+    )
+
+
+async def test_a_file_that_comes_twice_changes_rows_instead_of_doubling_them(office: Office) -> None:
+    await office.importar(patient(1), patient(2))
+    await office.work_on()
+    again = await office.importar(
+        patient(1, Observações="voltou"), patient(2, **{"Endereço Completo": "Rua Nova, 9, Recife/PE"})
+    )
+    assert (again["imported"], again["duplicates"], again["jobs_enqueued"]) == (0, 2, 1)
+    first, second = await rows(office.database, f"{READ.replace(' FROM', ', observacoes FROM')} ORDER BY linha")
+    assert (first["normalization_status"], first["observacoes"]) == ("completed", "voltou")
+    assert (second["normalization_status"], second["endereco_normalizado"], second["cpf"]) == ("pending", None, None)
+    await office.work_on()
+    second = (await rows(office.database, f"{READ} ORDER BY linha"))[1]
+    assert second["endereco_normalizado"]["cidade"] == "Recife"
+
+
+async def test_one_bad_row_stops_no_other_and_every_problem_has_its_line(office: Office) -> None:
+    done = await office.importar(
+        patient(1),
+        patient(2, **{"Nome do Paciente": " "}),
+        [None] * 10,
+        patient(4, Data="31/02/2026", Telefone="90000-0001"),
+        patient(5, **{"Endereço Completo": None, "Documento Completo": "-"}),
+        patient(1, Observações="a mesma de novo"),
+    )
+    assert (done["total_rows"], done["valid_rows"], done["invalid_rows"], done["imported"], done["duplicates"]) == (
+        5,
+        4,
+        1,
+        3,
+        1,
+    )
+    assert done["errors"] == [{"linha": 3, "coluna": "Nome do Paciente", "problema": "sem_nome"}]
+    assert [(each["linha"], each["problema"]) for each in done["warnings"]] == [
+        (5, "data_ilegivel"), (5, "telefone_ilegivel"), (7, "repetido"),
+    ]  # fmt: skip
+    states = await rows(office.database, "SELECT linha, normalization_status FROM appointments ORDER BY linha")
+    assert [(each["linha"], each["normalization_status"]) for each in states] == [
+        (5, "pending"),
+        (6, "skipped"),
+        (7, "pending"),
+    ]
+
+
+async def test_the_laboratorys_sheet_is_read_by_its_own_header(office: Office) -> None:
+    header = [
+        "NOME  DA MARCA", "nome da unidade", "Nome do Paciente", "Data/Hora Inicio Agendamento", "Nome da Sala",
+        "Contatos do Paciente", "Documentos do Paciente", "CEP", "Endereço Coleta", "Status Confirmação",
+    ]  # fmt: skip
+    row: list[Cell] = [
+        "Marca", "Unidade", "Pessoa Fictícia", 46092.604166666664, "LAB-SP-COL-DOM-CARRO A - manhã",
+        "11 90000-0001 / 11 90000-0002", 11144477735.0, 1310200.0, "Rua Modelo, 5, São Paulo/SP", "confirmado",
+    ]  # fmt: skip
+    content = xlsx([["Relatório do dia"], [], header, row, [*row[:4], "Recepção", *row[5:]]])
+    done = await office.importacao.importar(content, "coleta.xlsx", by="alguém")
+    assert (done["imported"], done["skipped"], done["cars_created"]) == (1, 1, 1)
+    assert done["warnings"] == [{"linha": 5, "coluna": "Nome da Sala", "problema": "sala"}]
+    kept = await office.one("SELECT * FROM appointments")
+    assert (kept["data_agendamento"], kept["hora_agendamento"], kept["carro"]) == ("2026-03-11", "14:30", "CARRO A")
+    assert (kept["telefone"], kept["cep"], kept["status"], kept["linha"]) == (
+        "5511900000001",
+        "01310-200",
+        "Confirmado",
+        4,
+    )
+    assert (kept["documento_completo"], kept["endereco_completo"]) == ("11144477735", "Rua Modelo, 5, São Paulo/SP")
+
+
+async def test_many_rows_are_committed_in_blocks_and_an_interrupted_import_goes_on(office: Office) -> None:
+    content = xlsx([HEADER, *(patient(n) for n in range(1, 601))])
+    taken = office.importacao._one_block
+    blocks = 0
+
+    async def dies(id: str) -> bool:
+        nonlocal blocks
+        blocks += 1
+        if blocks == 2:
+            raise asyncio.CancelledError
+        return await taken(id)
+
+    office.importacao._one_block = dies  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await office.importacao.importar(content, "agenda.xlsx", by="alguém")
+    office.importacao._one_block = taken  # type: ignore[method-assign]
+    assert (await office.one("SELECT count(*) AS n FROM appointments"))["n"] == 500
+    loop = ImportLoop(office.importacao)
+    await loop.tick()
+    assert (await office.one("SELECT count(*) AS n FROM appointments"))["n"] == 500  # perhaps somebody is at it
+    await office.clock.advance(timedelta(minutes=1))
+    await loop.tick()
+    done = await office.one("SELECT status, imported, jobs_enqueued FROM importacoes")
+    assert (done["status"], done["imported"], done["jobs_enqueued"]) == ("concluida", 600, 600)
+    assert (await office.one("SELECT count(*) AS n FROM importacao_blocos"))["n"] == 0
+    assert await office.work_on(2000) == 600
+    assert (await office.agendamentos.contagem())["completed"] == 600
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "motivo", "said"),
+    [
+        (xlsx([]), "a.xlsx", Motivo.VAZIA, "empty"),
+        (b"", "a.xlsx", Motivo.VAZIA, "empty"),
+        (xlsx([HEADER[:7], patient()[:7]]), "a.xlsx", Motivo.SEM_COLUNAS, "Endereço Completo, Documento Completo"),
+        ("Nome;Endereço\nPessoa;Rua".encode("latin-1"), "a.xlsx", Motivo.NAO_E_PLANILHA, "CSV"),
+        (b"%PDF-1.7", "a.xlsx", Motivo.NAO_E_PLANILHA, "PDF"),
+        (xlsx([["a", "b"], ["c", "d"]]), "a.xlsx", Motivo.SEM_CABECALHO, "header"),
+    ],
+    ids=["no cell", "nothing", "columns", "csv", "pdf", "no header"],
+)
+async def test_a_file_that_cannot_be_taken_says_why_and_leaves_nothing(
+    office: Office, content: bytes, name: str, motivo: Motivo, said: str
+) -> None:
+    with pytest.raises(RECUSAS[motivo], match=said):
+        await office.importacao.importar(content, name, by="alguém")
+    assert await rows(office.database, "SELECT id FROM importacoes") == []
+    assert issubclass(RECUSAS[motivo], PlanilhaRecusada)
+
+
+async def test_a_csv_of_older_programs_is_taken_by_its_name(office: Office) -> None:
+    content = (";".join(HEADER) + "\r\n" + ";".join(str(cell or "") for cell in patient(3))).encode("cp1252")
+    done = await office.importacao.importar(content, "agenda.csv", by="alguém")
+    assert done["imported"] == 1
+    assert (await office.one("SELECT nome_paciente FROM appointments"))["nome_paciente"] == "Pessoa Fictícia 00003"
+
+
+async def test_a_formula_is_never_computed_and_is_told(office: Office) -> None:
+    done = await office.importar(
+        patient(1, Observações='\x00formula:HYPERLINK("http://x","y")', **{"Nome do Paciente": "=1+1"})
+    )
+    assert done["warnings"] == [{"linha": 2, "coluna": None, "problema": "formula"}]
+    kept = await office.one("SELECT nome_paciente, observacoes FROM appointments")
+    assert (kept["nome_paciente"], kept["observacoes"]) == ("=1+1", None)
+
+
+async def test_one_is_made_and_changed_and_only_what_changed_is_read_again(office: Office) -> None:
+    id = await office.criar(endereco_completo="Rua Um, 1, Centro, Campinas/SP", data_agendamento="11/03/2026")
+    assert await office.work_on() == 1
+    assert (await office.agendamentos.um(id))["data_agendamento"] == "2026-03-11"
+    changed = await office.agendamentos.alterar(id, {"observacoes": "ligar antes"}, by="alguém")
+    assert (changed["normalization_status"], await office.work_on()) == ("completed", 0)
+    changed = await office.agendamentos.alterar(
+        id, {"endereco_completo": "Rua Dois, 2, Centro, Recife/PE"}, by="alguém"
+    )
+    assert (changed["normalization_status"], changed["endereco_normalizado"]) == ("pending", None)
+    assert await office.work_on() == 1
+    assert (await office.agendamentos.um(id))["endereco_normalizado"]["cidade"] == "Recife"
+    log = await rows(office.database, "SELECT action, after FROM audit_log ORDER BY at, id")
+    assert [each["action"] for each in log] == ["agendamento.criar", "agendamento.alterar", "agendamento.alterar"]
+    assert log[1]["after"] == {"campos": ["observacoes"]}  # which, never what
+
+
+async def test_what_cannot_be_is_refused_by_its_name(office: Office) -> None:
+    id = await office.criar()
+    with pytest.raises(AgendamentoRepetido):
+        await office.criar()
+    for campos in (
+        {"data_agendamento": "31/02/2026"},
+        {"cor": "azul"},
+        {"observacoes": "a\x00b"},
+        {"status": "Talvez"},
+    ):
+        with pytest.raises(AgendamentoRecusado, match=next(iter(campos))):
+            await office.agendamentos.alterar(id, campos, by="alguém")
+    with pytest.raises(AgendamentoInexistente):
+        await office.agendamentos.um("00000000-0000-7000-8000-000000000000")
+
+
+async def test_a_list_has_filters_and_pages(office: Office) -> None:
+    await office.importar(*(patient(n, Data=f"{n:02d}/03/2026") for n in range(1, 8)))
+    first = await office.agendamentos.lista(Filtro(), 3)
+    rest = await office.agendamentos.lista(Filtro(antes_de=first[-1]["id"]), 10)
+    assert (len(first), len(rest), len({row["id"] for row in [*first, *rest]})) == (3, 4, 7)
+    some = await office.agendamentos.lista(Filtro(de="2026-03-03", ate="2026-03-05", unidade="Unidade Modelo"), 10)
+    assert sorted(row["data_agendamento"] for row in some) == ["2026-03-03", "2026-03-04", "2026-03-05"]
+    assert await office.agendamentos.lista(Filtro(unidade="Outra"), 10) == []
+
+
+class Oracle:
+    """A model that answers what it is told to, or does not answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.fails = 0
+
+    async def endereco(self, texto: str) -> Endereco:
+        self._ask("endereco")
+        return Endereco(logradouro="Casa verde", cidade="Recife", numero="77", cep="50000-000")
+
+    async def documento(self, texto: str) -> Documento:
+        self._ask("documento")
+        return Documento(cpf="52998224725", rg="99887766", orgao_emissor="SSP")
+
+    def _ask(self, what: str) -> None:
+        self.asked.append(what)
+        if self.fails:
+            self.fails -= 1
+            raise ModeloIndisponivel
+
+
+@pytest.fixture
+async def oracle() -> Oracle:
+    return Oracle()
+
+
+@pytest.fixture
+async def julia(database_url: str, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Office]:
+    """An office that has a model to ask."""
+    monkeypatch.setattr("app.wiring.add_appointments", lambda work, settings: add_appointments(work, settings, oracle))
+    clock, settings = FakeClock(START), settings_of(database_url)
+    async with build(settings, clock) as work:
+        yield Office(work, clock, settings)
+
+
+async def test_the_model_is_asked_only_for_what_the_rules_cannot_do(julia: Office, oracle: Oracle) -> None:
+    await julia.criar(endereco_completo="Rua Um, 1, Centro, Campinas/SP", documento_completo="CPF 529.982.247-25")
+    await julia.work_on()
+    assert oracle.asked == []
+    await julia.criar(nome_paciente="Outra", endereco_completo="a casa verde 77 em Recife")
+    await julia.work_on()
+    assert oracle.asked == ["endereco"]
+    read = await one(julia.database, f"{READ} WHERE nome_paciente = 'Outra'")
+    # The number stands in the text, the CEP does not: a model may invent one.
+    found = read["endereco_normalizado"]
+    assert (found["logradouro"], found["numero"], found["cep"], found["fonte"]) == ("Casa verde", "77", None, "modelo")
+
+
+async def test_what_was_read_is_kept_and_only_the_rest_is_tried_again_after_60_and_120_seconds(
+    julia: Office, oracle: Oracle
+) -> None:
+    oracle.fails = 99
+    await julia.criar(endereco_completo="Rua Um, 1, Centro, Campinas/SP", documento_completo="doc 5-44-332-1-00")
+    assert await julia.work_on() == 1
+    kept = await julia.one()
+    assert (kept["normalization_status"], kept["endereco_normalizado"]["cidade"]) == ("pending", "Campinas")
+    await julia.clock.advance(timedelta(seconds=59))
+    assert await julia.work_on() == 0
+    await julia.clock.advance(timedelta(seconds=2))
+    assert await julia.work_on() == 1
+    await julia.clock.advance(timedelta(seconds=118))
+    assert await julia.work_on() == 0
+    await julia.clock.advance(timedelta(seconds=3))
+    assert await julia.work_on() == 1
+    failed = await julia.one()
+    assert (failed["normalization_status"], failed["normalization_error"]) == ("failed", "the model could not be asked")
+    assert failed["endereco_normalizado"]["cidade"] == "Campinas"
+    await julia.clock.advance(timedelta(hours=1))
+    assert (await julia.work_on(), oracle.asked) == (0, ["documento"] * 3)
+
+
+async def test_those_that_failed_are_really_enqueued_again(julia: Office, oracle: Oracle) -> None:
+    oracle.fails = 3
+    await julia.criar(endereco_completo="a casa verde 77 em Recife")
+    for wait in (0, 61, 121):
+        await julia.clock.advance(timedelta(seconds=wait))
+        await julia.work_on()
+    assert (await julia.one())["normalization_status"] == "failed"
+    assert len(await julia.agendamentos.reprocessar(limit=10, by="alguém")) == 1
+    assert (await julia.one())["normalization_status"] == "pending"
+    assert await julia.work_on() == 1
+    assert (await julia.one())["normalization_status"] == "completed"
+    assert await julia.agendamentos.reprocessar(limit=10, by="alguém") == []
+
+
+async def test_a_reading_is_not_written_over_an_appointment_that_says_something_else_by_now(
+    julia: Office, oracle: Oracle
+) -> None:
+    id = await julia.criar(endereco_completo="a casa verde 77 em Recife")
+    answer = oracle.endereco
+
+    async def meanwhile(texto: str) -> Endereco:
+        if len(oracle.asked) == 0:
+            await julia.agendamentos.alterar(id, {"endereco_completo": "Rua Um, 1, Centro, Campinas/SP"}, by="alguém")
+        return await answer(texto)
+
+    oracle.endereco = meanwhile  # type: ignore[method-assign]
+    await julia.work_on()
+    read = await julia.one()
+    assert (read["normalization_status"], read["endereco_normalizado"]["cidade"]) == ("completed", "Campinas")
+    assert await julia.work_on() == 0
+
+
+async def test_what_takes_too_long_fails_at_once_and_says_so(
+    database_url: str, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.wiring.add_appointments", lambda work, settings: add_appointments(work, settings, oracle))
+
+    async def never(texto: str) -> Endereco:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    oracle.endereco = never  # type: ignore[method-assign]
+    settings = settings_of(database_url, arq_job_timeout=1)
+    async with build(settings) as work:
+        office = Office(work, FakeClock(START), settings)
+        await office.criar(endereco_completo="a casa verde 77 em Recife")
+        await office.work_on()
+        failed = await one(work.database, f"{READ.replace(' FROM', ', normalization_job_id AS job FROM')}")
+        assert (failed["normalization_status"], failed["normalization_error"]) == ("failed", "Job timeout exceeded")
+        status = await work.status(failed["job"])
+        assert status is not None
+        assert (status.status, status.error, status.attempts) == ("failed", "Job timeout exceeded", 1)
+
+
+async def test_whoever_was_left_waiting_is_found(office: Office) -> None:
+    lost, dead = (
+        await office.criar(endereco_completo="Rua Um, 1, Campinas/SP"),
+        await office.criar(nome_paciente="Outra", endereco_completo="Rua Dois, 2, Campinas/SP"),
+    )
+    jobs = {
+        row["id"]: row["job"]
+        for row in await rows(office.database, "SELECT id, normalization_job_id AS job FROM appointments")
+    }
+    await write(office.database, "DELETE FROM tasks WHERE id = :id", id=jobs[lost])
+    assert await office.work.tasks.cancel(jobs[dead], "alguém cancelou")
+    loop = Conferente(office.database, office.agendamentos, office.clock)
+    await loop.tick()
+    assert (await office.agendamentos.contagem())["pending"] == 2
+    await office.clock.advance(timedelta(minutes=6))
+    await loop.tick()
+    assert (await office.agendamentos.um(dead))["normalization_error"] == "alguém cancelou"
+    assert await office.work_on() == 1
+    assert await office.agendamentos.contagem() == {
+        "pending": 0, "processing": 0, "completed": 1, "failed": 1, "skipped": 0,
+    }  # fmt: skip
+
+
+async def test_with_both_readings_off_nothing_is_enqueued(database_url: str) -> None:
+    off = settings_of(database_url, address_normalization_enabled=False, document_normalization_enabled=False)
+    async with build(off, FakeClock(START)) as work:
+        office = Office(work, FakeClock(START), off)
+        done = await office.importar(patient(1))
+        assert (done["jobs_enqueued"], (await office.agendamentos.contagem())["skipped"]) == (0, 1)

@@ -1,0 +1,88 @@
+"""Small spreadsheets, written by hand, so that a test can write one that no program would."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from xml.sax.saxutils import escape
+
+Cell = str | float | int | None
+HEADER = [
+    "Nome do Paciente", "Telefone", "Data", "Hora", "Unidade", "Especialidade", "Convênio", "Endereço Completo",
+    "Documento Completo", "Observações",
+]  # fmt: skip
+_TYPES = (
+    '<?xml version="1.0" encoding="UTF-8"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Default Extension="xml" ContentType="application/xml"/>'
+    '<Override PartName="/xl/workbook.xml"'
+    ' ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
+    '<Override PartName="/xl/worksheets/sheet1.xml"'
+    ' ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>'
+)
+_RELATIONS = '<?xml version="1.0" encoding="UTF-8"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+
+
+def patient(n: int = 1, **cells: Cell) -> list[Cell]:
+    """A row under HEADER, of somebody who does not exist."""
+    row: dict[str, Cell] = {
+        "Nome do Paciente": f"Pessoa Fictícia {n:05d}",
+        "Telefone": "(11) 90000-0001",
+        "Data": "11/03/2026",
+        "Hora": "14:30",
+        "Unidade": "Unidade Modelo",
+        "Especialidade": "Cardiologia",
+        "Convênio": "SUS",
+        "Endereço Completo": f"Rua dos Testes, {n} ap 3 - Jd. Modelo, Campinas/SP 13010-001",
+        "Documento Completo": "CPF: 529.982.247-25 RG 12.345.678-9 SSP/SP",
+        "Observações": None,
+    }
+    return [(row | cells)[name] for name in HEADER]
+
+
+def xlsx(rows: Sequence[Sequence[Cell]], *, workbook: str = "", sheet: str | None = None, **extra: bytes) -> bytes:
+    """``workbook``: put into its XML; ``sheet``: the XML of the sheet itself; ``extra``: other parts, by path."""
+    parts: dict[str, str | bytes] = {
+        "[Content_Types].xml": _TYPES,
+        "_rels/.rels": (
+            f'{_RELATIONS}<Relationship Id="r1" Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>'
+        ),
+        "xl/workbook.xml": (
+            f'<?xml version="1.0" encoding="UTF-8"?><workbook {_MAIN} xmlns:r="{_OFFICE}">{workbook}'
+            '<sheets><sheet name="Agendamentos" sheetId="1" r:id="rId1"/></sheets></workbook>'
+        ),
+        "xl/_rels/workbook.xml.rels": (
+            f'{_RELATIONS}<Relationship Id="rId1" Type="{_OFFICE}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>'
+        ),
+        "xl/worksheets/sheet1.xml": sheet if sheet is not None else sheet_xml(rows),
+    }
+    return package(parts | extra)
+
+
+def package(parts: Mapping[str, str | bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in parts.items():
+            packed.writestr(name, content)
+    return out.getvalue()
+
+
+def sheet_xml(rows: Sequence[Sequence[Cell]], before: str = "") -> str:
+    lines = (
+        f'<row r="{number}">{"".join(_cell(column, number, value) for column, value in enumerate(row))}</row>'
+        for number, row in enumerate(rows, start=1)
+        if row
+    )
+    return f'<?xml version="1.0" encoding="UTF-8"?>{before}<worksheet {_MAIN}><sheetData>{"".join(lines)}</sheetData></worksheet>'
+
+
+def _cell(column: int, row: int, value: Cell) -> str:
+    place = f"{chr(65 + column)}{row}"
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        if value.startswith("\x00formula:"):
+            return f'<c r="{place}"><f>{escape(value[9:])}</f></c>'
+        return f'<c r="{place}" t="inlineStr"><is><t xml:space="preserve">{escape(value)}</t></is></c>'
+    return f'<c r="{place}"><v>{value}</v></c>'
