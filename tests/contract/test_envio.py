@@ -1,15 +1,11 @@
 """The send protocol on both databases: whatever the line says, a message leaves once or not at all, and everybody is told."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from app.contexts.mensagens.duvida import NotInDoubt, Reconciliador
-from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.duvida import NotInDoubt
 from app.contexts.mensagens.registro import Registro
 from app.contexts.mensagens.whatsapp import (
     Banned,
@@ -23,82 +19,14 @@ from app.contexts.mensagens.whatsapp import (
     Unknown,
 )
 from app.settings import Settings
-from app.wiring import build, sending
-from batuta.engine import Batuta
+from app.wiring import build
 from batuta.kernel.errors import StoreUnavailable
-from batuta.queue.item import NewItem
 from batuta.queue.lease import Tenure
-from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson
-from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.clock import settle
+from batuta.testing import FakeClock
+from tests.contract.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, he_wrote
 from tests.julia import add_chip, add_doctor, one, rows, write
 from tests.line import ScriptedLine
-
-# A Wednesday, eleven o'clock in São Paulo.
-OPEN = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-PHONE = "5511900000001"
-LIMITS = {"rate_limit_per_hour": 1000, "rate_limit_per_day": 1000, "rate_limit_per_doctor_hour": 100}
-TRUSTED = (
-    "UPDATE chips SET trust_score = 90, pode_prospectar = TRUE, pode_followup = TRUE, pode_responder = TRUE,"
-    " limite_hora = 100, limite_dia = 100, delay_minimo_segundos = 1"
-)
-
-
-class Office:
-    """Julia's sending with a line that says what the test wants."""
-
-    def __init__(self, work: Batuta, clock: FakeClock, line: ScriptedLine, settings: Settings) -> None:
-        self.work, self.clock, self.line = work, clock, line
-        made = sending(work, settings, line)
-        recipe = made.remetente.recipe()
-        tenure = Tenure(owner="office", lease=timedelta(minutes=5))
-        self.store = work.queues[FILA_MENSAGENS.name]
-        self.worker = Worker(
-            FILA_MENSAGENS.name, self.store, lambda _: recipe, tenure, WorkerPolicy(limit=4), clock, EventRecorder()
-        )
-        self.remetente, self.registro = made.remetente, made.registro
-        self.reconciler: Reconciliador = made.reconciliador
-
-    async def put(self, doctor: str, texto: str = "Bom dia", **values: Any) -> str:
-        known = {"cliente_id": doctor, "telefone_destino": PHONE, "conteudo": texto, "tipo": "followup", **values}
-        known.setdefault("devida_em", self.clock.now())
-        options = {name: known.pop(name) for name in ("key", "priority", "available_at") if name in known}
-        (id,) = await self.store.put([NewItem(values=known, **options)])
-        assert id is not None
-        return id
-
-    async def works(self) -> None:
-        await self.worker.once(100)
-        await settle()
-
-    async def message(self, id: str) -> dict[str, Any]:
-        return await one(self.work.database, "SELECT * FROM fila_mensagens WHERE id = :id", id=id)
-
-    async def later(self, by: timedelta) -> None:
-        await self.clock.advance(by)
-
-
-@pytest.fixture
-async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
-    clock.step(OPEN - clock.now())
-    settings = Settings(database_url=database_url, evolution_api_url="http://127.0.0.1:1", **LIMITS)  # type: ignore[arg-type]
-    work = build(settings, clock=clock)
-    async with work:
-        yield Office(work, clock, ScriptedLine(clock), settings)
-
-
-@pytest.fixture
-async def doctor(office: Office) -> str:
-    return await add_doctor(office.work.database, PHONE, now=office.clock.now())
-
-
-@pytest.fixture
-async def chip(office: Office) -> str:
-    id = await add_chip(office.work.database, "julia-sim")
-    await write(office.work.database, TRUSTED)
-    return id
 
 
 async def test_a_message_leaves_once_and_everything_that_follows_is_written(
@@ -535,7 +463,7 @@ async def test_a_gateway_that_wants_a_person_costs_no_attempt(office: Office, do
 
 async def test_a_reply_that_proves_itself_leaves_at_night(office: Office, doctor: str, chip: str) -> None:
     await office.later(timedelta(hours=14))
-    await _he_wrote(office, doctor, "IN1")
+    await he_wrote(office, doctor, "IN1")
     proved = await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
     claimed = await office.put(doctor, "Olá", tipo="resposta", metadata=AsJson({"inbound_message_id": "IN2"}))
     await office.works()
@@ -567,210 +495,3 @@ async def test_a_gateway_that_cannot_be_asked_does_not_keep_old_messages(
     await office.works()
     assert (await office.message(id))["status"] == "enviada"
     assert isinstance(await office.line.sent_to("julia-sim", PHONE, since=OPEN), Unavailable)
-
-
-async def test_a_chip_that_has_sent_its_days_share_keeps_nobody_waiting_while_another_may(
-    office: Office, doctor: str, chip: str
-) -> None:
-    other = await add_chip(office.work.database, "julia-outro")
-    await write(office.work.database, TRUSTED)
-    await write(office.work.database, "UPDATE chips SET trust_score = 95, limite_dia = 1 WHERE id = :id", id=chip)
-    await office.put(doctor)
-    await office.works()
-    await office.later(timedelta(hours=2))
-    second = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
-    await office.put(second, telefone_destino="5511900000002")
-    await office.works()
-    assert [each.instance for each in office.line.receipts] == ["julia-sim", "julia-outro"]
-    assert (await one(office.work.database, "SELECT msgs_enviadas_hoje FROM chips WHERE id = :id", id=other)) == {
-        "msgs_enviadas_hoje": 1
-    }
-
-
-async def test_the_same_answer_by_two_senders_at_the_same_instant_leaves_once(
-    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
-    await _he_wrote(office, doctor, "IN1")
-    for _ in range(2):
-        await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
-    leases = (await office.store.turn([], Tenure(owner="two", lease=5 * MINUTE), 2)).leases
-    read, both = office.registro.facts, asyncio.Barrier(2)
-
-    async def reads_beside_the_other(reading: Any, *arguments: Any, **named: Any) -> Any:
-        found = await read(reading, *arguments, **named)
-        with suppress(TimeoutError, asyncio.BrokenBarrierError):
-            await asyncio.wait_for(both.wait(), 0.5)
-        return found
-
-    monkeypatch.setattr(office.registro, "facts", reads_beside_the_other)
-    await asyncio.gather(*map(office.remetente.handle, leases))
-    assert len(office.line.receipts) == 1
-
-
-@pytest.mark.parametrize(
-    ("telefone", "texto"), [("", "Bom dia"), ("x", "Bom dia"), (PHONE, " \n"), (PHONE, "a" * 70_000)]
-)
-async def test_what_no_gateway_could_send_is_told_so_and_costs_no_chip_its_rest(
-    office: Office, doctor: str, chip: str, telefone: str, texto: str
-) -> None:
-    id = await office.put(doctor, texto, telefone_destino=telefone)
-    await office.works()
-    row = await office.message(id)
-    assert (row["status"], row["outcome"], office.line.receipts) == ("erro", "FAILED_VALIDATION", [])
-    assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq")) == 1
-    assert await one(office.work.database, "SELECT cooldown_until FROM chips") == {"cooldown_until": None}
-
-
-async def test_an_old_message_waits_while_the_gateway_cannot_say_whether_it_left_before(
-    office: Office, doctor: str, chip: str
-) -> None:
-    office.line.remembers = False
-    id = await office.put(doctor)
-    office.work.opened_at = office.clock.now() + MINUTE  # perhaps on an old copy of the database
-    await office.later(2 * MINUTE)
-    await office.works()
-    row = await office.message(id)
-    assert (row["status"], row["tentativas"], office.line.receipts) == ("pendente", 0, [])
-    office.line.remembers = True
-    await office.later(2 * MINUTE)
-    await office.works()
-    assert (await office.message(id))["status"] == "enviada"
-
-
-async def test_a_temporary_failure_costs_nothing_and_the_message_leaves_later(
-    office: Office, doctor: str, chip: str
-) -> None:
-    office.line.answers = [(RateLimited(timedelta(minutes=7)), False)]
-    id = await office.put(doctor)
-    await office.works()
-    row = await office.message(id)
-    assert (row["status"], row["tentativas"], row["outcome"]) == ("pendente", 0, None)
-    await office.later(8 * MINUTE)
-    await office.works()
-    row = await office.message(id)
-    assert (row["status"], row["outcome"]) == ("enviada", "SENT")  # not its own duplicate
-
-
-async def test_an_answer_leaves_before_a_campaign_that_waited_longer(office: Office, doctor: str, chip: str) -> None:
-    await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
-    second = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
-    await office.put(second, "campanha", telefone_destino="5511900000002", tipo="oferta", priority=3)
-    await office.later(MINUTE)
-    await office.put(doctor, "resposta", priority=5)
-    (first,) = (await office.store.turn([], Tenure(owner="one", lease=MINUTE), 1)).leases
-    assert first.row["conteudo"] == "resposta"
-
-
-async def _he_wrote(office: Office, doctor: str, message_id: str) -> None:
-    now = office.clock.now()
-    await write(
-        office.work.database,
-        "INSERT INTO interacoes (cliente_id, tipo, autor_tipo, conteudo, provider_message_id, created_at)"
-        " VALUES (:doctor, 'entrada', 'medico', '-', :id, :now)",
-        doctor=doctor,
-        id=message_id,
-        now=now,
-    )
-    await write(
-        office.work.database,
-        "INSERT INTO doctor_state (cliente_id, last_inbound_at, updated_at) VALUES (:doctor, :now, :now)",
-        doctor=doctor,
-        now=now,
-    )
-
-
-async def test_two_senders_at_once_never_send_the_same_message(office: Office, chip: str) -> None:
-    await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
-    for n in range(12):
-        phone = f"55119000001{n:02d}"
-        await office.put(await add_doctor(office.work.database, phone, now=OPEN), telefone_destino=phone)
-    tenure, recipe = Tenure(owner="other", lease=5 * MINUTE), office.remetente.recipe()
-    other = Worker(
-        FILA_MENSAGENS.name,
-        office.store,
-        lambda _: recipe,
-        tenure,
-        WorkerPolicy(limit=4),
-        office.clock,
-        EventRecorder(),
-    )
-    await asyncio.gather(office.worker.once(100), other.once(100))
-    assert len(office.line.receipts) == len({each.telefone for each in office.line.receipts}) == 12
-
-
-@pytest.mark.parametrize(
-    ("change", "outcome"),
-    [
-        ("UPDATE clientes SET opt_out = TRUE", "BLOCKED_OPTED_OUT"),
-        ("UPDATE clientes SET opted_out = TRUE", "BLOCKED_OPTED_OUT"),
-        ("UPDATE doctor_state SET permission_state = 'opted_out'", "BLOCKED_OPTED_OUT"),
-        (
-            "INSERT INTO external_contacts (telefone, permission_state, created_at, updated_at)"
-            f" VALUES ('{PHONE}', 'opted_out', :now, :now)",
-            "BLOCKED_OPTED_OUT",
-        ),
-        ("UPDATE doctor_state SET permission_state = 'cooling_off'", "BLOCKED_COOLING_OFF"),
-        ("UPDATE doctor_state SET next_allowed_at = :later", "BLOCKED_NEXT_ALLOWED"),
-        (
-            "INSERT INTO fila_mensagens"
-            " (id, cliente_id, telefone_destino, conteudo, tipo, status, agendar_para, enviada_em, created_at)"
-            " SELECT other.id, state.cliente_id, 'x', 'x', 'followup', 'enviada', :now, :now, :now"
-            " FROM doctor_state AS state, clientes AS other WHERE other.telefone LIKE '55119000001%'",
-            "BLOCKED_CONTACT_CAP",
-        ),
-        (
-            "INSERT INTO campaign_contact_history (cliente_id, campaign_id, sent_at) SELECT cliente_id, 8, :now FROM doctor_state",
-            "BLOCKED_CAMPAIGN_COOLDOWN",
-        ),
-    ],
-)
-async def test_what_was_found_out_since_it_was_queued_blocks_it_and_is_told(
-    office: Office, doctor: str, chip: str, change: str, outcome: str
-) -> None:
-    now = office.clock.now()
-    for n in range(5):
-        await add_doctor(office.work.database, f"551190000010{n}", now=now)
-    for id in (7, 8):
-        await write(
-            office.work.database,
-            "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, created_at, updated_at)"
-            " VALUES (:id, 'teste', 'oferta', 'ativa', :now, :now)",
-            id=id,
-            now=now,
-        )
-    await write(
-        office.work.database, "INSERT INTO doctor_state (cliente_id, updated_at) VALUES (:id, :now)", id=doctor, now=now
-    )
-    message = await office.put(doctor, campanha_id=7, tipo="campanha")
-    known = {"now": now, "later": now + MINUTE}
-    await write(office.work.database, change, **{name: at for name, at in known.items() if f":{name}" in change})
-    await office.works()
-    row = await office.message(message)
-    assert (row["status"], row["outcome"], office.line.receipts) == ("bloqueada", outcome, [])
-    told = await one(office.work.database, "SELECT event_type, event_props FROM business_events")
-    assert (told["event_type"], told["event_props"]["desfecho"]) == ("envio_bloqueado", outcome)
-
-
-@pytest.mark.parametrize(
-    ("answer", "minutes"),
-    [
-        (Refused("HTTP 400: -", permanent=True), 15),
-        (RateLimited(None), 5),
-        (RateLimited(timedelta(minutes=7)), 7),
-        (Disconnected(), 5),
-        (Unknown("timeout"), None),
-        (Refused("the gateway cannot be reached (refused)"), None),
-        (NotOnWhatsApp(), None),
-    ],
-)
-async def test_a_chip_rests_as_long_as_its_error_says(
-    office: Office, doctor: str, chip: str, answer: SendResult, minutes: int | None
-) -> None:
-    office.line.answers = [(answer, False)]
-    await office.put(doctor)
-    await office.works()
-    rests = None if minutes is None else office.clock.now() + minutes * MINUTE
-    assert await one(office.work.database, "SELECT cooldown_until FROM chips") == {"cooldown_until": rests}
-    errors = await rows(office.work.database, "SELECT motivo FROM chip_erros")
-    assert len(errors) == (minutes is not None)

@@ -1,0 +1,31 @@
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.settings import Settings
+from app.wiring import build
+from batuta.testing import FakeClock
+from tests.contract.sending import LIMITS, OPEN, PHONE, TRUSTED, Office
+from tests.julia import add_chip, add_doctor, write
+from tests.line import ScriptedLine
+
+
+@pytest.fixture
+async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
+    clock.step(OPEN - clock.now())
+    settings = Settings(database_url=database_url, evolution_api_url="http://127.0.0.1:1", **LIMITS)  # type: ignore[arg-type]
+    work = build(settings, clock=clock)
+    async with work:
+        yield Office(work, clock, ScriptedLine(clock), settings)
+
+
+@pytest.fixture
+async def doctor(office: Office) -> str:
+    return await add_doctor(office.work.database, PHONE, now=office.clock.now())
+
+
+@pytest.fixture
+async def chip(office: Office) -> str:
+    id = await add_chip(office.work.database, "julia-sim")
+    await write(office.work.database, TRUSTED)
+    return id
