@@ -440,7 +440,7 @@ async def _simulate(settings: Settings, stop: asyncio.Event) -> None:
         "headers": {SECRET_HEADER: secret},
         "events": list(EVENTS),
     }
-    lively = Comportamento(reply_share=0.25, opt_out_share=0.02, group_messages_per_minute=2)
+    lively = Comportamento(reply_share=0.25, opt_out_share=0.02, group_messages_per_minute=6)
     clock, grace = SystemClock(), timedelta(seconds=5)
     app = create_app(clock, at_rest=lively, webhook=webhook, instances=[LISTENER])
     await asyncio.gather(serve(app, listening, stop, grace), keeper(app, clock).run(stop, grace))

@@ -183,8 +183,16 @@ class Vida:
 
         if self._chance.of("chatter", n) < 0.4:
             return pick(CHATTER, "chatter words")
+        if n > 1 and self._chance.of("forwarded", n) < 0.25:
+            return self._advertisement(n - 1)  # somebody forwards what another group said
         day, value = 1 + self._chance.bits(16, "day", n) % 28, 800 + 50 * (self._chance.bits(16, "value", n) % 20)
-        return f"[SIMULADO] Plantão de {pick(AREAS, 'area')} no {pick(SETTINGS, 'setting')}, dia {day:02d}, 19h às 7h, R$ {value}"
+        area, setting = pick(AREAS, "area"), pick(SETTINGS, "setting")
+        if self._chance.of("list", n) < 0.3:
+            days = "\n".join(
+                f"- dia {1 + (day + each) % 28:02d} {pick(('SD', 'SN'), f'turn {each}')}" for each in range(3)
+            )
+            return f"[SIMULADO] *{setting}* - {area}\n{days}\nR$ {value} por plantão, PJ"
+        return f"[SIMULADO] Plantão de {area} no {setting}, dia {day:02d}, 19h às 7h, R$ {value}"
 
     def _message(
         self, instance: Instance, jid: str, text: str, *, name: str, participant: str | None = None

@@ -32,6 +32,7 @@ _LINHA = re.compile(
     r"^vaga: ([^;]+); ([^;]+); (\d{4}-\d\d-\d\d); (\w+)(?:; R\$ (\d+))?(?:; (\d{12,13}))?$", re.MULTILINE
 )
 Handler: TypeAlias = Callable[[Lease], Awaitable[StageOutcome]]
+Around: TypeAlias = Callable[[Handler, Lease], Awaitable[StageOutcome]]
 GRUPO = "120363000000000001@g.us"
 AUTOR = "5511900000077@s.whatsapp.net"
 
@@ -122,15 +123,16 @@ class Bancada:
 
 @asynccontextmanager
 async def bancada(
-    url: str, clock: Clock, leitor: Leitor | None = leitor_de_linhas, **settings: Any
+    url: str, clock: Clock, leitor: Leitor | None = leitor_de_linhas, around: Around | None = None, **settings: Any
 ) -> AsyncIterator[Bancada]:
+    """``around``: what happens to a stage's handler whenever it runs."""
     told = Settings(database_url=url, **settings)
     work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=told)
     instead: dict[str, Handler] = {}
     add = work.add_pipeline
 
     def add_open(pipeline: Pipeline, **options: Any) -> None:
-        stages = tuple(replace(stage, handle=_open(stage, instead)) for stage in pipeline.stages)
+        stages = tuple(replace(stage, handle=_open(stage, instead, around)) for stage in pipeline.stages)
         add(replace(pipeline, stages=stages), **options)
 
     work.add_pipeline = add_open  # type: ignore[method-assign]
@@ -139,8 +141,9 @@ async def bancada(
         yield Bancada(work, told, clock, instead, jobs)
 
 
-def _open(stage: Stage, instead: dict[str, Handler]) -> Handler:
+def _open(stage: Stage, instead: dict[str, Handler], around: Around | None) -> Handler:
     async def handle(lease: Lease) -> StageOutcome:
-        return await instead.get(stage.name, stage.handle)(lease)
+        handler = instead.get(stage.name, stage.handle)
+        return await (handler(lease) if around is None else around(handler, lease))
 
     return handle

@@ -31,7 +31,8 @@ T17, T18, T20, T22).
 **The queue** (T01 to T08, T29 to T31, T33, T35). A *target* is an item that was accepted: whoever enqueued it was told so. Workers
 are processes on the machine's own clock. Each run leaves a line in a file when it begins; the effect is a row that is written with
 the settlement or not at all, and in T02 the endpoint's book as well. **Lost**: accepted, and not complete at the end. **Doubled**:
-two effects of one item. *Early* and *unexplained* have no meaning there. What is *repeated* or *told again*
+two effects of one item. In the groups' T31 a target is a row of their queue, and doubled would be a vaga that stands there
+twice or has a source too many. *Early* and *unexplained* have no meaning there. What is *repeated* or *told again*
 is a run whose worker was gone before it could settle: `docs/lifecycle.md` promises one effect for each item, not one run; whoever
 tells somebody else does it under the item's id as the key.
 

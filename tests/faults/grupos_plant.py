@@ -1,0 +1,46 @@
+"""A worker of the groups pipeline, a process of its own, whose stages fail, raise and die by chance."""
+
+import asyncio
+import os
+import random
+import sys
+
+from app.contexts.grupos.fila import Estagio
+from batuta.pipeline.stage import StageOutcome
+from batuta.queue.item import Lease
+from batuta.queue.outcome import Failed
+from batuta.testing.fast import FastClock
+from tests.grupos import Around, Handler, bancada
+
+FAILS, RAISES, DIES = 0.04, 0.03, 0.0005
+
+
+def unlucky(chance: random.Random, dies: float = 0.0) -> Around:
+    """A stage that fails before its work or after it, raises, or takes its process with it."""
+
+    async def around(handler: Handler, lease: Lease) -> StageOutcome:
+        lot = chance.random()
+        if lot < dies:
+            os._exit(9)
+        if lot < dies + FAILS:
+            return Failed("by chance")
+        if lot < dies + FAILS + RAISES:
+            raise RuntimeError("by chance")
+        outcome = await handler(lease)
+        return Failed("by chance, afterwards") if chance.random() < FAILS else outcome
+
+    return around
+
+
+async def run(url: str, clock: str, seed: int) -> None:
+    around = unlucky(random.Random(seed), DIES)
+    async with bancada(url, FastClock.told(clock), around=around) as mesa:
+        print("up", flush=True)
+        while True:
+            worked = sum([await mesa.work.work_once(stage, 100) for stage in Estagio])
+            await mesa.work.queues[Estagio.PENDENTE].rescue(500)
+            await asyncio.sleep(0.0 if worked else 0.05)
+
+
+if __name__ == "__main__":
+    asyncio.run(run(sys.argv[1], sys.argv[2], int(sys.argv[3])))
