@@ -13,6 +13,7 @@ from batuta.guard.together import Together
 from batuta.kernel.errors import BatutaError
 from batuta.queue.outcome import Done, Failed, Snooze
 from batuta.supervise.loop import Again, Idle
+from batuta.supervise.progress import note_progress
 from batuta.tasks.registry import TaskContext
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "Together",
     "Told",
     "__version__",
+    "note_progress",
 ]

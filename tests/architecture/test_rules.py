@@ -197,6 +197,7 @@ def test_the_public_names_are_these() -> None:
         "Together",
         "Told",
         "__version__",
+        "note_progress",
     }
 
 

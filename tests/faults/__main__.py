@@ -47,6 +47,10 @@ nor waits for a person's decision. **Doubled**: one message that left twice. *Pa
 whether it left: a person decides, and it is never repeated by itself. *Given up* and *revived* is one that was there at three
 kills: provably unsent, and tried again by hand. The processes share a clock that runs five or eight times as fast, and that is put
 forward while everybody waits.
+
+**Whatever hangs** (T09, T24 to T28, S3.1 to S3.3, the soak). A *target* is a task that was accepted beside what hangs, or a line
+that was to be heard. **Lost**: accepted, and not done at the end. How long it took to find it, and to serve again, stands under
+"Seen"; a row in `worker_restarts` with the stack, and the same in the log, are part of each.
 """
 AFTERWORD = """
 What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several
@@ -70,7 +74,7 @@ def main(words: list[str]) -> int:
         "pytest",
         str(Path(__file__).parent),
         "-k",
-        "test_scheduler or test_queue or test_guard or test_deadman or test_send",
+        "test_scheduler or test_queue or test_guard or test_deadman or test_send or test_ladder or test_supervision",
         "-s",
     ]
     command += ["-o", "faulthandler_timeout=0"]  # long is no sign of hanging here

@@ -5,10 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 PIECE = 1 << 16
+BEGINNING = 2048
 
 
 class Proxy:
-    """``cut``: every connection is torn down and no new one is taken. ``freeze``: they stay, and nothing passes any more."""
+    """``cut``: every connection is torn down and no new one is taken. ``freeze``: they stay, and nothing passes any more.
+
+    ``freeze(words)``: only those that began with these words somewhere, and only those that are there already.
+    """
 
     def __init__(self, port: int) -> None:
         self.port = 0
@@ -19,6 +23,8 @@ class Proxy:
         self._open.set()
         self._taking = True
         self._connections: set[asyncio.Task[None]] = set()
+        self._first: dict[asyncio.StreamWriter, bytes] = {}  # what each connection began with, by its far end
+        self._frozen: set[asyncio.StreamWriter] = set()
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._connection, "127.0.0.1", 0)
@@ -29,8 +35,13 @@ class Proxy:
         for writer in self._writers:
             writer.transport.abort()
 
-    def freeze(self) -> None:
-        self._open.clear()
+    def freeze(self, words: bytes = b"") -> int:
+        """How many connections it was."""
+        if not words:
+            self._open.clear()
+            return len(self._first)
+        self._frozen |= {writer for writer, first in self._first.items() if words in first}
+        return len(self._frozen)
 
     def heal(self) -> None:
         self._taking = True
@@ -58,15 +69,22 @@ class Proxy:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._behind)
             self._writers |= {writer, far_writer}
             try:
-                await asyncio.gather(self._pass_on(reader, far_writer), self._pass_on(far_reader, writer))
+                here = self._pass_on(reader, far_writer, far_writer)
+                await asyncio.gather(here, self._pass_on(far_reader, writer, far_writer))
             finally:
                 self._writers -= {writer, far_writer}
+                self._first.pop(far_writer, None)
                 far_writer.transport.abort()
         writer.transport.abort()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: asyncio.StreamWriter
+    ) -> None:
         while piece := await reader.read(PIECE):
+            self._first[connection] = (self._first.get(connection, b"") + piece)[:BEGINNING]
             await self._open.wait()
+            if connection in self._frozen:
+                continue
             writer.write(piece)
             await writer.drain()
         writer.transport.abort()

@@ -28,7 +28,8 @@ PATIENCE = 60.0
 def processes() -> ForkServerContext:
     """A process that has imported everything already: each worker is a fork of it, there in hundredths of a second."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.faults.queue_plant", "tests.faults.guard_plant", "tests.faults.send_plant"])
+    plants = ("queue_plant", "guard_plant", "send_plant", "ladder_plant")
+    context.set_forkserver_preload([f"tests.faults.{plant}" for plant in plants])
     return context
 
 

@@ -13,9 +13,9 @@ from batuta.dispatch.job import Run
 from batuta.guard.deadline import within
 from batuta.guard.foreign import name_of
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.errors import DeadlineExceeded, ExitRefused
+from batuta.kernel.errors import CancelIgnored, DeadlineExceeded, ExitRefused
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
-from batuta.targets.call import MOST_LEFT_BEHIND, CallTarget
+from batuta.targets.call import MOST_LEFT_BEHIND, STUBBORN, CallTarget
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle
 
@@ -193,3 +193,24 @@ async def test_a_loop_that_has_ended_is_not_told_and_nobody_hears_of_it() -> Non
     finally:
         threading.excepthook = before
     assert heard == []
+
+
+async def test_a_job_that_ignores_its_cancellation_is_told_as_deaf_and_not_waited_for() -> None:
+    clock, release = FakeClock(), asyncio.Event()
+
+    async def deaf() -> None:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    going = asyncio.create_task(delivered(deaf, clock))
+    await clock.advance(MINUTE + STUBBORN - timedelta(seconds=1))
+    assert not going.done()
+    await clock.advance(2)
+    with pytest.raises(CancelIgnored, match="job teste in loop runs goes on") as ignored:
+        await going
+    assert "in deaf" in str(ignored.value.facts["stack"])
+    release.set()
+    await settle()

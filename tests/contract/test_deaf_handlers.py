@@ -1,0 +1,76 @@
+"""A handler that ignores its cancellation costs its own attempt, on both databases, and nothing of its neighbours."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+
+import pytest
+
+from batuta.engine import Batuta
+from batuta.kernel.errors import CancelIgnored
+from batuta.kernel.events import ItemOverdue, TaskDeaf
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+
+SECOND = timedelta(seconds=1)
+GRACE = 5 * SECOND
+
+
+@pytest.fixture
+async def work(database_url: str, clock: FakeClock, events: EventRecorder) -> AsyncIterator[Batuta]:
+    release = asyncio.Event()
+    made = Batuta(database_url, clock=clock)
+    made.events.subscribe(events)
+
+    @made.task(timeout=10, retry=[60], retry_timeout=True)
+    async def deaf(ctx: object) -> None:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    @made.task()
+    async def neighbour(ctx: object, seconds: float) -> float:
+        await clock.sleep(seconds)
+        return seconds
+
+    async with made:
+        yield made
+        release.set()  # whatever becomes of the test
+        await settle()
+
+
+async def status(work: Batuta, id: str) -> tuple[str, str | None]:
+    found = await work.status(id)
+    assert found is not None
+    return str(found.status), found.error
+
+
+async def test_a_deaf_handler_is_settled_without_being_waited_for_and_its_process_is_told_to_end(
+    work: Batuta, clock: FakeClock, events: EventRecorder
+) -> None:
+    deaf = await work.enqueue("deaf")
+    neighbour = await work.enqueue("neighbour", 22)
+    running = asyncio.create_task(work.supervisor().run(asyncio.Event(), GRACE))
+    await passes(work, clock, deaf, lambda: events.of(TaskDeaf))
+    assert [each.item for each in events.of(ItemOverdue)] == [deaf]
+    (told,) = events.of(TaskDeaf)
+    assert (told.loop, told.what) == ("worker:default", f"item {deaf}")
+    assert "in deaf" in told.stack
+    await passes(work, clock, deaf, running.done)
+    with pytest.raises(CancelIgnored):
+        await running
+    state, error = await status(work, deaf)
+    assert (state, error) == ("queued", "Job timeout exceeded")  # its attempt is used, and another is left
+    assert (await status(work, neighbour))[0] == "complete"
+
+
+async def passes(work: Batuta, clock: FakeClock, deaf: str, true: Callable[[], object]) -> None:
+    """Let time pass, a second and a real answer of the database at a time."""
+    for _ in range(200):
+        if true():
+            return
+        await clock.advance(SECOND)
+        await status(work, deaf)
+    raise AssertionError("it did not come to that")

@@ -1,0 +1,107 @@
+"""Keeps one guarded worker going, as its parent would, and counts what became of it and of its neighbours."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+from batuta import Batuta
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.testing import FastClock
+from tests.faults import ladder_plant
+from tests.faults.harness import ORIGIN
+from tests.faults.ladder_plant import Plan
+from tests.faults.queue_harness import processes
+
+PATIENCE = 90.0
+
+
+@dataclass(frozen=True)
+class Exit:
+    pid: int
+    code: int | None
+    at: float
+
+
+@dataclass
+class House:
+    plan: Plan
+    work: Batuta  # of this process, which only enqueues and asks
+    exits: list[Exit] = field(default_factory=list)
+    worker: ForkServerProcess | None = None
+
+    def begin(self) -> None:
+        self.worker = processes().Process(target=ladder_plant.run, args=(self.plan.told(),))
+        self.worker.start()
+
+    async def keep(self) -> None:
+        """Another for each that ends, at once."""
+        while True:
+            assert self.worker is not None
+            if not self.worker.is_alive():
+                self.exits.append(Exit(self.worker.pid or 0, self.worker.exitcode, time.monotonic()))
+                self.begin()
+            await asyncio.sleep(0.02)
+
+    def notes(self, *words: str) -> list[list[str]]:
+        book = Path(self.plan.folder) / "notes"
+        lines = [line.split() for line in book.read_text().splitlines()] if book.exists() else []
+        return [line for line in lines if line[: len(words)] == list(words)]
+
+    def at(self, *words: str) -> float:
+        """When that was noted first."""
+        return float(self.notes(*words)[0][-1])
+
+    def log(self) -> str:
+        return (Path(self.plan.folder) / "log").read_text()
+
+    async def until(self, what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
+        ends = time.monotonic() + within
+        while time.monotonic() < ends:
+            found = true()
+            if asyncio.iscoroutine(found):
+                found = await found
+            if found:
+                return found
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"{what}: not within {within} s; {self.log()[-4000:]}")
+
+    async def ask(self, text: str) -> list[dict[str, Any]]:
+        query = in_dialect(query_of("ask", text, writes=False), self.work.database.dialect)
+        return [dict(row) for row in await self.work.database.all(query)]
+
+    async def restarts(self, reason: str) -> list[dict[str, Any]]:
+        return await self.ask(f"SELECT * FROM worker_restarts WHERE reason = '{reason}' ORDER BY at")
+
+    async def is_done(self, ids: list[str]) -> bool:
+        done = {row["id"] for row in await self.ask("SELECT id FROM tasks WHERE status = 'complete'")}
+        return set(ids) <= done
+
+
+@asynccontextmanager
+async def house(plan: Plan, *, rate: float = 1.0, kept: bool = True) -> AsyncIterator[House]:
+    """``rate``: how much faster the worker's clock runs; what the sentry measures is the machine's all the same."""
+    if rate != 1.0:
+        plan = replace(plan, clock=FastClock.start(ORIGIN, rate).text())
+    work = ladder_plant.build(plan)
+    async with work:
+        made = House(plan, work)
+        made.begin()
+        keeping = asyncio.create_task(made.keep()) if kept else None
+        try:
+            await made.until("it is up", lambda: made.notes("up"))
+            yield made
+        finally:
+            if keeping is not None:
+                keeping.cancel()
+                await asyncio.gather(keeping, return_exceptions=True)
+            if made.worker is not None and made.worker.is_alive():
+                assert made.worker.pid is not None
+                os.kill(made.worker.pid, signal.SIGKILL)
+                made.worker.join()

@@ -1,0 +1,219 @@
+"""A worker under guard, as a real process, whose tasks and loops hang in every way there is.
+
+What happened is a line in a file: who, which process, and when on the machine's monotonic clock.
+"""
+
+import asyncio
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from batuta import Batuta, note_progress
+from batuta.config import EngineSettings
+from batuta.guarding import GuardLimits, guarded
+from batuta.kernel.errors import StartAgain
+from batuta.logs import begin_logging
+from batuta.supervise.comeback import EXIT_AGAIN
+from batuta.supervise.lag import leave
+from batuta.supervise.signals import stop_on_signals
+from batuta.tasks.registry import TaskContext
+from batuta.testing import FastClock
+
+# Twenty of them hold the interpreter for a second or so, forty for longer than anybody waits.
+CATASTROPHE = "a" * 40 + "!"
+CURE = "cured"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Times in seconds; those of ``clock`` are of that clock, which may run faster than the machine's."""
+
+    url: str
+    folder: str
+    clock: str | None = None  # a FastClock's words; None: the machine's
+    blocked: float = 2.0
+    lease: float = 3.0
+    drain: float = 5.0
+    stuck_after: float = 5.0
+    recycle_after: float | None = None
+    looks_every: float = 10.0  # how often the worker asks the table although nobody rang
+    ways: tuple[str, ...] = ()  # which loops it has besides
+
+    def told(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run(told: Mapping[str, Any]) -> None:
+    """The life of one process."""
+    plan = Plan(**told)
+    out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, sys.stdout.fileno())
+    os.dup2(out, sys.stderr.fileno())
+    asyncio.run(_work(plan))
+
+
+async def _work(plan: Plan) -> None:
+    stop = asyncio.Event()
+    work = build(plan)
+    begin_logging(
+        work.events, EngineSettings(log_format="json"), service="worker", stream=sys.stdout, zone=ZoneInfo("UTC")
+    )
+    longest = None if plan.recycle_after is None else timedelta(seconds=plan.recycle_after)
+    limits = GuardLimits(blocked=timedelta(seconds=plan.blocked), longest=longest)
+    try:
+        with stop_on_signals(stop):
+            async with work, guarded(work, "worker", stop, limits=limits) as supervisor:
+                note(plan, "up")
+                await supervisor.run(stop, timedelta(seconds=plan.drain))
+    except StartAgain:
+        leave(EXIT_AGAIN)
+
+
+def build(plan: Plan) -> Batuta:
+    clock = None if plan.clock is None else FastClock.told(plan.clock)
+    work = Batuta(plan.url, timezone="UTC", clock=clock)
+    work.queue_lease = timedelta(seconds=plan.lease)
+    work.worker_policy = replace(work.worker_policy, look_every=timedelta(seconds=plan.looks_every))
+    add_tasks(work, plan)
+    add_loops(work, plan)
+    return work
+
+
+def note(plan: Plan, *words: str) -> None:
+    """One write, so that lines of several processes do not mix and a killed process leaves whole ones."""
+    book = os.open(Path(plan.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(book, f"{' '.join(words)} {os.getpid()} {time.monotonic():.3f}\n".encode())
+    finally:
+        os.close(book)
+
+
+def is_cured(plan: Plan, *words: str) -> bool:
+    """Each ill strikes once: what is tried again afterwards works."""
+    mark = Path(plan.folder) / f"{CURE}-{'-'.join(words)}"
+    if mark.exists():
+        return True
+    mark.touch()
+    note(plan, "ill", *words)
+    return False
+
+
+def add_tasks(work: Batuta, plan: Plan) -> None:
+    @work.task(retry=[0.1, 0.1, 0.1], timeout=60)
+    async def conta(ctx: TaskContext, seconds: float = 0.0) -> None:
+        await asyncio.sleep(seconds)
+        note(plan, "done", ctx.id)
+
+    @work.task(retry=[0.1, 0.1, 0.1])
+    async def bloqueia(ctx: TaskContext) -> None:
+        if not is_cured(plan, "bloqueia"):
+            time.sleep(600)
+
+    @work.task(retry=[0.1, 0.1, 0.1])
+    async def expressao(ctx: TaskContext) -> None:
+        if not is_cured(plan, "expressao"):
+            re.match(r"(a+)+$", CATASTROPHE)
+
+    @work.task(retry=[0.1, 0.1, 0.1], timeout=1, retry_timeout=True)
+    async def surda(ctx: TaskContext) -> None:
+        """Swallows its cancellation, and holds a thread that nothing can stop."""
+        if is_cured(plan, "surda"):
+            return
+        holding = asyncio.create_task(asyncio.to_thread(time.sleep, 600))
+        while not holding.done():
+            try:
+                await asyncio.shield(holding)
+            except asyncio.CancelledError:
+                note(plan, "refused", ctx.id)
+
+
+def add_loops(work: Batuta, plan: Plan) -> None:
+    if "listens" in plan.ways:
+        work.loop(every=0.2, stuck_after=plan.stuck_after, name="listener")(_listener(plan))
+    if "hangs" in plan.ways:
+
+        @work.loop(every=0.5, stuck_after=plan.stuck_after)
+        async def sync() -> None:
+            if not is_cured(plan, "sync"):
+                await asyncio.Event().wait()
+            note(plan, "tick", "sync")
+
+    if "calls" in plan.ways:
+
+        @work.loop(every=0.5, stuck_after=plan.stuck_after, max_failures=1_000)
+        async def outbound() -> None:
+            await work.clock.sleep(0)
+            port = int((Path(plan.folder) / "port").read_text())
+            async with asyncio.timeout(1):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"ping\n")
+                await reader.readline()
+            writer.close()
+            note(plan, "tick", "outbound")
+
+    if "soaks" in plan.ways:
+        _soak(work, plan)
+
+
+def _listener(plan: Plan) -> type:
+    """A loop beside which a task listens. The task may die without a word; then nothing is heard, and everything else goes on."""
+
+    class Listener:
+        async def tick(self) -> None:
+            heard: asyncio.Queue[str] = asyncio.Queue()
+            listening = asyncio.create_task(self._listen(heard))
+            try:
+                for _ in range(1_000_000):
+                    await self._tell(await heard.get())
+            finally:
+                listening.cancel()
+
+        async def _tell(self, line: str) -> None:
+            note(plan, "heard", line)
+            with (Path(plan.folder) / "told").open("a") as book:
+                book.write(f"{line}\n")
+            note_progress()
+
+        async def _listen(self, heard: "asyncio.Queue[str]") -> None:
+            """Goes on where the last one left off, as whoever reads from a queue that keeps things does."""
+            told = Path(plan.folder) / "told"
+            told.touch()
+            seen = len(told.read_text().splitlines())
+            for _ in range(1_000_000):
+                lines = (Path(plan.folder) / "outside").read_text().splitlines()
+                for line in lines[seen:]:
+                    if line.startswith("dies") and not is_cured(plan, "listener"):
+                        return
+                    heard.put_nowait(line)
+                seen = len(lines)
+                await asyncio.sleep(0.05)
+
+    return Listener
+
+
+def _soak(work: Batuta, plan: Plan) -> None:
+    ticks = 0
+
+    @work.loop(every=0.05, stuck_after=plan.stuck_after, max_failures=1_000, max_restarts=1_000)
+    async def faulty() -> None:
+        """Fails now and then, hangs now and then: what is started again must leave nothing behind."""
+        nonlocal ticks
+        ticks += 1
+        if ticks % 7 == 0:
+            raise ValueError("now and then")
+        if ticks % 40 == 0:
+            await asyncio.Event().wait()
+
+    @work.loop(every=0.5, stuck_after=60)
+    async def census() -> None:
+        fds = len(list(Path("/proc/self/fd").iterdir()))
+        rss = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+        threads = len(list(Path("/proc/self/task").iterdir()))
+        note(plan, "census", str(rss), str(fds), str(len(asyncio.all_tasks())), str(threads))

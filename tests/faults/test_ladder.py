@@ -1,0 +1,183 @@
+"""What hangs is found from outside, told with its stack, ended and begun anew; its neighbours lose nothing."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from batuta.supervise.comeback import EXIT_AGAIN
+from tests.faults.conftest import one_of, together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.ladder_harness import House, house
+from tests.faults.ladder_plant import Plan
+from tests.faults.proxy import proxy
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+NEIGHBOURS = 200 if LONG else 20
+# What docs/supervision.md promises, in seconds.
+FOUND, SERVING, STUCK, REPLACED = 20.0, 30.0, 10.0, 60.0
+RATE = 1.0 if LONG else 6.0
+
+
+def plan(url: str, folder: Path, **other: object) -> Plan:
+    usual: dict[str, object] = {"blocked": 15.0 if LONG else 1.5}
+    return Plan(url=url, folder=str(folder), **{**usual, **other})  # type: ignore[arg-type]
+
+
+async def enqueue_with_neighbours(running: House, ill: str) -> tuple[list[str], str]:
+    half = NEIGHBOURS // 2
+    before = await running.work.enqueue_many("conta", [(0.05,)] * half)
+    poison = await running.work.enqueue(ill)
+    after = await running.work.enqueue_many("conta", [(0.05,)] * half)
+    return [*before, *after], poison
+
+
+@pytest.mark.parametrize(("test", "ill", "code"), [("T24", "bloqueia", EXIT_AGAIN), ("T25", "expressao", 1)])
+async def test_a_task_that_blocks_the_process_is_found_with_its_stack_and_the_others_are_served_again(
+    places: dict[str, Path], test: str, ill: str, code: int
+) -> None:
+    await together(*(_blocks(test, ill, code, url, folder) for url, folder in one_of(places, "sqlite").items()))
+
+
+async def _blocks(test: str, ill: str, code: int, url: str, folder: Path) -> None:
+    what = {"bloqueia": "time.sleep(600) in a task", "expressao": "a regular expression without end in a task"}[ill]
+    figures = Figures(test, kind(url), what)
+    async with house(plan(url, folder)) as running:
+        ids, poison = await enqueue_with_neighbours(running, ill)
+        await running.until("it strikes", lambda: running.notes("ill", ill))
+        struck = running.at("ill", ill)
+        await running.until("it is ended", lambda: running.exits)
+        assert running.exits[0].code == code
+        (row,) = await running.until("the row", lambda: running.restarts("blocked"))
+        assert f"in {ill}" in row["stack"]
+        assert row["loop"] is None
+        await running.until("served again", lambda: running.is_done([*ids, poison]))
+        found = running.exits[0].at - struck
+        served = min(float(note[-1]) for note in running.notes("up") if float(note[-1]) > running.exits[0].at) - struck
+        told = [line for line in running.log().splitlines() if "[WATCHDOG]" in line]
+        assert any(f"in {ill}" in line for line in told)
+        if LONG:
+            assert found <= FOUND
+            assert served <= SERVING
+    note = f"ended with its stack {found:.1f} s after it began, serving {served:.1f} s after; limit {running.plan.blocked:g} s"
+    figures.record_bare(len(ids) + 1, note)
+
+
+async def test_a_task_that_swallows_its_cancellation_is_fenced_and_its_process_drains_and_is_replaced(
+    places: dict[str, Path],
+) -> None:
+    await together(*(_swallows(url, folder) for url, folder in one_of(places, "sqlite").items()))
+
+
+async def _swallows(url: str, folder: Path) -> None:
+    figures = Figures("T26", kind(url), "a task eats its cancellation and holds a thread")
+    async with house(plan(url, folder, lease=10.0), rate=RATE) as running:
+        ids, poison = await enqueue_with_neighbours(running, "surda")
+        await running.until("it is told", lambda: running.notes("refused"))
+        began = running.at("ill", "surda")
+        await running.until("its process ends", lambda: running.exits)
+        assert running.exits[0].code == EXIT_AGAIN
+        assert len(running.notes("refused", poison)) == 2
+        (row,) = await running.restarts("deaf")
+        assert (row["loop"], "in surda" in row["stack"]) == ("worker:default", True)
+        await running.until("everything is done", lambda: running.is_done([*ids, poison]))
+        served = float(running.notes("up")[1][-1]) - began
+        assert len({note[1] for note in running.notes("done")}) == len(ids)
+        assert len(running.notes("done")) == len(ids)  # none of them began twice
+        if LONG:
+            assert served <= REPLACED
+    figures.record_bare(
+        len(ids) + 1, f"drained and replaced {served:.1f} s after it began; clock {RATE:g} times as fast"
+    )
+
+
+async def test_a_listener_that_died_without_a_word_is_found_by_its_silence_while_the_heart_beats_on(
+    places: dict[str, Path],
+) -> None:
+    await together(*(_is_deaf(url, folder) for url, folder in one_of(places, "sqlite").items()))
+
+
+async def _is_deaf(url: str, folder: Path) -> None:
+    figures = Figures("T27", kind(url), "a listener's task ends without a word; the process beats on")
+    outside = folder / "outside"
+    outside.write_text("first\n")
+    stuck_after = 30.0
+    told = plan(url, folder, ways=("listens",), stuck_after=stuck_after)
+    async with house(told, rate=RATE) as running:
+        await running.until("it hears", lambda: running.notes("heard", "first"))
+        with outside.open("a") as line:
+            line.write("dies\n")
+        await running.until("it is deaf", lambda: running.notes("ill", "listener"))
+        began = running.at("ill", "listener")
+        with outside.open("a") as line:
+            line.write("".join(f"line{n}\n" for n in range(10)))
+        await running.until("all is heard", lambda: len(running.notes("heard")) >= 12)
+        took = (running.at("heard", "line0") - began) * RATE
+        (row,) = await running.until("the row", lambda: running.restarts("stuck"))
+        assert row["loop"] == "listener"
+        assert "in tick" in row["stack"]
+        heard = [note[1] for note in running.notes("heard")]
+        assert heard == ["first", "dies", *(f"line{n}" for n in range(10))]
+        assert running.exits == []  # nobody else had to notice
+        (beat,) = await running.ask("SELECT status, loops_status FROM worker_heartbeats")
+        assert beat["loops_status"]["listener"]["restarts"] == 1
+        if LONG:
+            assert took <= stuck_after + STUCK
+    figures.record_bare(12, f"hears again {took:.1f} s after, of its own clock; stuck_after {stuck_after:g} s")
+
+
+@pytest.mark.skipif(not LONG, reason="a connection is only missed after the time that a slow one may take")
+async def test_a_connection_that_listens_and_is_half_open_is_found_and_replaced(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    figures = Figures("T27", "PostgreSQL", "the listening connection stays open and carries nothing; nobody polls")
+    parts = urlsplit(postgres_url)
+    async with proxy(parts.port or 5432) as way:
+        url = postgres_url.replace(f":{parts.port}", f":{way.port}")
+        async with house(plan(url, tmp_path, looks_every=3600.0)) as running:
+            (first,) = await running.work.enqueue_many("conta", [(0.0,)])
+            await running.until("it is heard", lambda: running.is_done([first]))
+            await asyncio.sleep(3)  # it rests
+            # The test's own process listens to nothing: there is one such connection, and it is the worker's.
+            assert way.freeze(b"batuta-ear") == 1
+            began = time.monotonic()
+            ids = list(await running.work.enqueue_many("conta", [(0.0,)] * NEIGHBOURS))
+            await running.until("all is done", lambda: running.is_done(ids))
+            took = time.monotonic() - began
+            assert took <= REPLACED
+            assert running.exits == []
+    figures.record_bare(len(ids), f"heard again {took:.1f} s after")
+
+
+async def test_a_process_that_is_old_enough_drains_and_asks_to_be_started_again(tmp_path: Path) -> None:
+    async with house(plan(f"sqlite:///{tmp_path}/test.db", tmp_path, recycle_after=1.0)) as running:
+        ids = list(await running.work.enqueue_many("conta", [(0.5,)] * NEIGHBOURS))
+        await running.until("it has ended", lambda: running.exits)
+        assert running.exits[0].code == EXIT_AGAIN
+        (row, *_) = await running.restarts("recycled")
+        assert "longer than" in row["detail"]
+        await running.until("all is done", lambda: running.is_done(ids))
+        assert len(running.notes("done")) == len(ids)
+        await running.until(
+            "it was offline", lambda: running.ask("SELECT 1 FROM worker_heartbeats WHERE status = 'offline'")
+        )
+
+
+async def test_a_stopped_process_that_goes_on_is_not_taken_for_a_blocked_one(tmp_path: Path) -> None:
+    told = plan(f"sqlite:///{tmp_path}/test.db", tmp_path, blocked=60.0)
+    async with house(told) as running:
+        assert running.worker is not None
+        assert running.worker.pid is not None
+        os.kill(running.worker.pid, signal.SIGSTOP)
+        await running.work.clock.sleep(2.5)
+        os.kill(running.worker.pid, signal.SIGCONT)
+        ids = list(await running.work.enqueue_many("conta", [(0.0,)] * 3))
+        await running.until("it works on", lambda: running.is_done(ids))
+        assert running.exits == []
+        assert "event loop blocked" not in running.log()

@@ -1,0 +1,154 @@
+"""The resilient worker's own tests of acceptance: no network for a while, a loop that hangs for ever, a heart that beats on.
+
+And for a long time: whatever is started again leaves nothing behind.
+"""
+
+import asyncio
+import statistics
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from batuta.supervise.beats import EVERY
+from tests.faults.conftest import one_of, together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.ladder_harness import House, house
+from tests.faults.ladder_plant import Plan
+from tests.faults.proxy import Proxy, proxy
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+RATE = 1.0 if LONG else 10.0
+MAX_SILENCE = 60.0  # of the worker's clock
+AWAY = 20.0 if LONG else 3.0
+SOAK = 20 * 60.0 if LONG else 6.0
+MARGIN = 10.0
+
+
+@asynccontextmanager
+async def network(folder: Path) -> AsyncIterator[Proxy]:
+    """Somebody who answers, and the way there."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readline())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, proxy(server.sockets[0].getsockname()[1]) as way:
+        (folder / "port").write_text(str(way.port))
+        yield way
+
+
+async def test_without_a_network_the_worker_says_timeout_and_goes_on(tmp_path: Path) -> None:
+    figures = Figures("S3.1", "SQLite", f"no network for {AWAY:g} s")
+    told = Plan(url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("calls",), stuck_after=30)
+    async with network(tmp_path) as way, house(told) as running:
+        await running.until("it calls", lambda: running.notes("tick", "outbound"))
+        way.freeze()
+        frozen = len(running.notes("tick", "outbound"))
+        await running.until("it says so", lambda: "[TIMEOUT] loop failed" in running.log())
+        await asyncio.sleep(AWAY - 1)
+        way.heal()
+        await running.until("it goes on", lambda: len(running.notes("tick", "outbound")) > frozen + 1)
+        assert running.exits == []
+        assert await running.restarts("stuck") == []
+        told_of = running.log().count("[TIMEOUT]")
+    figures.record_bare(1, f"told {told_of} times, and went on by itself")
+
+
+async def test_a_loop_that_sleeps_for_ever_is_restarted_within_its_silence_and_ten_seconds(
+    places: dict[str, Path],
+) -> None:
+    await together(*(_sleeps(url, folder) for url, folder in one_of(places, "postgresql").items()))
+
+
+async def _sleeps(url: str, folder: Path) -> None:
+    figures = Figures("S3.2", kind(url), "a loop waits for what never comes")
+    told = Plan(url=url, folder=str(folder), ways=("hangs",), stuck_after=MAX_SILENCE)
+    async with house(told, rate=RATE) as running:
+        await running.until("it hangs", lambda: running.notes("ill", "sync"))
+        await running.until("it ticks again", lambda: running.notes("tick", "sync"))
+        took = (running.at("tick", "sync") - running.at("ill", "sync")) * RATE
+        (row,) = await running.until("the row", lambda: running.restarts("stuck"))
+        assert (row["loop"], row["restarts_in_window"]) == ("sync", 1)
+        assert "in sync" in row["stack"]
+        assert "[WATCHDOG] loop restarted" in running.log()
+        assert running.exits == []
+        if LONG:
+            assert took <= MAX_SILENCE + MARGIN
+    figures.record_bare(1, f"ticks again after {took:.1f} s of its clock; max_silence {MAX_SILENCE:g} s")
+
+
+async def test_the_heart_beats_on_while_every_loop_is_stuck_and_says_so(places: dict[str, Path]) -> None:
+    await together(*(_beats_on(url, folder) for url, folder in one_of(places, "postgresql").items()))
+
+
+async def _beats_on(url: str, folder: Path) -> None:
+    figures = Figures("S3.3", kind(url), "every loop of the worker's own waits for what never comes")
+    told = Plan(url=url, folder=str(folder), ways=("hangs",), stuck_after=4 * EVERY.total_seconds())
+    async with house(told, rate=RATE) as running:
+        await running.until("it hangs", lambda: running.notes("ill", "sync"))
+        beats = await _beats(running, 4)
+        gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(beats)]
+        if LONG:  # on a fast clock the machine's own delays count as many times
+            assert max(gaps) <= EVERY.total_seconds() + 5
+    figures.record_bare(
+        len(gaps), f"beats {statistics.median(gaps):.1f} s apart, at most {max(gaps):.1f} s, of its clock"
+    )
+
+
+async def _beats(running: House, count: int) -> list[datetime]:
+    seen: list[datetime] = []
+
+    async def another() -> bool:
+        for row in await running.ask("SELECT last_heartbeat_at, status, loops_status FROM worker_heartbeats"):
+            if row["last_heartbeat_at"] not in seen:
+                seen.append(row["last_heartbeat_at"])
+                assert row["loops_status"]["sync"]["last_ping_ago"] is not None
+        return len(seen) >= count
+
+    await running.until("it beats", another, within=90 + count * EVERY.total_seconds())
+    return seen
+
+
+async def _have_ended(running: House, count: int) -> bool:
+    (row,) = await running.ask("SELECT count(*) AS ended FROM tasks WHERE status = 'complete'")
+    return bool(row["ended"] >= count)
+
+
+async def test_for_a_long_time_nothing_grows(tmp_path: Path) -> None:
+    """Tasks all the time, a loop that fails every seventh and hangs every fortieth time."""
+    figures = Figures("soak", "SQLite", f"{SOAK / 60:.1f} min of tasks, with a loop that fails and hangs")
+    told = Plan(
+        url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("soaks",), stuck_after=0.5, blocked=15.0
+    )
+    async with house(told) as running:
+        ends = running.work.clock.now() + timedelta(seconds=SOAK)
+        enqueued: list[str] = []
+        while running.work.clock.now() < ends:
+            enqueued += await running.work.enqueue_many("conta", [(0.0,)] * 20)
+            await asyncio.sleep(0.25)
+        await running.until("all are done", lambda: _have_ended(running, len(enqueued)))
+        assert running.exits == []
+        censuses = [[int(word) for word in note[1:5]] for note in running.notes("census")]
+        restarts = await running.restarts("stuck")
+        assert restarts
+    third = len(censuses) // 3
+    early, late = censuses[third : 2 * third] or censuses, censuses[2 * third :]
+    before, after = ([statistics.median(column) for column in zip(*rows, strict=True)] for rows in (early, late))
+    names = ("rss", "fds", "tasks", "threads")
+    was, became = dict(zip(names, before, strict=True)), dict(zip(names, after, strict=True))
+    assert became["rss"] <= was["rss"] * 1.1 + 8 * 1024 * 1024
+    for each in ("fds", "tasks", "threads"):
+        assert became[each] <= was[each] + 5, each
+    note = (
+        f"rss {was['rss'] / 1e6:.0f} → {became['rss'] / 1e6:.0f} MB, fds {was['fds']:.0f} → {became['fds']:.0f}, "
+        f"tasks {was['tasks']:.0f} → {became['tasks']:.0f}; {len(restarts)} restarts"
+    )
+    figures.record_bare(len(enqueued), note)

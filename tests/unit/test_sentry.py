@@ -1,0 +1,248 @@
+"""What the sentry does about an event loop that does not answer; times are moved by hand."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked
+from batuta.supervise import lag as lag_module
+from batuta.supervise.beats import Status, status_of, told_of
+from batuta.supervise.comeback import EXIT_AGAIN
+from batuta.supervise.lag import Lag, looking
+from batuta.supervise.loop import FunctionLoop, LoopPolicy
+from batuta.supervise.notify import Notifier
+from batuta.supervise.recycling import MEGABYTE, Recycler
+from batuta.supervise.restarts import Reason, reason_of_dump
+from batuta.supervise.running import Running
+from batuta.supervise.sentry import Sentry
+from batuta.supervise.stacks import StackFolder, main_thread_first, of_task
+from batuta.supervise.supervisor import Supervisor
+from batuta.testing import EventRecorder, FakeClock
+
+SECOND = timedelta(seconds=1)
+LIMIT = 15 * SECOND
+
+
+class Home:
+    """An event loop that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[Callable[[], None]] = []
+
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+        self.asked.append(callback)
+
+    def answer(self) -> None:
+        for callback in self.asked:
+            callback()
+        self.asked.clear()
+
+
+class Parent(Notifier):
+    signs = 0
+
+    def alive(self) -> bool:
+        Parent.signs += 1
+        return True
+
+
+@pytest.fixture
+def home() -> Home:
+    return Home()
+
+
+@pytest.fixture
+def lag(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> Lag:
+    Parent.signs = 0
+    monkeypatch.setattr(lag_module, "cpu_seconds", clock.monotonic)  # it works all the time
+    words: list[str] = []
+
+    async def last_words(stack: str, silent: timedelta) -> None:
+        words.append(stack)
+
+    made = Lag(
+        home=home,  # type: ignore[arg-type]
+        thread=threading.get_ident(),
+        limit=LIMIT,
+        clock=clock,
+        events=events,
+        notifier=Parent(),
+        last_words=last_words,
+        noticed=lambda: None,
+        dump=None,
+        exit=lambda code: words.append(f"exit {code}"),
+    )
+    made_words[id(made)] = words
+    return made
+
+
+made_words: dict[int, list[str]] = {}
+
+
+async def passes(lag: Lag, clock: FakeClock, seconds: int) -> None:
+    for _ in range(seconds):
+        await clock.advance(1)
+        await lag.tick()
+
+
+async def test_while_the_loop_answers_the_parent_hears_that_we_live(lag: Lag, home: Home, clock: FakeClock) -> None:
+    for _ in range(30):
+        await lag.tick()
+        home.answer()
+        await clock.advance(1)
+    assert Parent.signs == 30
+    assert not lag.is_blocked
+
+
+async def test_a_blocked_loop_is_warned_of_then_told_with_its_stack_and_ended_at_the_limit(
+    lag: Lag, clock: FakeClock, events: EventRecorder
+) -> None:
+    await lag.tick()
+    await passes(lag, clock, 14)
+    warned, stacked = events.of(EventLoopBlocked)
+    assert (warned.silent_for, warned.stack) == (2 * SECOND, None)
+    assert stacked.stack is not None
+    assert "in passes" in stacked.stack or "in tick" in stacked.stack  # this very thread, here
+    assert (Parent.signs, made_words[id(lag)]) == (15, [])
+    await passes(lag, clock, 1)
+    stack, exit = made_words[id(lag)]
+    assert stack
+    assert exit == f"exit {EXIT_AGAIN}"
+    assert Parent.signs == 15  # from here on the parent hears nothing
+
+
+async def test_a_loop_that_comes_back_is_told_of_once(
+    lag: Lag, home: Home, clock: FakeClock, events: EventRecorder
+) -> None:
+    await lag.tick()
+    await passes(lag, clock, 5)
+    assert lag.is_blocked
+    home.answer()
+    await passes(lag, clock, 1)
+    home.answer()
+    await passes(lag, clock, 1)
+    assert not lag.is_blocked
+    assert events.of(EventLoopAnswers) == [EventLoopAnswers(5 * SECOND)]
+
+
+async def test_who_slept_with_the_whole_process_blames_nobody_and_who_worked_all_along_is_blamed(
+    lag: Lag, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lag.tick()
+    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: 1000.0)  # nothing was worked
+    await clock.advance(100)
+    await lag.tick()
+    assert (lag.is_blocked, made_words[id(lag)]) == (False, [])
+    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: clock.monotonic() * 2)  # somebody held the interpreter
+    await lag.tick()
+    await clock.advance(100)
+    await lag.tick()
+    assert made_words[id(lag)][-1] == f"exit {EXIT_AGAIN}"
+
+
+def test_it_looks_often_enough_for_the_limit_and_for_the_parent() -> None:
+    assert looking(LIMIT, Notifier()).every == SECOND
+    assert looking(SECOND, Notifier()).every == SECOND / 10
+    assert looking(LIMIT, Notifier("/run/x", 2 * SECOND)).every == SECOND / 2
+
+
+async def test_a_process_that_is_too_large_or_too_old_is_recycled_once(clock: FakeClock) -> None:
+    told: list[str] = []
+    size = 100 * MEGABYTE
+    recycler = Recycler(
+        most_megabytes=200, longest=timedelta(hours=2), clock=clock, recycle=told.append, rss=lambda: size
+    )
+    await recycler.tick()
+    assert told == []
+    size = 201 * MEGABYTE
+    await recycler.tick()
+    await recycler.tick()
+    assert told == ["holds 201 MB, more than 200"]
+    old = Recycler(most_megabytes=None, longest=timedelta(hours=2), clock=clock, recycle=told.append)
+    await old.tick()
+    await clock.advance(timedelta(hours=2, seconds=1))
+    await old.tick()
+    assert told[1:] == ["has run for 2 h, longer than 2 h"]
+
+
+async def test_a_sentry_goes_on_while_this_event_loop_is_blocked_and_ends_when_it_is_told(
+    events: EventRecorder,
+) -> None:
+    from batuta.kernel.clock import SystemClock
+
+    ticked = threading.Event()
+
+    async def beat() -> None:
+        ticked.set()
+
+    supervisor = Supervisor(SystemClock(), events)
+    supervisor.add(FunctionLoop("beat", beat), LoopPolicy(every=SECOND / 100, stuck_after=SECOND * 10))
+    sentry = Sentry(supervisor)
+    sentry.begin()
+    for _ in range(3):  # this loop waits without giving anybody a turn
+        ticked.clear()
+        assert ticked.wait(30)
+    await sentry.end()
+
+
+def test_what_a_process_left_is_found_once_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
+    folder = StackFolder(tmp_path / "stacks")
+    for role, pid, text in (
+        ("worker", 2**22 + 1, "Timeout (0:00:16)!\nThread 1"),
+        ("worker", 1, "alive"),
+        ("api", 2**22 + 2, "x"),
+    ):
+        with folder.open(role, pid) as file:
+            file.write(text)
+    assert [(left.pid, left.stack) for left in folder.left("worker")] == [(2**22 + 1, "Timeout (0:00:16)!\nThread 1")]
+    assert folder.left("worker") == []
+    assert folder.take("api", 2**22 + 2) == "x"
+    assert folder.take("api", 2**22 + 2) is None
+    assert oct((tmp_path / "stacks").stat().st_mode)[-3:] == "700"
+
+
+def test_the_main_thread_comes_first_and_the_reason_is_read_from_the_first_line() -> None:
+    dump = "Timeout (0:00:16)!\nThread 0x1 (most recent call first):\n  a\n\nThread 0x2 (most recent call first):\n  main\n"
+    assert main_thread_first(dump).splitlines()[:3] == [
+        "Timeout (0:00:16)!",
+        "Thread 0x2 (most recent call first):",
+        "  main",
+    ]
+    assert reason_of_dump(dump) is Reason.BLOCKED
+    assert reason_of_dump("Fatal Python error: Aborted\n\nThread …") is Reason.STALLED
+    assert reason_of_dump("Fatal Python error: Segmentation fault\n") is Reason.CRASHED
+
+
+async def test_the_stack_of_a_task_goes_down_to_what_it_waits_for() -> None:
+    async def outer() -> None:
+        await inner()
+
+    async def inner() -> None:
+        await asyncio.Event().wait()
+
+    task: asyncio.Task[Any] = asyncio.create_task(outer())
+    await asyncio.sleep(0)
+    stack = of_task(task)
+    task.cancel()
+    assert stack.index("in outer") < stack.index("in inner") < stack.index("in wait")
+
+
+def test_a_process_is_degraded_as_soon_as_one_of_its_loops_is_and_says_which() -> None:
+    async def tick() -> None: ...
+
+    policy = LoopPolicy(every=SECOND, stuck_after=60 * SECOND)
+    well, ill = (Running(FunctionLoop(name, tick), policy, last_beat=100.0, worked_at=90.0) for name in ("well", "ill"))
+    assert status_of([well, ill], 130.0) is Status.ONLINE
+    ill.is_ticking = True
+    assert status_of([well, ill], 159.0) is Status.ONLINE
+    assert status_of([well, ill], 160.0) is Status.DEGRADED
+    told = told_of(ill, 160.0)
+    assert (told["alive"], told["last_ping_ago"], told["last_progress_ago"]) == (False, 60.0, 70.0)
+    assert told_of(well, 160.0)["alive"] is True
+    well.failures = 1
+    assert status_of([well], 130.0) is Status.DEGRADED
