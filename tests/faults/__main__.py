@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "faults.md"
 COLUMNS = ["test", "database", "done", "targets", "missed", "doubled", "early", "unexplained", "took", "note"]
 TITLES = ["Test", "Database", "What was done", "Targets", "Lost", "Doubled", "Early", "Unexplained", "Took", "Seen"]
-PREFACE = """# What the scheduler, the queue, the guards and the sender were put through
+PREFACE = """# What the scheduler, the queue, the guards, the sender and the processes were put through
 
 Written by `python3 dev.py faults --write`; the same tests run in a short form with `python3 dev.py test`.
 
@@ -51,6 +51,10 @@ forward while everybody waits.
 **Whatever hangs** (T09, T24 to T28, S3.1 to S3.3, the soak). A *target* is a task that was accepted beside what hangs, or a line
 that was to be heard. **Lost**: accepted, and not done at the end. How long it took to find it, and to serve again, stands under
 "Seen"; a row in `worker_restarts` with the stack, and the same in the log, are part of each.
+
+**The parent** (T09, T28; T25 and T26 as seen from outside). A *target* is a process, or a task that was accepted. **Lost** is a
+process that was not replaced or outlived its parent, or a task that nobody did. Where the database is "–", parent and children
+are small programs of the test's own, with limits of two seconds.
 """
 AFTERWORD = """
 What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several

@@ -1,7 +1,8 @@
 """A small application to be run by `batuta up`: ``--app tests.faults.parent_plant:work``.
 
 What it does leaves traces in the folder it is started in: a line in ``marks`` for each task, and the number of a process that the
-worker started in ``grandchild``. It has a role that ends at once for as long as there is a file ``broken``.
+worker started in ``grandchild``. Where a folder ``words`` names it, there is a role that ends at once while a file ``broken`` is
+there.
 """
 
 import asyncio
@@ -14,15 +15,14 @@ from batuta.config import EngineSettings, environment, load
 from batuta.extension import Extension, Role
 from tests.faults.figures import LONG
 
-MARKS, GRANDCHILD, BROKEN = Path("marks"), Path("grandchild"), Path("broken")
+MARKS, GRANDCHILD, BROKEN, WORDS = Path("marks"), Path("grandchild"), Path("broken"), Path("words")
 
 
 def build() -> Batuta:
     settings = load(EngineSettings, environment())
-    roles = [Role("flaky", _flaky)] if BROKEN.exists() else []
-    work = Batuta(
-        settings.database_url.get_secret_value(), settings=settings, extension=Extension(service="plant", roles=roles)
-    )
+    roles = [Role("flaky", _flaky)] if WORDS.exists() else []
+    extension = Extension(service="plant", roles=roles, texts=[WORDS] if roles else [])
+    work = Batuta(settings.database_url.get_secret_value(), settings=settings, extension=extension)
 
     work.queue_lease = timedelta(seconds=30 if LONG else 3)
 

@@ -137,7 +137,9 @@ async def test_a_child_that_holds_its_interpreter_is_found_from_outside_with_its
         assert first.stack.startswith("Fatal Python error: Aborted")
         assert "re/__init__.py" in first.stack
         ended = tree.events.of(ChildEnded)[0]
-        assert ended.stack == first.stack
+        assert ended.stack is not None
+        assert "re/__init__.py" in ended.stack
+        assert first.stack.startswith(ended.stack)
         assert not [line for line in tree.lines if "File " in line]
         figures.record_bare(1, "its stack names the line")
 

@@ -165,6 +165,9 @@ def test_an_undertaker_that_is_killed_too_leaves_the_kernel_to_end_the_children(
 def test_a_crash_loop_is_told_to_people_and_heals_by_itself(tmp_path: Path) -> None:
     figures = Figures("T28", "SQLite", "a role that ends as often as it is started")
     (tmp_path / "broken").touch()
+    (tmp_path / "words").mkdir()
+    for language in ("en", "pt_BR"):
+        (tmp_path / "words" / f"{language}.toml").write_text('[cli.flaky]\nhelp = "ends"\n')
     with plant(tmp_path) as running:
         before = ready(running)
         began = time.monotonic()

@@ -17,7 +17,7 @@ from batuta.engine import Batuta
 from batuta.extension import Command, Role
 from batuta.guarding import GuardLimits, guarded
 from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain
-from batuta.kernel.events import ProcessEnded, ProcessStarted, SettingWarned
+from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
 from batuta.supervise.address import listen
 from batuta.supervise.comeback import EXIT_AGAIN
@@ -158,7 +158,12 @@ async def told(
 ) -> None:
     """Run a process and announce its start and its end, whichever way it ends."""
     begin_logging(work.events, settings, service=role, stream=stream, zone=work.zone)
-    with stop_on_signals(stop, notifier.stopping):
+
+    def asked() -> None:
+        notifier.stopping()
+        work.events.emit(ProcessDraining(role))
+
+    with stop_on_signals(stop, asked):
         for name, nearest in near_misses({**in_file(ENV_FILE), **desk.env}, names(type(settings))):
             work.events.emit(SettingWarned(name, nearest))
         work.events.emit(ProcessStarted(role, __version__, work.clock.now().astimezone(work.zone)))

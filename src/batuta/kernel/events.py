@@ -49,6 +49,9 @@ from batuta.kernel.process_events import (
     LoopStuck as LoopStuck,
 )
 from batuta.kernel.process_events import (
+    ProcessDraining as ProcessDraining,
+)
+from batuta.kernel.process_events import (
     ProcessEnded as ProcessEnded,
 )
 from batuta.kernel.process_events import (

@@ -19,6 +19,13 @@ class ProcessServing:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessDraining:
+    """It was asked to end: nothing new is taken, what runs may end."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessEnded:
     role: str
     reason: str
@@ -172,6 +179,7 @@ class LoopEnded:
 ProcessEvent: TypeAlias = (
     ProcessStarted
     | ProcessServing
+    | ProcessDraining
     | ProcessEnded
     | ChildStarted
     | ChildReady

@@ -49,6 +49,7 @@ from batuta.kernel.events import (
     LoopStuck,
     MigrationApplied,
     PingFailed,
+    ProcessDraining,
     ProcessEnded,
     ProcessRecycled,
     ProcessServing,
@@ -212,6 +213,7 @@ def _setting_warned(event: SettingWarned) -> Line:
 LINES: Mapping[type[Event], Callable[..., Line]] = {
     ProcessStarted: _process_started,
     ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
+    ProcessDraining: lambda event: Line("draining: what runs may end; a second signal leaves now"),
     ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
     ChildStarted: lambda event: Line(f"child {event.role} started"),
     ChildReady: lambda event: Line(f"child {event.role} ready"),

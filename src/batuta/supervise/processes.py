@@ -29,6 +29,7 @@ from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.supervise.notify import ALIVE, LIMIT, READY, SOCKET, SPOKEN_OF
 from batuta.supervise.restarts import NewRestart, Reason
 from batuta.supervise.spawned import STOPPED, Spawned, how_it_ended
+from batuta.supervise.stacks import main_thread_alone
 from batuta.supervise.undertaker import Undertaker
 
 PR_SET_PDEATHSIG = 1
@@ -242,7 +243,8 @@ class Family:
         passed = self.clock.monotonic()
         lived = timedelta(seconds=passed - child.started_at)
         decided = comeback(end.exit_code, lived, child.was_ready, child.ends, passed, self.chance(), self.budget)
-        self.events.emit(ChildEnded(child.spec.name, end.pid, end.exit_code, decided.wait, end.how, end.stack))
+        where = None if end.stack is None else main_thread_alone(end.stack)  # the rest is in the row
+        self.events.emit(ChildEnded(child.spec.name, end.pid, end.exit_code, decided.wait, end.how, where))
         begins_to_loop = decided.is_looping and not child.is_looping
         if begins_to_loop:
             self.events.emit(ChildLooping(child.spec.name, len(decided.ends), self.budget.window, self.budget.cap))

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from batuta.supervise.stacks import NOT_WORTH_KEEPING, main_thread_first
+
 LONGEST_LINE = 64 * 1024
 MOST_WORDS = 400
 # How faulthandler writes: unlike a traceback, it puts no comma before "in".
@@ -20,7 +22,6 @@ DUMP_BEGINS = re.compile(r"Fatal Python error: |Timeout \(\d+:\d\d:\d\d")
 DUMPED = re.compile(
     r'(?:Current thread|Thread) 0x[0-9a-f]+|  File ".*", line \d+ in |  <(?:no Python frame|tstate )|  \.\.\.$'
 )
-NOT_WORTH_KEEPING = "Extension modules: "
 # States in which a process does not answer (proc(5)), as an operator would say it.
 STATES = {"T": "stopped", "t": "stopped", "D": "waiting for a disk or a mount", "R": "busy"}
 STOPPED = STATES["T"]
@@ -65,7 +66,7 @@ class Spawned(asyncio.SubprocessProtocol):
     @property
     def stack(self) -> str | None:
         """Where it was when faulthandler spoke for it."""
-        return "\n".join(self._dump) or None
+        return main_thread_first("\n".join(self._dump)) or None
 
     @property
     def state(self) -> str | None:
@@ -150,9 +151,9 @@ class Spawned(asyncio.SubprocessProtocol):
         text = line.decode(errors="replace").rstrip()
         if DUMP_BEGINS.match(text):
             self._dump, self._is_dumping = [text], True
-        elif self._is_dumping and DUMPED.match(text):
+        elif self._is_dumping and (not text or DUMPED.match(text) or text.startswith(NOT_WORTH_KEEPING)):
             self._dump += [text] if len(self._dump) < MOST_WORDS else []
-        elif not (self._is_dumping and (not text or text.startswith(NOT_WORTH_KEEPING))):
+        else:
             self._say(text)
 
 

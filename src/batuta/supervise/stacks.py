@@ -52,13 +52,20 @@ def of_thread(ident: int) -> str:
     return "the thread has ended\n" if frame is None else "".join(traceback.format_stack(frame))
 
 
+NOT_WORTH_KEEPING = "Extension modules: "
+
+
 def main_thread_first(dump: str) -> str:
     """Python's fault handler tells the main thread last; whoever cuts a long text should not lose it."""
-    first, *others = dump.split("\n\n")
-    if not others:
-        return dump
-    reason, _, thread = first.partition("\n")
-    return "\n\n".join([f"{reason}\n{others[-1].rstrip()}", thread, *others[:-1]])
+    reason, _, rest = dump.partition("\n")
+    told = [part.strip("\n") for part in rest.split("\n\n")]
+    threads = [part for part in told if part.strip() and not part.startswith(NOT_WORTH_KEEPING)]
+    return "\n\n".join(["\n".join([reason, *threads[-1:]]), *threads[:-1]])
+
+
+def main_thread_alone(dump: str) -> str:
+    """Of one that was put in order: the reason, and where the main thread was."""
+    return dump.partition("\n\n")[0]
 
 
 class Left(NamedTuple):
