@@ -41,7 +41,13 @@ def patient(n: int = 1, **cells: Cell) -> list[Cell]:
     return [(row | cells)[name] for name in HEADER]
 
 
-def xlsx(rows: Sequence[Sequence[Cell]], *, workbook: str = "", sheet: str | None = None, **extra: bytes) -> bytes:
+def xlsx(
+    rows: Sequence[Sequence[Cell]],
+    *,
+    workbook: str = "",
+    sheet: str | None = None,
+    extra: Mapping[str, str | bytes] | None = None,
+) -> bytes:
     """``workbook``: put into its XML; ``sheet``: the XML of the sheet itself; ``extra``: other parts, by path."""
     parts: dict[str, str | bytes] = {
         "[Content_Types].xml": _TYPES,
@@ -57,7 +63,7 @@ def xlsx(rows: Sequence[Sequence[Cell]], *, workbook: str = "", sheet: str | Non
         ),
         "xl/worksheets/sheet1.xml": sheet if sheet is not None else sheet_xml(rows),
     }
-    return package(parts | extra)
+    return package({**parts, **(extra or {})})
 
 
 def package(parts: Mapping[str, str | bytes]) -> bytes:

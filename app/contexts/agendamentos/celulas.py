@@ -2,6 +2,7 @@
 
 import re
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from app.contexts.agendamentos.documento import cpf_valido
@@ -81,7 +82,12 @@ def dito(valor: Celula) -> str | None:
     texto = texto_da(valor)[:LONGEST_TEXT]
     if not texto.isprintable():
         texto = "".join(each for each in texto if each.isspace() or each.isprintable()).translate(_SEPARATORS)
-    return None if not texto.strip() or (len(texto) < 40 and diz_nada(limpo(texto))) else texto.strip()
+    return None if not texto.strip() or (len(texto) < 40 and _nada(texto)) else texto.strip()
+
+
+@lru_cache(maxsize=4096)
+def _nada(texto: str) -> bool:
+    return diz_nada(limpo(texto))
 
 
 def documento_da(valor: Celula) -> str | None:

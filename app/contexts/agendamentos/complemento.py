@@ -66,10 +66,10 @@ def _known(word: str) -> str:
 
 
 def _is_value(name: str, value: "re.Match[str]") -> bool:
-    """One letter is a short word's value only where it is not a word itself; single letters name nothing but digits."""
+    """ "Conjunto E" has one, and "casa e fundos" has none; what is shortened to one letter has digits alone."""
     if len(name) == 1:
         return value[1] is not None
-    return value[2] is None or plano(value[2]) not in ("e", "o")
+    return value[2] is None or name not in SEM_VALOR or plano(value[2]) not in ("e", "o")
 
 
 def _spelled(full: str, value: "re.Match[str]") -> str:

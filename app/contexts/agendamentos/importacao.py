@@ -97,7 +97,8 @@ class Importacao:
 
     async def _receive(self, lida: Lida, content: bytes, name: str, by: str) -> str:
         id, now = self._ids.new(), self._clock.now()
-        repeated = _repeated(lida.linhas)
+        linhas = [{**row, "chave": chave_de(row)} for row in lida.linhas]
+        repeated = _repeated(linhas)
         async with self._database.transaction() as transaction:
             await transaction.run(
                 self._book.create,
@@ -114,7 +115,7 @@ class Importacao:
                 now=now,
             )
         for bloco in range(_blocks(lida)):
-            rows = lida.linhas[bloco * MOST_AT_ONCE : (bloco + 1) * MOST_AT_ONCE]
+            rows = linhas[bloco * MOST_AT_ONCE : (bloco + 1) * MOST_AT_ONCE]
             await self._database.run(self._book.keep, id=id, bloco=bloco, linhas=AsJson(rows))
         await self._database.run(self._book.receive, id=id, now=self._clock.now())
         return id
@@ -172,10 +173,9 @@ def _repeated(linhas: Sequence[Mapping[str, Json]]) -> list[Reparo]:
     seen: set[str] = set()
     found: list[Reparo] = []
     for row in linhas:
-        chave = chave_de(row)
-        if chave in seen:
+        if row["chave"] in seen:
             found.append(Reparo(int(str(row["linha"])), None, Problema.REPETIDO))
-        seen.add(chave)
+        seen.add(str(row["chave"]))
     return found
 
 

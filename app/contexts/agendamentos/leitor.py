@@ -14,7 +14,7 @@ from app.contexts.agendamentos.celulas import Celula
 from app.contexts.agendamentos.linhas import Lida, Motivo, Recusa
 from app.contexts.agendamentos.planilha import cabecalho_de, ler
 
-MEMORY: Final = 320 * 1024 * 1024  # of addresses, not of use
+MEMORY: Final = 192 * 1024 * 1024  # of addresses; fifty thousand rows need 130
 CPU_SECONDS: Final = 10
 OUT_OF_MEMORY: Final = 3
 

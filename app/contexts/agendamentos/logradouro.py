@@ -10,7 +10,7 @@ from app.contexts.agendamentos.vocabulario import COM_VALOR, INICIAM_BAIRRO, TIP
 S_N: Final = "\ue000"  # stands for every way to write that a house has no number
 COMMA: Final = "\ue001"  # of km 12,5
 SEM_NUMERO = re.compile(
-    r"(?<![\w/])(?:s\s?[/.]\s?n(?:\s?[º°ro]|um(?:ero)?)?\.?(?![\w/])|s\s?n\s?[º°]|sn(?![\w/.])|sem\s+n(?:[º°o]|[uú]mero)\.?(?!\w))",
+    r"(?<![\w/])(?:s\s?[/.]\s?n(?:\s?[º°ro]|um(?:ero)?)?\.?(?![\w/])|s\s?n\s?[º°]|sn(?![\w/]|\.\w)|sem\s+n(?:[º°o]|[uú]mero)\.?(?!\w))",
     re.IGNORECASE,
 )
 _MARK = r"(?:n\s?[º°]\.?|n[uú]mero|num\.?|n[o.](?=\s?[0-9\ue000])|n(?=\s[0-9])|\#)\s?[:.]?\s?"

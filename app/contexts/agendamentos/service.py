@@ -97,7 +97,7 @@ class Agendamentos:
         self, transaction: Transaction, linhas: Sequence[Mapping[str, Json]], importacao: str | None = None
     ) -> Gravadas:
         """New ones, and those that were there, brought up to date; each with its task, in the caller's transaction."""
-        rows = {chave_de(row): row for row in linhas}  # of two that are one, the last counts
+        rows = {str(row.get("chave") or chave_de(row)): row for row in linhas}  # of two that are one, the last counts
         known = await transaction.all(self._book.known, chaves=AsJson(list(rows)))
         there = {row["chave"]: row for row in known}
         made = [self._row(chave, row, there.get(chave), importacao) for chave, row in rows.items()]
