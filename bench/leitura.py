@@ -34,11 +34,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _read(messages: Sequence[str], rounds: int, vocabulary: Vocabulario) -> float:
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(rounds):
         for each in messages:
             ler(each, enviado_em=NOW, regiao="Belém/PA", vocabulario=vocabulary)
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 if __name__ == "__main__":

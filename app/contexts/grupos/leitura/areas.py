@@ -16,10 +16,7 @@ _STATE = re.compile(r"(?:[/,-] {0,2}|\()$")
 
 
 def areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Area]:
-    found = list(_areas(texto, livre, vocabulario))
-    if any(not each.fraca for each in found):
-        found = [each for each in found if not each.fraca]
-    return found
+    return list(_areas(texto, livre, vocabulario))
 
 
 def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]:
@@ -36,6 +33,8 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
         if said in loud and not _is_loud(texto, start, end, flat, livre):
             continue
         if said == "clinica" and each.inicio and words[each.inicio - 1].texto in _PLACE_BEFORE:
+            continue
+        if said == "pa" and _STATE.search(livre[max(0, start - 2) : start]):
             continue
         if _REQUIRED.search(livre[max(0, start - 60) : start]):
             continue

@@ -18,12 +18,13 @@ _PHONE = re.compile(
 _SHORT = re.compile(
     r"(?<![\w.,$/])(?P<a>9[\s.]?\d{4}|[2-5]\d{3})[\s.-]{1,2}(?P<b>\d{4})(?![\d/])|(?<![\w.,$/])9\d{8}(?!\d)"
 )
+_EMAIL = re.compile(r"\b[\w.]{1,64}@[\w.-]{1,80}|(?<!\w)@[\w.]{2,40}")
 _NOISE = re.compile(
-    r"https?://[^\s]{1,500}|\bwww\.[^\s]{1,300}|\b[\w.]{1,64}@[\w.-]{1,80}|(?<!\w)@[\w.]{2,40}"
-    r"|\b\d{2}\.\d{3}\.\d{3}/\d{4}-\d{2}\b|\b\d{3}\.\d{3}\.\d{3}-\d{2}\b|\b\d{5}-\d{3}\b|\b0800[\s\d-]{6,14}"
-    r"|\b(?:crm|rqe|coren|cnes|cnpj)[\s:/-]{0,3}(?:[a-z]{2}[\s:/-]{0,3})?\d[\d./-]{2,18}"
-    r"|\b(?:rua|av|avenida|alameda|rodovia|estrada|praca|travessa|tv|al)\b\.?\s[a-z][^\n\d;|]{2,60}[,\s]\s?(?:n[o.]{0,2}\s?)?\d{1,5}\b"
-    r"|\bcep[\s:]{0,2}\d{2}\.?\d{3}-?\d{3}\b|\b\d{1,2}\s?x\s?\d{2}h?\b(?![.\d])"
+    r"(?<!\w)(?:https?://[^\s]{1,500}|www\.[^\s]{1,300}|\d{2}\.\d{3}\.\d{3}/\d{4}-\d{2}\b|\d{3}\.\d{3}\.\d{3}-\d{2}\b|\d{5}-\d{3}\b"
+    r"|0800[ \d-]{6,14}|(?:crm|rqe|coren|cnes|cnpj)[ :/-]{0,3}(?:[a-z]{2}[ :/-]{0,3})?\d[\d./-]{2,18}"
+    r"|(?:rua|av|avenida|alameda|rodovia|estrada|praca|travessa|tv|al)\b\.? [a-z][^\n\d;|]{2,60}[, ] ?(?:n[o.]{0,2} ?)?\d{1,5}\b"
+    r"|(?<=\bupa )24 ?h(?:s|rs|oras)?\b|(?<=\bupas )24 ?h(?:s|rs|oras)?\b|cep[ :]{0,2}\d{2}\.?\d{3}-?\d{3}\b"
+    r"|\d{1,2} ?x ?\d{2}h?\b(?![.\d]))"
 )
 _NO_AREA = frozenset((20, 23, 25, 26, 29, 30, 36, 39, 40, 50, 52, *range(56, 61), 70, 72, 76, 78, 80, 90))
 _AREAS = frozenset(range(11, 100)) - _NO_AREA
@@ -63,7 +64,8 @@ def fones(livre: str) -> list[Fone]:
 
 def ruido(livre: str) -> list[Marca]:
     """Links, addresses, documents: digits that mean nothing here."""
-    return [Marca(each.start(), each.end()) for each in _NOISE.finditer(livre)]
+    patterns = (_NOISE, _EMAIL) if "@" in livre else (_NOISE,)
+    return [Marca(each.start(), each.end()) for pattern in patterns for each in pattern.finditer(livre)]
 
 
 def contatos(texto: Texto, livre: str, telefones: list[Fone], vocabulario: Vocabulario) -> list[Contato]:
@@ -87,9 +89,7 @@ class _Nomes:
         self._texto = texto
         self._livre = livre
         self._known = _conhecidas()
-        letters = [char for char in texto.fonte if char.isalpha()]
-        upper = sum(1 for char in letters if char.isupper())
-        self._flat = not letters or upper == 0 or upper > 0.8 * len(letters)
+        self._flat = not 0 < texto.maiusculas <= 0.8
         self._vocabulario = vocabulario
 
     def antes(self, at: int, free: int) -> Nome | None:
@@ -157,7 +157,8 @@ class _Nomes:
                 taken.append(word)
             if taken and (found := self._nome(taken)) is not None:
                 return found
-        signed = _SIGNED.search(self._livre)
+        tail = max(0, len(self._livre.rstrip()) - 60)
+        signed = _SIGNED.search(self._livre.rstrip(), tail)
         if signed is None:
             return None
         words = list(self._texto.palavras_entre(*signed.span("n")))
@@ -207,7 +208,7 @@ _CALL = re.compile(
     r"\b(?:falar|tratar|chamar|contato|contatar|procurar|infos?|informacoes|detalhes|datas|inscricoes|chama|chamem|fala|me\schama)"
     r"[ :]{1,2}(?:(?:com|c/|c|a|o|no|pv|privado|direto)[ :]{1,2}){0,3}"
 )
-_SIGNED = re.compile(r"[-.!\n]\s{0,2}(?:dra?\.?\s)?(?P<n>[a-z]{3,15}(?:\s[a-z]{3,15})?)\s*\.?\s*$")
+_SIGNED = re.compile(r"[-.!\n]\s{0,2}(?:dra?\.?\s)?(?P<n>[a-z]{3,15}(?:\s[a-z]{3,15})?)\.?$")
 
 
 @cache

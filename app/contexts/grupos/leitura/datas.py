@@ -5,6 +5,7 @@ from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
 
 from app.contexts.grupos.leitura.marcas import Dia, Dias
 
@@ -21,7 +22,8 @@ _WD = (
     r"|[2-6]a(?: {0,2}-? {0,2}feiras?\b|s?f\b)|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
 )
 _START = re.compile(
-    rf"(?<![\w$]){_WD}|(?<![\w$])dias?\b|(?<![\w.,$:/-])\d{{1,2}}(?!\d)|\b(?:hoje|hj|amanha|amnh|amanh|depois de amanha)\b"
+    rf"(?<![\w$]){_WD}|(?<![\w$])dias?\b|(?<![\w.,$:/-])\d{{1,2}}(?=o? {{0,2}}(?:[/.,;e&+(a-]|o |de |[jfmsond]))"
+    r"|\b(?:hoje|hj|amanha|amnh|amanh|depois de amanha)\b"
     r"|\bf(?:im|inal|ins|inais) de semana\b|\bfds\b|\bfindi\b|\bferiad(?:o|ao)s?\b"
 )
 _ELEMENT = re.compile(
@@ -43,7 +45,8 @@ _SEP = re.compile(
     r"[ *_]{0,3}(?:(?:o|os|no|nos|na|nas|de|do|o dia) )?"
 )
 _CLOSED = re.compile(
-    r" {0,2}(?:[,;:)(/|\n.\x01>*_+&-]|$|(?:e|a|ate|ao|ou|de|das|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
+    r" {0,2}(?:[,;:)(/|\n.\x01>*_+&-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
+    r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
 )
 _HOURISH = re.compile(
     r" {0,2}(?:h\b|:\d|(?:-|/|\bas\b|\ba\b|\bate\b) {0,2}\d{1,2}(?: {0,2}h|:\d|\b(?! {0,2}/| {0,2}de\b|[.,]\d)))"
@@ -83,15 +86,16 @@ class Calendario:
     def ler(self, livre: str) -> Iterator[Dias]:
         at = 0
         while (start := _START.search(livre, at)) is not None:
-            found = self._em(livre, start.start())
-            at = start.end() if found is None else max(found.fim, start.end())
+            numbers = tuple(_run(livre, start.start()))
+            is_dated = any(each.mes is not None or each.firme for each in numbers)
+            found = self._numeros(numbers) if is_dated else None if numbers else self._palavra(livre, start.start())
+            end = numbers[-1].fim if numbers else found.fim if found is not None else 0
+            at = max(start.end(), end)
             if found is not None:
                 yield found
 
-    def _em(self, livre: str, at: int) -> Dias | None:
-        elements = tuple(_run(livre, at))
-        if elements and any(each.mes is not None or each.firme for each in elements):
-            return self._numeros(elements)
+    def _palavra(self, livre: str, at: int) -> Dias | None:
+        """Days told by a word: tomorrow, the weekend, a weekday."""
         if (near := _RELATIVE.match(livre, at)) is not None:
             if _UNTIL.search(livre[max(0, at - 20) : at]):
                 return None
@@ -108,7 +112,7 @@ class Calendario:
     def _dias_da_semana(self, livre: str, at: int) -> Dias | None:
         days: list[Dia] = []
         weekdays: list[int] = []
-        before, end = "", at
+        before, end, in_month = "", at, False
         while (each := _WEEKDAY.match(livre, end if not days else at)) is not None:
             if not days and not _is_weekday(livre, each):
                 return None
@@ -116,6 +120,7 @@ class Calendario:
             if before == "faixa" and weekdays:
                 named = [day % 7 for day in range(weekdays[-1] + 1, named[0] + (1 if named[0] > weekdays[-1] else 8))]
             weekdays += named
+            in_month = in_month or each["mes"] is not None
             days += (Dia(each.start(), each.end(), day) for day in self._de(named, each, livre))
             end = each.end()
             step = _SEP.match(livre, end)
@@ -125,7 +130,7 @@ class Calendario:
         if not days and not weekdays:
             return None
         first = days[0].inicio if days else at
-        return Dias(first, end, _unique(days), frozenset(weekdays), True)
+        return Dias(first, end, _unique(days), frozenset(weekdays), solto=not in_month)
 
     def _de(self, weekdays: list[int], said: re.Match[str], livre: str) -> Iterator[date]:
         """ "quartas de março" are all that remain of them; else the next one."""
@@ -203,6 +208,7 @@ class Calendario:
         return _safe(self.hoje.year + 1, month, day) if this is not None or month < self.hoje.month else None
 
 
+@cache
 def feriados(year: int) -> frozenset[date]:
     """The national ones, and Corpus Christi."""
     easter = _easter(year)
@@ -242,7 +248,7 @@ def _run(livre: str, at: int) -> Iterator[_Elemento]:
             return
         yield each
         step = _SEP.match(livre, found.end())
-        if step is None:
+        if step is None or count == LONGE:
             return
         link, at, count = ("faixa" if step["faixa"] else "lista"), step.end(), count + 1
 

@@ -3,13 +3,14 @@
 import re
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 from typing import TypeVar
 
 from app.contexts.grupos.leitura.areas import areas
 from app.contexts.grupos.leitura.contatos import Contato, contatos, fones, ruido
 from app.contexts.grupos.leitura.datas import Calendario
 from app.contexts.grupos.leitura.horas import turnos
-from app.contexts.grupos.leitura.lugares import Cidade, cidades, conhecidos, novos
+from app.contexts.grupos.leitura.lugares import Cidade, cidades, com_a_unica_cidade, conhecidos, novos
 from app.contexts.grupos.leitura.marcas import (
     DATADO,
     Area,
@@ -79,6 +80,8 @@ def folha(
     shifts = turnos(texto, livre)
     free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
     places = sorted((*known, *novos(texto, apagar(livre, shifts), vocabulario)), key=lambda each: each.inicio)
+    towns = cidades(texto, vocabulario)
+    places = com_a_unica_cidade(places, towns)
     livre = apagar(free_of_hours, places)
     specialities = areas(texto, livre, vocabulario)
     prices = precos(apagar(livre, specialities))
@@ -95,7 +98,7 @@ def folha(
         pagamentos=tuple(payments),
         fechados=tuple(_fechados(texto, livre)),
         contatos=tuple(people),
-        cidades=tuple(cidades(texto, vocabulario)),
+        cidades=tuple(towns),
         riscados=struck,
         lugares=tuple(places),
         areas=tuple(specialities),
@@ -107,7 +110,10 @@ def _fechados(texto: Texto, livre: str) -> list[Fechado]:
     found = [
         Fechado(words[each.inicio].inicio, words[each.fim - 1].fim)
         for each in frases("fechado").todas(words)
-        if words[each.inicio - 1].texto not in ("valor", "pacote", "preco", "nao", "escala", "fixo") or each.inicio == 0
+        if [word.texto for word in words[each.fim : each.fim + 1]] != ["entao"]
+        if words[each.inicio - 1].texto
+        not in ("valor", "pacote", "preco", "nao", "escala", "fixo", "estacionamento", "garagem", "area")
+        or each.inicio == 0
     ]
     found.extend(Fechado(each.start(), each.end(), each[0]) for each in _SIGNS.finditer(livre))
     return sorted(found, key=lambda each: each.inicio)
@@ -118,7 +124,7 @@ def _corrigidas(
 ) -> tuple[tuple[Dias, ...], tuple[Turno, ...], tuple[Preco, ...]]:
     """ "13/03 não… corrigindo: 12/03": what the writer takes back was never said."""
     days = [each for each in days if not _negado(texto.plano, each)]
-    for cue in _CORRECTED.finditer(texto.plano):
+    for cue in islice(_CORRECTED.finditer(texto.plano), 5):
         line = texto.plano.rfind("\n", 0, cue.start()) + 1
         end = texto.plano.find("\n", cue.end())
         end = len(texto.plano) if end < 0 else end

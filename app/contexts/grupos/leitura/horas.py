@@ -19,7 +19,7 @@ DURACAO = {
     Periodo.H24: 24,
 }
 _H = (
-    r"(?:(?P<{0}>[0-2]?\d)(?!\d)(?:(?: {{0,2}}h {{0,2}}|:)(?P<{0}m>[0-5]\d)(?!\d))?(?: {{0,2}}(?P<{0}h>h(?:s|rs?|oras?)?\b))?"
+    r"(?:(?P<{0}>[0-2]?\d)(?!\d)(?:(?: ?h|:)(?P<{0}m>[0-5]\d)(?!\d| ?h\b))?(?: {{0,2}}(?P<{0}h>h(?:s|rs?|oras?)?\b))?"
     r"(?: da (?P<{0}p>manha|tarde|noite))?|(?P<{0}w>meia[ -]?noite|meio[ -]?dia))"
 )
 _RANGE = re.compile(
@@ -31,7 +31,7 @@ _RANGE = re.compile(
 )
 _START = re.compile(
     r"(?<![\w.,/$:])(?P<cue>(?:as|a partir das|entrada|inicio|comeca(?:ndo)?|das|desde as) (?:as )?)?"
-    r"(?P<h>[0-2]?\d)(?:(?: {0,2}h {0,2}|:)(?P<m>[0-5]\d)(?!\d)| {0,2}h(?:s|rs?|oras?)?\b)"
+    r"(?P<h>[0-2]?\d)(?:(?: ?h|:)(?P<m>[0-5]\d)(?!\d| ?h\b)| {0,2}h(?:s|rs?|oras?)?\b)"
 )
 _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)")
 _LETTERS = re.compile(r"\x02[ )(:|,*_-]{0,4}(?P<um>[dnmt])\b(?: {0,2}[/e,+] {0,2}(?P<dois>[dnmt])\b)?(?!')")
@@ -141,7 +141,7 @@ def _inicios(livre: str) -> Iterator[Turno]:
         if hour in _LENGTHS and each["m"] is None and each["cue"] is None and _is_length(livre, each):
             yield Turno(each.start("h"), each.end(), Periodo.H24 if hour == 24 else None, horas=hour)
             continue
-        end = livre.find("\n", each.end())
+        end = livre.find("\n", each.end(), each.end() + 40)
         if livre[max(0, each.start() - 7) : each.start()].endswith(("ate ", "ate as ")):
             continue
         until = _UNTIL.search(livre, each.end(), min(each.end() + 40, end if end >= 0 else len(livre)))
@@ -185,7 +185,7 @@ def _is_period(texto: Texto, start: int, end: int) -> bool:
         is_date = after[:1].isdigit() or after.startswith((":", "a ", "da ", "do "))
         return not is_date and before not in palavras_soltas("antes_de_dia")
     if word in ("noite", "tarde", "manha"):
-        return before not in ("boa", "boas", "bom", "mais", "uma", "cedo", "muito")
+        return before not in ("boa", "boas", "bom", "mais", "cedo", "muito")
     if word == "mt":
         return texto.plano[words[start].inicio - 1 : words[start].inicio] not in ("/", "-")
     return True

@@ -3,21 +3,18 @@
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
 
 from app.contexts.grupos.leitura.folha import Folha
-from app.contexts.grupos.leitura.marcas import Marca
 from app.contexts.grupos.leitura.montagem import Montagem
+from app.contexts.grupos.leitura.sinais import Sinal, pedidos
 from app.contexts.grupos.leitura.texto import Texto, chave
 from app.contexts.grupos.leitura.tipos import Categoria
-from app.contexts.grupos.leitura.vocabulario import Frases, palavras
 
-BASTA = 3.3
-_KINDS = ("oferta", "procura", "troca", "cede", "emprego", "nao_medico", "venda", "golpe", "aviso", "conversa")
+BASTA = 3.1
 _MEDIA = re.compile(
-    r"\W*(?:\[?(?:figurinha|imagem|foto|video|audio|gif|sticker|documento|contato|localizacao|mensagem apagada|midia oculta"
-    r"|arquivo(?: de midia)? oculto|enquete|(?:image|video|audio|sticker|gif|document) omitted|esta mensagem foi apagada"
+    r"\W*(?:\[?(?:figurinha|imagem|foto|video|audio|gif|sticker|documento|contato|localizacao(?: em tempo real)?|mensagem apagada"
+    r"|midia oculta|arquivo(?: de midia)? oculto|enquete|(?:image|video|audio|sticker|gif|document) omitted"
+    r"|esta mensagem foi apagada"
     r"|voce apagou esta mensagem|mensagem de voz|ligacao de voz perdida)\]?)"
     r"(?:\W*\(?\d{1,2}:\d\d\)?)?\W*"
 )
@@ -26,14 +23,11 @@ _LINK_ALONE = re.compile(r"\s*(?:https?://|www\.)\S{1,500}\s*")
 _RECEIPT = re.compile(
     r"\b(?:comprovante|recibo|nota fiscal (?:n|no|de)|nfs-?e|pix (?:enviado|recebido|realizado)|transferencia realizada)\b"
 )
-_SENTENCE = re.compile(r"\n|[.!?;] |[.!?]\n")
-
-
-@dataclass(frozen=True, slots=True)
-class Sinal:
-    tipo: str
-    inicio: int
-    fim: int
+_LINK = re.compile(r"https?://|www\.|\.com\b|@[a-z]")
+_STAFF = re.compile(r"\b(?:equipe|com|mais|apoio|temos|tem|e|falar|enf)\b[ :+a-z0-9]{0,20}$")
+_DOCTOR = re.compile(
+    r"cm|go|g\.o\.?|ped|[a-z ./]*(?:ista|iatra|etra|ologo|ologa|cirurgiao|cirurgia|clinico|neonato)s?(?: geral| pediatric[oa])?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +35,6 @@ class Juizo:
     categoria: Categoria
     confianca: float
     motivo: str
-
-
-def sinais(texto: Texto) -> list[Sinal]:
-    small = _miudas()
-    words = [word for word in texto.palavras if word.texto not in small]
-    return [Sinal(each.valor, words[each.inicio].inicio, words[each.fim - 1].fim) for each in _arvore().todas(words)]
-
-
-def pedidos(texto: Texto, found: list[Sinal]) -> tuple[Marca, ...]:
-    """The sentences in which somebody asks for a shift or wants no doctor; in a mixed message they give no vaga."""
-    stops = [0, *(each.end() for each in _SENTENCE.finditer(texto.plano)), len(texto.plano)]
-    marks = []
-    for start, end in pairwise(stops):
-        kinds = {each.tipo for each in found if start <= each.inicio < end}
-        if "procura" in kinds:
-            marks.append(Marca(start, end))
-    return tuple(marks)
 
 
 def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -> Juizo:
@@ -68,9 +45,11 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
     score = _pontos(folha, count)
     if (against := _contra(texto, found, count, folha, montagem, score)) is not None:
         return against
-    if score >= BASTA:
+    named = bool(folha.lugares) or count["oferta"] + count["cede"] > 0
+    ours = folha.lugares or folha.areas or count["tema"] or any(each.periodo for each in folha.turnos)
+    if score >= BASTA and named and ours:
         return Juizo(Categoria.OFERTA, _certeza(score - BASTA), "oferta")
-    return _resto(texto, count, score)
+    return _resto(texto, folha, count, score)
 
 
 def _pontos(folha: Folha, count: Counter[str]) -> float:
@@ -78,10 +57,10 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
     days = any(not each.feriado for each in folha.dias)
     hours = any(each.periodo or (each.das and each.ate) for each in folha.turnos)
     score = 1.0 * days + 1.0 * bool(folha.lugares) + 1.0 * hours
-    score += 0.3 * (not hours and bool(folha.turnos)) + 0.7 * bool(folha.areas)
+    score += 0.3 * (not hours and bool(folha.turnos)) + 0.7 * any(not each.fraca for each in folha.areas)
     score += 1.0 * bool(folha.precos or folha.combinar) + 0.8 * bool(folha.contatos) + 0.4 * bool(folha.pagamentos)
-    score += 0.9 * min(count["oferta"] + 2 * count["cede"], 2)
-    return score - 1.3 * min(count["conversa"], 3) - 0.8 * min(count["aviso"], 2)
+    score += 1.2 * min(count["oferta"] + 2 * count["cede"], 2) + 0.6 * bool(count["tema"])
+    return score - 1.1 * min(count["conversa"], 3) - 0.5 * min(count["aviso"], 2)
 
 
 def _contra(
@@ -89,39 +68,45 @@ def _contra(
 ) -> Juizo | None:
     """What outweighs the signs of an offer."""
     solid = bool(montagem.abertas) and score >= BASTA + 1
-    if count["nao_medico"] and not _doctor_wanted(texto, folha, found):
+    wanted = count["oferta"] + count["tema"] + count["procura"] + len(folha.precos) + len(folha.turnos)
+    if count["nao_medico"] and wanted and not _doctor_wanted(texto, folha, found):
         return Juizo(Categoria.OUTRO, 0.9, "nao_medico")
-    if count["procura"] and not (solid and _offers_besides(found)):
-        return Juizo(Categoria.PROCURA, 0.9, "procura_vaga")
-    if count["golpe"] >= 1 + solid and not (solid and count["golpe"] < 3):
-        return Juizo(Categoria.SPAM, _certeza(count["golpe"]), "golpe")
-    if count["venda"] and not solid:
-        return Juizo(Categoria.PROPAGANDA, _certeza(count["venda"]), "venda")
-    if (
-        folha.fechados
-        and any(not each.sinal for each in folha.fechados)
-        and not montagem.abertas
-        and not montagem.passadas
-    ):
-        if count["conversa"] and not montagem.fechadas:
-            return None
-        return Juizo(Categoria.AVISO, 0.9, "fechada")
-    if (montagem.fechadas or folha.riscados) and not montagem.abertas:
-        return Juizo(Categoria.AVISO, 0.9, "fechada")
     if count["troca"] and not count["cede"] and not _gives_away(texto, found):
         return Juizo(Categoria.OUTRO, 0.9, "troca")
-    if count["emprego"] and not (solid and count["emprego"] == 1 and folha.precos):
+    if count["procura"] and not (solid and _offers_besides(texto, found, folha)):
+        return Juizo(Categoria.PROCURA, 0.9, "procura_vaga")
+    if count["golpe"] > 1 and not solid:
+        return Juizo(Categoria.SPAM, _certeza(count["golpe"]), "golpe")
+    placed = bool(folha.lugares) and bool(folha.dias)
+    if count["venda"] > count["oferta"] + count["cede"] + placed and score >= BASTA:
+        return Juizo(Categoria.PROPAGANDA, _certeza(count["venda"]), "venda")
+    if not montagem.abertas and _is_closed(folha, montagem, count):
+        return Juizo(Categoria.AVISO, 0.9, "fechada")
+    if count["emprego"] > count["venda"] and not (solid and count["emprego"] == 1):
         return Juizo(Categoria.OUTRO, 0.85, "emprego")
     return None
 
 
-def _resto(texto: Texto, count: Counter[str], score: float) -> Juizo:
-    if count["golpe"]:
-        return Juizo(Categoria.SPAM, _certeza(count["golpe"]), "golpe")
-    if count["venda"]:
-        return Juizo(Categoria.PROPAGANDA, _certeza(count["venda"]), "venda")
-    if count["aviso"] and count["aviso"] >= count["conversa"]:
-        return Juizo(Categoria.AVISO, _certeza(count["aviso"]), "aviso")
+def _is_closed(folha: Folha, montagem: Montagem, count: Counter[str]) -> bool:
+    if montagem.fechadas or folha.riscados:
+        return True
+    said = any(not each.sinal for each in folha.fechados)
+    return said and not count["conversa"] and not montagem.passadas
+
+
+def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Juizo:
+    """No offer: the kind with most signs, the graver first."""
+    sold = folha.contatos or folha.precos or _LINK.search(texto.plano)
+    sells = count["venda"] + 0.5 if count["venda"] and sold else count["venda"] - 0.6
+    kinds = (
+        (1.5 * count["golpe"], Categoria.SPAM, "golpe"),
+        (sells, Categoria.PROPAGANDA, "venda"),
+        (1.0 * count["aviso"], Categoria.AVISO, "aviso"),
+        (1.0 * count["conversa"], Categoria.CONVERSA, "conversa"),
+    )
+    most, kind, why = max(kinds, key=lambda each: each[0])
+    if most > 0.9:
+        return Juizo(kind, _certeza(most), why)
     if _RECEIPT.search(texto.plano):
         return Juizo(Categoria.OUTRO, 0.8, "recibo")
     return Juizo(Categoria.CONVERSA, _certeza(BASTA - score), "poucos_sinais")
@@ -130,21 +115,32 @@ def _resto(texto: Texto, count: Counter[str], score: float) -> Juizo:
 def _sem_palavras(texto: Texto) -> str | None:
     if not texto.palavras:
         return "sem_texto" if not any(ord(char) > 0x2000 for char in texto.plano) else None
-    if _MEDIA.fullmatch(texto.plano) or _FILE.fullmatch(texto.plano):
+    if len(texto.plano) < 200 and (_MEDIA.fullmatch(texto.plano) or _FILE.fullmatch(texto.plano)):
         return "midia"
     return "link" if _LINK_ALONE.fullmatch(texto.plano) else None
 
 
 def _doctor_wanted(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
     """ "equipe com enfermeiro" beside a wanted doctor is no nurse's vacancy."""
-    sectors = frozenset(palavras()["areas"]["setores"])
-    if any(texto.plano[each.inicio : each.fim] not in sectors for each in folha.areas):
+    others = [each for each in found if each.tipo == "nao_medico"]
+    if all(_STAFF.search(texto.plano, max(0, each.inicio - 25), each.inicio) for each in others):
         return True
-    return any(word.texto in ("medico", "medica", "medicos", "plantonista") for word in texto.palavras)
+    if any(_DOCTOR.fullmatch(texto.plano, each.inicio, each.fim) for each in folha.areas if not each.fraca):
+        return True
+    return any(
+        word.texto in ("medico", "medica", "medicos", "plantonista", "plantonistas")
+        and not any(each.inicio - 2 <= word.fim and word.inicio <= each.fim + 2 for each in others)
+        for word in texto.palavras
+    )
 
 
-def _offers_besides(found: list[Sinal]) -> bool:
-    return any(each.tipo in ("oferta", "cede") for each in found)
+def _offers_besides(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
+    """The request is a second wish: days stand before it, or the words of an offer outside of it."""
+    asked = pedidos(texto, found)
+    offers = [each for each in found if each.tipo in ("oferta", "cede")]
+    if any(not any(mark.inicio <= each.inicio < mark.fim for mark in asked) for each in offers):
+        return True
+    return any(each.inicio < asked[0].inicio for each in folha.dias)
 
 
 def _gives_away(texto: Texto, found: list[Sinal]) -> bool:
@@ -173,20 +169,3 @@ def _gives_away(texto: Texto, found: list[Sinal]) -> bool:
 
 def _certeza(margin: float) -> float:
     return round(min(0.99, 0.7 + 0.1 * max(margin, 0.0)), 2)
-
-
-@cache
-def _miudas() -> frozenset[str]:
-    return frozenset(palavras()["intencao"]["miudas"])
-
-
-@cache
-def _arvore() -> Frases[str]:
-    """All the lists in one tree, without small words: of two phrases the longer wins, whatever its list."""
-    tree = Frases[str]()
-    small = _miudas()
-    for kind in _KINDS:
-        for frase in palavras()["intencao"][kind]:
-            words = [word for word in chave(frase).split() if word not in small]
-            tree.juntar(" ".join(words), kind)
-    return tree

@@ -4,8 +4,9 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from app.contexts.grupos.leitura.folha import folha
-from app.contexts.grupos.leitura.intencao import julgar, pedidos, sinais
+from app.contexts.grupos.leitura.intencao import julgar
 from app.contexts.grupos.leitura.montagem import montar
+from app.contexts.grupos.leitura.sinais import pedidos, sinais
 from app.contexts.grupos.leitura.texto import Texto
 from app.contexts.grupos.leitura.tipos import Categoria, Leitura
 from app.contexts.grupos.leitura.vocabulario import Vocabulario

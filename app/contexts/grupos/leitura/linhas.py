@@ -4,17 +4,13 @@ A line becomes blocks: one for each run of days it names, and blocks without day
 above them or as a word behind them.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TypeVar
 
 from app.contexts.grupos.leitura.folha import Folha
-from app.contexts.grupos.leitura.marcas import Area, Combinar, Dias, Fechado, Lugar, Marca, Preco, Turno
+from app.contexts.grupos.leitura.marcas import Area, Combinar, Dias, Fechado, Lugar, Marca, Preco, Turno, entre
 from app.contexts.grupos.leitura.regras import Regra
-
-_M = TypeVar("_M", bound=Marca)
 
 
 @dataclass(slots=True)
@@ -50,21 +46,23 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
     found: list[Bloco] = []
     holidays = [each for each in folha.dias if each.feriado]
     for start, end in _linhas(folha.texto.plano):
-        parts = [_entre(kind, start, end) for kind in kinds]
-        runs = _juntos(_entre(dias, start, end), parts, folha.texto.plano)
+        if start == end:
+            continue
+        parts = [entre(kind, start, end) for kind in kinds]
+        runs = _juntos(entre(dias, start, end), parts, folha.texto.plano)
         line = [_bloco(start, end, None, parts, by_price)] if not runs else _partida(start, end, runs, parts, by_price)
-        if _entre(holidays, start, end):
+        if entre(holidays, start, end):
             for each in line:
                 each.feriado = True
         found.extend(line)
     return _herdados([each for each in found if not _is_empty(each)])
 
 
-def _juntos(runs: list[Dias], parts: Sequence[Sequence[Marca]], plano: str) -> list[Dias]:
+def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]], plano: str) -> list[Dias]:
     """Runs with nothing but words between them are one: "sábado (10/01) e domingo (11/01)"."""
     kept: list[Dias] = []
     for run in runs:
-        if kept and not any(_entre(kind, kept[-1].fim, run.inicio) for kind in parts):
+        if kept and not any(entre(kind, kept[-1].fim, run.inicio) for kind in parts):
             last = kept[-1]
             days = {day.data: day for day in (*last.dias, *run.dias)}
             kept[-1] = replace(last, fim=run.fim, dias=tuple(days.values()), passou=last.passou and run.passou)
@@ -78,12 +76,6 @@ def _linhas(plano: str) -> Iterator[tuple[int, int]]:
     for line in plano.split("\n"):
         yield start, start + len(line)
         start += len(line) + 1
-
-
-def _entre(marks: Sequence[_M], start: int, end: int) -> list[_M]:
-    first = bisect_left(marks, start, key=lambda each: each.inicio)
-    last = bisect_left(marks, end, key=lambda each: each.inicio)
-    return list(marks[first:last])
 
 
 def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]) -> Bloco:
@@ -111,8 +103,14 @@ def _partida(
     trailing: list[list[Marca]] = []
     own: list[list[list[Marca]]] = [[] for _ in runs]
     cuts = [start, *(run.inicio for run in runs), end]
-    for kind in parts:
-        pieces = [_entre(kind, first, last) for first, last in pairwise(cuts)]
+    for number, kind in enumerate(parts):
+        if number == len(parts) - 1:
+            heading.append([])
+            trailing.append([])
+            for place, marks in enumerate(_fechados_de(kind, runs, cuts)):
+                own[place].append(marks)
+            continue
+        pieces = [list(entre(kind, first, last)) for first, last in pairwise(cuts)]
         before, each_run, behind = _repartidos(pieces)
         heading.append(before)
         trailing.append(behind)
@@ -123,6 +121,16 @@ def _partida(
         *(_bloco(run.inicio, run.fim, run, marks, rules) for run, marks in zip(runs, own, strict=True)),
         _bloco(runs[-1].fim, end, None, trailing, rules),
     ]
+
+
+def _fechados_de(marks: Sequence[Marca], runs: list[Dias], cuts: list[int]) -> Iterator[list[Marca]]:
+    """ "Fechados: 10 e 12/08; 14/08 SN coberto": a word closes the run right behind it, else the one before it."""
+    for place, run in enumerate(runs):
+        before = [each for each in entre(marks, cuts[place], run.inicio) if run.inicio - each.fim <= 4]
+        behind = list(entre(marks, run.fim, cuts[place + 2]))
+        if place + 1 < len(runs):
+            behind = [each for each in behind if runs[place + 1].inicio - each.fim > 4]
+        yield before + behind
 
 
 def _repartidos(pieces: list[list[Marca]]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:

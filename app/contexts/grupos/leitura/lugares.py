@@ -3,19 +3,22 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
-from app.contexts.grupos.leitura.marcas import Lugar, apagar
+from app.contexts.grupos.leitura.marcas import TOMADO, Lugar, apagar, entre, linha_de
 from app.contexts.grupos.leitura.texto import Palavra, Texto, chave
 from app.contexts.grupos.leitura.vocabulario import Hospital, Vocabulario, frases, palavras
 
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
-_UF_AFTER = re.compile(r"\s?[/,(-]{1,2}\s?(?P<uf>[a-z]{2})\b\)?|\s(?P<uf2>[a-z]{2})\b")
+_UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
 _ACRONYM = re.compile(r"\bh[a-z]{2,5}\b")
 _LABEL = re.compile(
-    r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar)\s{0,2}[*_]{0,2}\s?:[\s*_]{0,3}|[🏥🏨🏢📍📌🚑][\s*_]{0,3})",
+    r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar) {0,2}[*_]{0,2} ?:[ *_]{0,3}|[🏥🏨🏢📍📌🚑][ *_]{0,3})",
     re.MULTILINE,
 )
-_CITY_LINK = re.compile(r"[\s*_]{0,2}(?:[-,(/|]|\bem\b|\bde\b|\bda\b|\bdo\b)?[\s*_]{0,2}(?:cidade\s(?:de|:)\s)?")
+_CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|]|\bem\b|\bde\b|\bda\b|\bdo\b)?[ *_]{0,2}(?:cidade (?:de|:) )?")
+_COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remocao"))
+_LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
 _MAX_WORDS = 7
 
 
@@ -37,16 +40,12 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
 
 def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
     """Those of the list. An alias that several bear is decided by the city in the text, else by the group's region."""
-    words = texto.palavras
+    words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
     towns = cidades(texto, vocabulario)
     for each in vocabulario.hospitais.todas(words):
         start, end = words[each.inicio].inicio, words[each.fim - 1].fim
-        if (
-            livre[start:end] != texto.plano[start:end]
-            or "\n" in livre[start:end]
-            or not _is_name(texto, words, each.inicio, each.fim)
-        ):
+        if "\n" in livre[start:end] or not _is_name(texto, words, each.inicio, each.fim):
             continue
         chosen = _escolhido(each.valor, towns, start, regiao)
         if chosen is not None:
@@ -68,11 +67,10 @@ def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bo
 def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int, regiao: str | None) -> Hospital | None:
     if len(candidates) == 1:
         return candidates[0]
-    near = sorted(towns, key=lambda each: abs(each.inicio - at))
-    for town in near:
-        for each in candidates:
-            if each.cidade is not None and chave(each.cidade) == chave(town.nome):
-                return each
+    homes = {chave(each.cidade): each for each in reversed(candidates) if each.cidade is not None}
+    fitting = [town for town in towns if chave(town.nome) in homes]
+    if fitting:
+        return homes[chave(min(fitting, key=lambda each: abs(each.inicio - at)).nome)]
     city, _, uf = (regiao or "").rpartition("/")
     for each in candidates:
         if each.cidade is not None and chave(each.cidade) == chave(city):
@@ -86,10 +84,9 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
     reader = _Nomes(texto, livre, vocabulario)
     found = list(reader.todos())
     rest = apagar(livre, found)
-    for label in _LABEL.finditer(rest):
-        place = reader.rotulado(label.end(), rest)
-        if place is not None and not any(each.inicio < place.fim and place.inicio < each.fim for each in found):
-            found.append(place)
+    labelled = (reader.rotulado(label.end(), rest) for label in _LABEL.finditer(rest))
+    found.extend(place for place in labelled if place is not None and TOMADO not in rest[place.inicio : place.fim])
+    found.extend(reader.remocoes(apagar(rest, found)))
     rest = apagar(rest, found)
     for each in _ACRONYM.finditer(rest):
         first, last = texto.trecho(each.start(), each.end())
@@ -98,17 +95,30 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
     return sorted(found, key=lambda each: each.inicio)
 
 
+def com_a_unica_cidade(places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
+    """When a message names one town, a hospital that is on no list is there."""
+    outside = [town for town in towns if not _inside(town.inicio, places)]
+    if len({(town.nome, town.uf) for town in outside}) != 1:
+        return list(places)
+    town = outside[0]
+    where = (town.inicio, town.fim)
+    return [
+        each if each.cidade is not None else replace(each, cidade=town.nome, uf=town.uf, cidade_em=where)
+        for each in places
+    ]
+
+
+def _inside(at: int, places: Sequence[Lugar]) -> bool:
+    before = entre(places, at - 200, at + 1)
+    return bool(before) and at < before[-1].fim
+
+
 class _Nomes:
     def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario) -> None:
         self._texto, self._livre, self._vocabulario = texto, livre, vocabulario
-        lists = palavras()["lugares"]
         self._heads = frases("lugares.cabecas")
-        self._generic = frozenset(lists["genericos"])
-        self._ends = frozenset(lists["terminam"])
-        self.comuns = frozenset(lists["siglas_comuns"])
-        letters = [char for char in texto.fonte if char.isalpha()]
-        upper = sum(1 for char in letters if char.isupper())
-        self.gritado = bool(letters) and upper > 0.8 * len(letters)
+        self._generic, self._ends, self.comuns = _listas()
+        self.gritado = texto.maiusculas > 0.8
 
     def todos(self) -> Iterator[Lugar]:
         """Every name that begins with a word such as "hospital"."""
@@ -145,10 +155,9 @@ class _Nomes:
             return False
         if self._is_upper(own):
             return True
-        start = self._texto.plano.rfind("\n", 0, words[head].inicio) + 1
-        stop = self._texto.plano.find("\n", start)
-        line = self._texto.trecho(start, len(self._texto.plano) if stop < 0 else stop)
-        return any(char.isupper() for char in self._texto.fonte[slice(*line)])
+        line = self._texto.trecho(*linha_de(self._texto.plano, words[head].inicio, 200))
+        written = self._texto.fonte[slice(*line)]
+        return written != written.lower()
 
     def _is_upper(self, word: Palavra) -> bool:
         return self._texto.fonte[self._texto.trecho(word.inicio, word.fim)[0]].isupper()
@@ -201,11 +210,27 @@ class _Nomes:
                     return Lugar(start, stop, self._escrito(start, stop), city, state.upper(), where, 0.8)
         return Lugar(start, end, self._escrito(start, end), confianca=0.8)
 
+    def remocoes(self, rest: str) -> Iterator[Lugar]:
+        """A company that carries patients: "Vida Teste Remoções"."""
+        words = self._texto.palavras
+        for place, word in enumerate(words):
+            if word.texto not in _COMPANIES or rest[word.inicio : word.fim] != word.texto or not self._is_upper(word):
+                continue
+            first = place
+            while first and place - first < 3 and self._is_before(words[first - 1], words[first], rest):
+                first -= 1
+            own = [each for each in words[first:place] if each.texto not in self._ends and each.texto != "empresa"]
+            if own:
+                yield Lugar(own[0].inicio, word.fim, self._escrito(own[0].inicio, word.fim), confianca=0.7)
+
+    def _is_before(self, word: Palavra, after: Palavra, rest: str) -> bool:
+        return rest[word.inicio : after.inicio] == f"{word.texto} " and self._is_upper(word)
+
     def rotulado(self, at: int, rest: str) -> Lugar | None:
         """What a label names, up to the first sign."""
         end = rest.find("\n", at)
         end = len(rest) if end < 0 else end
-        stop = re.compile(r"\s[-–|]\s|[(|,;:\x01\x02💰]|\.\s|\s/\s").search(rest, at, end)
+        stop = _LABEL_END.search(rest, at, end)
         end = stop.start() if stop is not None else end
         words = list(self._texto.palavras_entre(at, end))
         cut = next((place for place, word in enumerate(words) if word.texto in self._ends), len(words))
@@ -213,7 +238,9 @@ class _Nomes:
         if not words or len(words) > _MAX_WORDS or not any(char.isalpha() for char in words[0].texto):
             return None
         text = " ".join(word.texto for word in words)
-        if self._vocabulario.cidades.valor(text) or self._vocabulario.especialidades.valor(text):
+        if self._vocabulario.cidades.em(words, 0) is not None or words[0].texto in UFS:
+            return None
+        if self._vocabulario.especialidades.valor(text) is not None:
             return None
         if all(word.texto in self._generic or word.texto in _LINKS or word.texto in self.comuns for word in words):
             return None
@@ -261,6 +288,12 @@ class _Nomes:
 
 
 _LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
+
+
+@cache
+def _listas() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    lists = palavras()["lugares"]
+    return frozenset(lists["genericos"]), frozenset(lists["terminam"]), frozenset(lists["siglas_comuns"])
 
 
 def _capital(word: str) -> str:

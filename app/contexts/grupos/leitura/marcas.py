@@ -1,9 +1,11 @@
 """The marks that the readers leave on a text: what stands where. Places are those of ``Texto.plano``."""
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
+from typing import TypeVar
 
 from app.contexts.grupos.leitura.tipos import Periodo
 
@@ -102,6 +104,26 @@ class Fechado(Marca):
     """It was taken, or nobody is wanted any more. ``sinal``: only a sign says so."""
 
     sinal: str = ""
+
+
+M = TypeVar("M", bound=Marca)
+
+
+def entre(marcas: Sequence[M], inicio: int, fim: int) -> Sequence[M]:
+    """Those that begin in a stretch of the text; they must be in its order."""
+    first = bisect_left(marcas, inicio, key=_inicio)
+    return marcas[first : bisect_left(marcas, fim, lo=first, key=_inicio)]
+
+
+def _inicio(marca: Marca) -> int:
+    return marca.inicio
+
+
+def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
+    """The line a place is on, as far as a window to each side of it."""
+    start = plano.rfind("\n", max(0, lugar - janela), lugar) + 1 or max(0, lugar - janela)
+    end = plano.find("\n", lugar, lugar + janela)
+    return start, min(len(plano), lugar + janela) if end < 0 else end
 
 
 def apagar(plano: str, marcas: Iterable[Marca], com: str = TOMADO) -> str:

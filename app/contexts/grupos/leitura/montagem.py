@@ -1,9 +1,11 @@
 """From blocks to vagas: what a block does not say itself, a heading above it or a word behind it says."""
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
+from itertools import islice
 from typing import TypeVar
 
 from app.contexts.grupos.leitura.datas import feriados
@@ -11,6 +13,7 @@ from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.horas import periodo_das_horas, periodo_do_inicio
 from app.contexts.grupos.leitura.linhas import Bloco, blocos
 from app.contexts.grupos.leitura.marcas import Area, Dia, Lugar, Marca, Turno
+from app.contexts.grupos.leitura.onde import Onde
 from app.contexts.grupos.leitura.pagamentos import forma
 from app.contexts.grupos.leitura.pessoas import Pessoas
 from app.contexts.grupos.leitura.regras import Alvo, Regra, horas_do, por_plantao, regras
@@ -18,7 +21,12 @@ from app.contexts.grupos.leitura.tipos import Campo, Periodo, VagaLida, ValorTip
 from app.contexts.grupos.leitura.vocabulario import Vocabulario
 
 GERAL = "Clínica Médica"
+# No message offers more; a text made to multiply places by days must end.
+MAIS = 1000
 _T = TypeVar("_T")
+_OPEN = re.compile(r"^[ •>*-]{0,4}[🔴🟢🟡🟠⚪⬜🔵⭕❗🚨🆓🆘❓◻🔲]")
+_LEFT = re.compile(r"\b(?:restam?|faltam?|ainda|sobrou|sobra|so (?:1|uma)|em aberto|mais (?:1|uma) vaga)\b")
+_TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,12 @@ class _Montador:
         self._folha, self._vocabulario = folha, vocabulario
         self._regras, days = regras(folha)
         self._blocos = blocos(folha, days, self._regras)
+        self._onde_lugares = Onde(self._blocos, lambda each: each.lugares)
+        self._onde_areas = Onde(self._blocos, _fortes)
+        self._onde_turnos = Onde(self._blocos, _turnos_sem_dia)
+        self._onde_regras = Onde(self._blocos, lambda each: each.regras)
+        self._horas = {each.periodo: each for each in reversed(self._onde_turnos.soltos) if each.das and each.periodo}
+        self._duracao = _duracao(folha.turnos)
         self._fechados = self._quais_fechados()
         self._pessoas = Pessoas(folha)
         self._forma = forma(folha.pagamentos)
@@ -64,7 +78,7 @@ class _Montador:
                 closed += 1
                 continue
             passed += block.dias.passou
-            for each in self._vagas(place, block):
+            for each in islice(self._vagas(place, block), MAIS - len(found)):
                 key = (each.hospital.valor, each.data.valor, each.periodo.valor, each.especialidade.valor)
                 found.setdefault(key, each)
         return Montagem(tuple(found.values()), closed, passed)
@@ -87,54 +101,31 @@ class _Montador:
     # What a block lacks.
 
     def _lugares(self, place: int) -> Sequence[Lugar]:
-        found = self._de(place, lambda each: each.lugares, carry=True)
+        found = self._onde_lugares.de(place, segue=True)
         names = {each.nome: each for each in reversed(found)}
         return list(names.values())[::-1]
 
     def _areas(self, place: int) -> Sequence[Area]:
-        found = self._de(place, lambda each: each.areas, carry=False)
+        weak = [each for each in self._blocos[place].areas if each.fraca]
+        own = _fortes(self._blocos[place])
+        alone = weak and not own and not self._onde_areas.soltos
+        found = weak[:1] if alone else self._onde_areas.de(place) or weak[:1]
         names = {each.nome: each for each in reversed(found)}
         return _alternativas(list(names.values())[::-1], self._folha)
-
-    def _de(self, place: int, what: Callable[[Bloco], list[_T]], *, carry: bool) -> list[_T]:
-        """Its own; else the heading above (of its kind the message has headings), else what comes behind, else a neighbour's."""
-        own = what(self._blocos[place])
-        if own:
-            return own
-        before, after = range(place - 1, -1, -1), range(place + 1, len(self._blocos))
-        first_day = next((at for at, each in enumerate(self._blocos) if each.dias is not None), 0)
-        heads = any(what(each) and each.dias is None for each in self._blocos[:first_day])
-        if carry or heads:
-            for at in before:
-                if what(self._blocos[at]) and (carry or self._blocos[at].dias is None):
-                    return what(self._blocos[at])
-        order = (
-            *((at, True) for at in after),
-            *((at, True) for at in before),
-            *((at, False) for at in before),
-            *((at, False) for at in after),
-        )
-        for at, dateless in order:
-            if what(self._blocos[at]) and (self._blocos[at].dias is None or not dateless):
-                return what(self._blocos[at])
-        return []
 
     def _turnos(self, place: int, block: Bloco) -> list[_Turno]:
         closed = self._turnos_fechados(block)
         own = [each for each in block.turnos if id(each) not in closed]
         if block.turnos and not any(each.periodo or each.das for each in own):
-            own = [*own, *self._turnos_de_fora(place)] if not closed else own
-        marks = own or ([] if block.turnos else self._turnos_de_fora(place))
+            own = [*own, *self._onde_turnos.de(place)] if not closed else own
+        marks = own or ([] if block.turnos else self._onde_turnos.de(place))
         if not marks and block.turnos:
             return []
         return self._distintos(marks)
 
-    def _turnos_de_fora(self, place: int) -> list[Turno]:
-        return self._de(place, lambda each: _com_periodo(each, each.dias is None), carry=False)
-
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
         """One for each period; the one with hours says more."""
-        length = next((each.horas for each in marks if each.horas), None) or self._duracao()
+        length = next((each.horas for each in marks if each.horas), None) or self._duracao
         told = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}
         for each in told:
@@ -147,19 +138,12 @@ class _Montador:
             return [_Turno(Periodo.DIURNO, None, None, length or 12, first)]
         return [each if each.das else self._com_horas(each) for each in found.values()]
 
-    def _duracao(self) -> int | None:
-        lengths = {each.horas for each in self._folha.turnos if each.horas and not each.periodo}
-        return lengths.pop() if len(lengths) == 1 else None
-
     def _com_horas(self, shift: _Turno) -> _Turno:
         """Hours told once for a period, where no days are ("SD 7-19h / SN 19-7h"), hold for all shifts of it."""
-        for block in self._blocos:
-            if block.dias is not None:
-                continue
-            for mark in block.turnos:
-                if mark.das is not None and mark.periodo == shift.periodo:
-                    return _Turno(shift.periodo, mark.das, mark.ate, horas_do(mark, shift.periodo), mark)
-        return shift
+        mark = self._horas.get(shift.periodo)
+        if mark is None:
+            return shift
+        return _Turno(shift.periodo, mark.das, mark.ate, horas_do(mark, shift.periodo), mark)
 
     # What was taken.
 
@@ -167,14 +151,23 @@ class _Montador:
         dated = [place for place, each in enumerate(self._blocos) if each.dias is not None]
         ticked = [place for place in dated if any(mark.sinal == "✅" for mark in self._blocos[place].fechados)]
         crossed = any(mark.sinal and mark.sinal != "✅" for block in self._blocos for mark in block.fechados)
-        tick_closes = 0 < len(ticked) < len(dated) and not crossed
+        tick_closes = 0 < len(ticked) < len(dated) and not crossed and self._ticks_tell(dated)
         found = set()
         for place in dated:
             block = self._blocos[place]
             marks = [each for each in block.fechados if each.sinal != "✅" or tick_closes]
-            if marks and not self._turnos_fechados(block):
+            if marks and not self._turnos_fechados(block) and not self._sobra(block):
                 found.add(place)
         return frozenset(found | self._secoes_fechadas())
+
+    def _sobra(self, block: Bloco) -> bool:
+        """ "2 vagas (1 preenchida), resta uma"."""
+        return _LEFT.search(self._folha.texto.plano, block.inicio, block.fim) is not None
+
+    def _ticks_tell(self, dated: Sequence[int]) -> bool:
+        """A tick is no mere bullet: other days bear another sign, or it ends its line."""
+        lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]
+        return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
 
     def _secoes_fechadas(self) -> set[int]:
         """ "PREENCHIDAS:" closes what stands below it, until something else is headed."""
@@ -245,30 +238,27 @@ class _Montador:
         agreed = next(iter(block.combinar), None) or next(iter(self._folha.combinar), None)
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
 
-    def _escopos(self, place: int, block: Bloco) -> Iterator[list[Regra]]:
+    def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
+        """Its line, its section, the whole message; then the only price there is, whatever stands beside it."""
         yield block.regras
-        yield self._secao(place)
-        yield [rule for each in self._blocos if each.dias is None for rule in each.regras]
-        if len({rule.preco.reais for rule in self._regras}) == 1:
+        yield self._onde_regras.secao(place)
+        yield self._onde_regras.soltos
+        if len({rule.preco.reais for rule in self._regras[:50]}) == 1:
             yield [Regra(self._regras[0].preco)]
 
-    def _secao(self, place: int) -> list[Regra]:
-        """The prices of the nearest heading above, or of what follows the days, with the lines that belong to it."""
-        first_day = next(at for at, each in enumerate(self._blocos) if each.dias is not None)
-        heads = any(each.regras for each in self._blocos[:first_day])
-        step = -1 if heads else 1
-        at = place + step
-        while 0 <= at < len(self._blocos) and not (self._blocos[at].dias is None and self._blocos[at].regras):
-            at += step
-        found: list[Regra] = []
-        while 0 <= at < len(self._blocos) and self._blocos[at].dias is None and self._blocos[at].regras:
-            found.extend(self._blocos[at].regras)
-            at += step
-        return found
+
+def _fortes(block: Bloco) -> list[Area]:
+    return [each for each in block.areas if not each.fraca]
 
 
-def _com_periodo(block: Bloco, dateless: bool) -> list[Turno]:
-    return [each for each in block.turnos if each.periodo or each.das] if dateless else []
+def _turnos_sem_dia(block: Bloco) -> list[Turno]:
+    return [each for each in block.turnos if each.periodo or each.das] if block.dias is None else []
+
+
+def _duracao(turnos: Sequence[Turno]) -> int | None:
+    """ "12h cada": how long the shifts take, when one length is told."""
+    lengths = {each.horas for each in turnos if each.horas and not each.periodo}
+    return lengths.pop() if len(lengths) == 1 else None
 
 
 def _lido(mark: Turno, length: int | None) -> _Turno:

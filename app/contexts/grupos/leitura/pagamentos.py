@@ -17,10 +17,11 @@ _DAYS = re.compile(r"\b(?P<n>\d{1,3}) {0,2}dias\b(?! (?:gratis|uteis por|de (?:a
 _DAY = re.compile(
     r"\b(?:pgto|pagto|pagamentos?|pagam?|pagamos|pago|receb[a-z]{1,8}|cai|credita[a-z]{0,3}|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
     r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|pj) ){0,3}dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
+    r"|\btodo dia (?P<t>\d{1,2})(?!\d| {0,2}/)|\bdia (?P<s>\d{1,2}) do mes\b"
 )
 _WEEKDAY = re.compile(
     r"\b(?:pix|pgto|pagto|pagamento|cai|receb[a-z]{1,8}|deposito) (?:(?:na|no|toda|todo|em|proxima|sempre) ){0,2}"
-    r"(?:segunda|terca|quarta|quinta|sexta|sabado|domingo)(?: {0,2}-? {0,2}feira)?\b"
+    r"(?:(?:segunda|terca|quarta|quinta|sexta|sabado|domingo)(?: {0,2}-? {0,2}feira)?|amanha)\b"
 )
 _RHYTHM = re.compile(r"\b(?:(?P<s>semanal(?:mente)?)|(?P<q>quinzenal(?:mente)?)|(?P<m>mensal(?:mente)?))\b")
 _PIX = re.compile(r"\bpix\b")
@@ -58,7 +59,7 @@ def _prazos(livre: str) -> Iterator[Pagamento]:
     for each in _DAYS.finditer(livre):
         yield Pagamento(each.start(), each.end(), "prazo", f"{int(each['n'])} dias")
     for each in _DAY.finditer(livre):
-        yield Pagamento(each.start(), each.end(), "prazo", f"dia {int(each['n'])}")
+        yield Pagamento(each.start(), each.end(), "prazo", f"dia {int(each['n'] or each['t'] or each['s'])}")
     for each in _RHYTHM.finditer(livre):
         yield Pagamento(each.start(), each.end(), "prazo", _NAMES[each.lastgroup or "m"])
 

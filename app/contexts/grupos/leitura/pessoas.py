@@ -1,9 +1,11 @@
 """Whose number belongs to which vaga."""
 
+from bisect import bisect_left
+
 from app.contexts.grupos.leitura.contatos import Contato
 from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.linhas import Bloco
-from app.contexts.grupos.leitura.marcas import Lugar
+from app.contexts.grupos.leitura.marcas import Lugar, entre, linha_de
 from app.contexts.grupos.leitura.texto import chave
 from app.contexts.grupos.leitura.tipos import Campo
 
@@ -13,9 +15,9 @@ class Pessoas:
         self._folha = folha
         self._texto = folha.texto
         plano = folha.texto.plano
-        self._linhas = [
-            plano[plano.rfind("\n", 0, each.inicio) + 1 : _end(plano, each.inicio)] for each in folha.contatos
-        ]
+        self._inicios = [each.inicio for each in folha.contatos]
+        self._linhas = [chave(plano[slice(*linha_de(plano, each, 200))]) for each in self._inicios]
+        self._por_lugar: dict[str, Contato | None] = {}
 
     def de(self, where: Lugar, block: Bloco) -> tuple[Campo[str] | None, Campo[str] | None]:
         found = self._contato(where, block)
@@ -32,25 +34,29 @@ class Pessoas:
         people = self._folha.contatos
         if len(people) < 2:
             return people[0] if people else None
-        for each in people:
-            if block.inicio <= each.inicio < block.fim:
-                return each
-        for each, line in zip(people, self._linhas, strict=True):
-            if chave(where.nome) in chave(line) or (where.cidade is not None and chave(where.cidade) in chave(line)):
-                return each
-        return self._da_secao(where, block) or people[0]
+        own = bisect_left(self._inicios, block.inicio)
+        if own < len(people) and self._inicios[own] < block.fim:
+            return people[own]
+        if where.nome not in self._por_lugar:
+            self._por_lugar[where.nome] = self._com_nome(where)
+        return self._por_lugar[where.nome] or self._da_secao(where, own) or people[0]
 
-    def _da_secao(self, where: Lugar, block: Bloco) -> Contato | None:
+    def _com_nome(self, where: Lugar) -> Contato | None:
+        names = [chave(each) for each in (where.nome, where.cidade) if each]
+        fitting = (
+            each
+            for each, line in zip(self._folha.contatos, self._linhas, strict=True)
+            if any(name in line for name in names)
+        )
+        return next(fitting, None)
+
+    def _da_secao(self, where: Lugar, first: int) -> Contato | None:
         """Each hospital's part of the message ends with its own number."""
-        heads = [each for each in self._folha.lugares if each.nome != where.nome and each.inicio > block.inicio]
-        end = heads[0].inicio if heads else len(self._texto.plano)
-        inside = [each for each in self._folha.contatos if block.inicio <= each.inicio < end]
-        return inside[0] if inside else None
+        if first == len(self._inicios):
+            return None
+        between = entre(self._folha.lugares, where.fim, self._inicios[first])
+        is_next = all(each.nome == where.nome for each in between[:20])
+        return self._folha.contatos[first] if is_next else None
 
     def _trecho(self, start: int, end: int) -> tuple[int, int]:
         return self._texto.trecho(start, end)
-
-
-def _end(plano: str, at: int) -> int:
-    end = plano.find("\n", at)
-    return len(plano) if end < 0 else end

@@ -1,14 +1,14 @@
 """What a price holds for: a weekday, a holiday, a period, a length, a speciality, a hospital."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
 from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.horas import DURACAO, horas_entre, periodo_das_horas
-from app.contexts.grupos.leitura.marcas import Area, Condicao, Dias, Lugar, Marca, Preco, Turno
+from app.contexts.grupos.leitura.marcas import Area, Condicao, Dias, Lugar, Marca, Preco, Turno, entre, linha_de
 from app.contexts.grupos.leitura.tipos import Periodo
 from app.contexts.grupos.leitura.vocabulario import palavras_soltas
 
@@ -61,7 +61,8 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     days = [each for each in folha.dias if not each.feriado]
     loose = [each for each in folha.dias if each.solto]
     has_dates = any(not each.solto for each in days)
-    candidates: list[Marca] = [*loose, *folha.condicoes, *folha.turnos, *folha.areas, *folha.lugares]
+    fortes = [each for each in folha.areas if not each.fraca]
+    candidates: list[Marca] = [*loose, *folha.condicoes, *folha.turnos, *fortes, *folha.lugares]
     candidates.sort(key=lambda each: each.inicio)
     held = _presos(folha, candidates)
     conditions = {id(mark) for marks in held.values() for mark in marks}
@@ -77,9 +78,12 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     kept = _sem_fds_repetido(kept)
     kept_ids = {id(each) for each in kept}
     found = []
+    elsewhere = _Alhures.de(folha)
     for price in folha.precos:
         marks = tuple(mark for mark in held.get(id(price), ()) if id(mark) not in kept_ids)
-        found.append(Regra(price, marks, tuple(mark for mark in marks if _only_condition(folha, price, mark))))
+        found.append(
+            Regra(price, marks, tuple(mark for mark in marks if _only_condition(folha, price, mark, elsewhere)))
+        )
     return found, kept
 
 
@@ -101,15 +105,23 @@ def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]
             place += 1
         best: tuple[int, Preco] | None = None
         if place < len(prices):
-            cost = _custo(plano, each.fim, prices[place].inicio, candidates[index + 1 : index + 4])
+            cost = _custo(plano, each.fim, prices[place].inicio, _vizinhas(each, candidates[index + 1 : index + 4]))
             best = (cost, prices[place])
         if place:
-            cost = _custo(plano, prices[place - 1].fim, each.inicio, candidates[max(0, index - 3) : index])
+            near = _vizinhas(each, candidates[max(0, index - 3) : index])
+            cost = _custo(plano, prices[place - 1].fim, each.inicio, near)
             if best is None or cost < best[0]:
                 best = (cost, prices[place - 1])
         if best is not None and best[0] <= 2:
             held.setdefault(id(best[1]), []).append(each)
     return held
+
+
+def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
+    """Only days are enumerated before a price: "feriado e domingo 1.800"."""
+    if not isinstance(each, Dias | Condicao):
+        return ()
+    return [other for other in others if isinstance(other, Dias | Condicao)]
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
@@ -130,47 +142,57 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
 
 def _begins_shift(folha: Folha, each: Dias) -> bool:
     """A weekday among dates is a day of its own when a shift follows it and its line has no date."""
-    start = folha.texto.plano.rfind("\n", 0, each.inicio) + 1
-    end = folha.texto.plano.find("\n", each.fim)
-    end = len(folha.texto.plano) if end < 0 else end
-    if any(start <= other.inicio < end and not other.solto for other in folha.dias):
+    if any(not other.solto for other in entre(folha.dias, *linha_de(folha.texto.plano, each.inicio))):
         return False
-    return any(0 <= shift.inicio - each.fim <= 4 for shift in folha.turnos)
+    return bool(entre(folha.turnos, each.fim, each.fim + 5))
 
 
-def _only_condition(folha: Folha, price: Preco, mark: Marca) -> bool:
+def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhures") -> bool:
     """ "1.350 na UPA" says which price the UPA has, not where the shift is; "SD 2.250 / SN 2.400" likewise."""
-    if isinstance(mark, Lugar):
-        return mark.inicio > price.inicio and bool(
-            re.search(r"\b(?:na|no) $", folha.livre[max(0, mark.inicio - 4) : mark.inicio])
-        )
-    if isinstance(mark, Area):
-        return any(other.nome == mark.nome and other.inicio < mark.inicio for other in folha.areas)
-    if isinstance(mark, Turno):
-        return _told_elsewhere(folha, price, mark)
-    return True
+    match mark:
+        case Lugar():
+            return mark.inicio > price.inicio and folha.livre[max(0, mark.inicio - 4) : mark.inicio].endswith(
+                (" na ", " no ")
+            )
+        case Area():
+            return elsewhere.areas[mark.nome] < mark.inicio
+        case Turno(periodo=None, das=None):
+            return len(folha.precos) > 1
+        case Turno():
+            return elsewhere.turnos and not _has_day_before(folha, price, mark)
+        case _:
+            return True
 
 
-def _told_elsewhere(folha: Folha, price: Preco, mark: Turno) -> bool:
-    """Other shifts stand by no price, and no day stands before this one on its line."""
-    if mark.periodo is None and mark.das is None:
-        return len(folha.precos) > 1
-    if not any(_is_far_from_prices(folha, each) for each in folha.turnos):
-        return False
-    line = folha.texto.plano.rfind("\n", 0, mark.inicio) + 1
-    earlier = [each.fim for each in folha.precos if line <= each.inicio < min(mark.inicio, price.inicio)]
+@dataclass(frozen=True, slots=True)
+class _Alhures:
+    """What is said away from the prices: shifts at all, and where each speciality stands first."""
+
+    turnos: bool
+    areas: Mapping[str, int]
+
+    @classmethod
+    def de(cls, folha: Folha) -> "_Alhures":
+        first = {each.nome: each.inicio for each in reversed(folha.areas)}
+        return cls(any(_is_far_from_prices(folha, each) for each in folha.turnos), first)
+
+
+def _has_day_before(folha: Folha, price: Preco, mark: Turno) -> bool:
+    """A day stands before the shift in its sentence, and no other price between them."""
+    line, _ = linha_de(folha.texto.plano, mark.inicio)
+    earlier = entre(folha.precos, line, min(mark.inicio, price.inicio))
     stop = folha.livre.rfind(". ", line, mark.inicio) + 1
-    since = max([line, stop, *earlier])
-    return not any(since <= each.inicio < mark.inicio and not each.feriado for each in folha.dias)
+    since = max(line, stop, earlier[-1].fim if earlier else 0)
+    return any(not each.feriado for each in entre(folha.dias, since, mark.inicio))
 
 
 def _is_far_from_prices(folha: Folha, each: Turno) -> bool:
     if each.periodo is None and each.das is None:
         return False
+    near = entre(folha.precos, each.inicio - 90, each.fim + 60)
     return not any(
         _custo(folha.livre, each.fim, price.inicio, ()) <= 2 or _custo(folha.livre, price.fim, each.inicio, ()) <= 2
-        for price in folha.precos
-        if price.inicio >= each.fim or price.fim <= each.inicio
+        for price in near
     )
 
 
@@ -204,5 +226,5 @@ def horas_do(turno: Turno, periodo: Periodo) -> int:
 
 
 def por_plantao(preco: Preco, horas: int) -> Decimal:
-    amount = preco.reais * horas if preco.por_hora else preco.reais / preco.plantoes
-    return amount.quantize(Decimal("0.01")).normalize()
+    amount = (preco.reais * horas if preco.por_hora else preco.reais / preco.plantoes).quantize(Decimal("0.01"))
+    return amount.to_integral_value() if amount == amount.to_integral_value() else amount

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _NOTHING = frozenset("\u00ad\u200b\u200c\u200e\u200f\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _DASHES = "‐‑‒–—―−➖"
@@ -56,8 +57,7 @@ _FOLDING = _Folding()
 _WORD = re.compile(r"[a-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Palavra:
+class Palavra(NamedTuple):
     texto: str
     inicio: int
     fim: int
@@ -81,6 +81,12 @@ class Texto:
             plano, lugares = plano.replace("\x00", ""), tuple(kept)
         words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))
         return cls(fonte, plano, lugares, words)
+
+    @property
+    def maiusculas(self) -> float:
+        """The share of capitals among the letters; 0 when there are none."""
+        letters = sum(map(str.isalpha, self.fonte))
+        return sum(map(str.isupper, self.fonte)) / letters if letters else 0.0
 
     def trecho(self, inicio: int, fim: int) -> tuple[int, int]:
         """The place in the source of a place in ``plano``."""

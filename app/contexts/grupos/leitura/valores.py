@@ -29,6 +29,7 @@ _TOTAL = re.compile(
     r"|dois|duas|tres|quatro|cinco|seis|sete|oito)"
     r" (?:plantoes|dias|noites|turnos|periodos)|(?P<fds>pacote|conjunto))"
 )
+_HOUR_BEFORE = re.compile(r"(?:\bhora|/ {0,2}h|\bhoras?/plantao)[ :=)*_-]{0,4}(?:r\$ {0,2})?$")
 _NET = re.compile(r"[ (,]{0,2}(?:liquidos?|liq|livres?)\b")
 _NET_BEFORE = re.compile(r"\b(?:liquidos?|liq|livres?)[ :(]{0,2}$")
 _EXTRA = re.compile(
@@ -72,18 +73,21 @@ def combinar(texto: Texto) -> list[Combinar]:
     return known + [Combinar(each.start(), each.end()) for each in _INBOX.finditer(texto.plano)]
 
 
-_INBOX = re.compile(r"\${1,3}[ :=-]{0,3}(?:inbox|pv|privado|a combinar|no pv)\b")
+_INBOX = re.compile(
+    r"\bvalor(?:es)?\b[a-z ,]{0,20}\b(?:no|via|por|in|pelo) ?(?:pv|privado|inbox|box|direct)\b|"
+    r"\${1,3}[ :=-]{0,3}(?:inbox|pv|privado|a combinar|no pv)\b"
+)
 
 
 def _preco(livre: str, each: re.Match[str]) -> Preco | None:
     amount = _reais(each)
-    if amount is None:
+    if amount is None or not 20 <= amount <= MAIOR:
         return None
     before = livre[max(0, each.start() - 30) : each.start()]
     after = livre[each.end() : each.end() + 40]
     marked = bool(each["r"] or each["mil"] or each["reais"])
-    hourly = each["hora"] is not None
-    if not (Decimal(20) if hourly else MENOR) <= amount <= MAIOR:
+    hourly = each["hora"] is not None or (_HOUR_BEFORE.search(before) is not None and amount < 1000)
+    if amount < MENOR and not hourly:
         return None
     if _EXTRA.match(after) or _EXTRA_BEFORE.search(before):
         return None

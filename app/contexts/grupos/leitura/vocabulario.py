@@ -67,9 +67,11 @@ class Frases(Generic[T]):
 
     def todas(self, palavras: Sequence[Palavra]) -> Iterator[Achado[T]]:
         """Every phrase, none overlapping another."""
-        free = 0
-        for place in range(len(palavras)):
-            found = self.em(palavras, place) if place >= free else None
+        free, begins = 0, self._raiz
+        for place, word in enumerate(palavras):
+            if word.texto not in begins or place < free:
+                continue
+            found = self.em(palavras, place)
             if found is not None:
                 free = found.fim
                 yield found

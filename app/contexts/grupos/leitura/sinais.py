@@ -1,0 +1,135 @@
+"""The signs of what a message is about: phrases of the lists, and what only the words around can tell."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from app.contexts.grupos.leitura.marcas import Marca
+from app.contexts.grupos.leitura.texto import Texto, chave
+from app.contexts.grupos.leitura.vocabulario import Frases, palavras
+
+_KINDS = ("oferta", "tema", "procura", "troca", "cede", "emprego", "nao_medico", "venda", "golpe", "aviso", "conversa")
+_AVAILABLE = re.compile(r"\bdisponive(?:l|is)\b|\ba disposicao\b")
+_PERSON = re.compile(
+    r"(?:ista|iatra|etra|ologa|ologo|cirurgiao|cirurgia|clinic[oa]|residente|medic[oa]|\bdra?|doutora?|\br[1-5])\b"
+)
+_WANTED = re.compile(
+    r"\b(?:alguem|algum|alguma|vagas?|plantao|plantoes|quem|precis[a-z]{1,6}|horarios?|datas?|busc[a-z]{1,5}|temos|tem)\b"
+)
+_SELF = re.compile(
+    r"\bmin(?:imo)?\.?:? (?:de )?(?:r\$ ?)?(?:\d{3,4}\b|\d\.\d{3})|^[\W_]{0,6}disponi(?:bilidade|vel)\b"
+    r"(?! (?:(?:de )?(?:plant|vaga|sn|sd)|d[oa]s? |n[oa]s? |[a-z]{2,12} (?:no|na) ))",
+    re.MULTILINE,
+)
+_SEEKS = re.compile(
+    r"\b(?:(?P<eu>procuro|busco|estou procurando|to procurando|atras de|em busca de|a procura de)"
+    r"|procurando|buscando|busca|procura)\b"
+)
+_PERSON_WANTED = re.compile(
+    r"(?:ista|iatra|etra|cirurgiao|clinic[oa]|medic[oa]|plantonista|dentista|terapeuta|enfermeir[oa]|alguem|colega"
+    r"|substitut[oa]|gente|pessoa|tecnic[oa]|contador|apartamento|apto|quarto|casa|carro|imovel|consultorio|dupla)s?\b"
+)
+_ASKS = re.compile(
+    r"\b(?:tem|teria|ha|existe|abriu|sobrou|rola|surgiu|esta precisando|ta precisando|estao precisando|contratando)\b"
+    r"(?![^.!?\n]{0,80}\b(?:quem|alguem|interess|dispon))"
+    r"[^.!?\n]{0,40}\b(?:vagas?|plantao|plantoes|escala|plantonistas?|medicos?|sd|sn|noturno|diurno)\b[^.!?\n]{0,50}\?"
+)
+_FOR_SHIFTS = re.compile(
+    r"(?<!alguem )(?<!quem )\bdisponive(?:l|is) (?:p/|para|pra|p) (?:os |as |fazer |realizar )?"
+    r"(?:plantao|plantoes|cobertura|coberturas|sobreaviso|escala)\b"
+)
+_FREE = re.compile(r"\b(?:tenho|estou|to|fico)\b[^.!?\n]{0,30}\blivres?\b")
+_MONTHLY = re.compile(
+    r"/ ?mes\b|\bpor mes\b|\bao mes\b|\b(?:10|12|16|20|24|30|32|36|40|44) ?h(?:oras|s)? ?(?:semana|/ ?sem|por sem)"
+    r"|(?<![:\dh])\b(?:30|40|44) ?h(?:oras|s)?\b"
+)
+_PAID = re.compile(
+    r"\bpagamentos?\b[^.\n]{0,40}\b(?:liberad|realizad|creditad|efetuad|sera|serao|program|em conta|ja caiu)"
+)
+_ROTA = re.compile(
+    r"\bescala\b[^.\n]{0,40}\b(?:publicad|fechad|pronta|liberad|no drive|em anexo|atualizad|ja esta disponivel)"
+)
+_PLACE_FOR = re.compile(r"\bvagas? (?:de|para|p/|pra|p|em) ")
+_LAUGHS = re.compile(r"\bk{3,}\b|\b(?:ha){2,}h?\b|\b(?:rs){2,}\b")
+_ANYBODY = re.compile(r"\balguem (?:pra|para|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$", re.MULTILINE)
+_PATTERNS = (
+    ("procura", _SELF),
+    ("procura", _ASKS),
+    ("procura", _FREE),
+    ("procura", _FOR_SHIFTS),
+    ("emprego", _MONTHLY),
+    ("oferta", _ANYBODY),
+    ("oferta", _PLACE_FOR),
+    ("conversa", _LAUGHS),
+    ("aviso", _PAID),
+    ("aviso", _ROTA),
+)
+_SENTENCE = re.compile(r"\n|[.!?;] |[.!?]\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Sinal:
+    tipo: str
+    inicio: int
+    fim: int
+
+
+def sinais(texto: Texto) -> list[Sinal]:
+    small = _miudas()
+    words = [word for word in texto.palavras if word.texto not in small]
+    found = [Sinal(each.valor, words[each.inicio].inicio, words[each.fim - 1].fim) for each in _arvore().todas(words)]
+    return found + list(_outros(texto))
+
+
+def _outros(texto: Texto) -> Iterator[Sinal]:
+    """What no list of phrases can say: who speaks decides whether "disponível" and "procura" ask or offer."""
+    plano = texto.plano
+    for each in _AVAILABLE.finditer(plano):
+        before = plano[_frase(plano, each.start()) : each.start()]
+        if _PERSON.search(before) and not _WANTED.search(before):
+            yield Sinal("procura", each.start(), each.end())
+    for each in _SEEKS.finditer(plano):
+        after = _PERSON_WANTED.search(plano, each.end(), each.end() + 45)
+        by_somebody = each["eu"] or _PERSON.search(plano, _frase(plano, each.start()), each.start())
+        if after is None and by_somebody:
+            yield Sinal("procura", each.start(), each.end())
+    for kind, pattern in _PATTERNS:
+        for each in pattern.finditer(plano):
+            yield Sinal(kind, each.start(), each.end())
+
+
+def _frase(plano: str, at: int) -> int:
+    """Where the sentence begins, or 70 letters before."""
+    return max(plano.rfind("\n", 0, at) + 1, plano.rfind(". ", 0, at) + 1, at - 70, 0)
+
+
+def pedidos(texto: Texto, found: list[Sinal]) -> tuple[Marca, ...]:
+    """The sentences in which somebody asks for a shift or wants no doctor; in a mixed message they give no vaga."""
+    stops = [0, *(each.end() for each in _SENTENCE.finditer(texto.plano)), len(texto.plano)]
+    asked = {bisect_right(stops, each.inicio) for each in found if each.tipo == "procura"}
+    return tuple(Marca(stops[each - 1], stops[each]) for each in sorted(asked) if each < len(stops))
+
+
+@cache
+def _miudas() -> frozenset[str]:
+    return frozenset(palavras()["intencao"]["miudas"])
+
+
+@cache
+def _arvore() -> Frases[str]:
+    """All the lists in one tree, without small words: of two phrases the longer wins, whatever its list."""
+    tree = Frases[str]()
+    small = _miudas()
+    for kind in _KINDS:
+        for frase in palavras()["intencao"][kind]:
+            words = [word for word in chave(frase).split() if word not in small]
+            tree.juntar(" ".join(words), kind)
+    listed = palavras()["intencao"]
+    for kind in ("procura", "oferta"):
+        for verbo, objeto in product(listed[f"{kind}_verbos"], listed[f"{kind}_objetos"]):
+            words = [word for word in chave(verbo).split() if word not in small]
+            tree.juntar(" ".join((*words, objeto)), kind)
+    return tree
