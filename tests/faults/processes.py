@@ -75,8 +75,9 @@ class Tree:
         return found
 
     def facts(self) -> list[dict[str, Any]]:
-        lines = (line.partition("{") for line in self.log.read_text().splitlines())
-        return [json.loads(brace + rest) for _, brace, rest in lines if brace]
+        """Every line that is one, but not the one that is just being written."""
+        finished, _, _ = self.log.read_text().rpartition("\n")
+        return [json.loads(line) for line in finished.splitlines() if line.startswith("{")]
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)

@@ -72,6 +72,7 @@ def test_a_stopped_api_a_stopped_scheduler_and_a_stopped_worker_are_found_killed
     figures = Figures("T28", "SQLite", f"SIGSTOP of api, scheduler and worker, limit {LIMIT:g} s")
     with plant(tmp_path) as running:
         before = ready(running)
+        until("each has beaten once", lambda: _beaten(tmp_path) >= {before[role] for role in ROLES})
         for role in ROLES:
             os.kill(before[role], signal.SIGSTOP)
         began = time.monotonic()
@@ -86,6 +87,10 @@ def test_a_stopped_api_a_stopped_scheduler_and_a_stopped_worker_are_found_killed
         assert running.end() == 0
     figures.record_bare(3, ", ".join(f"{role} replaced in {seconds:.1f} s" for role, seconds in took.items()))
     assert not LONG or max(took.values()) <= REPLACED_WITHIN
+
+
+def _beaten(folder: Path) -> set[int]:
+    return {pid for (pid,) in read(folder, "SELECT pid FROM worker_heartbeats")}
 
 
 def _stalls(folder: Path, pids: set[int]) -> list[tuple[Any, ...]]:
@@ -226,7 +231,7 @@ class Systemd:
 def test_systemd_hears_that_the_whole_tree_is_ready_lives_and_stops(tmp_path: Path) -> None:
     with closing(Systemd(tmp_path)) as systemd, plant(tmp_path, **systemd.environment(2)) as running:
         systemd.hears("READY=1")
-        assert {fact["role"] for fact in running.facts() if is_ready(fact)} == set(ROLES)
+        until("the log says so too", lambda: {fact["role"] for fact in running.facts() if is_ready(fact)} == set(ROLES))
         assert "STATUS=living: api, scheduler, worker" in systemd.heard
         systemd.hears("WATCHDOG=1")
         systemd.hears("WATCHDOG=1")
