@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 
 from batuta import __version__
-from batuta.cli import controls, doctor, guards, health, incidents, jobs, queues, roles, schema, timetable, tokens, up
+from batuta.cli import (
+    controls,
+    doctor,
+    guards,
+    health,
+    incidents,
+    jobs,
+    queues,
+    roles,
+    schema,
+    timetable,
+    tokens,
+    up,
+    workers,
+)
 from batuta.cli.desk import DONE, FAILED, INTERRUPTED, REFUSED, Desk, make_desk
 from batuta.kernel.errors import BatutaError, ConfigError, MigrationChanged, SchemaOutOfDate, StoreReadOnly
 
@@ -60,6 +74,7 @@ def tree(desk: Desk) -> typer.Typer:
     timetable.add_to(cli, texts)
     queues.add_to(cli, texts)
     guards.add_to(cli, texts)
+    workers.add_to(cli, texts)
     up.add_to(cli, texts)
     roles.add_to(cli, texts)
     roles.add_roles_of_app(cli, desk)

@@ -1,11 +1,12 @@
-"""For your own tests: a clock you move by hand and one that runs fast, a recorder of facts, a judge of a scheduler's run and of
-a sender's, and the contracts every store must pass.
+"""For your own tests: a clock you move by hand and one that runs fast, a recorder of facts, loops that tick, hang and fail when
+you say so, a judge of a scheduler's run and of a sender's, and the contracts every store must pass.
 """
 
 from batuta.testing.checker import Check, Verdict, Violation, judge
 from batuta.testing.clock import FakeClock
 from batuta.testing.evidence import Logged, Receipt, Rules, Span, Target
 from batuta.testing.fast import FastClock
+from batuta.testing.loops import Puppet, kept, loops_of, tick
 from batuta.testing.messages import judge_messages
 from batuta.testing.recorder import EventRecorder
 
@@ -15,6 +16,7 @@ __all__ = [
     "FakeClock",
     "FastClock",
     "Logged",
+    "Puppet",
     "Receipt",
     "Rules",
     "Span",
@@ -23,4 +25,7 @@ __all__ = [
     "Violation",
     "judge",
     "judge_messages",
+    "kept",
+    "loops_of",
+    "tick",
 ]

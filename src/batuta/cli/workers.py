@@ -1,0 +1,132 @@
+"""``batuta workers``: which processes live, what each of their loops does, and what had to be started again."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for
+from batuta.health.workers import FORGOTTEN, Beat, LoopSeen, Signs
+from batuta.kernel.durations import brief
+from batuta.supervise.beats import Status
+from batuta.supervise.restarts import Restart
+from batuta.texts import Texts
+
+MOST_RESTARTS = 50
+MEGABYTE = 1024 * 1024
+
+AllFlag = Annotated[bool, typer.Option("--all", help="Also those that ended in order.")]
+StacksFlag = Annotated[bool, typer.Option("--stacks", help="Where each was when it had to be ended.")]
+
+
+def add_to(cli: typer.Typer, texts: Texts) -> None:
+    cli.command("workers", help=texts("cli.workers.help"))(workers)
+
+
+def workers(
+    context: typer.Context, everyone: AllFlag = False, stacks: StacksFlag = False, as_json: JsonFlag = False
+) -> None:
+    desk = desk_of(context)
+    signs, restarts = wait_for(_looked(desk))
+    shown = [beat for beat in signs.beats if everyone or not beat.is_offline]
+    processes = [_process(desk, beat, signs) for beat in sorted(shown, key=lambda beat: (beat.role, beat.started_at))]
+    document = {"workers": processes, "restarts": [_restart(desk, each) for each in restarts]}
+    desk.show(document, as_json, lambda: _tell(desk, document, stacks))
+
+
+async def _looked(desk: Desk) -> tuple[Signs, Sequence[Restart]]:
+    async with desk.work() as work:
+        signs = await work.beats.seen(within=FORGOTTEN, now=work.now())
+        return signs, await work.watching.restarts.since(signs.now - FORGOTTEN, limit=MOST_RESTARTS)
+
+
+def _process(desk: Desk, beat: Beat, signs: Signs) -> dict[str, Any]:
+    is_dead = not beat.is_offline and not beat.lives(signs.now)
+    return {
+        "worker": beat.role,
+        "worker_id": beat.worker_id,
+        "status": "dead" if is_dead else beat.status,
+        "host": beat.host,
+        "pid": beat.pid,
+        "version": beat.version,
+        "started": _written(desk, beat.started_at),
+        "last_heartbeat_ago": _seconds(signs.now - beat.beat_at),
+        "rss_mb": None if beat.rss_bytes is None else round(beat.rss_bytes / MEGABYTE),
+        "cpu_seconds": beat.cpu_seconds,
+        "loops": {name: _loop(seen, signs.now) for name, seen in sorted(beat.loops.items())},
+    }
+
+
+def _loop(seen: LoopSeen, now: datetime) -> dict[str, Any]:
+    return {
+        "alive": seen.alive,
+        "last_ping_ago": None if seen.pinged_at is None else _seconds(now - seen.pinged_at),
+        "last_progress_ago": None if seen.worked_at is None else _seconds(now - seen.worked_at),
+        "failures": seen.failures,
+        "restarts": seen.restarts,
+    }
+
+
+def _restart(desk: Desk, restart: Restart) -> dict[str, Any]:
+    return {
+        "at": _written(desk, restart.at),
+        "worker": restart.worker_name,
+        "worker_id": restart.worker_id,
+        "loop": restart.loop,
+        "reason": restart.reason,
+        "detail": restart.detail,
+        "exit_code": restart.exit_code,
+        "restarts_in_window": restart.restarts_in_window,
+        "stack": restart.stack,
+    }
+
+
+def _tell(desk: Desk, document: dict[str, list[dict[str, Any]]], stacks: bool) -> None:
+    texts = desk.texts()
+    if not document["workers"]:
+        desk.say(texts("cli.workers.none"))
+    else:
+        _table(desk, ("worker", "status", "pid", "last_heartbeat_ago", "rss_mb", "cpu_seconds"), document["workers"])
+        loops = [
+            {"worker": process["worker"], "loop": name, **loop}
+            for process in document["workers"]
+            if process["status"] != Status.OFFLINE
+            for name, loop in process["loops"].items()
+        ]
+        desk.say("")
+        _table(desk, ("worker", "loop", "alive", "last_progress_ago", "failures", "restarts"), loops)
+    desk.say("")
+    if not document["restarts"]:
+        desk.say(texts("cli.workers.no_restarts"))
+        return
+    _table(desk, ("at", "worker", "loop", "reason", "detail", "exit_code"), document["restarts"])
+    for each in document["restarts"] if stacks else ():
+        desk.say(
+            f"\n{each['at']} {each['worker']} {each['loop'] or ''}\n{each['stack'] or texts('cli.workers.no_stack')}"
+        )
+
+
+def _table(desk: Desk, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    texts = desk.texts()
+    table = Table(*(texts(f"cli.workers.column_{column}") for column in columns), box=None, pad_edge=False)
+    for each in rows:
+        table.add_row(*(_cell(texts, column, each[column]) for column in columns))
+    desk.out.print(table)
+
+
+def _cell(texts: Texts, column: str, value: object) -> str:
+    if isinstance(value, bool):
+        return texts("cli.workers.yes" if value else "cli.workers.no")
+    if value is None:
+        return ""
+    return brief(timedelta(seconds=float(str(value)))) if column.endswith("_ago") else str(value)
+
+
+def _seconds(span: timedelta) -> float:
+    return round(max(0.0, span.total_seconds()), 1)
+
+
+def _written(desk: Desk, instant: datetime) -> str:
+    return instant.astimezone(desk.work().zone).isoformat(timespec="seconds")

@@ -1,0 +1,84 @@
+"""``batuta workers`` as people type it."""
+
+import asyncio
+import importlib
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from batuta.supervise.restarts import NewRestart, Reason
+from tests.acceptance.conftest import Command
+
+PROGRAM = """
+from batuta import Batuta
+
+work = Batuta("sqlite:///work.db")
+"""
+ENGLISH = ("--app", "program:work", "--lang", "en")
+LOOP = {"alive": False, "last_ping_ago": 70.0, "last_progress_ago": 75.5, "failures": 2, "restarts": 1}
+
+
+@pytest.fixture(autouse=True)
+def program(folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+
+
+def written() -> None:
+    """One that lives and has a stuck loop, one that died, one that ended in order, and a restart."""
+    work = importlib.import_module("program").work
+
+    async def write() -> None:
+        async with work:
+            now = work.clock.now()
+            await work.beats.beat("w:2", "worker", {"outbound": LOOP}, now=now - timedelta(minutes=5), pid=8)
+            await work.beats.beat(
+                "w:1", "worker", {"outbound": LOOP}, now=now, status="degraded", rss_bytes=2**26, pid=7
+            )
+            await work.beats.beat("a:1", "api", {"alerts": LOOP}, now=now, status="offline", pid=9)
+            restart = NewRestart(
+                worker_name="worker", reason=Reason.STUCK, detail="no progress for 1 min", host="here", pid=7,
+                worker_id="w:1", loop="outbound", stack="  File \"outbound.py\", line 7, in send\n",
+            )  # fmt: skip
+            await work.watching.restarts.add(restart)
+
+    asyncio.run(write())
+
+
+def test_processes_loops_and_restarts_are_listed_and_who_missed_three_beats_is_dead(batuta: Command) -> None:
+    written()
+    _, told, _ = batuta(*ENGLISH, "workers")
+    assert "degraded" in told
+    assert "dead" in told
+    assert "no progress for 1 min" in told
+    assert "api" not in told  # it ended in order
+    assert "outbound.py" not in told
+    assert "outbound.py" in batuta(*ENGLISH, "workers", "--stacks")[1]
+
+
+def test_machines_get_the_same_as_one_document(batuta: Command) -> None:
+    written()
+    _, told, _ = batuta("--app", "program:work", "workers", "--all", "--json")
+    document = json.loads(told)
+    assert {each["worker_id"]: each["status"] for each in document["workers"]} == {
+        "w:1": "degraded",
+        "w:2": "dead",
+        "a:1": "offline",
+    }
+    first = next(each for each in document["workers"] if each["worker_id"] == "w:1")
+    assert (first["rss_mb"], first["loops"]["outbound"]["failures"], first["loops"]["outbound"]["alive"]) == (
+        64,
+        2,
+        False,
+    )
+    (restart,) = document["restarts"]
+    assert (restart["loop"], restart["reason"]) == ("outbound", "stuck")
+    assert "in send" in restart["stack"]
+
+
+def test_nobody_is_told_as_nobody(batuta: Command) -> None:
+    code, told, _ = batuta(*ENGLISH, "workers")
+    assert code == 0
+    assert "`batuta up` starts them" in told
+    assert "nothing had to be started again" in told
