@@ -67,7 +67,13 @@ class Settings(EngineSettings):
     llm_model: str = "gpt-4o-mini"
     """the model asked for"""
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0
-    """what the model may cost in a day"""
+    """what the model may cost in a day; afterwards the rules work alone until midnight"""
+    llm_input_usd_per_million: Annotated[float, Field(ge=0)] = 0.15
+    """what a million tokens of questions cost"""
+    llm_output_usd_per_million: Annotated[float, Field(ge=0)] = 0.60
+    """what a million tokens of answers cost"""
+    llm_per_minute: Positive = 60
+    """questions to the model in a minute, all together"""
 
     grupos_batch_size: Positive = 50
     """groups: rows of a stage that one worker has at a time"""

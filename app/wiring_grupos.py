@@ -1,7 +1,7 @@
 """The groups, put together: the pipeline that reads vacancies out of their chatter, its jobs and what is known of its health."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from app.contexts.conversas.service import Conversas
@@ -11,7 +11,8 @@ from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.jobs import GroupJobs
 from app.contexts.grupos.leituras import Leitor, Leituras, Regras
 from app.contexts.grupos.limiares import Limiares
-from app.contexts.grupos.metricas import Metricas, Modelo
+from app.contexts.grupos.metricas import Metricas
+from app.contexts.grupos.modelo import ComModelo, Custos, Modelo, Precos
 from app.contexts.grupos.operacao import Operacao
 from app.contexts.grupos.revisao import Revisao
 from app.contexts.grupos.saude import SaudeDosGrupos
@@ -19,9 +20,16 @@ from app.contexts.grupos.service import Grupos
 from app.contexts.grupos.vagas import Vagas
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.eventos import Eventos
+from app.integrations.llm.client import ChatClient
 from app.settings import Settings
 from batuta.dispatch.endpoints import Handler
 from batuta.engine import Batuta
+from batuta.guard.rate import Limit, RateGuard
+from batuta.guard.together import Together
+
+OPENAI = "https://api.openai.com/v1"
+# The model's; by the name the operators know it by.
+CIRCUIT = "claude"
 
 
 def limiares(settings: Settings) -> Limiares:
@@ -47,9 +55,9 @@ def ritmo(settings: Settings) -> Ritmo:
 def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -> Mapping[str, Handler]:
     """The worker serves each stage; the job does the same by schedule. ``leitor``: who reads; None: as the settings say."""
     known, limits, pace = names(work), limiares(settings), ritmo(settings)
-    reading = Leituras(work.database, known, leitor or Regras(known, work.zone), limits, work.clock)
+    reading = Leituras(work.database, known, leitor or reader(work, settings, known), limits, work.clock)
     vagas = Vagas(work.database, known, limits, work.zone, work.clock)
-    work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=False), look_every=pace.intervalo)
+    work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=asks_outside(settings)), look_every=pace.intervalo)
     jobs = group_jobs(work, settings)
     manual: dict[str, Handler] = {
         "status-grupos": jobs.status_grupos,
@@ -69,7 +77,7 @@ def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -
 
 def group_jobs(work: Batuta, settings: Settings) -> GroupJobs:
     """How the pipeline is, is part of health too."""
-    running, costs = operation(work, settings), SemModelo()
+    running, costs = operation(work, settings), Custos(work.database, work.clock)
     health = SaudeDosGrupos(
         work.database, running.fila, costs.desde, lambda instant: instant.astimezone(work.zone), work.clock
     )
@@ -85,14 +93,33 @@ def ingestion(work: Batuta) -> Grupos:
     return Grupos(dialect, ids, conversas, work.queues[Estagio.PENDENTE])
 
 
-class SemModelo:
-    """Nobody is asked, and nothing costs anything."""
+def asks_outside(settings: Settings) -> bool:
+    return settings.openai_api_key is not None
 
-    async def desde(self, since: datetime) -> float:
-        return 0.0
 
-    async def no_dia(self, since: datetime, until: datetime) -> Modelo:
-        return Modelo()
+def reader(work: Batuta, settings: Settings, known: Dicionario) -> Leitor:
+    """The rules; with a key, a model beside them, behind its circuit and its limit."""
+    rules = Regras(known, work.zone)
+    if settings.openai_api_key is None:
+        return rules
+    key = settings.openai_api_key.get_secret_value()
+    client = ChatClient(settings.openai_base_url or OPENAI, key, settings.llm_model, work.clock)
+    work.closers.append(client.close)
+    return with_model(work, settings, known, rules, client)
+
+
+def with_model(work: Batuta, settings: Settings, known: Dicionario, rules: Regras, model: Modelo) -> Leitor:
+    minute = timedelta(minutes=1)
+    limit = work.limit(Limit(name="modelo/minuto", key="modelo", most=settings.llm_per_minute, per=minute))
+    rates = RateGuard(rates=work.rates, limits=(limit,))
+    guard = Together(work.circuits.breaker(CIRCUIT), rates, clock=work.clock)
+    prices = Precos(
+        entrada=settings.llm_input_usd_per_million,
+        saida=settings.llm_output_usd_per_million,
+        por_dia=settings.llm_daily_budget_usd,
+    )
+    name, zone, clock = settings.llm_model, work.zone, work.clock
+    return ComModelo(work.database, rules, model, name, guard, prices, known, zone, clock)
 
 
 def names(work: Batuta) -> Dicionario:
@@ -107,4 +134,6 @@ def review(work: Batuta, settings: Settings) -> Revisao:
 
 def operation(work: Batuta, settings: Settings) -> Operacao:
     queue = work.queues[Estagio.PENDENTE]
-    return Operacao(work.database, queue, work.work_once, ritmo(settings), work.clock, pergunta_fora=False)
+    return Operacao(
+        work.database, queue, work.work_once, ritmo(settings), work.clock, pergunta_fora=asks_outside(settings)
+    )

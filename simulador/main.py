@@ -24,6 +24,7 @@ from batuta.supervise.supervisor import Supervisor
 from simulador.comportamento import Comportamento
 from simulador.deadman import Deadman
 from simulador.evolution import Evolution
+from simulador.openai import OpenAI
 from simulador.recebidos import Recebidos
 from simulador.slack import Slack
 
@@ -53,7 +54,7 @@ def create_app(
     ``app.state.loops`` has to be run beside it, for acknowledgements and answers to be told.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
-    stand_ins: tuple[StandIn, ...] = (evolution, Slack(clock), Deadman(clock))
+    stand_ins: tuple[StandIn, ...] = (evolution, Slack(clock), Deadman(clock), OpenAI(clock))
 
     async def index(request: Request) -> Response:
         return JSONResponse([{"name": each.name, "path": each.path, "line": each.line} for each in stand_ins])

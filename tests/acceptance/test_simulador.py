@@ -50,6 +50,7 @@ async def test_the_index_names_every_stand_in_with_a_line_about_it(world: httpx2
         ("evolution", "/evolution"),
         ("slack", "/slack"),
         ("deadman", "/ping"),
+        ("openai", "/openai"),
     ]
     assert all(each["line"] for each in index)
 
@@ -67,7 +68,12 @@ async def test_what_was_received_is_listed_by_stand_in_with_its_instant_newest_l
     await send(world, "segunda")
     await world.post("/slack/T/B/X", json={"text": "alerta"})
     everything = (await world.get("/recebidos")).json()
-    assert {name: len(items) for name, items in everything.items()} == {"evolution": 2, "slack": 1, "deadman": 0}
+    assert {name: len(items) for name, items in everything.items()} == {
+        "evolution": 2,
+        "slack": 1,
+        "deadman": 0,
+        "openai": 0,
+    }
     first, second = everything["evolution"]
     assert (first["text"], second["text"]) == ("primeira", "segunda")
     assert (datetime.fromisoformat(second["at"]) - datetime.fromisoformat(first["at"])).total_seconds() == 60
@@ -85,7 +91,7 @@ async def test_what_was_received_can_be_forgotten(world: httpx2.AsyncClient) -> 
     await send(world)
     await world.get("/ping/batuta")
     assert (await world.delete("/recebidos")).status_code == 204
-    assert (await world.get("/recebidos")).json() == {"evolution": [], "slack": [], "deadman": []}
+    assert (await world.get("/recebidos")).json() == {"evolution": [], "slack": [], "deadman": [], "openai": []}
     assert (await world.get("/ping/batuta")).json()["count"] == 1
 
 

@@ -1,0 +1,1 @@
+"""A language model behind the protocol that most of them speak."""

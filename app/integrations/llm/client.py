@@ -1,0 +1,110 @@
+"""One structured question to a model: an order, data, and a schema for the answer. No tools, no conversation, no retry."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import httpx2
+
+from app.contexts.grupos.modelo import Calou, Respondeu, Resposta
+from batuta.guard.base import Effect, Told, effect_of_status
+from batuta.guard.deadline import within
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded
+from batuta.kernel.json import Json
+
+WITHIN: Final = timedelta(seconds=30)
+LARGEST: Final = 256 * 1024
+MOST_TOKENS: Final = 3000
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+
+
+class ChatClient:
+    def __init__(self, base_url: str, key: str, model: str, clock: Clock) -> None:
+        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        self._key = key
+        self._model = model
+        self._clock = clock
+        self._client: httpx2.AsyncClient | None = None
+
+    def __repr__(self) -> str:
+        return f"ChatClient({self._url!r}, {self._model!r})"  # never the key
+
+    async def perguntar(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta:
+        try:
+            return await within(WITHIN, self._ask(instrucao, dados, schema), self._clock, "the model")
+        except DeadlineExceeded:
+            return Calou(Told(Effect.TIMED_OUT, "no answer in time"))
+        except NEVER_SENT as error:
+            return Calou(Told(Effect.UNREACHED, type(error).__name__))
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            return Calou(Told(Effect.BROKE, type(error).__name__))
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _ask(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta:
+        body = {
+            "model": self._model,
+            "temperature": 0,
+            "max_tokens": MOST_TOKENS,
+            "messages": [{"role": "system", "content": instrucao}, {"role": "user", "content": dados}],
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "leitura", "strict": True, "schema": schema},
+            },
+        }
+        headers = {"Authorization": f"Bearer {self._key}"}
+        async with self._open().stream("POST", self._url, headers=headers, json=body) as response:
+            read = bytearray()
+            async for piece in response.aiter_bytes():
+                read += piece
+                if len(read) > LARGEST:
+                    return Calou(Told(Effect.BROKE, "the answer is too long"))
+        if response.status_code != 200:
+            retry_at = _retry_at(response.headers.get("retry-after"), self._clock.now())
+            return Calou(Told(effect_of_status(response.status_code), f"HTTP {response.status_code}", retry_at))
+        return _answer(bytes(read))
+
+    def _open(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            # No time limit per read: a dripping answer would outlive it. The deadline around the call counts.
+            timeout = httpx2.Timeout(None, connect=5.0, pool=5.0)
+            self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout)
+        return self._client
+
+
+def _answer(read: bytes) -> Resposta:
+    match _parsed(read):
+        case {"choices": [{"message": {"content": str(content)}}, *_], **rest}:
+            usage = rest.get("usage")
+            tokens = usage if isinstance(usage, Mapping) else {}
+            return Respondeu(_document(content), _count(tokens, "prompt_tokens"), _count(tokens, "completion_tokens"))
+        case _:
+            return Calou(Told(Effect.BROKE, "it answered something else"))
+
+
+def _document(content: str) -> Json:
+    """The JSON in an answer, also where a model that knows no schema puts a fence or prose around it. None: there is none."""
+    start, end = content.find("{"), content.rfind("}")
+    return _parsed(content[start : end + 1].encode()) if 0 <= start < end else None
+
+
+def _parsed(text: bytes) -> Json:
+    try:
+        parsed: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return parsed
+
+
+def _count(tokens: Mapping[Any, Any], name: str) -> int:
+    value = tokens.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9 else 0
+
+
+def _retry_at(said: str | None, now: datetime) -> datetime | None:
+    return now + timedelta(seconds=int(said)) if said and said.isdigit() and int(said) <= 86_400 else None
