@@ -50,6 +50,7 @@ BUDGET = Budget(base=timedelta(milliseconds=50), cap=timedelta(milliseconds=200)
 OFTEN = LoopPolicy(every=timedelta(milliseconds=100), stuck_after=timedelta(minutes=1))
 GRACE = timedelta(seconds=10)
 LONG_GRACE = timedelta(seconds=60)
+FREEZER = Path("/sys/fs/cgroup/freezer")
 
 
 class Notes(Recorder):
@@ -142,6 +143,40 @@ async def test_a_child_that_holds_its_interpreter_is_found_from_outside_with_its
         assert first.stack.startswith(ended.stack)
         assert not [line for line in tree.lines if "File " in line]
         figures.record_bare(1, "its stack names the line")
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Held by the kernel, as by a disk that does not answer: not even SIGKILL ends it before it is let go."""
+    group = FREEZER / f"batuta-test-{pid}"
+    group.mkdir()
+    try:
+        (group / "cgroup.procs").write_text(str(pid))
+        (group / "freezer.state").write_text("FROZEN")
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)  # it has not ended yet, or is not buried
+        (group / "freezer.state").write_text("THAWED")
+        until("it is gone", lambda: is_gone(pid))
+        until("its group is empty", lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+@pytest.mark.skipif(
+    not os.access(FREEZER, os.W_OK), reason="only root can freeze a process, and only where cgroups are of version 1"
+)
+async def test_the_place_of_a_child_that_not_even_sigkill_ends_is_given_to_another() -> None:
+    hasty = replace(QUICK, stack=timedelta(milliseconds=500), kill=timedelta(seconds=1))
+    async with watched(hasty, worker=LIVING + WAITS, api=LIVING + WAITS) as tree:
+        await tree.ready("worker")
+        await tree.ready("api")
+        held, sibling = tree.pid("worker"), tree.pid("api")
+        with frozen(held):
+            await tree.ready("worker", times=2)
+            assert not is_gone(held)
+            assert (tree.pid("worker") != held, tree.pid("api")) == (True, sibling)
+            (told,) = tree.notes.restarts
+            assert (told.reason, told.pid) == (Reason.STALLED, held)
 
 
 async def test_a_child_that_never_says_a_word_is_replaced_after_its_own_limit() -> None:

@@ -53,11 +53,12 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a child may show no sign of life: while it starts, afterwards, and after it was asked for its stack."""
+    """How long a child may show no sign of life: while it starts, afterwards, when it is asked for its stack, when it is killed."""
 
     starting: timedelta = timedelta(seconds=60)
     living: timedelta = timedelta(seconds=20)
     stack: timedelta = timedelta(seconds=3)
+    kill: timedelta = timedelta(seconds=10)  # that even SIGKILL may take
     # If we ourselves were away for so long (stopped, suspended), the silence was ours: nobody is blamed for it.
     absence: timedelta = timedelta(seconds=5)
 
@@ -118,6 +119,7 @@ class Family:
     exit_code: int = 0
     _children: list[Child] = field(default_factory=list)
     _undertaker: Undertaker = field(default_factory=Undertaker)
+    _undead: list[Spawned] = field(default_factory=list)  # not even SIGKILL ended them, so far
     _looked_at: float | None = None
 
     @property
@@ -145,6 +147,7 @@ class Family:
         share = grace / max(1, len({child.spec.role for child in self._children}))
         for _, siblings in groupby(reversed(self._children), key=lambda child: child.spec.role):
             await asyncio.gather(*(self._end(child, child.process, share) for child in siblings if child.process))
+        await asyncio.gather(*(process.bury(LAST_LINES) for process in self._undead))
         if self.ear is not None:
             asyncio.get_running_loop().remove_reader(self.ear.fileno())
         self._undertaker.dismiss()
@@ -209,8 +212,7 @@ class Family:
 
     def _mind(self, child: Child, process: Spawned, passed: float) -> None:
         if child.silent_for is not None:
-            if passed - child.asked_at >= self.patience.stack.total_seconds():
-                process.kill()
+            self._finish_off(child, process, timedelta(seconds=passed - child.asked_at))
             return
         silent_for = timedelta(seconds=passed - child.heard_at)
         if (limit := self._limit(child)) is None or silent_for <= limit:
@@ -222,6 +224,16 @@ class Family:
             process.kill()  # it could not answer
         else:
             process.ask_for_stack()
+
+    def _finish_off(self, child: Child, process: Spawned, asked_ago: timedelta) -> None:
+        if asked_ago >= self.patience.stack:
+            process.kill()
+        if asked_ago >= self.patience.stack + self.patience.kill:
+            # In the kernel, waiting for a device that does not answer. It will end when that does; its place is another's.
+            self._undead.append(process)
+            child.process = None
+            how = f"silent for {brief(asked_ago)} after it was killed: {process.state or 'the kernel holds it'}"
+            self._decide(child, End(process.pid, -signal.SIGKILL, how))
 
     def _limit(self, child: Child) -> timedelta | None:
         """None: it has never promised a sign, so that its silence means nothing."""
