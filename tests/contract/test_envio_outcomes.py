@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.whatsapp import Disconnected, NotOnWhatsApp, RateLimited, Refused, SendResult, Unknown
+from app.contexts.mensagens.whatsapp import (
+    Banned,
+    Disconnected,
+    NotOnWhatsApp,
+    RateLimited,
+    Refused,
+    SendResult,
+    Unknown,
+)
 from app.wiring import limits
 from batuta.queue.lease import Tenure
 from batuta.queue.worker import Worker, WorkerPolicy
@@ -263,6 +271,7 @@ async def test_a_limit_that_holds_everybody_is_not_asked_for_each(
         (Unknown("timeout"), "closed", "closed"),
         (Disconnected(), "closed", "open"),
         (RateLimited(None), "closed", "open"),
+        (Banned(403), "closed", "open"),
         (Refused("HTTP 401: -", needs_person=True), "closed", "closed"),
         (NotOnWhatsApp(), "closed", "closed"),
     ],
@@ -275,7 +284,10 @@ async def test_each_answer_is_told_to_the_circuit_it_says_something_about(
     for id in await _others(office, 5):
         await write(office.work.database, "UPDATE fila_mensagens SET agendar_para = :at", at=OPEN + timedelta(days=9))
         await write(office.work.database, "UPDATE fila_mensagens SET agendar_para = :at WHERE id = :id", at=OPEN, id=id)
-        await write(office.work.database, "UPDATE chips SET cooldown_until = NULL")
+        await write(
+            office.work.database,
+            "UPDATE chips SET cooldown_until = NULL, status = 'active', evolution_connected = TRUE",
+        )
         await office.works()
         await office.later(timedelta(seconds=2))
     assert (await _circuit(office, "evolution"), await _circuit(office, f"chip:{chip}")) == (gateway, own)
@@ -358,7 +370,7 @@ async def test_what_left_counts_from_when_it_left_and_what_did_not_counts_for_no
 
 
 async def test_what_is_proved_absent_or_never_arrived_gives_its_place_back(
-    office: Office, doctor: str, chip: str
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office.line.answers = [(Unknown("timeout"), False)] * 2
     await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
@@ -370,8 +382,10 @@ async def test_what_is_proved_absent_or_never_arrived_gives_its_place_back(
         await office.later(timedelta(seconds=2))
     assert await _used(office) == 2
     await office.later(3 * MINUTE)
+    rung: list[str] = []
+    monkeypatch.setattr(office.reconciler, "_on_return", lambda: rung.append("again"))
     await office.reconciler.look()
-    assert await _used(office) == 0
+    assert (await _used(office), bool(rung)) == (0, True)  # and whoever sends is told that something may leave
     assert (await office.message(again))["status"] == "pendente"
     row = await office.message(last)
     assert (row["status"], row["outcome"]) == ("erro", "FAILED_TIMEOUT")

@@ -185,6 +185,12 @@ def test_a_paused_campaign_waits_and_a_cancelled_one_is_over() -> None:
     assert ended.cancels
 
 
+def test_a_message_of_a_campaign_counts_as_one_whatever_it_calls_itself() -> None:
+    wrote = Medico(last_inbound_at=NOW)
+    for tipo in ("campanha", "resposta", "sistema", "discovery"):
+        assert verdict(message(tipo=tipo, campaign_status="ativa", proves_inbound=True), wrote) == Libera(Tipo.CAMPANHA)
+
+
 def test_two_campaigns_are_three_days_apart() -> None:
     lately = Medico(other_campaign_at=NOW - timedelta(days=2))
     assert outcome(verdict(message(campaign_status="ativa"), lately)) is Desfecho.BLOCKED_CAMPAIGN_COOLDOWN
