@@ -216,10 +216,10 @@ async def test_a_chip_rests_as_long_as_its_error_says(
     assert len(errors) == (minutes is not None)
 
 
-async def _others(office: Office, count: int) -> list[str]:
+async def _others(office: Office, count: int, first: int = 0) -> list[str]:
     """Messages for so many more doctors."""
     ids = []
-    for n in range(count):
+    for n in range(first, first + count):
         phone = f"55119000002{n:02d}"
         doctor = await add_doctor(office.work.database, phone, now=office.clock.now())
         ids.append(await office.put(doctor, telefone_destino=phone))
@@ -291,6 +291,23 @@ async def test_each_answer_is_told_to_the_circuit_it_says_something_about(
         await office.works()
         await office.later(timedelta(seconds=2))
     assert (await _circuit(office, "evolution"), await _circuit(office, f"chip:{chip}")) == (gateway, own)
+
+
+@pytest.mark.parametrize("answer", [Banned(403), Disconnected(), RateLimited(None)])
+async def test_what_five_chips_are_told_one_after_the_other_is_not_the_gateways_fault(
+    office: Office, answer: SendResult
+) -> None:
+    chips = [await add_chip(office.work.database, f"julia-{n}", status="paused") for n in range(5)]
+    await write(office.work.database, TRUSTED)
+    office.line.answers = [(answer, False)] * 5
+    for chip in chips:
+        await write(office.work.database, "UPDATE fila_mensagens SET agendar_para = :at", at=OPEN + timedelta(days=9))
+        await write(office.work.database, "UPDATE chips SET status = 'paused' WHERE status = 'active'")
+        await write(office.work.database, "UPDATE chips SET status = 'active' WHERE id = :id", id=chip)
+        await _others(office, 1, first=chips.index(chip))
+        await office.works()
+    assert office.line.answers == []
+    assert await _circuit(office, "evolution") == "closed"
 
 
 async def test_one_refusal_without_a_reason_opens_the_chips_own_circuit(office: Office, doctor: str, chip: str) -> None:

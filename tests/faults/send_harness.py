@@ -307,9 +307,10 @@ async def post_office(
     async with ensaio.office(plan) as work, httpx2.AsyncClient(base_url=plan.outside, trust_env=False) as client:
         made = PostOffice(plan, work, clock, client)
         try:
-            made.begin(ensaio.simulate)
+            # In a thread: the first of all processes takes seconds, and others have transactions open here meanwhile.
+            await asyncio.to_thread(made.begin, ensaio.simulate)
             if hears:
-                made.begin(ensaio.answer)
+                await asyncio.to_thread(made.begin, ensaio.answer)
             await Demo(work.database, work.zone).fill(doctors, now=clock.now())
             await write(work.database, "DELETE FROM campanhas")
             for name in plan.instances:
