@@ -42,6 +42,7 @@ from app.integrations.evolution.doctor import examine
 from app.integrations.evolution.events import facts_of
 from app.integrations.evolution.http import Gateway
 from app.integrations.redis import probe as redis
+from app.integrations.redis.arq import UNDER_WAY, add_arq
 from app.quadro import Quadro
 from app.settings import Settings
 from app.wiring_agendamentos import add_appointments
@@ -87,7 +88,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
         settings=settings,
         clock=clock,
         migrate=not settings.in_production,
-        concurrency=settings.arq_max_jobs,
+        concurrency=settings.arq_max_jobs * (UNDER_WAY if settings.tasks_backend == "arq" else 1),
         extension=Extension(
             service="julia",
             migrations=migrations(),
@@ -117,6 +118,8 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
     add_chips(work, line)
     going = add_campaigns(work, settings)
     add_appointments(work, settings)
+    if settings.tasks_backend == "arq":
+        add_arq(work, settings)
     add_endpoints(work, settings, {**made.handlers, **chip_handlers(work, line), **going, **groups})
     add_jobs(work, settings)
     work.probes["evolution"] = Probe(lambda: evolution.answers(settings.evolution_api_url), needed=False)

@@ -17,7 +17,7 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.engine_schema import engine_migrations
 from batuta.stores.sql.migrations import Migrator
 from batuta.testing import EventRecorder, FakeClock
-from tests.servers import REQUIRED, Postgres, postgres_server
+from tests.servers import REQUIRED, Postgres, postgres_server, redis_server
 
 TESTS = Path(__file__).parent
 # The fixtures that need Julia's tables beside the engine's.
@@ -83,6 +83,12 @@ def ids(clock: FakeClock) -> Ids:
 def postgres() -> Iterator[Postgres]:
     with postgres_server() as server:
         yield server or lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    with redis_server() as url:
+        yield url or lack("Redis", "install redis-server")
 
 
 @pytest.fixture(scope="session")

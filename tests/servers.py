@@ -11,7 +11,9 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -165,3 +167,33 @@ def _readable(binaries: Path, base: Path) -> Path:
         return binaries
     shutil.copytree(binaries.resolve().parent, base / "postgres", symlinks=True)
     return base / "postgres" / "bin"
+
+
+@contextmanager
+def redis_server(port: int | None = None) -> Iterator[str | None]:
+    """Its address; None: this machine has no Redis. What it holds is gone when it ends."""
+    program = shutil.which("redis-server") or shutil.which("redis-server", path=str(Path(sys.executable).parent))
+    if program is None:
+        yield None
+        return
+    port = port or free_port()
+    with tempfile.TemporaryDirectory(prefix="batuta-redis-") as folder:
+        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder]
+        process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            _until_it_listens(port)
+            yield f"redis://127.0.0.1:{port}"
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _until_it_listens(port: int) -> None:
+    for _ in range(400):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except OSError:
+            threading.Event().wait(0.05)
+        else:
+            return
+    raise RuntimeError("the Redis server did not answer within 20 s")

@@ -391,7 +391,7 @@ class Batuta:
         return Tenure(owner=owner(self.ids), lease=self.queue_lease)
 
     def _served(self) -> Iterator[Served]:
-        recipes = {task.name: task.recipe(self._task_store.report) for task in self.task_registry}
+        recipes = self.task_registry.recipes(self._task_store.report)
 
         def recipe_of(lease: Lease) -> Recipe | None:
             return recipes.get(lease.row["name"])

@@ -8,18 +8,31 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from arq.connections import RedisSettings, create_pool
+from arq.worker import Worker
 
+from app.integrations.redis.arq import add_arq
+from app.settings import Settings
 from batuta import Batuta, Failed, Snooze
 from batuta.kernel.errors import InvalidJob, InvalidName, UnknownWord
 from batuta.kernel.events import ItemCrashed, ItemsSettled
+from batuta.stores.arq.relay import Here, functions
+from batuta.stores.sql.tasks import SqlTasks
 from batuta.tasks.registry import TaskContext
 from batuta.testing import EventRecorder
 
 
-@pytest.fixture
-async def work(database_url: str, events: EventRecorder) -> AsyncIterator[Batuta]:
+@pytest.fixture(params=["sql", "arq"])
+async def work(request: pytest.FixtureRequest, database_url: str, events: EventRecorder) -> AsyncIterator[Batuta]:
+    """On our own queue, and on ARQ: whoever asks about a task cannot tell which."""
     made = Batuta(database_url, timezone="UTC")
     made.events.subscribe(events)
+    if request.param == "arq":
+        redis_url = request.getfixturevalue("redis_url")
+        pool = await create_pool(RedisSettings.from_dsn(redis_url))
+        await pool.flushdb()
+        await pool.aclose(close_connection_pool=True)
+        add_arq(made, Settings.model_validate({"redis_url": redis_url}))
     async with made:
         yield made
 
@@ -29,10 +42,31 @@ async def working(work: Batuta) -> AsyncIterator[None]:
     stop = asyncio.Event()
     running = asyncio.create_task(work.supervisor().run(stop, timedelta(seconds=5)))
     try:
-        yield
+        async with arq_working(work):
+            yield
     finally:
         stop.set()
         await running
+
+
+@asynccontextmanager
+async def arq_working(work: Batuta) -> AsyncIterator[None]:
+    """A plain ARQ worker beside ours, where tasks run there."""
+    runner = work.task_registry.elsewhere
+    if runner is None:
+        yield
+        return
+    pool = await runner.__self__._connect()  # type: ignore[attr-defined]
+    store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
+    made = functions(work.task_registry, Here(store.report, work.clock, work.events))
+    worker = Worker(made, redis_pool=pool, poll_delay=0.01, max_jobs=50, handle_signals=False)
+    running = asyncio.create_task(worker.async_run())
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.gather(running, *worker.tasks.values(), return_exceptions=True)
+        await pool.aclose(close_connection_pool=True)
 
 
 async def ended(work: Batuta, events: EventRecorder, id: str) -> Any:

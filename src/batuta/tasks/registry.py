@@ -19,9 +19,12 @@ from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
 from batuta.queue.worker import Recipe
 
 TaskFunction: TypeAlias = Callable[..., Any]
+# Has a task run somewhere else, and says what became of it.
+TaskRunner: TypeAlias = "Callable[[Task, Lease], Awaitable[Outcome]]"
 DEFAULT_QUEUE = "default"
 # What failed for good stays long enough for somebody to look at it.
 KEEP_FAILED = timedelta(days=30)
+ELSEWHERE = timedelta(seconds=60)
 _NAME = re.compile(r"^[a-z_][a-z0-9_.]*$")
 
 
@@ -60,18 +63,19 @@ class Task:
         except TypeError as error:
             raise TypeError(f"task {self.name} cannot be called so: {error}") from None
 
-    def recipe(self, report: Callable[[Lease, Json], Awaitable[None]]) -> Recipe:
+    def recipe(self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None) -> Recipe:
+        """``elsewhere``: whoever runs it there minds its time; here it is waited for twice as long, and then sent again."""
         return Recipe(
-            handle=lambda lease: self._run(lease, report),
+            handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
             traceparent=lambda lease: _carried(lease.row["args"]),
-            timeout=self.timeout,
+            timeout=self.timeout if elsewhere is None else 2 * self.timeout + ELSEWHERE,
             retry=self.retry,
-            retry_timeout=self.retry_timeout,
+            retry_timeout=self.retry_timeout or elsewhere is not None,
             keep=self.keep_result,
             keep_dead=KEEP_FAILED,
         )
 
-    async def _run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Outcome:
+    async def run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Outcome:
         arguments, named, *_ = lease.row["args"]
         context = TaskContext(
             id=lease.id,
@@ -109,6 +113,7 @@ class TaskRegistry:
     def __init__(self) -> None:
         self._tasks: dict[str, Task] = {}
         self._names: dict[TaskFunction, str] = {}
+        self.elsewhere: TaskRunner | None = None  # None: a worker runs what it claimed
 
     def add(self, task: Task) -> None:
         if not _NAME.match(task.name):
@@ -132,6 +137,9 @@ class TaskRegistry:
 
     def find(self, name: str) -> Task | None:
         return self._tasks.get(name)
+
+    def recipes(self, report: Callable[[Lease, Json], Awaitable[None]]) -> dict[str, Recipe]:
+        return {task.name: task.recipe(report, self.elsewhere) for task in self}
 
     @property
     def queues(self) -> tuple[str, ...]:

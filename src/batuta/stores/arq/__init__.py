@@ -1,0 +1,1 @@
+"""Tasks on ARQ: the database stays their truth, Redis carries them to whoever runs them."""

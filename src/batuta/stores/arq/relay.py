@@ -1,0 +1,209 @@
+"""Tasks that ARQ runs. The table of tasks is the outbox and the record; Redis is only the way.
+
+    enqueue ─▶ tasks (SQL) ─▶ a worker of ours claims the row, sends the call to Redis and keeps the lease while it waits
+                                        │                                     ▲
+                                        ▼                                     │ the outcome, under a key of its own
+                                 ARQ's queue ─▶ an ARQ worker runs it ────────┘
+
+So nothing is lost with Redis: a call that is no longer there is sent again, and one whose sender died is taken over when its lease
+ends. Retries, time limits and what a status says are decided where they always are. A call may run twice if a process dies at the
+wrong moment, as with any queue; what its second run says is not heard if the first one was.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol, assert_never
+
+from arq.connections import ArqRedis
+from arq.constants import default_queue_name
+from arq.worker import Function, func
+from redis.exceptions import RedisError
+
+from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StatementRefused
+from batuta.kernel.events import Events, ItemCrashed
+from batuta.kernel.json import Json, dumps, loads
+from batuta.queue.item import Lease
+from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
+from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.tasks.registry import Task, outcome_of
+
+LOOK: Final = timedelta(milliseconds=20)
+# A call that Redis does not know any more is looked for this often.
+LOST_AFTER: Final = timedelta(seconds=2)
+AWAY_FOR: Final = timedelta(seconds=2)
+KEPT: Final = timedelta(hours=1)
+# ARQ stops a call a little later than we do, so that what it says of itself is heard.
+LATER: Final = timedelta(seconds=10)
+GONE: Final = (RedisError, OSError)
+TIMED_OUT: Final = "Job timeout exceeded"
+
+
+class Report(Protocol):
+    def __call__(self, lease: Lease, progress: Json) -> Awaitable[None]: ...
+
+
+class ArqRelay:
+    """A TaskRunner, and the loop that hears what became of what it sent."""
+
+    name = "arq"
+
+    def __init__(self, connect: Callable[[], Awaitable[ArqRedis]], clock: Clock) -> None:
+        self.doorbell = Doorbell()
+        self._connect = connect
+        self._clock = clock
+        self._redis: ArqRedis | None = None
+        self._opening = asyncio.Lock()
+        self._waiting: dict[str, asyncio.Future[Outcome]] = {}
+        self._looked_at = clock.now()
+
+    async def run(self, task: Task, lease: Lease) -> Outcome:
+        """Returns when somebody ran it. A Redis that is away costs no attempt."""
+        id = f"{lease.id}:{lease.fence}"
+        call = {
+            "id": lease.id,
+            "fence": lease.fence,
+            "attempt": lease.attempt,
+            "args": lease.row["args"],
+            "created_at": lease.row["created_at"].isoformat(),
+        }
+        try:
+            redis = await self._opened()
+            await redis.enqueue_job(task.name, dumps(call), _job_id=id)
+        except GONE as error:
+            return Snooze(self._clock.now() + AWAY_FOR, f"Redis does not answer: {type(error).__name__}")
+        heard: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = heard
+        self.doorbell.ring()
+        try:
+            return await heard
+        finally:
+            self._waiting.pop(id, None)
+
+    async def tick(self) -> Pace:
+        if not self._waiting:
+            return Idle()
+        try:
+            await self._hear(await self._opened())
+        except GONE as error:
+            await self._away(error)
+        return Idle(self._clock.now() + LOOK)
+
+    async def drain(self, grace: timedelta) -> None:
+        """What is still under way is given back by whoever claimed it."""
+
+    async def close(self) -> None:
+        if self._redis is not None:
+            await self._redis.aclose(close_connection_pool=True)
+
+    async def _opened(self) -> ArqRedis:
+        async with self._opening:
+            if self._redis is None:
+                self._redis = await self._connect()
+        return self._redis
+
+    async def _hear(self, redis: ArqRedis) -> None:
+        ids = list(self._waiting)
+        answers = await redis.mget([_key(id) for id in ids])
+        for id, answer in zip(ids, answers, strict=True):
+            if answer is not None:
+                self._tell(id, _outcome(loads(answer)))
+        if self._clock.now() - self._looked_at > LOST_AFTER:
+            self._looked_at = self._clock.now()
+            await self._look_for([id for id, answer in zip(ids, answers, strict=True) if answer is None], redis)
+
+    async def _look_for(self, ids: list[str], redis: ArqRedis) -> None:
+        """ARQ keeps a call in its queue until it has run. One that is neither there nor has answered is sent again."""
+        if not ids:
+            return
+        places = await redis.zmscore(default_queue_name, ids)
+        gone = [id for id, place in zip(ids, places, strict=True) if place is None]
+        answers = await redis.mget([_key(id) for id in gone]) if gone else []
+        for id, answer in zip(gone, answers, strict=True):
+            lost: Outcome = Snooze(self._clock.now(), "Redis lost it")
+            self._tell(id, lost if answer is None else _outcome(loads(answer)))
+
+    async def _away(self, error: Exception) -> None:
+        """Whatever was on its way may be gone with it: it is sent again when Redis is back."""
+        until = self._clock.now() + AWAY_FOR
+        for id in list(self._waiting):
+            self._tell(id, Snooze(until, f"Redis does not answer: {type(error).__name__}"))
+
+    def _tell(self, id: str, outcome: Outcome) -> None:
+        heard = self._waiting.pop(id, None)
+        if heard is not None and not heard.done():
+            heard.set_result(outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where a call is run: how progress is kept, by whose clock, and who is told that it crashed."""
+
+    report: Report
+    clock: Clock
+    events: Events
+
+
+def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = KEPT) -> list[Function]:
+    """What an ARQ worker runs: every task under its own name."""
+
+    def made(task: Task) -> Function:
+        async def run(ctx: dict[Any, Any], call: str) -> Json:
+            return await _run(task, ctx["redis"], call, here)
+
+        timeout = (task.timeout + LATER).total_seconds()
+        return func(run, name=task.name, timeout=timeout, keep_result=keep_result.total_seconds(), max_tries=1000)
+
+    return [made(task) for task in tasks]
+
+
+async def _run(task: Task, redis: ArqRedis, call: str, here: Here) -> Json:
+    said: Any = loads(call)
+    clock = here.clock
+    row = {"args": said["args"], "created_at": datetime.fromisoformat(said["created_at"]), "name": task.name}
+    lease = Lease(said["id"], said["fence"], said["attempt"], row)
+    ran = await attempt(lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}")
+    if isinstance(ran, Raised):
+        here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
+    told = _told(ran)
+    await redis.set(_key(f"{lease.id}:{lease.fence}"), dumps(told), ex=KEPT)
+    return told
+
+
+def _told(ran: Returned | Raised | Late) -> dict[str, Json]:
+    """An outcome as it is carried."""
+    match ran:
+        case Raised(error=error):
+            return {"failed": f"{name_of(error)} in the handler; the log has the traceback"}
+        case Late():
+            return {"failed": TIMED_OUT, "permanent": True}
+    match outcome_of(ran.value):
+        case Done(emit=emit, effect=effect) if emit or effect is not None:
+            raise StatementRefused(why="a task that ARQ runs cannot emit or have an effect of its own")
+        case Done(result=result):
+            return {"done": result}
+        case Snooze(until=until, reason=reason):
+            return {"snooze": until.isoformat(), "reason": reason}
+        case Failed(error=error_, permanent=permanent):
+            return {"failed": error_, "permanent": permanent}
+        case Cancelled(reason=reason):
+            return {"cancelled": reason}
+        case other:
+            assert_never(other)
+
+
+def _outcome(told: Any) -> Outcome:
+    if "failed" in told:
+        return Failed(told["failed"], permanent=told.get("permanent", False))
+    if "snooze" in told:
+        return Snooze(datetime.fromisoformat(told["snooze"]), told["reason"])
+    if "cancelled" in told:
+        return Cancelled(told["cancelled"])
+    return Done(result=told["done"])
+
+
+def _key(id: str) -> str:
+    return f"batuta:outcome:{id}"
