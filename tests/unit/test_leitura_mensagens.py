@@ -103,6 +103,26 @@ CM, PED = "Clínica Médica", "Pediatria"
             id="a name that its town makes",
         ),
         pytest.param(
+            "Doutores, vagas p/ UPA Exemplo Leste:\n\n*Segunda 10/08*\n- 1 clínico SD\n- 2 clínicos SN\n\n"
+            "*Terça 11/08*\n- 1 pediatra SD\n"
+            "CM: 1.400 / PED: 1.800",
+            [f"{U} | {CM} | 08-10 diurno 1400", f"{U} | {CM} | 08-10 noturno 1400", f"{U} | {PED} | 08-11 diurno 1800"],
+            id="posts counted below each day",
+        ),
+        pytest.param(
+            "HTN: Clínica Médica R$ 1.500, Pediatria R$ 1.900. Dia 10/08, SN",
+            [f"{H} | {CM} | 08-10 noturno 1500", f"{H} | {PED} | 08-10 noturno 1900"],
+            id="a speciality that begins like a clinic",
+        ),
+        pytest.param(
+            "HTN (GO) - pendências:\n- Sáb 15/08 D\n- Sáb 15/08 N\nR$ 2.200 (D) / R$ 2.400 (N)",
+            [
+                f"{H} | Ginecologia e Obstetrícia | 08-15 diurno 2200",
+                f"{H} | Ginecologia e Obstetrícia | 08-15 noturno 2400",
+            ],
+            id="one letter for a shift",
+        ),
+        pytest.param(
             "Hospital São Modelo de Exemplópolis/MG precisa de pediatra 10/08 SD 1.700",
             [f"Hospital São Modelo | {PED} | 08-10 diurno 1700"],
             id="a name without its town",
@@ -127,6 +147,10 @@ def test_lists_and_sections(texto: str, esperadas: list[str]) -> None:
             ["08-30 noturno 1500", "08-31 noturno 1500", "09-01 noturno 1500", "09-02 noturno 1500"],
         ),
         ("HTN clínico toda quinta SN, R$ 1.550 por plantão", ["08-06 noturno 1550"]),
+        (
+            "HTN clínico, todas as sextas SN de agosto, 1.450",
+            ["08-07 noturno 1450", "08-14 noturno 1450", "08-21 noturno 1450", "08-28 noturno 1450"],
+        ),
         ("HTN clínico, quartas de agosto a partir de 19/08, SN, 1.500", ["08-19 noturno 1500", "08-26 noturno 1500"]),
         ("HTN clínico semana que vem: terça SD, quinta SN. 1.500", ["08-11 diurno 1500", "08-13 noturno 1500"]),
         ("HTN clínico fim de semana SD 1.700", ["08-08 diurno 1700", "08-09 diurno 1700"]),
@@ -259,6 +283,33 @@ def test_how_it_is_paid(texto: str, forma: str | None) -> None:
 )
 def test_what_a_message_is(categoria: Categoria, texto: str) -> None:
     assert lida(texto).categoria is categoria
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperada"),
+    [
+        ("Presiso de pediatira no Hosptal Teste do Norte sabdo SN 1.800", f"{H} | {PED} | 08-08 noturno 1800"),
+        ("Vaga de anestesita HTN 10/08 notruno 2.000", f"{H} | Anestesiologia | 08-10 noturno 2000"),
+        ("Precisamos de ortopedsta no HTN domigno SD 1.900", f"{H} | Ortopedia e Traumatologia | 08-09 diurno 1900"),
+    ],
+)
+def test_one_letter_wrong_does_not_hide_a_word(texto: str, esperada: str) -> None:
+    assert inteiras(texto) == [esperada]
+
+
+def test_a_word_put_right_still_stands_where_it_was_written() -> None:
+    texto = "Vaga de anestesita HTN 10/08 notruno 2.000"
+    [each] = vagas(texto)
+    assert each.especialidade.trecho is not None
+    assert texto[slice(*each.especialidade.trecho)] == "anestesita"
+    assert each.periodo.trecho is not None
+    assert texto[slice(*each.periodo.trecho)] == "notruno"
+
+
+def test_a_name_is_not_made_a_word() -> None:
+    [each] = vagas("HTN clínico 10/08 SN 1.500. Falar com Amanda 91 98100-0001")
+    assert each.contato_nome is not None
+    assert each.contato_nome.valor == "Amanda"
 
 
 def test_an_offer_without_a_hospital_or_a_day_is_one_without_vagas() -> None:

@@ -56,6 +56,7 @@ _HOURS = re.compile(r" {0,2}h(?:s|rs|oras)?\b")
 _NEXT_WEEK = re.compile(r"\bsemana (?:que vem|proxima)\b|\bproxima semana\b")
 _MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!/)\b(?P<mes>{_MES})")
 _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $")
+_EVERY = re.compile(r"\btod[ao]s?(?: [ao]s)? $")
 _SINCE = re.compile(r"[ ,(]{0,3}a partir d[eo] (?:dia )?")
 
 
@@ -134,7 +135,7 @@ class Calendario:
 
     def _de(self, weekdays: list[int], said: re.Match[str], livre: str) -> Iterator[date]:
         """ "quartas de março" are all that remain of them; else the next one."""
-        month = said["mes"]
+        month = said["mes"] or self._mes_de_todas(said, livre)
         if month is None:
             yield from (self._semana(each) for each in weekdays)
             return
@@ -148,6 +149,11 @@ class Calendario:
             for day in (year.replace(day=number) for number in range(1, last + 1)):
                 if day >= first and day.weekday() in weekdays:
                     yield day
+
+    def _mes_de_todas(self, said: re.Match[str], livre: str) -> str | None:
+        """ "todas as sextas SN de agosto": the month stands elsewhere."""
+        every = _EVERY.search(livre, max(0, said.start() - 12), said.start())
+        return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
 
     def _semana(self, weekday: int) -> date:
         """The next one strictly after today; in "semana que vem", the one of the next Monday to Sunday."""

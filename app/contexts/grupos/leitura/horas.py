@@ -34,7 +34,7 @@ _START = re.compile(
     r"(?P<h>[0-2]?\d)(?:(?: ?h|:)(?P<m>[0-5]\d)(?!\d| ?h\b)| {0,2}h(?:s|rs?|oras?)?\b)"
 )
 _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)")
-_LETTERS = re.compile(r"\x02[ )(:|,*_-]{0,4}(?P<um>[dnmt])\b(?: {0,2}[/e,+] {0,2}(?P<dois>[dnmt])\b)?(?!')")
+_LETTERS = re.compile(r"(?:\x02[ )(:|,*_-]{0,4}|\d ?\()(?P<um>[dnmt])\b(?: {0,2}[/e,+] {0,2}(?P<dois>[dnmt])\b)?(?!')")
 _JOINING = re.compile(r"(?:[ ():,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
 _LENGTHS = frozenset((4, 5, 6, 8, 10, 12, 18, 24, 36))
 _USUAL = frozenset((0, 1, 6, 7, 8, 12, 13, 14, 18, 19, 20, 22, 23))

@@ -10,7 +10,7 @@ from app.contexts.grupos.leitura.sinais import Sinal, pedidos
 from app.contexts.grupos.leitura.texto import Texto, chave
 from app.contexts.grupos.leitura.tipos import Categoria
 
-BASTA = 3.1
+BASTA = 3.3
 _MEDIA = re.compile(
     r"\W*(?:\[?(?:figurinha|imagem|foto|video|audio|gif|sticker|documento|contato|localizacao(?: em tempo real)?|mensagem apagada"
     r"|midia oculta|arquivo(?: de midia)? oculto|enquete|(?:image|video|audio|sticker|gif|document) omitted"
@@ -24,6 +24,7 @@ _RECEIPT = re.compile(
     r"\b(?:comprovante|recibo|nota fiscal (?:n|no|de)|nfs-?e|pix (?:enviado|recebido|realizado)|transferencia realizada)\b"
 )
 _LINK = re.compile(r"https?://|www\.|\.com\b|@[a-z]")
+_PER_SHIFT = re.compile(r"(?:\bpor |/ ?|\bcada |\bp/ ?|\bo )plantao\b")
 _STAFF = re.compile(r"\b(?:equipe|com|mais|apoio|temos|tem|e|falar|enf)\b[ :+a-z0-9]{0,20}$")
 _DOCTOR = re.compile(
     r"cm|go|g\.o\.?|ped|[a-z ./]*(?:ista|iatra|etra|ologo|ologa|cirurgiao|cirurgia|clinico|neonato)s?(?: geral| pediatric[oa])?"
@@ -77,12 +78,13 @@ def _contra(
         return Juizo(Categoria.PROCURA, 0.9, "procura_vaga")
     if count["golpe"] > 1 and not solid:
         return Juizo(Categoria.SPAM, _certeza(count["golpe"]), "golpe")
-    placed = bool(folha.lugares) and bool(folha.dias)
+    placed = bool(folha.dias) and (bool(folha.lugares) or any(not each.fraca for each in folha.areas))
     if count["venda"] > count["oferta"] + count["cede"] + placed and score >= BASTA:
         return Juizo(Categoria.PROPAGANDA, _certeza(count["venda"]), "venda")
     if not montagem.abertas and _is_closed(folha, montagem, count):
         return Juizo(Categoria.AVISO, 0.9, "fechada")
-    if count["emprego"] > count["venda"] and not (solid and count["emprego"] == 1):
+    by_shift = _PER_SHIFT.search(texto.plano) is not None
+    if count["emprego"] > count["venda"] and not (solid and (by_shift or count["emprego"] == 1)):
         return Juizo(Categoria.OUTRO, 0.85, "emprego")
     return None
 

@@ -24,7 +24,7 @@ def ler(
 ) -> Leitura:
     """``enviado_em`` is aware: every relative date counts from its day in São Paulo. ``regiao``: "Salvador/BA"."""
     known = vocabulario or Vocabulario.padrao()
-    lido = Texto.de(texto)
+    lido = Texto.de(texto, known.grafias)
     today = enviado_em.astimezone(SAO_PAULO).date()
     found = sinais(lido)
     marks = folha(lido, today, known, regiao or grupo, pedidos(lido, found))

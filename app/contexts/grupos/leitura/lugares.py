@@ -16,7 +16,7 @@ _LABEL = re.compile(
     r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar) {0,2}[*_]{0,2} ?:[ *_]{0,3}|[🏥🏨🏢📍📌🚑][ *_]{0,3})",
     re.MULTILINE,
 )
-_CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|]|\bem\b|\bde\b|\bda\b|\bdo\b)?[ *_]{0,2}(?:cidade (?:de|:) )?")
+_CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|](?: em\b)?|\bem\b|\bde\b|\bda\b|\bdo\b)?[ *_]{0,2}(?:cidade (?:de|:) )?")
 _COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remocao"))
 _LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
 _MAX_WORDS = 7
@@ -125,6 +125,9 @@ class _Nomes:
         words, free = self._texto.palavras, 0
         for each in self._heads.todas(words):
             if each.inicio < free or not self._is_free(words[each.inicio]):
+                continue
+            speciality = self._vocabulario.especialidades.em(words, each.inicio)
+            if speciality is not None and speciality.fim > each.fim:
                 continue
             end = self._fim(each.inicio, each.fim)
             place = self._lugar(list(words[each.inicio : end]))
@@ -274,7 +277,8 @@ class _Nomes:
         return place
 
     def _escrito(self, start: int, end: int) -> str:
-        return re.sub(r"[*_~\s]+", " ", self._title(*self._texto.trecho(start, end))).strip()
+        written = re.sub(r"[*_~\s]+", " ", self._title(*self._texto.trecho(start, end))).strip()
+        return written[:1].upper() + written[1:]
 
     def _title(self, first: int, last: int) -> str:
         written = self._texto.fonte[first:last]

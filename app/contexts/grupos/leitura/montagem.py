@@ -25,7 +25,10 @@ GERAL = "Clínica Médica"
 MAIS = 1000
 _T = TypeVar("_T")
 _OPEN = re.compile(r"^[ •>*-]{0,4}[🔴🟢🟡🟠⚪⬜🔵⭕❗🚨🆓🆘❓◻🔲]")
-_LEFT = re.compile(r"\b(?:restam?|faltam?|ainda|sobrou|sobra|so (?:1|uma)|em aberto|mais (?:1|uma) vaga)\b")
+_LEFT = re.compile(
+    r"\b(?:restam?|faltam?|ainda|sobrou|sobra|so (?:1|uma)|em aberto|mais (?:1|uma) vaga"
+    r"|(?<!nao )precis(?:o|a|amos|ando)|quem (?:pode|assume|cobre|quer|topa))\b"
+)
 _TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$")
 
 
@@ -161,7 +164,7 @@ class _Montador:
         return frozenset(found | self._secoes_fechadas())
 
     def _sobra(self, block: Bloco) -> bool:
-        """ "2 vagas (1 preenchida), resta uma"."""
+        """ "2 vagas (1 preenchida), resta uma"; "meu voo foi cancelado, preciso de alguém"."""
         return _LEFT.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:

@@ -30,7 +30,7 @@ _SEEKS = re.compile(
 )
 _PERSON_WANTED = re.compile(
     r"(?:ista|iatra|etra|cirurgiao|clinic[oa]|medic[oa]|plantonista|dentista|terapeuta|enfermeir[oa]|alguem|colega"
-    r"|substitut[oa]|gente|pessoa|tecnic[oa]|contador|apartamento|apto|quarto|casa|carro|imovel|consultorio|dupla)s?\b"
+    r"|substitut[oa]|gente|pessoa|tecnic[oa]|contador|apartamento|apto|quarto|casa|carro|imovel|consultorio|dupla|quem)s?\b"
 )
 _ASKS = re.compile(
     r"\b(?:tem|teria|ha|existe|abriu|sobrou|rola|surgiu|esta precisando|ta precisando|estao precisando|contratando)\b"
@@ -54,7 +54,7 @@ _ROTA = re.compile(
 )
 _PLACE_FOR = re.compile(r"\bvagas? (?:de|para|p/|pra|p|em) ")
 _LAUGHS = re.compile(r"\bk{3,}\b|\b(?:ha){2,}h?\b|\b(?:rs){2,}\b")
-_ANYBODY = re.compile(r"\balguem (?:pra|para|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$", re.MULTILINE)
+_ANYBODY = re.compile(r"\balguem (?:pra|para|pro|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$", re.MULTILINE)
 _PATTERNS = (
     ("procura", _SELF),
     ("procura", _ASKS),
@@ -94,7 +94,8 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
     for each in _SEEKS.finditer(plano):
         after = _PERSON_WANTED.search(plano, each.end(), each.end() + 45)
         by_somebody = each["eu"] or _PERSON.search(plano, _frase(plano, each.start()), each.start())
-        if after is None and by_somebody:
+        covers = each["eu"] and plano.startswith(" cobertura", each.end())
+        if after is None and by_somebody and not covers:
             yield Sinal("procura", each.start(), each.end())
     for kind, pattern in _PATTERNS:
         for each in pattern.finditer(plano):

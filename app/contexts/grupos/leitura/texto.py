@@ -3,8 +3,11 @@
 import re
 import unicodedata
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from app.contexts.grupos.leitura.grafia import Grafias
 
 _NOTHING = frozenset("\u00ad\u200b\u200c\u200e\u200f\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _DASHES = "‐‑‒–—―−➖"
@@ -73,13 +76,19 @@ class Texto:
     palavras: tuple[Palavra, ...] = field(repr=False)
 
     @classmethod
-    def de(cls, fonte: str) -> "Texto":
+    def de(cls, fonte: str, grafias: Grafias | None = None) -> "Texto":
+        """``grafias`` puts right the words that are written with one letter wrong."""
         plano = fonte.translate(_FOLDING)
-        lugares = None
+        lugares: tuple[int, ...] | None = None
         if "\x00" in plano:
             kept = [place for place, char in enumerate(plano) if char != "\x00"]
             plano, lugares = plano.replace("\x00", ""), tuple(kept)
         words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))
+        if grafias is not None:
+            right = {each: meant for each in words if (meant := grafias.certa(each.texto)) is not None}
+            if right:
+                plano, lugares = _emendado(plano, lugares, right)
+                words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))
         return cls(fonte, plano, lugares, words)
 
     @property
@@ -98,6 +107,23 @@ class Texto:
         first = bisect_left(self.palavras, inicio, key=lambda each: each.inicio)
         last = bisect_left(self.palavras, fim, key=lambda each: each.inicio)
         return self.palavras[first:last]
+
+
+def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavra, str]) -> tuple[str, tuple[int, ...]]:
+    """The first letter of a word put right stands where the word began, its last one where it ended."""
+    before = lugares if lugares is not None else range(len(plano))
+    parts: list[str] = []
+    places: list[int] = []
+    free = 0
+    for word, meant in right.items():
+        parts += (plano[free : word.inicio], meant)
+        places.extend(before[free : word.inicio])
+        within = [min(word.inicio + at, word.fim - 1) for at in range(len(meant) - 1)]
+        places.extend(before[at] for at in (*within, word.fim - 1))
+        free = word.fim
+    parts.append(plano[free:])
+    places.extend(before[free:])
+    return "".join(parts), tuple(places)
 
 
 def chave(text: str) -> str:

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from app.contexts.grupos.leitura.grafia import Grafias
 from app.contexts.grupos.leitura.texto import Palavra, chave
 
 DADOS = Path(__file__).parent / "dados"
@@ -76,6 +77,15 @@ class Frases(Generic[T]):
                 free = found.fim
                 yield found
 
+    def palavras(self) -> Iterator[str]:
+        """Every word of every phrase."""
+        waiting: list[dict[str, Any]] = [self._raiz]
+        for node in waiting:
+            for word, below in node.items():
+                if word:
+                    yield word
+                    waiting.append(below)
+
     def valor(self, frase: str) -> T | None:
         words = [Palavra(word, 0, 0) for word in chave(frase).split()]
         found = self.em(words, 0)
@@ -90,6 +100,7 @@ class Vocabulario:
     especialidades: Frases[str]
     feriados: frozenset[date]
     cidades: Frases[tuple[str, str]]
+    grafias: Grafias
 
     @classmethod
     def padrao(cls) -> "Vocabulario":
@@ -100,12 +111,15 @@ class Vocabulario:
     def de(cls, canonicos: Mapping[str, Any]) -> "Vocabulario":
         """Raises ValueError when the document has not the form of ``canonicos.json``."""
         try:
-            return cls(
-                _hospitais(canonicos.get("hospitais", ())),
-                _especialidades(canonicos.get("especialidades", ())),
-                _feriados(canonicos.get("feriados_nacionais", {})),
-                _cidades(canonicos.get("hospitais", ())),
+            hospitals = _hospitais(canonicos.get("hospitais", ()))
+            specialities = _especialidades(canonicos.get("especialidades", ()))
+            towns = _cidades(canonicos.get("hospitais", ()))
+            holidays = _feriados(canonicos.get("feriados_nacionais", {}))
+            spellings = Grafias(
+                {*hospitals.palavras(), *specialities.palavras(), *_soltas("alvos")},
+                {*towns.palavras(), *_soltas("outras"), *_todas()},
             )
+            return cls(hospitals, specialities, holidays, towns, spellings)
         except (KeyError, TypeError, AttributeError) as wrong:
             raise ValueError(f"not in the form of canonicos.json ({wrong!r}): see docs/grupos.md") from wrong
 
@@ -133,6 +147,23 @@ def frases(*names: str) -> Frases[str]:
         for frase in listed:
             tree.juntar(frase, name)
     return tree
+
+
+def _soltas(name: str) -> frozenset[str]:
+    return frozenset(word for line in palavras()["grafia"][name] for word in line.split())
+
+
+@cache
+def _todas() -> frozenset[str]:
+    """Every word of every list: right as it is."""
+    found: set[str] = set()
+    waiting: list[Any] = [palavras()]
+    for each in waiting:
+        if isinstance(each, str):
+            found.update(chave(each).split())
+        else:
+            waiting.extend(each.values() if isinstance(each, Mapping) else each)
+    return frozenset(found)
 
 
 @cache

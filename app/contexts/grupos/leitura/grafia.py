@@ -1,0 +1,40 @@
+"""Words with one letter wrong. Only words that matter are looked for, and only where the word written is none we know."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+MENOR = 6
+
+
+class Grafias:
+    """Every target with each of its letters left out: what is written wrong shares one of those with it."""
+
+    __slots__ = ("_alvos", "_conhecidas", "_faltando")
+
+    def __init__(self, alvos: Iterable[str], conhecidas: Iterable[str]) -> None:
+        self._alvos = frozenset(word for word in alvos if len(word) >= MENOR and word.isalpha())
+        self._conhecidas = self._alvos | frozenset(conhecidas)
+        self._faltando: Mapping[str, str] = _faltando(self._alvos)
+
+    def certa(self, word: str) -> str | None:
+        """The word that was meant; None: it is right, or nobody knows."""
+        if len(word) < MENOR - 1 or word in self._conhecidas or not word.isalpha():
+            return None
+        if (whole := self._faltando.get(word)) is not None:
+            return whole
+        shorter = tuple(_sem_uma(word))
+        if (doubled := next((each for each in shorter if each in self._alvos), None)) is not None:
+            return doubled
+        near = (self._faltando.get(each) for each in shorter) if len(word) > MENOR else ()
+        return next((each for each in near if each is not None and each[0] == word[0]), None)
+
+
+def _faltando(alvos: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in sorted(alvos):
+        for shorter in _sem_uma(word):
+            found.setdefault(shorter, word)
+    return found
+
+
+def _sem_uma(word: str) -> Iterator[str]:
+    return (word[:at] + word[at + 1 :] for at in range(len(word)))
