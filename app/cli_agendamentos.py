@@ -1,4 +1,4 @@
-"""``batuta agendamentos importar | listar | contar | exportar | reprocessar | avaliar``."""
+"""``batuta agendamentos importar | listar | contar | saude | exportar | reprocessar | avaliar``."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -63,6 +63,16 @@ def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk.show(counts, as_json, lambda: desk.say(words))
 
 
+def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """Queue size, rate, errors, latency and workers."""
+    desk = desk_of(context)
+    document = wait_for(_health(desk))
+    told = {**document["metrics"], "status": document["status"], "alerts": ", ".join(document["alerts"]) or "-"}
+    desk.show(document, as_json, lambda: desk.say("\n".join(f"{name}: {value}" for name, value in told.items())))
+    if document["status"] != "healthy":
+        raise typer.Exit(FAILED)
+
+
 def exportar(
     context: typer.Context,
     saida: Annotated[Path, typer.Option("--saida", dir_okay=False)],
@@ -108,6 +118,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "importar": importar,
     "listar": listar,
     "contar": contar,
+    "saude": saude,
     "exportar": exportar,
     "reprocessar": reprocessar,
     "avaliar": avaliar,
@@ -119,6 +130,13 @@ async def _with(desk: Desk, act: Callable[[Agendamentos, Importacao], Awaitable[
 
     async with desk.work() as work:
         return await act(*appointments_of(work, cast("Settings", desk.settings())))
+
+
+async def _health(desk: Desk) -> dict[str, Any]:
+    from app.wiring_agendamentos import health_of
+
+    async with desk.work() as work:
+        return await health_of(work, cast("Settings", desk.settings())).documento()
 
 
 class _progress:  # noqa: N801 - a context manager, used as a word

@@ -8,6 +8,7 @@ from app.contexts.agendamentos import conferencia, importacao
 from app.contexts.agendamentos.conferencia import Conferente
 from app.contexts.agendamentos.importacao import Importacao, ImportLoop
 from app.contexts.agendamentos.leitura import Leitura
+from app.contexts.agendamentos.saude import SaudeDosAgendamentos
 from app.contexts.agendamentos.service import QUEUE, Agendamentos, Ligado
 from app.contexts.agendamentos.tasks import Modelo, Normalizador, waits
 from app.settings import Settings
@@ -45,5 +46,12 @@ def add_appointments(work: Batuta, settings: Settings, modelo: Modelo | None = N
         queue=QUEUE,
     )(normalizador.normalize_appointment)
     agendamentos, imports = appointments_of(work, settings)
+    work.health.add_page(health_of(work, settings).page)
     work.add_loop(ImportLoop(imports), replace(SEEING, every=importacao.LOOK_EVERY))
     work.add_loop(Conferente(work.database, agendamentos, work.clock), replace(SEEING, every=conferencia.LOOK_EVERY))
+
+
+def health_of(work: Batuta, settings: Settings) -> SaudeDosAgendamentos:
+    agendamentos, _ = appointments_of(work, settings)
+    depth, consumer = work.queues[QUEUE].depth, f"worker:{QUEUE}"
+    return SaudeDosAgendamentos(work.database, depth, agendamentos.contagem, work.beats, consumer, work.now)

@@ -23,7 +23,7 @@ from app.contexts.agendamentos.service import QUEUE, Filtro
 from app.contexts.agendamentos.tasks import ModeloIndisponivel
 from app.settings import Settings
 from app.wiring import build
-from app.wiring_agendamentos import add_appointments, appointments_of
+from app.wiring_agendamentos import add_appointments, appointments_of, health_of
 from batuta.engine import Batuta
 from batuta.testing import FakeClock
 from tests.julia import one, rows, write
@@ -428,3 +428,35 @@ async def test_with_both_readings_off_nothing_is_enqueued(database_url: str) -> 
         office = Office(work, FakeClock(START), off)
         done = await office.importar(patient(1))
         assert (done["jobs_enqueued"], (await office.agendamentos.contagem())["skipped"]) == (0, 1)
+
+
+async def test_how_the_reading_goes_is_counted(office: Office) -> None:
+    health = health_of(office.work, settings_of("sqlite:///unused.db"))
+    await office.importar(patient(1), patient(2), patient(3, **{"Endereço Completo": None, "Documento Completo": None}))
+    before = await health.documento()
+    assert (before["status"], before["metrics"]["queue_size"], before["metrics"]["has_worker"]) == ("healthy", 2, False)
+    await office.clock.advance(timedelta(minutes=2))
+    assert (await health.documento())["alerts"] == ["no_worker"]
+    await office.work_on()
+    after = await health.documento()
+    figures = {name: after["metrics"][name] for name in ("queue_size", "processing_rate_per_minute", "error_rate")}
+    assert figures == {"queue_size": 0, "processing_rate_per_minute": 0.4, "error_rate": 0.0}
+    assert after["metrics"]["appointments"] == {
+        "pending": 0,
+        "processing": 0,
+        "completed": 2,
+        "failed": 0,
+        "skipped": 1,
+    }
+
+
+async def test_what_is_known_of_an_import_goes_after_half_a_year_and_its_appointments_stay(office: Office) -> None:
+    await office.importar(patient(1))
+    loop = ImportLoop(office.importacao)
+    await office.clock.advance(timedelta(days=179))
+    await loop.tick()
+    assert len(await office.importacao.recentes(10)) == 1
+    await office.clock.advance(timedelta(days=2))
+    await loop.tick()
+    assert await office.importacao.recentes(10) == []
+    assert len(await office.agendamentos.lista(Filtro(), 10)) == 1

@@ -25,6 +25,7 @@ LOOK_EVERY: Final = timedelta(seconds=15)
 # Nobody has gone on for this long: whoever did is gone.
 INTERRUPTED_AFTER: Final = timedelta(seconds=30)
 UNRECEIVED_AFTER: Final = timedelta(hours=1)
+KEPT: Final = timedelta(days=180)  # what is known of an import; its appointments stay
 MOST_TOLD: Final = 200
 MOST_RETRIES: Final = 5
 MOST_BLOCKS: Final = MOST_ROWS // MOST_AT_ONCE + 2
@@ -95,6 +96,9 @@ class Importacao:
                 await transaction.run(self._book.fail, id=row["id"], now=now)
         return len(rows)
 
+    async def esquecer_antigas(self) -> int:
+        return await self._database.run(self._book.forget, before=self._clock.now() - KEPT, limit=100)
+
     async def _receive(self, lida: Lida, content: bytes, name: str, by: str) -> str:
         id, now = self._ids.new(), self._clock.now()
         linhas = [{**row, "chave": chave_de(row)} for row in lida.linhas]
@@ -154,6 +158,7 @@ class ImportLoop:
 
     async def tick(self) -> Pace:
         await self._importacao.esquecer_incompletas()
+        await self._importacao.esquecer_antigas()
         for id in await self._importacao.interrompidas():
             for _ in range(MOST_BLOCKS):
                 if not await self._importacao.continuar(id):

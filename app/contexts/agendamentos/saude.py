@@ -1,0 +1,97 @@
+"""How the reading of appointments goes: ``/health/agendamentos``.
+
+The engine judges the queue itself (backlog, age, the dead, whether a worker lives); the figures people asked for stand here.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from app.contexts.agendamentos.model import Status
+from batuta.health.checks import Now
+from batuta.health.watchman import HealthPage
+from batuta.health.workers import FORGOTTEN, Beats
+from batuta.queue.store import Depth
+from batuta.stores.sql.database import Database, Query
+from batuta.stores.sql.queries import load
+
+LATELY: Final = timedelta(minutes=5)
+HOUR: Final = timedelta(hours=1)
+WAITS_TOO_LONG: Final = timedelta(minutes=10)
+TOO_MANY_FAIL: Final = 0.05
+ENOUGH: Final = 20  # readings, to speak of a share
+IMPORT_STANDS: Final = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthBook:
+    tasks: Query
+    imports: Query
+
+
+class SaudeDosAgendamentos:
+    def __init__(
+        self,
+        database: Database,
+        depth: Callable[[], Awaitable[Depth]],
+        counts: Callable[[], Awaitable[dict[str, int]]],
+        beats: Beats,
+        consumer: str,
+        now: Now,
+    ) -> None:
+        """``consumer``: the loop that works on the queue, in some process."""
+        self._database = database
+        self._depth = depth
+        self._counts = counts
+        self._beats = beats
+        self._consumer = consumer
+        self._now = now
+        self._book = load(HealthBook, Path(__file__).parent / "saude.sql", database.dialect)
+
+    @property
+    def page(self) -> HealthPage:
+        return HealthPage(name="agendamentos", ask=self.documento, about="the reading of appointments")
+
+    async def documento(self) -> dict[str, Any]:
+        signs = await self._beats.seen(within=FORGOTTEN, now=self._now())
+        depth, counts = await self._depth(), await self._counts()
+        tasks = await self._database.one(self._book.tasks, hour_ago=signs.now - HOUR, lately=signs.now - LATELY)
+        imports = await self._database.one(self._book.imports)
+        assert tasks is not None
+        assert imports is not None
+        ended = tasks["feitas"] + tasks["falhas"]
+        metrics = {
+            "queue_size": depth.due + depth.later,
+            "in_progress": depth.running,
+            "oldest_due_seconds": round(depth.oldest_due.total_seconds(), 1),
+            "processing_rate_per_minute": round(tasks["recentes"] / (LATELY / timedelta(minutes=1)), 1),
+            "error_rate": round(tasks["falhas"] / ended, 4) if ended else 0.0,
+            "average_latency_seconds": round(tasks["segundos"], 3),
+            "completed_last_hour": tasks["feitas"],
+            "failed_last_hour": tasks["falhas"],
+            "has_worker": self._consumer in signs.living_loops,
+            "open_imports": imports["abertas"],
+            "appointments": counts,
+        }
+        stands = imports["desde"] is not None and signs.now - imports["desde"] > IMPORT_STANDS
+        alerts = alertas(metrics, depth.oldest_due, import_stands=stands)
+        return {
+            "status": "critical" if "no_worker" in alerts else "degraded" if alerts else "healthy",
+            "alerts": alerts,
+            "metrics": metrics,
+            "timestamp": signs.now.isoformat(),
+        }
+
+
+def alertas(metrics: dict[str, Any], waited: timedelta, *, import_stands: bool) -> list[str]:
+    ended = metrics["completed_last_hour"] + metrics["failed_last_hour"]
+    found = {
+        "no_worker": not metrics["has_worker"] and waited > timedelta(minutes=1),
+        "waits_too_long": waited > WAITS_TOO_LONG,
+        "too_many_fail": ended >= ENOUGH and metrics["error_rate"] > TOO_MANY_FAIL,
+        "failed": metrics["appointments"][Status.FAILED] > 0,
+        "import_stands_still": import_stands,
+    }
+    return [name for name, is_so in found.items() if is_so]
