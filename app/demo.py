@@ -23,6 +23,28 @@ DOCTORS = 20
 IN_SERVICE = timedelta(days=60)
 
 
+# Addresses as people type them, and documents; the CPFs check, and nobody has them.
+ENDERECOS = (
+    "R. das Demonstrações, {n} ap 4 - Jd. Modelo, São Paulo/SP 01310-200",
+    "AV EXEMPLO {n} CASA 2 CENTRO CAMPINAS SP CEP 13010-001",
+    "Endereço: Rua Fictícia, {n}, fundos. Bairro: Vl. Teste. Cidade: S. Bernardo do Campo. UF: SP. CEP: 09600-000",
+    "Tv. Imaginária, s/nº - Tijuca - Rio de Janeiro - RJ",
+    "não informado",
+)
+DOCUMENTOS = ("CPF: 529.982.247-25 RG 12.345.678-9 SSP/SP", "111.444.777-35", "CPF da mãe: 529.982.247-25", "pendente")
+
+
+def planilha_de_demonstracao(linhas: int = 40) -> bytes:
+    """A sheet as a laboratory's desk would send it, as CSV."""
+    rows = [["Nome do Paciente", "Telefone", "Data", "Hora", "Unidade", "Endereço Completo", "Documento Completo"]]
+    for n in range(1, linhas + 1):
+        when = f"{1 + n % 28:02d}/03/2026"
+        where, proof = ENDERECOS[n % len(ENDERECOS)].format(n=n), DOCUMENTOS[n % len(DOCUMENTOS)]
+        phone, hour = f"(11) 90000-{n:04d}", f"{7 + n % 10:02d}:30"
+        rows.append([f"Paciente Fictício {n:03d}", phone, when, hour, "Unidade Demonstração", where, proof])
+    return "\n".join(";".join(row) for row in rows).encode()
+
+
 @dataclass(frozen=True, slots=True)
 class DemoBook:
     anybody: Query

@@ -45,7 +45,7 @@ from app.integrations.redis import probe as redis
 from app.integrations.redis.arq import UNDER_WAY, add_arq
 from app.quadro import Quadro
 from app.settings import Settings
-from app.wiring_agendamentos import add_appointments
+from app.wiring_agendamentos import add_appointments, demonstrate
 from app.wiring_grupos import add_groups
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.dispatch.endpoints import Handler
@@ -435,7 +435,8 @@ async def _simulate(settings: Settings, stop: asyncio.Event) -> None:
     listening = listen("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
     if settings.is_demo:
         async with build(settings) as work:
-            await Demo(work.database, work.zone).begin(now=work.clock.now())
+            if await Demo(work.database, work.zone).begin(now=work.clock.now()):
+                await demonstrate(work, settings)
     secret = settings.webhook_secret.get_secret_value() if settings.webhook_secret else SIMULATED
     webhook: dict[str, Json] = {
         "enabled": True,

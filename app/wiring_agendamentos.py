@@ -11,6 +11,7 @@ from app.contexts.agendamentos.leitura import Leitura
 from app.contexts.agendamentos.saude import SaudeDosAgendamentos
 from app.contexts.agendamentos.service import QUEUE, Agendamentos, Ligado
 from app.contexts.agendamentos.tasks import Modelo, Normalizador, waits
+from app.demo import planilha_de_demonstracao
 from app.settings import Settings
 from batuta.engine import Batuta
 from batuta.supervise.loop import LoopPolicy
@@ -55,3 +56,9 @@ def health_of(work: Batuta, settings: Settings) -> SaudeDosAgendamentos:
     agendamentos, _ = appointments_of(work, settings)
     depth, consumer = work.queues[QUEUE].depth, f"worker:{QUEUE}"
     return SaudeDosAgendamentos(work.database, depth, agendamentos.contagem, work.beats, consumer, work.now)
+
+
+async def demonstrate(work: Batuta, settings: Settings) -> None:
+    """A small sheet of people who do not exist, taken as any other."""
+    _, imports = appointments_of(work, settings)
+    await imports.importar(planilha_de_demonstracao(), "demonstracao.csv", by="demo")

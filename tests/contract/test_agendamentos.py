@@ -23,7 +23,7 @@ from app.contexts.agendamentos.service import QUEUE, Filtro
 from app.contexts.agendamentos.tasks import ModeloIndisponivel
 from app.settings import Settings
 from app.wiring import build
-from app.wiring_agendamentos import add_appointments, appointments_of, health_of
+from app.wiring_agendamentos import add_appointments, appointments_of, demonstrate, health_of
 from batuta.engine import Batuta
 from batuta.testing import FakeClock
 from tests.julia import one, rows, write
@@ -460,3 +460,10 @@ async def test_what_is_known_of_an_import_goes_after_half_a_year_and_its_appoint
     await loop.tick()
     assert await office.importacao.recentes(10) == []
     assert len(await office.agendamentos.lista(Filtro(), 10)) == 1
+
+
+async def test_the_demonstrations_sheet_is_taken_and_read(office: Office) -> None:
+    await demonstrate(office.work, settings_of("sqlite:///unused.db"))
+    assert await office.work_on() > 30
+    counts = await office.agendamentos.contagem()
+    assert (counts["failed"], counts["completed"] + counts["skipped"]) == (0, 40)
