@@ -35,6 +35,7 @@ MORNING = datetime(2026, 3, 11, 13, 0, tzinfo=UTC)
 PATIENCE = 60.0
 # Between two steps of the clock: time for whoever may work now to begin.
 PAUSE = 1.0 if LONG else 0.4
+LOOK = 0.5 if LONG else 0.05
 CAMPAIGN = 77
 _NAMED = re.compile(r"\[([0-9a-f-]{36})\]")
 _ENDS = {
@@ -58,6 +59,7 @@ class PostOffice:
     doctors: list[tuple[str, str]] = field(default_factory=list)  # id, phone
     accepted: list[Accepted] = field(default_factory=list)
     living: list[ForkServerProcess] = field(default_factory=list)
+    left: list[dict[str, Any]] = field(default_factory=list)  # receipts, as far as they were asked for
     killed: int = 0
 
     def begin(self, life: Callable[[Mapping[str, Any]], None] = ensaio.work, **other: Any) -> ForkServerProcess:
@@ -141,11 +143,10 @@ class PostOffice:
         assert answer.status_code == 200, answer.text
 
     async def receipts(self) -> list[dict[str, Any]]:
-        """What really left, all of it."""
-        found: list[dict[str, Any]] = []
-        while page := (await self.client.get(f"/controle/evolution/recibos?depois={len(found)}")).json():
-            found += page
-        return found
+        """What really left, all of it; what was told once is not asked for again."""
+        while page := (await self.client.get(f"/controle/evolution/recibos?depois={len(self.left)}")).json():
+            self.left += page
+        return list(self.left)
 
     async def refusals(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (await self.client.get("/controle/evolution/recusas")).json()
@@ -207,7 +208,7 @@ class PostOffice:
             answer = true()
             if found := await answer if asyncio.iscoroutine(answer) else answer:
                 return found
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(LOOK)
         counts = Counter((row["status"], row["envio_estado"], row["erro"]) for row in (await self.rows()).values())
         raise AssertionError(f"{what}: not within {within} s; {counts}\n{self.log()}")
 

@@ -17,6 +17,7 @@ RATE = 5.0
 # So slowly that some kills come in the middle of it, however fast the machine is.
 PACE: dict[str, Any] = {"most": 8, "per": 5.0}
 PATIENCE = 1200.0 if LONG else 60.0
+KILLS = 150
 
 
 async def test_a_campaign_reaches_everybody_once_however_often_its_workers_are_killed(
@@ -33,8 +34,9 @@ async def _goes_out(url: str, folder: Path) -> None:
     async with post_office(folder, url, doctors=people, rate=RATE, lease=15, at_rest=at_rest, **pace) as office:
         id = await _scheduled(office, people)
         async with office.storm(2, chance, pause):
-            await office.until_left(people * 9 // 10, within=PATIENCE)
+            await office.until("the storm is over", lambda: _is_past(office, people * 9 // 10), PATIENCE)
         await office.begin_until_up(2)
+        await office.until("everybody's message was put into the queue", lambda: _is_queued(office, id))
         for row in (await office.rows()).values():
             office.accepted.append(Accepted(row["id"], row["telefone_destino"], row["created_at"]))
         assert len(office.accepted) == people
@@ -62,6 +64,14 @@ async def _scheduled(office: PostOffice, people: int) -> int:
 
 async def _campaign(office: PostOffice, id: int) -> dict[str, Any]:
     return await one(office.work.database, "SELECT * FROM campanhas WHERE id = :id", id=id)
+
+
+async def _is_past(office: PostOffice, count: int) -> bool:
+    return office.killed >= KILLS or len(await office.receipts()) >= count
+
+
+async def _is_queued(office: PostOffice, id: int) -> bool:
+    return (await _campaign(office, id))["enfileirada_em"] is not None
 
 
 async def _is_concluded(office: PostOffice, id: int) -> bool:
