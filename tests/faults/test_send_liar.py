@@ -30,10 +30,10 @@ async def _lies(url: str, folder: Path) -> None:
         third = messages // 3
         await office.begin_until_up(2)
         await office.put(third)
-        await office.until_left(third // 2)
+        await office.until_left(third // 2, within=600 if LONG else 60)
         await office.told(connection_closed=True)  # while its state says open
         await office.put(third)
-        await office.until("some hear that it is closed", lambda: _heard(office, 2))
+        await office.until("some hear that it is closed", lambda: _heard(office, 2), 600 if LONG else 60)
         await office.told(connection_closed=False, lost_answers=0.2)
         await office.until_left(third, within=600 if LONG else 60)
         await office.instance(SENDER, state="close", code=403)
