@@ -1,6 +1,7 @@
 """Queues, processes and the scheduler are judged by what was expected of them, not by what is convenient to count."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -283,3 +284,26 @@ def test_many_failing_jobs_are_one_finding() -> None:
     assert told(found) == {"jobs.failing": Severity.WARNING}
     assert found.findings[0].value == 30
     assert "(+25)" in str(found.findings[0].facts["jobs"])
+
+
+def test_a_loop_that_is_stuck_again_and_again_is_told_and_one_restart_is_not() -> None:
+    def stuck(ago: timedelta, loop: str) -> Restart:
+        return Restart(
+            id="r", at=NOW - ago, worker_id="w:1", worker_name="worker", reason="stuck", detail="", host="h", pid=1,
+            loop=loop, stack=None, exit_code=None, restarts_in_window=1,
+        )  # fmt: skip
+
+    minutes = [timedelta(minutes=n) for n in (1, 2, 3)]
+    assert (
+        judge_restarts([stuck(minutes[0], "sync"), *(stuck(timedelta(hours=n), "sync") for n in (1, 2))], NOW).findings
+        == ()
+    )
+    (finding,) = judge_restarts([stuck(ago, "sync") for ago in minutes], NOW).findings
+    assert (finding.cause, finding.value) == ("loop.stuck.sync", 3)
+
+
+def test_a_stalled_process_beats_and_does_not_work() -> None:
+    seen = replace(beat("worker", ago=timedelta(seconds=1)), status="stalled")
+    assert not signs(seen).living_loops
+    (finding,) = judge_workers(signs(seen)).findings
+    assert finding.cause == "workers.stalled.worker"

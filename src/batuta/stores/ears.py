@@ -1,5 +1,6 @@
 """A loop that rings the bells of whoever waits for something in the database."""
 
+import asyncio
 from datetime import timedelta
 
 from batuta.kernel.errors import StoreUnavailable
@@ -37,7 +38,7 @@ class Ears:
                 self._ear = await self._database.hear(self._said)
                 self.ring()  # whatever was said while nobody listened
             await self._ear.probe()
-        except StoreUnavailable:
+        except (StoreUnavailable, asyncio.CancelledError):  # away, or silent for so long that the watchdog stopped us
             await self._forget()
             raise
         return Idle()
