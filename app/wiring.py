@@ -252,7 +252,7 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp, pace: Pace | None 
     )
     again = lambda: work.ears.ring(FILA_MENSAGENS.name)  # noqa: E731
     audit = AuditLog(work.database.dialect, work.ids)
-    reconciliador = Reconciliador(work.database, line, registro, julia.conversas, audit, work.clock, again)
+    reconciliador = Reconciliador(work.database, line, registro, audit, work.clock, work.events, again)
     send = partial(work.work_once, FILA_MENSAGENS.name)
     rescue = lambda most: work.queues[FILA_MENSAGENS.name].rescue(most)  # noqa: E731
     jobs = MessageJobs(work.database, registro, reconciliador, send, rescue, work.zone, work.clock)

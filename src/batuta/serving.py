@@ -30,7 +30,7 @@ class Served(NamedTuple):
 
     def worker(self, tenure: Tenure, clock: Clock, events: Events, at_a_time: int | None = None) -> Worker:
         policy = self.policy if at_a_time is None else replace(self.policy, limit=at_a_time)
-        return Worker(self.store.name, self.store, self.recipe_of, tenure, policy, clock, events)
+        return Worker(self.store.name, self.store, self.recipe_of, tenure, policy, clock, events, self.store.claims)
 
 
 def stages(

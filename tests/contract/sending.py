@@ -5,8 +5,11 @@ from typing import Any
 
 from app.contexts.mensagens.duvida import Reconciliador
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.whatsapp import Entrega
+from app.contexts.telefone import Address
+from app.contexts.webhooks.model import Eco
 from app.settings import Settings
-from app.wiring import sending
+from app.wiring import contexts, sending
 from batuta.engine import Batuta
 from batuta.queue.item import NewItem
 from batuta.queue.lease import Tenure
@@ -14,7 +17,7 @@ from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.julia import one, write
-from tests.line import ScriptedLine
+from tests.line import Receipt, ScriptedLine
 
 # A Wednesday, eleven o'clock in São Paulo.
 OPEN = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
@@ -33,6 +36,9 @@ class Office:
     def __init__(self, work: Batuta, clock: FakeClock, line: ScriptedLine, settings: Settings) -> None:
         self.work, self.clock, self.line, self.settings = work, clock, line, settings
         made = sending(work, settings, line)
+        self.conversas = contexts(work).conversas
+        self.events = EventRecorder()
+        work.events.subscribe(self.events)
         recipe = made.remetente.recipe()
         tenure = Tenure(owner="office", lease=timedelta(minutes=5))
         self.store = work.queues[FILA_MENSAGENS.name]
@@ -53,6 +59,19 @@ class Office:
     async def works(self) -> None:
         await self.worker.once(100)
         await settle()
+
+    async def echo(self, receipt: Receipt) -> None:
+        """The gateway tells us what left."""
+        fato = Eco(
+            instance=receipt.instance,
+            message_id=receipt.id,
+            para=Address(f"{receipt.telefone}@s.whatsapp.net", receipt.telefone),
+            em=receipt.em,
+            texto=receipt.texto,
+            entrega=Entrega.SENT,
+        )
+        async with self.work.database.transaction() as transaction:
+            await self.conversas.eco(transaction, fato, now=self.clock.now())
 
     async def message(self, id: str) -> dict[str, Any]:
         return await one(self.work.database, "SELECT * FROM fila_mensagens WHERE id = :id", id=id)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.contexts.mensagens.duvida import NotInDoubt
+from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.registro import Registro
 from app.contexts.mensagens.whatsapp import (
     Banned,
@@ -21,12 +22,19 @@ from app.contexts.mensagens.whatsapp import (
 from app.settings import Settings
 from app.wiring import build
 from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.events import ItemCrashed
+from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
+from batuta.queue.outcome import Snooze
+from batuta.queue.settle import Settlement
 from batuta.stores.sql.database import AsJson
+from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FakeClock
 from tests.contract.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, he_wrote
 from tests.julia import add_chip, add_doctor, one, rows, write
-from tests.line import ScriptedLine
+from tests.line import Receipt, ScriptedLine
+
+ANOTHER = Tenure(owner="another", lease=MINUTE)
 
 
 async def test_a_message_leaves_once_and_everything_that_follows_is_written(
@@ -133,6 +141,232 @@ async def test_on_a_line_that_is_down_nothing_is_proved(office: Office, doctor: 
     assert (row["status"], row["envio_estado"]) == ("pendente", "parked")
     await office.works()
     assert len(office.line.receipts) == 1
+
+
+@pytest.mark.parametrize("state", [Conexao.CLOSE, Conexao.CONNECTING, Unavailable("no answer")])
+async def test_who_has_not_got_it_while_its_line_is_down_proves_nothing(
+    office: Office, doctor: str, chip: str, state: Conexao | Unavailable
+) -> None:
+    """The gateway answers, and what it says is true as far as it knows."""
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    left, office.line.receipts, office.line.state = office.line.receipts, [], state
+    await office.later(3 * MINUTE)
+    assert await office.reconciler.look() == 0
+    await office.works()
+    assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], "unknown")
+    office.line.receipts, office.line.state = left, Conexao.OPEN  # it is back, and has it
+    await office.reconciler.look()
+    assert (await office.message(id))["provider_message_id"] == left[0].id
+
+
+async def test_what_another_chip_sent_is_no_proof(office: Office, doctor: str, chip: str) -> None:
+    """The same words to the same number: a person may have written them by hand."""
+    await add_chip(office.work.database, "julia-outro", status="paused")
+    office.line.answers = [(Unknown("timeout"), False)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.echo(Receipt("OTHER", "julia-outro", PHONE, "Bom dia", office.clock.now()))
+    await office.reconciler.look()
+    assert (await office.message(id))["envio_estado"] == "unknown"
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["provider_message_id"]) == ("enviada", office.line.receipts[0].id)
+
+
+@pytest.mark.parametrize("turns_up", [True, False])
+async def test_of_two_that_look_for_the_same_message_one_says_what_became_of_it(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, turns_up: bool
+) -> None:
+    """The worker's loop and the job by schedule: one is asking the gateway while the other is done with it."""
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor, max_tentativas=1)
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    connection = office.line.connection
+
+    async def meanwhile(instance: str) -> Conexao | Unavailable:
+        monkeypatch.undo()
+        office.line.receipts = left if turns_up else []
+        assert await office.reconciler.look() == 1
+        return await connection(instance)
+
+    monkeypatch.setattr(office.line, "connection", meanwhile)
+    assert await office.reconciler.look() == 0
+    assert (await office.message(id))["status"] == ("enviada" if turns_up else "erro")
+    assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq")) == (not turns_up)
+
+
+async def test_what_was_found_out_about_one_attempt_says_nothing_about_the_next(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one asks the gateway, another proves the same, it is tried again, and nobody knows whether that one left."""
+    office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(3 * MINUTE)
+    connection = office.line.connection
+
+    async def meanwhile(instance: str) -> Conexao | Unavailable:
+        monkeypatch.undo()
+        assert await office.reconciler.look() == 1
+        await office.later(timedelta(seconds=5))
+        await office.works()
+        return await connection(instance)
+
+    monkeypatch.setattr(office.line, "connection", meanwhile)
+    assert await office.reconciler.look() == 0
+    assert (await office.message(id))["envio_estado"] == "unknown"
+    await office.works()
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1
+
+
+@pytest.mark.parametrize("how", ["gateway", "echo", "echo at the last moment"])
+async def test_what_turns_up_after_it_was_proved_absent_does_not_leave_again(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    assert await office.reconciler.look() == 1
+    assert (await office.message(id))["status"] == "pendente"
+    if how == "gateway":
+        office.line.receipts = left
+    elif how == "echo":
+        await office.echo(left[0])
+    else:
+        breaker = office.work.circuits.breaker("evolution")
+        admit = breaker.admit
+
+        async def it_comes_meanwhile(now: datetime) -> Any:
+            await office.echo(left[0])
+            return await admit(now)
+
+        monkeypatch.setattr(breaker, "admit", it_comes_meanwhile)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["provider_message_id"], row["chip_id"]) == ("enviada", left[0].id, chip)
+    assert len(office.line.receipts) == (how == "gateway")
+    assert len(await rows(office.work.database, "SELECT conteudo FROM interacoes")) == 1
+
+
+async def test_whoever_finds_it_late_takes_it_away_from_whoever_is_about_to_send_it_again(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, limit=10)
+    assert await office.reconciler.look() == 1  # somebody else proves it absent,
+    (lease,) = (
+        await office.store.turn([], Tenure(owner="next", lease=5 * MINUTE), 1)
+    ).leases  # and it is taken up again
+    office.line.receipts = left
+    assert await office.reconciler._settled(seen_by_the_slow)
+    sent = await office.remetente.handle(lease)
+    assert isinstance(sent, Snooze)
+    assert (await office.store.turn([(lease, Settlement(state=ItemState.DONE))], ANOTHER, 0)).lost == [lease]
+    row = await office.message(id)
+    assert (row["status"], row["provider_message_id"], row["lease_until"]) == ("enviada", left[0].id, None)
+    assert len(office.line.receipts) == 1
+
+
+async def test_who_is_sending_it_already_is_not_disturbed_by_what_is_found_late(
+    office: Office, doctor: str, chip: str
+) -> None:
+    """It leaves a second time, whatever is written: what is known about that one must not be lost."""
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, limit=10)
+    await office.reconciler.look()
+
+    async def found_now() -> None:
+        office.line.receipts = left
+        assert not await office.reconciler._settled(seen_by_the_slow)
+
+    office.line.before_sending = found_now
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["provider_message_id"]) == ("enviada", office.line.receipts[1].id)
+
+
+async def test_a_doubt_that_cannot_be_looked_for_holds_up_no_other(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.contexts.mensagens.duvida.BATCH", 1)  # not even those that do not fit beside it
+    office.line.answers = [(Unknown("timeout"), True)] * 2
+    first = await office.put(doctor)
+    await office.works()
+    await office.later(2 * MINUTE)
+    other = await add_doctor(office.work.database, "5511900000002", now=OPEN)
+    second = await office.put(other, telefone_destino="5511900000002")
+    await office.works()
+    sent_to = office.line.sent_to
+
+    async def fails_for_one(instance: str, telefone: str, *, since: datetime) -> Any:
+        if telefone == PHONE:
+            raise RuntimeError("an answer nobody expected")
+        return await sent_to(instance, telefone, since=since)
+
+    monkeypatch.setattr(office.line, "sent_to", fails_for_one)
+    await office.later(5 * MINUTE)
+    for _ in range(2):
+        await office.reconciler.look()
+    assert [(await office.message(id))["envio_estado"] for id in (first, second)] == ["unknown", None]
+    assert (await office.message(second))["status"] == "enviada"
+    crashed = office.events.of(ItemCrashed)
+    assert [(event.queue, event.item, type(event.error)) for event in crashed] == [
+        (FILA_MENSAGENS.name, first, RuntimeError)
+    ]
+    await office.later(31 * MINUTE)
+    await office.reconciler.look()
+    row = await office.message(first)
+    assert (row["envio_estado"], row["outcome_reason_code"]) == ("parked", "RuntimeError while it was looked for")
+
+
+async def test_a_database_that_is_away_is_no_doubts_fault(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(31 * MINUTE)
+
+    async def away(*arguments: Any, **named: Any) -> Any:
+        raise StoreUnavailable(where="-", why="it restarts")
+
+    monkeypatch.setattr(Registro, "left", away)
+    with pytest.raises(StoreUnavailable):
+        await office.reconciler.look()
+    assert (await office.message(id))["envio_estado"] == "unknown"
+
+
+async def test_who_is_no_longer_wanted_while_in_doubt_does_not_leave_again(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), False)]
+    id = await office.put(doctor)
+    await office.works()
+    assert await office.store.cancel(id, "no longer wanted")
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    await office.works()
+    assert (await office.message(id))["status"] == "cancelada"
+    assert office.line.receipts == []
 
 
 @pytest.mark.parametrize("sent", [True, False])
@@ -436,6 +670,67 @@ async def test_however_long_it_waited_for_its_place_in_the_limits_it_is_decided_
     await office.worker.once(1)
     assert (await office.message(late))["erro"] == "quiet hours"
     assert len(office.line.receipts) == 1
+
+
+async def test_whose_lease_is_over_sends_nothing_although_nobody_has_taken_it_yet(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    (lease,) = (await office.store.turn([], Tenure(owner="slow", lease=MINUTE), 1)).leases
+    await office.later(MINUTE)
+    assert isinstance(await office.remetente.handle(lease), Snooze)
+    assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], None)
+
+
+async def test_a_wish_to_stop_that_comes_with_the_intent_is_heeded(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After everything was asked, and before it is written: another process commits in between."""
+    intend = Registro.intend
+
+    async def unwanted_by_now(registro: Registro, transaction: Any, lease: Lease, *rest: Any, **named: Any) -> bool:
+        wish = "UPDATE fila_mensagens SET cancelamento_pedido = TRUE WHERE id = :id"
+        dialect = office.work.database.dialect
+        await transaction.run(in_dialect(query_of("wish", wish, writes=True), dialect), id=lease.id)
+        return await intend(registro, transaction, lease, *rest, **named)
+
+    monkeypatch.setattr(Registro, "intend", unwanted_by_now)
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (office.line.receipts, row["status"], row["envio_estado"]) == ([], "cancelada", None)
+
+
+@pytest.mark.parametrize("why", ["the database is away", "it is lost", "it took too long", "no chip is there"])
+async def test_a_send_that_does_not_begin_leaves_its_place_in_the_circuits_to_the_next(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """After an outage one tries whether it works again: if it does not come to that, the next may at once."""
+    for name in ("evolution", f"chip:{chip}"):
+        await office.work.circuits.breaker(name).trip("an outage")
+    await office.later(timedelta(hours=1))
+    intend = Registro.intend
+
+    async def in_vain(*arguments: Any, **named: Any) -> bool:
+        if why == "the database is away":
+            raise StoreUnavailable(where="-", why="it restarts")
+        if why == "it took too long":
+            await office.later(timedelta(seconds=3))
+            return await intend(*arguments, **named)
+        return False
+
+    await office.put(doctor)
+    if why == "no chip is there":
+        await write(office.work.database, "UPDATE chips SET evolution_connected = FALSE")
+    monkeypatch.setattr(Registro, "intend", in_vain)
+    await office.worker.once(1)
+    monkeypatch.undo()
+    assert office.line.receipts == []
+    await write(office.work.database, "UPDATE chips SET evolution_connected = TRUE")
+    other = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
+    await office.put(other, telefone_destino="5511900000002")
+    await office.works()
+    assert office.line.receipts
 
 
 async def test_in_the_last_moment_of_the_day_nothing_begins_that_would_arrive_after_it(

@@ -12,6 +12,7 @@ from batuta.queue.item import NewItem
 from batuta.queue.lease import Tenure
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Database
+from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.tasks.table import TASKS
@@ -211,6 +212,37 @@ class TestATableWhoseGroupsTakeTurns:
         claims = await asyncio.gather(*(queue.claim(tenure, limit=5) for tenure in tenures))
         taken = [lease.row["chip"] for claim in claims for lease in claim]
         assert len(taken) == len(set(taken))
+
+    async def test_groups_take_turns_however_few_are_claimed_at_a_time(self, queue: SqlShelf) -> None:
+        chips = [f"chip{n}" for n in range(6)]
+        await queue.put(*(self.item(chip) for chip in chips * 3))
+        for _ in range(3):
+            served = []
+            for _ in chips:
+                leases = await queue.claim(limit=1)
+                await queue.settle(leases)
+                served += [lease.row["chip"] for lease in leases]
+            assert sorted(served) == chips
+
+    async def test_of_many_groups_no_more_are_looked_at_than_it_takes(
+        self, queue: SqlShelf, migrated: Database
+    ) -> None:
+        """Each that is looked at is locked: nobody else could claim of it, and a server holds only so many locks."""
+        if migrated.dialect != "postgres":
+            pytest.skip("SQLite has one writer, and no locks to count")
+        await queue.put(*(self.item(f"chip{n:04}") for n in range(500)))
+        assert isinstance(queue.store, SqlQueue)
+        asked = {"owner": "ann", "holds": AsJson([]), "now": queue.clock.now(), "lease": 1_000_000}
+        locks = query_of(
+            "locks",
+            "SELECT count(*) AS held FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+            writes=False,
+        )
+        async with migrated.transaction() as transaction:
+            assert len(await queue.store._turns.claim_in_turn(transaction, asked, 5)) == 5
+            held = await transaction.one(in_dialect(locks, "postgres"))
+        assert held is not None
+        assert held["held"] <= 10
 
     async def test_every_item_of_every_group_is_worked_on_in_the_end(self, queue: SqlShelf) -> None:
         await queue.put(*(self.item(f"chip{n % 3}") for n in range(30)))

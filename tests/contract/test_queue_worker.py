@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemCrashed, ItemLost
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState, Lease, NewItem
@@ -17,6 +18,7 @@ from batuta.queue.retry import after_seconds
 from batuta.queue.settle import Settlement
 from batuta.queue.worker import Recipe, Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
+from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.supervise.loop import Doorbell, Idle, Pace
@@ -317,6 +319,69 @@ async def test_of_items_with_one_crash_left_one_runs_at_a_time(bench: Bench) -> 
         await bench.works(worker)
     assert sorted(going) == sorted(ids)
     assert {(await bench.row(id))["status"] for id in ids} == {"complete"}
+
+
+async def test_a_second_item_with_one_crash_left_does_not_start_beside_the_first(
+    bench: Bench, migrated: Database
+) -> None:
+    """Nor when it is claimed later."""
+    going: list[str] = []
+    go_on = asyncio.Event()
+
+    async def suspect(lease: Lease) -> object:
+        going.append(lease.id)
+        await go_on.wait()
+        return Done()
+
+    bench.handles("suspect", suspect)
+    first, second = await bench.put("suspect", "suspect")
+    await bench.crash(first, times=2)
+    later = in_dialect(
+        query_of("later", "UPDATE tasks SET available_at = :at WHERE id = :id", writes=True), migrated.dialect
+    )
+    await migrated.run(later, at=bench.clock.now() + SECOND, id=second)
+    worker = bench.worker()
+    await worker.tick()
+    await settle()
+    await bench.clock.advance(SECOND)
+    await worker.tick()
+    await settle()
+    assert going == [first]
+    row = await bench.row(second)
+    assert (row["status"], row["attempts"], row["lease_until"]) == ("queued", 2, None)
+    go_on.set()
+    await settle()
+    await bench.clock.advance(SECOND)
+    await bench.works(worker)
+    assert going == [first, second]
+
+
+async def test_what_ended_is_written_although_the_turn_failed_that_was_to_write_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+
+    async def once(lease: Lease) -> object:
+        ran.append(lease.id)
+        return Done()
+
+    bench.handles("once", once)
+    (id,) = await bench.put("once")
+    worker = bench.worker()
+    await worker.tick()
+    await settle()
+
+    async def away(*arguments: Any, **named: Any) -> Any:
+        raise StoreUnavailable(where="-", why="it restarts")
+
+    monkeypatch.setattr(bench.store, "turn", away)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await worker.tick()
+    monkeypatch.undo()
+    await bench.works(worker)
+    row = await bench.row(id)
+    assert (row["status"], row["lease_until"], ran) == ("complete", None, [id])
 
 
 async def test_a_name_nobody_knows_waits_for_another_version_and_is_dead_after_a_while(bench: Bench) -> None:

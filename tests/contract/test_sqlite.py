@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from batuta.kernel.errors import (
     StoreUnavailable,
     TransactionMisuse,
 )
+from batuta.kernel.instants import EPOCH
 from batuta.stores import connect
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import query_of
@@ -110,8 +111,22 @@ async def test_a_full_disk_fails_everybody_who_shared_the_commit_and_heals_by_it
     await sqlite.run(PUT, name="again")
 
 
+async def test_a_value_that_somebody_spoilt_by_hand_reads_as_nothing(sqlite: SqliteDatabase) -> None:
+    await sqlite.script(
+        "CREATE TABLE odd (name TEXT, at TIMESTAMPTZ, day DATE, doc JSONB);"
+        "INSERT INTO odd VALUES (CAST(x'61ff62' AS TEXT), 'no instant', 'no day', '{'), ('fine', 0, '2026-01-05', '{}');"
+    )
+    spoilt, fine = await sqlite.all(query_of("odd", "SELECT * FROM odd", writes=False))
+    assert dict(spoilt) == {"name": "a\N{REPLACEMENT CHARACTER}b", "at": None, "day": None, "doc": None}
+    assert dict(fine) == {"name": "fine", "at": EPOCH, "day": date(2026, 1, 5), "doc": {}}
+
+
 async def test_a_row_that_cannot_be_read_back_does_not_stop_the_writer(sqlite: SqliteDatabase) -> None:
-    await sqlite.script("CREATE TABLE odd (doc TIMESTAMPTZ); INSERT INTO odd VALUES ('no instant');")
+    def refuse(raw: bytes) -> object:
+        raise LookupError
+
+    sqlite3.register_converter("UNKNOWN", refuse)
+    await sqlite.script("CREATE TABLE odd (doc UNKNOWN); INSERT INTO odd VALUES ('x');")
     with pytest.raises(StatementRefused):
         await sqlite.all(query_of("touch", "UPDATE odd SET doc = doc RETURNING doc", writes=True))
     await sqlite.run(PUT, name="a")

@@ -275,6 +275,9 @@ async def test_a_key_or_a_priority_that_cannot_be_stored_is_refused_at_the_door(
         await work.enqueue(nada, key="a\x00b")
     with pytest.raises(ValueError, match="priority"):
         await work.enqueue(nada, priority=2**31)
+    for delay in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="delay"):
+            await work.enqueue(nada, delay=delay)
 
 
 async def test_what_is_stored_comes_back_as_it_was(work: Batuta, events: EventRecorder) -> None:

@@ -8,16 +8,18 @@ in doubt ─▶ an echo, or the gateway's own store, has it ──▶ enviada
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
-from app.contexts.conversas.service import Conversas
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.envio import BEFORE
-from app.contexts.mensagens.fila import EnvioEstado, Status
-from app.contexts.mensagens.registro import Duvida, Mensagem, Registro
+from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, Status
+from app.contexts.mensagens.registro import Achada, Duvida, Mensagem, Registro
 from app.contexts.mensagens.whatsapp import Conexao, Unavailable, WhatsApp
+from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError
+from batuta.kernel.errors import BatutaError, StoreReadOnly, StoreUnavailable
+from batuta.kernel.events import Events, ItemCrashed
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Transaction
 from batuta.stores.sql.reports import is_uuid
@@ -27,16 +29,9 @@ from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 PROOF_AFTER: Final = timedelta(minutes=2)
 GIVE_UP_AFTER: Final = timedelta(minutes=30)
 LOOK_EVERY: Final = timedelta(seconds=10)
+# One that takes longer is looked for again the next time: others wait behind it.
+ONE_WITHIN: Final = timedelta(minutes=1)
 BATCH: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Achada:
-    """It left."""
-
-    message_id: str
-    jid: str
-    em: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +58,9 @@ class Reconciliador:
         database: Database,
         line: WhatsApp,
         registro: Registro,
-        conversas: Conversas,
         audit: AuditLog,
         clock: Clock,
+        events: Events,
         on_return: Callable[[], None] = lambda: None,
     ) -> None:
         """``on_return`` is told when something may be sent again."""
@@ -74,9 +69,9 @@ class Reconciliador:
         self._database = database
         self._line = line
         self._registro = registro
-        self._conversas = conversas
         self._audit = audit
         self._clock = clock
+        self._events = events
         self._on_return = on_return
 
     async def tick(self) -> Pace:
@@ -89,7 +84,7 @@ class Reconciliador:
     async def look(self) -> int:
         """How many doubts were ended."""
         doubts = await self._registro.in_doubt(self._database, limit=BATCH)
-        return sum([await self._settled(doubt) for doubt in doubts])
+        return sum([await self._by_itself(doubt) for doubt in doubts])
 
     async def decide(self, id: str, *, sent: bool, by: str) -> None:
         """A person says what became of a parked message, and is named."""
@@ -124,6 +119,22 @@ class Reconciliador:
         if not sent:
             self._on_return()
 
+    async def _by_itself(self, doubt: Duvida) -> bool:
+        """Whatever is met with one, the others are looked for."""
+        deadline = self._clock.now() + ONE_WITHIN
+        match await attempt(partial(self._settled, doubt), deadline, self._clock, "a doubt"):
+            case Returned(value=ended):
+                return bool(ended)
+            case Raised(error=StoreUnavailable() | StoreReadOnly() as away):
+                raise away  # and so it would be with every other
+            case Raised(error=error):
+                self._events.emit(ItemCrashed(FILA_MENSAGENS.name, doubt.mensagem.id, error))
+                why = f"{name_of(error)} while it was looked for"
+            case Late(error=why):
+                pass
+        async with self._database.transaction() as transaction:
+            return await self._not_found_out(transaction, doubt, why, self._clock.now())
+
     async def _settled(self, doubt: Duvida) -> bool:
         found = await self._found(doubt)
         now = self._clock.now()
@@ -131,15 +142,25 @@ class Reconciliador:
             match found:
                 case Achada(message_id=message_id, jid=jid, em=em):
                     return await self._registro.left(
-                        transaction, doubt.mensagem, message_id, jid, em=em, now=now, reason="found again"
+                        transaction,
+                        doubt.mensagem,
+                        message_id,
+                        jid,
+                        em=em,
+                        now=now,
+                        reason="found again",
+                        is_proof=True,
                     )
                 case Ausente():
                     return await self._may_again(transaction, doubt, now)
                 case Incerta(why=why):
-                    if now - doubt.since >= GIVE_UP_AFTER:
-                        return await self._registro.park(transaction, doubt.mensagem, why, now=now)
-                    await self._registro.looked(transaction, doubt.mensagem, now=now)
-                    return False
+                    return await self._not_found_out(transaction, doubt, why, now)
+
+    async def _not_found_out(self, transaction: Transaction, doubt: Duvida, why: str, now: datetime) -> bool:
+        if now - doubt.since >= GIVE_UP_AFTER:
+            return await self._registro.park(transaction, doubt.mensagem, why, now=now)
+        await self._registro.looked(transaction, doubt.mensagem, now=now)
+        return False
 
     async def _may_again(self, transaction: Transaction, doubt: Duvida, now: datetime) -> bool:
         if doubt.cancelled:
@@ -159,11 +180,9 @@ class Reconciliador:
         return await self._registro.ended(transaction, mensagem, status, desfecho, why, now=now)
 
     async def _found(self, doubt: Duvida) -> Achada | Ausente | Incerta:
-        mensagem, since = doubt.mensagem, doubt.since - BEFORE
-        echoes = await self._conversas.ecos(self._database, mensagem.telefone, doubt.hash, since=since)
-        for echo in echoes:
-            if echo.fila_id is None and echo.instance == doubt.instance:
-                return Achada(echo.provider_message_id, echo.jid or mensagem.telefone, echo.em)
+        since = doubt.since - BEFORE
+        if echo := await self._registro.echo(self._database, doubt.mensagem, doubt.hash, doubt.instance, since=since):
+            return echo
         if self._clock.now() - doubt.since < PROOF_AFTER:
             return Incerta("its echo may still come")
         if doubt.instance is None:

@@ -22,7 +22,7 @@ from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.fila import Status
 from app.contexts.mensagens.guardrails import LEAVES_WITHIN, Adia, Bloqueia, Decisao, Libera, Regras, decide
 from app.contexts.mensagens.limites import Limites, Tipo
-from app.contexts.mensagens.registro import Fatos, Mensagem, Registro
+from app.contexts.mensagens.registro import Achada, Fatos, Mensagem, Registro
 from app.contexts.mensagens.whatsapp import (
     Banned,
     Disconnected,
@@ -143,16 +143,23 @@ class Remetente:
 
     async def _decided(
         self, reading: Transaction | Database, lease: Lease, hash: str
-    ) -> tuple[Fatos | None, Decisao | None]:
+    ) -> tuple[Fatos | None, Decisao | Achada | None]:
         now = self._clock.now()
         fatos = await self._registro.facts(reading, lease, hash, now=now)
         if fatos is None:
             return None, None
+        if fatos.tried_by is not None:
+            # It was proved that it had not left. Proofs may be wrong, and come late.
+            since = fatos.pedido.created_at - BEFORE
+            if echo := await self._registro.echo(reading, fatos.mensagem, hash, fatos.tried_by, since=since):
+                return fatos, echo
         rules = await self._rules(reading, fatos.tipo_campanha)
         return fatos, decide(fatos.pedido, fatos.medico, rules, self._clock.now())
 
-    def _put_aside(self, lease: Lease, fatos: Fatos | None, decision: Decisao | Perdida | None) -> Outcome:
+    def _put_aside(self, lease: Lease, fatos: Fatos | None, decision: Decisao | Achada | Perdida | None) -> Outcome:
         match decision:
+            case Achada(message_id=message_id, jid=jid, em=em) if fatos is not None:
+                return Done(effect=self._left(fatos.mensagem, message_id, jid, em, reason="found again"))
             case Adia(until=until, reason=reason):
                 return Snooze(until, reason)
             case Bloqueia(desfecho=desfecho, reason=reason, cancels=cancels) if fatos is not None:
@@ -166,13 +173,13 @@ class Remetente:
         return rank(chips, tipo, self._clock.now(), excluded=excluded if isinstance(excluded, list) else ())
 
     async def _sent_before(self, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome | None:
-        """It may stand here as waiting because the database was restored, and have left long ago, by any chip.
+        """It may stand here as waiting because the database was restored, or was proved absent too soon, and have left by any chip.
 
         What is older than this process waits until the gateway can be asked; what is only old does not.
         """
         created_at, now = fatos.pedido.created_at, self._clock.now()
         is_older = created_at < self._since()
-        if not is_older and now - created_at < OLDER_THAN_A_COPY:
+        if not is_older and now - created_at < OLDER_THAN_A_COPY and fatos.tried_by is None:
             return None
         for chip in chips:
             sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=created_at - BEFORE)
@@ -223,7 +230,7 @@ class Remetente:
 
     async def _intend(
         self, lease: Lease, seen: Mensagem, tipo: Tipo, hash: str, emissor: Emissor
-    ) -> "Intencao | Decisao | Perdida":
+    ) -> "Intencao | Decisao | Achada | Perdida":
         """Everything that must hold at the instant it leaves is asked in the transaction that writes that it will.
 
         Asked when its place in the limits is ours: many wait for theirs, and what was decided before would be old by then.

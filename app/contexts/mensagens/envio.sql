@@ -10,7 +10,8 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
        coalesce(message.devida_em, message.created_at) AS "devida_em [TIMESTAMPTZ]",
        doctor.opt_out, doctor.opted_out, doctor.deleted_at,
        state.permission_state, state.cooling_off_until, state.next_allowed_at, state.last_inbound_at,
-       campaign.status AS campanha_status, campaign.tipo_campanha,
+       campaign.status AS campanha_status, campaign.tipo_campanha, message.chip_id,
+       CASE WHEN message.envio_hash IS NOT NULL THEN chip.instance_name END AS tentada_por,
        EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone = message.telefone_destino
                AND other.permission_state = 'opted_out') AS "externo_parou [BOOLEAN]",
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = message.cliente_id AND sent.status = 'enviada'
@@ -26,6 +27,7 @@ FROM fila_mensagens AS message
 JOIN clientes AS doctor ON doctor.id = message.cliente_id
 LEFT JOIN doctor_state AS state ON state.cliente_id = message.cliente_id
 LEFT JOIN campanhas AS campaign ON campaign.id = message.campanha_id
+LEFT JOIN chips AS chip ON chip.id = message.chip_id
 WHERE message.id = :id AND message.fence = :fence AND message.lease_until IS NOT NULL AND message.envio_estado IS NULL;
 
 -- write intend: from here on nobody may take it for unsent before it is proved
@@ -42,17 +44,20 @@ WHERE id = :id AND fence = :fence AND envio_estado = 'intent';
 UPDATE fila_mensagens SET envio_estado = 'unknown', tentativas = tentativas + 1, outcome_reason_code = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND envio_estado = 'intent';
 
--- write left: it left, and is known by this id
+-- write left: it left, and is known by this id; whoever looked for it as well, or has it and has not begun, writes nothing about it
+-- any more
 UPDATE fila_mensagens
-SET status = 'enviada', envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, provider_message_id = :message_id, enviada_em = :em,
-    outcome = :outcome, outcome_reason_code = :reason, outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = NULL,
-    updated_at = :now
-WHERE id = :id AND provider_message_id IS NULL AND fence = :fence AND lease_until IS NULL;
+SET status = 'enviada', fence = fence + 1, lease_until = NULL, owner = NULL, envio_estado = NULL, envio_desde = NULL,
+    envio_reserva = NULL, provider_message_id = :message_id, enviada_em = :em, outcome = :outcome, outcome_reason_code = :reason,
+    outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = NULL, updated_at = :now
+WHERE id = :id AND provider_message_id IS NULL
+  AND (fence = :fence AND lease_until IS NULL
+       OR :is_proof AND status IN ('pendente', 'processando') AND (lease_until IS NULL OR envio_estado IS NULL));
 
 -- write ended: it will not leave
 UPDATE fila_mensagens
-SET status = :status, envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, outcome = :outcome, outcome_reason_code = :reason,
-    outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = :reason, updated_at = :now
+SET status = :status, fence = fence + 1, envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, outcome = :outcome,
+    outcome_reason_code = :reason, outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_until IS NULL AND provider_message_id IS NULL;
 
 -- write bury: what failed for good, for people to look at
@@ -76,15 +81,15 @@ UPDATE fila_mensagens_dlq SET reprocessado = TRUE, reprocessado_em = :now
 WHERE NOT reprocessado AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS dead
                                        WHERE dead.id = fila_mensagens_dlq.mensagem_original_id AND dead.status = 'erro');
 
--- read in_doubt: what nobody holds any more and nobody knows about, the oldest first; whoever fell silent is rescued before, or it
--- would be brought back after it was found
+-- read in_doubt: what nobody holds any more and nobody knows about, the least looked for and oldest first; whoever fell silent is
+-- rescued before, or it would be brought back after it was found
 SELECT message.id, message.fence, message.cliente_id, message.conversa_id, message.campanha_id, message.telefone_destino,
        message.conteudo, message.tipo, message.envio_estado, message.envio_desde, message.envio_hash, message.envio_reserva,
        message.envio_buscas, message.chip_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
        message.metadata, chip.instance_name
 FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip_id
 WHERE message.envio_estado IN ('intent', 'unknown') AND message.lease_until IS NULL
-ORDER BY message.envio_desde LIMIT :limit;
+ORDER BY message.envio_buscas, message.envio_desde LIMIT :limit;
 
 -- read doubts: everything nobody is certain about, for people
 SELECT message.id, message.envio_estado, message.envio_desde, message.tipo, message.tentativas, message.outcome_reason_code,
@@ -102,8 +107,8 @@ WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND fence = :fence AND 
 
 -- write absent: it is proved that it did not leave: it may be tried again
 UPDATE fila_mensagens
-SET status = 'pendente', envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, agendar_para = :now, lease_until = NULL,
-    owner = NULL, finalizada_em = NULL, updated_at = :now
+SET status = 'pendente', fence = fence + 1, envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL,
+    agendar_para = :now, lease_until = NULL, owner = NULL, finalizada_em = NULL, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown', 'parked') AND fence = :fence AND lease_until IS NULL;
 
 -- read claimed: which other queued message has this id of the gateway's already

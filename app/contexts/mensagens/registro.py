@@ -74,6 +74,16 @@ class Fatos:
     medico: Medico
     tipo_campanha: str | None
     last_try: bool
+    tried_by: str | None  # the instance by which it may have left before; None: it was never tried
+
+
+@dataclass(frozen=True, slots=True)
+class Achada:
+    """It left."""
+
+    message_id: str
+    jid: str
+    em: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +163,12 @@ class Registro:
         now: datetime,
         bypass: str | None = None,
         reason: str | None = None,
+        is_proof: bool = False,
     ) -> bool:
-        """Everything that follows from a message that left, once. False: somebody wrote it already."""
+        """Everything that follows from a message that left, once. False: somebody wrote it already.
+
+        ``is_proof``: it was found, so whoever is about to send it again loses it; unless he has begun.
+        """
         outcome = Desfecho.SENT if bypass is None else Desfecho.BYPASS
         written = await transaction.run(
             self._book.left,
@@ -164,6 +178,7 @@ class Registro:
             em=em,
             outcome=outcome.value,
             reason=bypass or reason,
+            is_proof=is_proof,
             now=now,
         )
         if not written:
@@ -230,6 +245,15 @@ class Registro:
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
         return True
+
+    async def echo(
+        self, reading: Reading, mensagem: Mensagem, hash: str, instance: str | None, *, since: datetime
+    ) -> Achada | None:
+        """What the gateway told us of these words to this number by this chip, and no other message has."""
+        for echo in await self._conversas.ecos(reading, mensagem.telefone, hash, since=since):
+            if echo.fila_id is None and echo.instance == instance:
+                return Achada(echo.provider_message_id, echo.jid or mensagem.telefone, echo.em)
+        return None
 
     async def is_taken(self, reading: Reading, mensagem: Mensagem, message_id: str) -> bool:
         """Another queued message is known by this id already."""
@@ -323,6 +347,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             texto=row["conteudo"],
             tipo=row["tipo"],
             metadata=metadata,
+            chip_id=row["chip_id"],
         ),
         pedido=Pedido(
             tipo=row["tipo"],
@@ -349,6 +374,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             other_campaign_at=row["outra_campanha_em"],
         ),
         tipo_campanha=row["tipo_campanha"],
+        tried_by=row["tentada_por"],
         last_try=row["tentativas"] >= row["max_tentativas"],
     )
 

@@ -119,12 +119,13 @@ def _tell(heard: "asyncio.Future[Returned | Raised]", outcome: Returned | Raised
 
 async def _outcome(call: Callable[[], Awaitable[object]]) -> Returned | Raised:
     try:
-        return Returned(await _ordinary(call))
+        return Returned(await ordinary(call))
     except Exception as error:  # noqa: BLE001 - whatever it raises is told to whoever called it, as a value
         return Raised(error)
 
 
-async def _ordinary(call: Callable[[], Awaitable[object]]) -> object:
+async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
+    """What it raises is an Exception, or a cancellation."""
     try:
         return await call()
     except BaseException as exit:

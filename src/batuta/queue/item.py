@@ -34,3 +34,6 @@ class Lease(NamedTuple):
     row: Mapping[str, Any]  # the columns the table gives, as they were claimed
     is_last_chance: bool = False  # one more crash, and it is taken for the cause
     due_at: datetime | None = None  # since when it could have been taken
+    spoilt: tuple[
+        str, ...
+    ] = ()  # columns that somebody wrote by hand and nobody can read: nothing is to be done with it

@@ -1,13 +1,14 @@
 """What an outcome means for the item: decided here, written by the store."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple, assert_never
 
+from batuta.kernel.instants import FARTHEST
 from batuta.kernel.json import Json
 from batuta.kernel.writable import told
 from batuta.queue.item import ItemState, NewItem
-from batuta.queue.outcome import Cancelled, Done, Effect, Failed, Outcome, Snooze
+from batuta.queue.outcome import Cancelled, Done, Effect, Failed, Outcome, Snooze, Writes
 from batuta.queue.retry import RetryPolicy
 
 LONGEST_ERROR = 500
@@ -38,6 +39,13 @@ class Settlement(NamedTuple):
             return "moved"
         return "put_back" if self.gives_back else "retried"
 
+    @property
+    def goes_with_others(self) -> bool:
+        """It is settled in one transaction with whatever else ended: the bulk of the work is small."""
+        if self.effect is None:
+            return not self.follow_ups
+        return isinstance(self.effect, Writes)
+
 
 def settle(
     attempt: int, outcome: Outcome, retry: RetryPolicy, now: datetime, chance: Callable[[], float]
@@ -47,14 +55,38 @@ def settle(
             return Settlement(state=ItemState.DONE, result=result, follow_ups=emit, effect=effect)
         case Snooze(until=until, reason=reason):
             return Settlement(
-                state=ItemState.READY, available_at=until, gives_back=True, error=told(reason, LONGEST_ERROR)
+                state=ItemState.READY,
+                available_at=within_reach(until),
+                gives_back=True,
+                error=told(reason, LONGEST_ERROR),
             )
         case Failed(error=error, permanent=permanent):
             wait = None if permanent else retry.wait_after(attempt, chance)
             if wait is None:
                 return Settlement(state=ItemState.DEAD, error=told(error, LONGEST_ERROR))
-            return Settlement(state=ItemState.READY, available_at=now + wait, error=told(error, LONGEST_ERROR))
+            return Settlement(state=ItemState.READY, available_at=later(now, wait), error=told(error, LONGEST_ERROR))
         case Cancelled(reason=reason):
             return Settlement(state=ItemState.CANCELLED, error=told(reason, LONGEST_ERROR))
         case _:
             assert_never(outcome)
+
+
+def within_reach(at: datetime) -> datetime:
+    return min(at, FARTHEST)
+
+
+def later(now: datetime, wait: timedelta) -> datetime:
+    return FARTHEST if wait > FARTHEST - now else now + wait
+
+
+def given_back(now: datetime) -> Settlement:
+    return Settlement(state=ItemState.READY, available_at=now, gives_back=True, error="its worker stopped")
+
+
+def put_off(until: datetime) -> Settlement:
+    return Settlement(
+        state=ItemState.READY,
+        available_at=until,
+        gives_back=True,
+        error="its worker died twice while it ran: it waits for a place of its own",
+    )

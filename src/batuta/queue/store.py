@@ -71,7 +71,7 @@ class QueueStore(Protocol):
         ...
 
     async def cancel(self, id: str, reason: str) -> bool:
-        """At once if nobody works on it; otherwise its worker is asked. False: it is over, or never was."""
+        """At once if nobody works on it; otherwise whoever does is asked. False: it is over, never was, or cannot be asked."""
         ...
 
     async def revive(self, id: str) -> bool:

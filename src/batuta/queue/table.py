@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from batuta.kernel.errors import InvalidName
 
-_IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
+_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 _NOT_IDENTIFIERS = frozenset(
     {"ready", "running", "done", "dead", "cancelled", "urgent_is_high", "crash_cap", "keep", "given"}
 )
@@ -42,14 +42,14 @@ class QueueTable:
     finished_at: str = "finished_at"
     started_at: str | None = None
     updated_at: str | None = None
-    priority: str | None = None
+    priority: str | None = None  # NOT NULL: a row without one waits for ever
     urgent_is_high: bool = False
     key: str | None = None  # unique among the live rows, by an index of the table's own
     group: str | None = None  # one row of a group at a time, and groups take turns
     queue: str | None = None  # several queues in one table
     result: str | None = None
     expires_at: str | None = None  # when a finished row may go
-    cancel_requested: str | None = None
+    cancel_requested: str | None = None  # None: what runs cannot be asked to stop
     last_stage: str | None = None  # of a pipeline: where a dead row died
     # While it is filled nobody claims the row, whatever its state: what was done with it must be found out first.
     doubt: str | None = None
@@ -60,16 +60,21 @@ class QueueTable:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name not in _NOT_IDENTIFIERS and value is not None and not _IDENTIFIER.match(value):
-                raise InvalidName(name=str(value), kind="queue table's column", why=f"{each.name} is no SQL identifier")
+            if each.name not in _NOT_IDENTIFIERS and value is not None:
+                refuse_no_identifier(value, "queue table's column", f"{each.name} is no SQL identifier")
         for column in self.given or ():
-            if not _IDENTIFIER.match(column):
-                raise InvalidName(name=column, kind="queue table's column", why="given holds no SQL identifier")
+            refuse_no_identifier(column, "queue table's column", "given holds no SQL identifier")
         for value in (*self.ready, self.running, self.done, self.dead, self.cancelled):
             if value is not None and ("'" in value or not value):
                 raise InvalidName(name=value, kind="queue state", why="it must be a plain word")
         if not self.ready:
             raise InvalidName(name=self.name, kind="queue table", why="no value means that a row is ready")
+
+
+def refuse_no_identifier(name: str, kind: str, why: str) -> None:
+    """It becomes a part of statements."""
+    if not _IDENTIFIER.match(name):
+        raise InvalidName(name=name, kind=kind, why=why)
 
 
 def pause_of_queue(name: str) -> str:

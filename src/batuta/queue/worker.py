@@ -15,22 +15,23 @@ the others are not taken for the cause with it.
 import asyncio
 import heapq
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 
-from batuta.guard.foreign import name_of
+from batuta.guard.foreign import name_of, ordinary
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import CancelIgnored, ExitRefused, StatementRefused, StoreConflict, StoreUnavailable
+from batuta.kernel.errors import CancelIgnored, ExitRefused, StatementRefused, StoreConflict
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed, ItemsSettled
 from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
-from batuta.queue.outcome import Cancelled, Failed, Outcome, Writes
+from batuta.queue.outcome import Cancelled, Failed, Outcome
 from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
-from batuta.queue.settle import Settlement, settle
+from batuta.queue.settle import Settlement, given_back, later, put_off, settle
 from batuta.queue.stopping import Stop, Stopping, take_back
 from batuta.queue.storable import refuse_unstorable
 from batuta.queue.store import Endings, QueueStore, Turned
@@ -40,6 +41,9 @@ from batuta.supervise.stacks import of_task
 
 # Every so many claims the least urgent come first, so that nobody starves.
 TURN_OF_THE_LAST = 8
+# For a run by schedule that is stopped: what it began may end, or is given back, which a busy database may take its time for.
+GRACE = timedelta(seconds=1)
+GIVEN_BACK_WITHIN = timedelta(seconds=5)
 # Nothing of ours: what a table of somebody's own refuses to hold.
 _REFUSALS = (StatementRefused, StoreConflict, TypeError, ValueError, OverflowError)
 
@@ -76,6 +80,7 @@ class Running:
     recipe: Recipe
     overdue_at: float
     stopped: Stop | None = None
+    has_begun: bool = False  # a task that is cancelled before never runs, and nobody would hear how its item ended
     is_settling: bool = False  # its handler has ended: what it said is being written
     task: "asyncio.Task[None]" = field(init=False)
 
@@ -90,8 +95,9 @@ class Worker:
         policy: WorkerPolicy,
         clock: Clock,
         events: Events,
+        claims: Iterator[int] | None = None,
     ) -> None:
-        """``recipe_of`` gives None for an item nobody here knows how to work on."""
+        """``recipe_of`` gives None for an item nobody here knows how to work on. ``claims`` counts those of others as well."""
         self.name = f"worker:{name}"
         self.doorbell = Doorbell()
         self._queue = name
@@ -111,7 +117,7 @@ class Worker:
         self._took: list[float] = []  # by handlers, since it was last told
         # Claimed, and started as soon as the next turn is on its way: while the database is busy with that, they run.
         self._waiting: list[Lease] = []
-        self._turns = 0
+        self._claims = claims or count(1)
         self._beat_at = 0.0
 
     async def tick(self) -> Pace:
@@ -139,13 +145,18 @@ class Worker:
     async def once(self, most: int) -> int:
         """Work on what is due now, at most so many, and return when all of it is settled: for a run by schedule."""
         claimed = 0
-        for _ in range(most):
-            more = await self._turn(min(self._policy.portion, most - claimed))
-            self._start_waiting()
-            await self._finish()
-            claimed += more
-            if not more or claimed == most:
-                break
+        try:
+            for _ in range(most):
+                more = await self._turn(min(self._policy.portion, most - claimed))
+                self._start_waiting()
+                await self._finish()
+                claimed += more
+                if not more or claimed == most:
+                    break
+        except BaseException:
+            # Nobody else will.
+            await first_of(self.drain(GRACE), self._clock.sleep(GIVEN_BACK_WITHIN.total_seconds()))
+            raise
         return claimed
 
     async def drain(self, grace: timedelta) -> None:
@@ -160,8 +171,8 @@ class Worker:
             # Not for ever: one that will not be cancelled is left to its lease.
             await first_of(asyncio.wait([running.task for running in left]), self._clock.sleep(seconds * 0.05))
         # One that ended after all has said what became of it.
-        given_back = [running.lease for running in left if running.task.cancelled()]
-        self._endings += [(lease, _given_back(self._clock.now())) for lease in given_back]
+        stopped = [running.lease for running in left if running.task.cancelled()]
+        self._endings += [(lease, given_back(self._clock.now())) for lease in stopped]
         await insist(lambda: self._turn(0), self._clock)
 
     async def _finish(self) -> None:
@@ -178,8 +189,7 @@ class Worker:
         endings, self._endings = self._endings, []
         if not endings and not limit:
             return 0
-        self._turns += 1
-        is_last_first = self._turns % TURN_OF_THE_LAST == 0
+        is_last_first = limit > 0 and next(self._claims) % TURN_OF_THE_LAST == 0
         try:
             turned = await self._turned(endings, limit, is_last_first)
         except BaseException:
@@ -194,10 +204,10 @@ class Worker:
         for lease in turned.leases:
             if (before := self._running.get(lease.id)) is not None:
                 self._let_go(before)  # lost and claimed again, before we were told
+        self._waiting += [lease for lease in turned.leases if not lease.is_last_chance]
         suspects = [lease for lease in turned.leases if lease.is_last_chance]
         for lease in await self._chosen(suspects) if suspects else ():
             self._start(lease)
-        self._waiting += [lease for lease in turned.leases if not lease.is_last_chance]
         return len(turned.leases)
 
     def _start_waiting(self) -> None:
@@ -210,12 +220,12 @@ class Worker:
         has_one = any(running.lease.is_last_chance for running in self._running.values())
         chosen = () if has_one else suspects[:1]
         now = self._clock.now()
-        put_off = [(lease, _put_off(now + n * PUT_OFF)) for n, lease in enumerate(suspects[len(chosen) :], start=1)]
+        others = [(lease, put_off(now + n * PUT_OFF)) for n, lease in enumerate(suspects[len(chosen) :], start=1)]
         try:
-            await self._store.turn(put_off, self._tenure, 0)
-        except StoreUnavailable:
-            self._endings += [*put_off, *((lease, _put_off(now)) for lease in chosen)]
-            return ()
+            await self._store.turn(others, self._tenure, 0)
+        except BaseException:
+            self._endings += [*others, *((lease, put_off(now)) for lease in chosen)]
+            raise
         return chosen
 
     async def _turned(self, endings: Endings, limit: int, is_last_first: bool) -> Turned:
@@ -243,7 +253,7 @@ class Worker:
             return [lease]  # its table takes no ending at all: its lease will tell
 
     def _start(self, lease: Lease) -> None:
-        recipe = self._recipe_of(lease) or UNKNOWN
+        recipe = SPOILT if lease.spoilt else self._recipe_of(lease) or UNKNOWN
         running = Running(lease, recipe, self._clock.monotonic() + recipe.timeout.total_seconds())
         running.task = asyncio.create_task(self._work(running))
         self._running[lease.id] = running
@@ -262,7 +272,7 @@ class Worker:
             self._stopping.heard(running.task)
             began = running.overdue_at - running.recipe.timeout.total_seconds()
             self._took.append(max(0.0, self._clock.monotonic() - began))
-            concluded = settlement if _goes_with_others(settlement) else await self._concluded(running, settlement)
+            concluded = settlement if settlement.goes_with_others else await self._concluded(running, settlement)
             if concluded is not None and self._running.get(running.lease.id) is running:
                 self._endings.append((running.lease, concluded))
         finally:
@@ -285,7 +295,8 @@ class Worker:
     def _stop(self, running: Running, why: Stop) -> None:
         if not running.is_settling:
             running.stopped = why
-            self._stopping.cancel(running.task)
+            if running.has_begun:
+                self._stopping.cancel(running.task)
 
     def _give_up_the_deaf(self) -> None:
         """Handlers that go on although they were cancelled: their items are settled without them, and this process ends."""
@@ -318,13 +329,14 @@ class Worker:
         return _kept(settlement, running.recipe, now)
 
     async def _outcome(self, running: Running) -> Settlement:
-        recipe = running.recipe
+        recipe, running.has_begun = running.recipe, True
+        if running.stopped:
+            return self._cancelled(running)
         try:
-            return self._settlement(running, await recipe.handle(running.lease), recipe.retry)
+            outcome = await ordinary(lambda: recipe.handle(running.lease))
+            return self._settlement(running, outcome, recipe.retry)
         except asyncio.CancelledError:
             return self._cancelled(running)
-        except (SystemExit, KeyboardInterrupt) as exit:
-            return self._crashed(running, ExitRefused(raised=type(exit).__name__))
         except Exception as error:  # noqa: BLE001 - whatever a handler meets is the item's failure, told as one
             return self._crashed(running, error)
 
@@ -413,6 +425,12 @@ async def _refuse(lease: Lease) -> Outcome:
     return Failed("nobody here knows how to work on it")
 
 
+async def _tell_spoilt(lease: Lease) -> Outcome:
+    columns = ", ".join(lease.spoilt)
+    return Failed(f"its row cannot be read ({columns}): write there what can, and try it again", permanent=True)
+
+
+SPOILT = Recipe(handle=_tell_spoilt, keep_dead=timedelta(days=30))
 # Another version of the program may know it, and be about to start: a deployment's time, and then it is nobody's.
 UNKNOWN = Recipe(handle=_refuse, retry=after_seconds([15, 60, 300, 900]), keep_dead=timedelta(days=30))
 # How long an item waits whose neighbour has one crash left as well; the next one as long again.
@@ -423,28 +441,8 @@ def _waited(leases: Sequence[Lease], now: datetime) -> tuple[float, ...]:
     return tuple(max(0.0, (now - lease.due_at).total_seconds()) if lease.due_at else 0.0 for lease in leases)
 
 
-def _given_back(now: datetime) -> Settlement:
-    return Settlement(state=ItemState.READY, available_at=now, gives_back=True, error="its worker stopped")
-
-
-def _put_off(until: datetime) -> Settlement:
-    return Settlement(
-        state=ItemState.READY,
-        available_at=until,
-        gives_back=True,
-        error="its worker died twice while it ran: it waits for a place of its own",
-    )
-
-
-def _goes_with_others(settlement: Settlement) -> bool:
-    """It is settled in one transaction with whatever else ended: the bulk of the work is small."""
-    if settlement.effect is None:
-        return not settlement.follow_ups
-    return isinstance(settlement.effect, Writes)
-
-
 def _kept(settlement: Settlement, recipe: Recipe, now: datetime) -> Settlement:
     if settlement.state is ItemState.READY:
         return settlement
     keep = recipe.keep_dead if settlement.state is ItemState.DEAD else recipe.keep
-    return settlement if keep is None else settlement._replace(expires_at=now + keep)
+    return settlement if keep is None else settlement._replace(expires_at=later(now, keep))

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
+from batuta.queue.settle import later
 from batuta.queue.storable import refuse_unstorable, refuse_unstorable_key, refuse_unstorable_priority
 from batuta.tasks.registry import Task, TaskFunction, TaskRegistry
 from batuta.tasks.status import TaskStatus
@@ -103,7 +104,12 @@ class TaskService:
         return await self._backend.cancel(id, reason)
 
     def _at(self, delay: float) -> datetime | None:
-        return None if delay <= 0 else self._clock.now() + timedelta(seconds=delay)
+        if delay <= 0:
+            return None
+        try:
+            return later(self._clock.now(), timedelta(seconds=delay))
+        except (OverflowError, ValueError):
+            raise ValueError("the delay cannot be kept: give it as a number of seconds") from None
 
 
 def _check(keys: Sequence[str | None], priority: int) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import asyncpg
 
 from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable, TransactionMisuse
+from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import dumps, loads
 from batuta.stores.postgres.errors import translated
 from batuta.stores.sql.database import (
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 MIGRATION_LOCK = 7_211_405_563
 CHANNEL = "batuta"
 NO_LIMIT = 24 * 3600.0
+# PostgreSQL counts from another year than we do.
+_SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
 
 
 class PostgresDatabase:
@@ -292,6 +295,18 @@ def _hang_up(made: "asyncio.Task[asyncpg.Connection[asyncpg.Record]]") -> None:
 async def _teach_types(connection: "Connection") -> None:
     await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=dumps, decoder=loads)
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=str, decoder=str)
+    # asyncpg cannot read what lies beyond Python's calendar, and one such value would hide every other row of its answer.
+    await connection.set_type_codec(
+        "timestamptz", schema="pg_catalog", format="tuple", encoder=_counted, decoder=_instant
+    )
+
+
+def _counted(instant: datetime) -> tuple[int]:
+    return (microseconds(instant) - _SINCE_2000,)
+
+
+def _instant(counted: tuple[int]) -> datetime:
+    return instant(counted[0] + _SINCE_2000)
 
 
 async def _leave_as_it_is(connection: "Connection") -> None:

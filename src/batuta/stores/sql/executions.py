@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
+from batuta.kernel.instants import microseconds
 from batuta.kernel.json import Json
 from batuta.kernel.writable import LARGEST_INTEGER
 from batuta.queue.lease import Tenure
@@ -23,8 +24,6 @@ from batuta.stores.sql.switches import SqlSwitches
 
 # Runs of a job that this code does not know are left to those who do; after this, nobody does.
 LONG_SILENCE = timedelta(hours=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +271,6 @@ def _described(id: str, opening: Opening) -> dict[str, Json]:
         "covers": None if opening.covers is None else dict(opening.covers),
         "params": None if opening.params is None else dict(opening.params),
     }
-
-
-def microseconds(instant: datetime) -> int:
-    return (instant - _EPOCH) // _MICROSECOND
 
 
 def _started(id: str, opening: Opening, now: datetime) -> Execution:

@@ -17,7 +17,6 @@ class QueueBook:
     rescue: Query
     next_at: Query
     cancel: Query
-    wish_cancelled: Query
     revive: Query
     discard: Query
     item: Query
@@ -32,6 +31,7 @@ class PostgresTurnBook:
     claim: Query
     turn: Query
     claim_reversed: Query
+    somewhere: Query
     claim_in_turn: Query
     settle: Query
 
@@ -41,6 +41,7 @@ class SqliteTurnBook:
     columns: Query
     levels: Query
     pick: Query
+    somewhere: Query
     pick_in_turn: Query
     take: Query
     taken: Query
@@ -77,7 +78,8 @@ def _packed(column: str, type: str) -> str:
 
 def needed(table: QueueTable) -> tuple[str, ...]:
     """What the queue itself must know of an item."""
-    return table.id, table.fence, table.attempts, table.crashes, table.available_at
+    known = (table.id, table.fence, table.attempts, table.crashes, table.available_at)
+    return (*known, *([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
 
 
 def _written_for(book: str, gaps: Mapping[str, str]) -> str:
@@ -119,9 +121,9 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS rung"
         if table.queue == table.state
         else "",
-        "and_kept": f", {table.expires_at} = {_kept(table, dialect, clock)}" if table.expires_at else "",
         "as_new": _as_new(table),
-        "wish": f"{table.cancel_requested} = TRUE" if table.cancel_requested else f"{table.fence} = {table.fence}",
+        "unwanted": _unwanted(table, dialect, clock, is_ready),
+        "or_is_asked": _or_is_asked(table),
         "taken": _taken(table, clock),
         "rescued": _rescued(table, dialect, clock),
         "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
@@ -132,6 +134,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     gaps["levels_reversed"] = _levels(table, gaps, not table.urgent_is_high, index)
     gaps["levels_alone"] = gaps["levels"].rstrip(",") or "level(value) AS (SELECT 0)"
     gaps["pick"] = _pick(table, gaps)
+    gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}")
     return gaps
 
 
@@ -187,6 +190,23 @@ def _as_new(table: QueueTable) -> str:
     sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
     sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
     return "".join(f", {each}" for each in sets)
+
+
+def _unwanted(table: QueueTable, dialect: Dialect, clock: str, is_ready: str) -> str:
+    """In one statement: between two it could come back, and be met by neither."""
+    ends = {table.state: f"'{table.cancelled}'", table.error: ":reason", table.finished_at: f"coalesce(:now, {clock})"}
+    if table.expires_at:
+        ends[table.expires_at] = _kept(table, dialect, clock)
+    sets = [f"{column} = CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()]
+    if wish := table.cancel_requested:
+        sets.append(f"{wish} = CASE WHEN {is_ready} THEN {wish} ELSE TRUE END")
+    return ", ".join(sets)
+
+
+def _or_is_asked(table: QueueTable) -> str:
+    if table.cancel_requested is None:
+        return ""
+    return f" OR {table.lease_until} IS NOT NULL" + (f" OR {table.doubt} IS NOT NULL" if table.doubt else "")
 
 
 def _rescued(table: QueueTable, dialect: Dialect, clock: str) -> str:
@@ -274,13 +294,32 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
     if table.priority is None:
         return ""
     direction, beyond = ("DESC", "<") if high_first else ("ASC", ">")
-    first = f"SELECT {table.priority} FROM {table.name}{index} WHERE {gaps['is_ready']}{gaps['in_queue']}"
+    first = (
+        f"SELECT {table.priority} FROM {table.name}{index}"
+        f" WHERE {gaps['is_ready']}{gaps['in_queue']} AND {table.priority} IS NOT NULL"
+    )
     order = f"ORDER BY {table.priority} {direction} LIMIT 1"
     return (
         f"level(value) AS (SELECT ({first} {order}) UNION ALL"
         f" SELECT ({first} AND {table.priority} {beyond} level.value {order})"
         f" FROM level WHERE level.value IS NOT NULL),"
     )
+
+
+def _groups(group: str, waiting: str) -> dict[str, str]:
+    """The groups of which something waits, found by jumping from one to the next in the index: as far as somebody reads on."""
+
+    def walk(name: str, first: str = "", until: str = "") -> str:
+        return (
+            f"{name}(value) AS (SELECT (SELECT min({group}) {waiting}{first}) UNION ALL"
+            f" SELECT (SELECT min({group}) {waiting} AND {group} > {name}.value) FROM {name}"
+            f" WHERE {name}.value IS NOT NULL{until})"
+        )
+
+    rest = walk("rest", first=f" AND {group} > :after")
+    again = walk("again", until=" AND again.value < :after")
+    both = "groups AS (SELECT value FROM rest UNION ALL SELECT value FROM again WHERE value <= :after)"
+    return {"groups_from_the_first": walk("groups"), "groups_in_turn": f"{rest}, {again}, {both}"}
 
 
 def _pick(table: QueueTable, gaps: dict[str, str]) -> str:

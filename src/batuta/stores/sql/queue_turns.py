@@ -1,20 +1,21 @@
 """How what ended is settled and what comes next is claimed: the two databases do it in different ways, to the same end."""
 
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime
 from typing import Any, ClassVar, Protocol
 
+from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import Json, dumps, loads
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.settle import Settlement
 from batuta.queue.store import Endings
 from batuta.queue.table import QueueTable
-from batuta.stores.sql.database import AsJson, Transaction
-from batuta.stores.sql.executions import microseconds
+from batuta.stores.sql.database import AsJson, Query, Transaction
 from batuta.stores.sql.queue_book import needed, postgres_turn_book, sqlite_turn_book
 
 Asked = Mapping[str, object]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What reading a value raises that somebody wrote by hand.
+_UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
 class Turns(Protocol):
@@ -31,6 +32,7 @@ class PostgresTurns:
     def __init__(self, table: QueueTable) -> None:
         self._table = table
         self._book = postgres_turn_book(table)
+        self._round = Round(table)
 
     async def at_once(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
@@ -52,14 +54,16 @@ class PostgresTurns:
         return [lease_of(self._table, dict(row)) for row in await transaction.all(query, limit=limit, **asked)]
 
     async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
-        rows = await transaction.all(self._book.claim_in_turn, limit=limit, **asked)
-        return [lease_of(self._table, dict(row)) for row in rows]
+        after = await self._round.place(transaction, self._book.somewhere, asked)
+        rows = await transaction.all(self._book.claim_in_turn, limit=limit, after=after, **asked)
+        return self._round.went_on([lease_of(self._table, dict(row)) for row in rows])
 
 
 class SqliteTurns:
     def __init__(self, table: QueueTable) -> None:
         self._table = table
         self._book = sqlite_turn_book(table)
+        self._round = Round(table)
         self._unpack: Unpack | None = None
 
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> list[Lease]:
@@ -81,9 +85,10 @@ class SqliteTurns:
         return leases
 
     async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        after = await self._round.place(transaction, self._book.somewhere, asked)
         picking = {name: asked[name] for name in self._book.pick_in_turn.parameters if name in asked}
-        picked = await transaction.one(self._book.pick_in_turn, **picking, limit=limit)
-        return await self._taken(transaction, picked, asked)
+        picked = await transaction.one(self._book.pick_in_turn, **picking, after=after, limit=limit)
+        return self._round.went_on(await self._taken(transaction, picked, asked))
 
     async def _levels(self, transaction: Transaction, asked: Asked) -> list[dict[str, int]]:
         if self._table.priority is None:
@@ -100,7 +105,11 @@ class SqliteTurns:
         await transaction.run(self._book.take, picked=rows, **taking)
         held = await transaction.one(self._book.taken, picked=rows)
         assert held is not None
-        return [lease_of(self._table, row) for row in unpack(held["items"])]
+        try:
+            return [lease_of(self._table, row) for row in unpack(loads(held["items"].decode()))]
+        except _UNREADABLE:
+            packed = loads(held["items"].decode(errors="surrogateescape"))
+            return [_spoilt_lease(self._table, *each) for each in unpack.carefully(packed)]
 
     async def _learn(self, transaction: Transaction) -> "Unpack":
         """What the table is made of: it is there for sure when something was picked from it."""
@@ -112,11 +121,31 @@ class SqliteTurns:
         return self._unpack
 
 
+class Round:
+    """Where the groups' turn has come to in this process. It begins anywhere: of many short lives none prefers the first."""
+
+    def __init__(self, table: QueueTable) -> None:
+        self._group = table.group or ""
+        self._after: Any = None
+
+    async def place(self, transaction: Transaction, somewhere: Query, asked: Asked) -> Any:
+        if self._after is None:
+            asking = {name: asked[name] for name in somewhere.parameters}
+            found = await transaction.one(somewhere, **asking)
+            self._after = None if found is None else found["value"]
+        return self._after
+
+    def went_on(self, leases: list[Lease]) -> list[Lease]:
+        if leases:
+            self._after = leases[-1].row[self._group]
+        return leases
+
+
 class Unpack:
     """Rows that travelled as one value, with the types their columns declare."""
 
     _READERS: ClassVar[dict[str, Callable[[Any], object]]] = {
-        "TIMESTAMPTZ": lambda value: _EPOCH + timedelta(microseconds=value),
+        "TIMESTAMPTZ": instant,
         "BOOLEAN": bool,
         "DATE": date.fromisoformat,
         "BLOB": bytes.fromhex,
@@ -126,13 +155,31 @@ class Unpack:
         self._names = list(types)
         self._typed = [(name, self._READERS[type]) for name, type in types.items() if type in self._READERS]
 
-    def __call__(self, packed: str) -> Iterable[dict[str, Any]]:
-        for values in loads(packed):  # type: ignore[union-attr]
-            row = dict(zip(self._names, values, strict=True))  # type: ignore[arg-type]
+    def __call__(self, packed: Any) -> Iterator[dict[str, Any]]:
+        for values in packed:
+            row = dict(zip(self._names, values, strict=True))
             for name, read in self._typed:
                 if row[name] is not None:
                     row[name] = read(row[name])
             yield row
+
+    def carefully(self, packed: Any) -> Iterator[tuple[dict[str, Any], list[str]]]:
+        """Value by value, and with each row the columns that nobody can read: there they hold nothing."""
+        readers = dict(self._typed)
+        for values in packed:
+            row = dict(zip(self._names, values, strict=True))
+            spoilt = [name for name, value in row.items() if not _is_readable(value, readers.get(name))]
+            row |= dict.fromkeys(spoilt)
+            row |= {name: read(row[name]) for name, read in self._typed if row[name] is not None}
+            yield row, spoilt
+
+
+def _is_readable(value: Any, read: Callable[[Any], object] | None) -> bool:
+    try:
+        dumps(value).encode()
+        return value is None or read is None or read(value) is not None
+    except _UNREADABLE:
+        return False
 
 
 def _without_settled(row: dict[str, Any]) -> dict[str, Any]:
@@ -143,6 +190,12 @@ def _without_settled(row: dict[str, Any]) -> dict[str, Any]:
 def lease_of(table: QueueTable, row: dict[str, Any]) -> Lease:
     is_last_chance = row[table.crashes] + 1 >= table.crash_cap
     return Lease(row[table.id], row[table.fence], row[table.attempts], row, is_last_chance, row[table.available_at])
+
+
+def _spoilt_lease(table: QueueTable, row: dict[str, Any], spoilt: list[str]) -> Lease:
+    numbers = {name: row[name] for name in (table.fence, table.attempts, table.crashes)}
+    spoilt += [name for name, value in numbers.items() if not isinstance(value, int) and name not in spoilt]
+    return lease_of(table, row | {name: 0 for name in numbers if name in spoilt})._replace(spoilt=tuple(spoilt))
 
 
 def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:

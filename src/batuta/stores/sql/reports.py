@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from batuta.kernel.instants import microseconds
 from batuta.runlog.report import BEFORE_ANY, Counts, Facts, LastRun, Recorded, Slice
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.engine_schema import BOOKS
-from batuta.stores.sql.executions import microseconds
 from batuta.stores.sql.queries import load
 
 _MICROSECOND = timedelta(microseconds=1)

@@ -1,10 +1,11 @@
 """How a connection is opened: its pragmas, its types, its sense of time, and what its errors mean to us."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -17,10 +18,10 @@ from batuta.kernel.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
+from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import dumps, loads
 from batuta.stores.sql.database import AsJson, Limits, Query, Values, checked
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 # SQLite asks us every so many steps of its machine whether to go on: about a millisecond apart.
 STEPS_BETWEEN_CHECKS = 50_000
@@ -54,7 +55,8 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
         cached_statements=512,
     )
     connection.row_factory = sqlite3.Row
-    connection.create_function("now", 0, lambda: micros(clock.now()))
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    connection.create_function("now", 0, lambda: microseconds(clock.now()))
     pragmas = ["foreign_keys = ON", "temp_store = MEMORY", "journal_mode = WAL"]
     # FULL: a commit that was acknowledged has reached the disk, also when the power fails the next moment.
     pragmas += ["synchronous = FULL"] if writes else ["query_only = ON"]
@@ -87,7 +89,7 @@ def plain(value: object) -> object:
         case None | str() | int() | float() | bytes():
             return value
         case datetime():
-            return micros(value)
+            return microseconds(value)
         case timedelta():
             return value // MICROSECOND
         case date():
@@ -104,24 +106,24 @@ def plain(value: object) -> object:
             raise StatementRefused(why=f"a {type(value).__name__} cannot be stored")
 
 
-def micros(instant: datetime) -> int:
-    return (instant - EPOCH) // MICROSECOND
-
-
 def register_types() -> None:
     """SQLite knows no types of its own; the declared ones tell how to read a column back."""
-    sqlite3.register_converter("TIMESTAMPTZ", lambda raw: EPOCH + timedelta(microseconds=int(raw)))
-    sqlite3.register_converter("JSONB", _json)
+    sqlite3.register_converter("TIMESTAMPTZ", _leniently(lambda raw: instant(int(raw))))
+    sqlite3.register_converter("JSONB", _leniently(loads))
     sqlite3.register_converter("BOOLEAN", lambda raw: raw != b"0")
-    sqlite3.register_converter("DATE", lambda raw: date.fromisoformat(raw.decode()))
+    sqlite3.register_converter("DATE", _leniently(lambda raw: date.fromisoformat(raw.decode())))
 
 
-def _json(raw: bytes) -> object:
+def _leniently(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
     """What somebody spoilt by hand reads as nothing: one bad value must not keep every other row from being read."""
-    try:
-        return loads(raw)
-    except ValueError:
-        return None
+
+    def lenient(raw: bytes) -> object:
+        try:
+            return read(raw)
+        except ValueError:
+            return None
+
+    return lenient
 
 
 @contextmanager

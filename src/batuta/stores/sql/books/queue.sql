@@ -44,21 +44,18 @@ RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta'
 -- read next_at on sqlite: when the next item is due
 WITH RECURSIVE {levels_alone}
 SELECT min((SELECT {available_at} FROM {table} INDEXED BY {ready_index}
-            WHERE {is_ready}{in_queue}{of_level} ORDER BY {available_at} LIMIT 1)) AS "at [TIMESTAMPTZ]"
+            WHERE {is_ready}{in_queue}{of_level} AND typeof({available_at}) = 'integer'
+            ORDER BY {available_at} LIMIT 1)) AS "at [TIMESTAMPTZ]"
 FROM level WHERE value IS NOT NULL;
 
 -- read next_at on postgres: when the next item is due
 WITH RECURSIVE {levels_alone}
 SELECT min(due.at) AS at FROM level CROSS JOIN LATERAL (
     SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue}{of_level} ORDER BY {available_at} LIMIT 1) AS due
-WHERE level.value IS NOT NULL;
+WHERE level.value IS NOT NULL AND isfinite(due.at);
 
--- write cancel: at once if nobody works on it
-UPDATE {table} SET {state} = '{cancelled}', {error} = :reason, {finished_at} = coalesce(:now, {clock}){and_kept}
-WHERE {id} = :id AND {is_ready};
-
--- write wish_cancelled: somebody works on it: it is asked to stop
-UPDATE {table} SET {wish} WHERE {id} = :id AND {lease_until} IS NOT NULL;
+-- write cancel: at once if nobody works on it; otherwise whoever does, or ends its doubt, is asked to stop
+UPDATE {table} SET {unwanted} WHERE {id} = :id AND ({is_ready}{or_is_asked});
 
 -- write revive: a dead item is tried again, as if for the first time
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,

@@ -26,13 +26,13 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write claim_in_turn: one item of each group that has none going; a group is held while it is looked at
-WITH RECURSIVE groups(value) AS (
-    SELECT (SELECT min({group}) FROM {table} WHERE {is_ready}{in_queue})
-    UNION ALL
-    SELECT (SELECT min({group}) FROM {table} WHERE {is_ready}{in_queue} AND {group} > groups.value)
-    FROM groups WHERE groups.value IS NOT NULL
-),
+-- read somewhere: any group of which something waits
+WITH RECURSIVE {groups_from_the_first}
+SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
+
+-- write claim_in_turn: one item of each group that has none going, the groups one after the other and then from the first again; a
+-- group is held while it is looked at, and no more are looked at than it takes
+WITH RECURSIVE {groups_in_turn},
 free AS MATERIALIZED (
     SELECT value FROM groups
     WHERE value IS NOT NULL AND pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text))
@@ -44,7 +44,7 @@ picked AS MATERIALIZED (
           AND {not_held} AND NOT EXISTS (
               SELECT 1 FROM {table} AS busy WHERE busy.{group} = free.value AND busy.{lease_until} IS NOT NULL)
         ORDER BY {in_group_order} LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) AS item ORDER BY random() LIMIT :limit
+    ) AS item LIMIT :limit
 )
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))

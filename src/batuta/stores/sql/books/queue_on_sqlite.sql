@@ -18,8 +18,8 @@ SELECT json_group_array(item) AS picked FROM (
 -- write take: those that were picked, and with them their lease
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
 
--- read taken: what they hold, in the order in which they were picked
-SELECT json_group_array(json_array({packed})) AS items
+-- read taken: what they hold, in the order in which they were picked; as bytes, for a text may be none
+SELECT CAST(json_group_array(json_array({packed})) AS BLOB) AS items
 FROM json_each(:picked) AS place CROSS JOIN {table} AS item ON item.rowid = place.value;
 
 -- read ours: which of those that ended nobody has taken from us
@@ -27,21 +27,20 @@ SELECT json_group_array(ending.key) AS places
 FROM json_each(:endings) AS ending CROSS JOIN {table}
 WHERE {table}.{id} = ending.value ->> 'id' AND {table}.{fence} = ending.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL;
 
--- read pick_in_turn: one item of each group that has none going
+-- read somewhere: any group of which something waits
+WITH RECURSIVE {groups_from_the_first}
+SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
+
+-- read pick_in_turn: one item of each group that has none going, the groups one after the other and then from the first again; no more
+-- are looked at than it takes
 SELECT json_group_array(item) AS picked FROM (SELECT item FROM (
-    WITH RECURSIVE groups(value) AS (
-        SELECT (SELECT min({group}) FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue})
-        UNION ALL
-        SELECT (SELECT min({group}) FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}
-                AND {group} > groups.value) FROM groups WHERE groups.value IS NOT NULL
-    )
+    WITH RECURSIVE {groups_in_turn}
     SELECT (SELECT rowid FROM {table} INDEXED BY {ready_index}
             WHERE {is_ready}{in_queue} AND {group} = groups.value AND {available_at} <= coalesce(:now, now()) AND {not_held}
             ORDER BY {in_group_order} LIMIT 1) AS item
     FROM groups
     WHERE groups.value IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM {table} AS busy WHERE busy.{group} = groups.value AND busy.{lease_until} IS NOT NULL)
-    ORDER BY random())
+        SELECT 1 FROM {table} AS busy WHERE busy.{group} = groups.value AND busy.{lease_until} IS NOT NULL))
 WHERE item IS NOT NULL LIMIT :limit);
 
 -- write settle: how items ended; whoever lost one meanwhile writes nothing about it
