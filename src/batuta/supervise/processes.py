@@ -55,7 +55,9 @@ class ChildSpec:
 class Patience:
     """How long a child may show no sign of life: while it starts, afterwards, when it is asked for its stack, when it is killed."""
 
-    starting: timedelta = timedelta(seconds=60)
+    starting: timedelta = timedelta(
+        seconds=120
+    )  # a busy machine imports slowly, and a start that is cut off helps nobody
     living: timedelta = timedelta(seconds=20)
     stack: timedelta = timedelta(seconds=3)
     kill: timedelta = timedelta(seconds=10)  # that even SIGKILL may take
