@@ -123,6 +123,20 @@ CM, PED = "Clínica Médica", "Pediatria"
             id="one letter for a shift",
         ),
         pytest.param(
+            "HTN + UPA Exemplo, CM, 07/09 (feriado) e 08/09:\nHTN SD nos dois dias\nUPA SN só no feriado\nSemana 1.500 / feriado 1.800",
+            [
+                f"{H} | {CM} | 09-07 diurno 1800",
+                f"{H} | {CM} | 09-08 diurno 1500",
+                f"{U} | {CM} | 09-07 noturno 1800",
+            ],
+            id="a short name later on, and a line for the holiday alone",
+        ),
+        pytest.param(
+            "Passo plantões: UPA Exemplo dia 17 e 19 (SD) e HTN dia 21 (SN). CM, 1.350 na UPA e 1.600 no HTN",
+            [f"{H} | {CM} | 08-21 noturno 1600", f"{U} | {CM} | 08-17 diurno 1350", f"{U} | {CM} | 08-19 diurno 1350"],
+            id="a price for each hospital, told behind them",
+        ),
+        pytest.param(
             "Hospital São Modelo de Exemplópolis/MG precisa de pediatra 10/08 SD 1.700",
             [f"Hospital São Modelo | {PED} | 08-10 diurno 1700"],
             id="a name without its town",

@@ -10,7 +10,7 @@ from app.contexts.grupos.leitura.areas import areas
 from app.contexts.grupos.leitura.contatos import Contato, contatos, fones, ruido
 from app.contexts.grupos.leitura.datas import Calendario
 from app.contexts.grupos.leitura.horas import turnos
-from app.contexts.grupos.leitura.lugares import Cidade, cidades, com_a_unica_cidade, conhecidos, novos
+from app.contexts.grupos.leitura.lugares import Cidade, cidades, com_a_unica_cidade, conhecidos, novos, referencias
 from app.contexts.grupos.leitura.marcas import (
     DATADO,
     Area,
@@ -80,6 +80,8 @@ def folha(
     shifts = turnos(texto, livre)
     free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
     places = sorted((*known, *novos(texto, apagar(livre, shifts), vocabulario)), key=lambda each: each.inicio)
+    again = referencias(texto, apagar(free_of_hours, places), places)
+    places = sorted((*places, *again), key=lambda each: each.inicio)
     towns = cidades(texto, vocabulario)
     places = com_a_unica_cidade(places, towns)
     livre = apagar(free_of_hours, places)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from app.contexts.grupos.leitura.datas import feriados
 from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.marcas import Area, Combinar, Dias, Fechado, Lugar, Marca, Preco, Turno, entre
 from app.contexts.grupos.leitura.regras import Regra
@@ -178,7 +179,11 @@ def _herdeiros(head: Bloco, below: list[Bloco]) -> list[Bloco]:
 
 
 def _com_dias(head: Bloco, heir: Bloco) -> Bloco:
-    return replace(heir, dias=head.dias, areas=heir.areas or head.areas, feriado=heir.feriado)
+    days = head.dias
+    if heir.feriado and days is not None:
+        holidays = tuple(each for each in days.dias if each.data in feriados(each.data.year))
+        days = replace(days, dias=holidays or days.dias)
+    return replace(heir, dias=days, areas=heir.areas or head.areas)
 
 
 def _is_empty(each: Bloco) -> bool:

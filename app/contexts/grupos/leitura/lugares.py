@@ -95,6 +95,23 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
     return sorted(found, key=lambda each: each.inicio)
 
 
+def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
+    """Where several are named, "na UPA" alone is the one that begins so."""
+    named = {each.nome: each for each in reversed(places)}
+    if len(named) < 2:
+        return []
+    heads: dict[str, list[Lugar]] = {}
+    for each in named.values():
+        heads.setdefault(chave(each.nome).split(" ")[0], []).append(each)
+    return [
+        replace(heads[word.texto][0], inicio=word.inicio, fim=word.fim, confianca=0.8)
+        for word in texto.palavras
+        if len(heads.get(word.texto, ())) == 1
+        and word.inicio > heads[word.texto][0].fim
+        and livre[word.inicio : word.fim] == word.texto
+    ]
+
+
 def com_a_unica_cidade(places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
     """When a message names one town, a hospital that is on no list is there."""
     outside = [town for town in towns if not _inside(town.inicio, places)]

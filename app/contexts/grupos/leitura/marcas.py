@@ -128,8 +128,11 @@ def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
 
 def apagar(plano: str, marcas: Iterable[Marca], com: str = TOMADO) -> str:
     """The text with the marks taken out of it, every other letter at its place. Line ends stay."""
+    ordered = sorted(marcas, key=_inicio)
+    if not ordered:
+        return plano
     parts, free = [], 0
-    for each in sorted(marcas, key=lambda mark: mark.inicio):
+    for each in ordered:
         if each.fim <= free:
             continue
         start = max(each.inicio, free)

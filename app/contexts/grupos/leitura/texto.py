@@ -68,12 +68,16 @@ class Palavra(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Texto:
-    """``plano`` is the folded text; ``lugares`` where each of its letters stood (None: at the same place)."""
+    """``plano`` is the folded text; ``lugares`` where each of its letters stood (None: at the same place).
+
+    ``maiusculas`` is the share of capitals among the letters.
+    """
 
     fonte: str
     plano: str
     lugares: tuple[int, ...] | None
     palavras: tuple[Palavra, ...] = field(repr=False)
+    maiusculas: float = 0.0
 
     @classmethod
     def de(cls, fonte: str, grafias: Grafias | None = None) -> "Texto":
@@ -89,13 +93,8 @@ class Texto:
             if right:
                 plano, lugares = _emendado(plano, lugares, right)
                 words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))
-        return cls(fonte, plano, lugares, words)
-
-    @property
-    def maiusculas(self) -> float:
-        """The share of capitals among the letters; 0 when there are none."""
-        letters = sum(map(str.isalpha, self.fonte))
-        return sum(map(str.isupper, self.fonte)) / letters if letters else 0.0
+        letters = sum(map(str.isalpha, fonte))
+        return cls(fonte, plano, lugares, words, sum(map(str.isupper, fonte)) / letters if letters else 0.0)
 
     def trecho(self, inicio: int, fim: int) -> tuple[int, int]:
         """The place in the source of a place in ``plano``."""
