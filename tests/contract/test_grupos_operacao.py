@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.contexts.grupos.history import GroupHistory
 from batuta.dispatch.answer import JobAnswer, Ok, Partial
 from batuta.dispatch.endpoints import JobCall
 from batuta.pipeline.stage import Drop, StageOutcome
@@ -118,6 +119,20 @@ async def test_what_ended_well_a_week_ago_goes_and_what_failed_stays(mesa: Banca
     # The message is known still: coming again, it is not worked on again.
     await mesa.dizem(vaga(), id="3EB0000001")
     assert await mesa.fila() == ["erro"]
+
+
+async def test_chatter_of_long_ago_goes_and_what_told_of_a_vaga_stays_with_it(mesa: Bancada) -> None:
+    await mesa.dizem("bom dia a todos", id="3EBA")
+    await mesa.dizem(vaga(), id="3EBB")
+    await mesa.trabalha()
+    await mesa.dizem("ninguém leu ainda", id="3EBC")
+    mesa.clock.step(timedelta(days=40))
+    history, before = GroupHistory(mesa.work.database), mesa.clock.now() - timedelta(days=30)
+    assert await history.prune(before=before, limit=10) == 0  # its row is in the queue still
+    await ok(mesa, "limpar-grupos-finalizados")
+    assert [await history.prune(before=before, limit=10) for _ in range(2)] == [1, 0]
+    left = await mesa.rows("SELECT message_id FROM mensagens_grupo ORDER BY message_id")
+    assert [row["message_id"] for row in left] == ["3EBB", "3EBC"]
 
 
 async def test_a_day_is_counted_by_the_clock_of_sao_paulo_and_twice_is_once(mesa: Bancada) -> None:

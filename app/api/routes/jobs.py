@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from app.contexts.chips.history import ChipHistory
+from app.contexts.grupos.history import GroupHistory
 from app.contexts.operacao.jobs import Upkeep
 from app.contexts.webhooks.history import WebhookHistory
 from app.settings import Settings
@@ -32,7 +33,8 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, Handler]) -> None:
     """``handlers`` of the contexts, by the name under ``/jobs/``."""
     keep_for = timedelta(days=settings.batuta_keep_executions_days)
-    histories = (work.executions, work.circuit_store, WebhookHistory(work.database), ChipHistory(work.database))
+    own = (WebhookHistory(work.database), ChipHistory(work.database), GroupHistory(work.database))
+    histories = (work.executions, work.circuit_store, *own)
     upkeep = Upkeep(SqlBeats(work.database, __version__), histories, keep_for, work.clock)
     built: dict[str, Handler] = {
         "heartbeat": upkeep.heartbeat,

@@ -3,8 +3,8 @@ SELECT estagio, count(*) AS items FROM fila_processamento_grupos GROUP BY estagi
 
 -- read failed_since: rows that met an error since then, and have not got over it
 SELECT count(*) AS items FROM fila_processamento_grupos 
-WHERE updated_at >= :since AND lease_until IS NULL
-  AND (estagio = 'erro' OR (com_erro = 1 AND estagio NOT IN ('finalizado', 'descartado', 'cancelado')));
+WHERE estagio IN ('erro', 'pendente', 'classificacao', 'extracao', 'normalizacao', 'deduplicacao', 'importacao') AND updated_at >= :since
+  AND lease_until IS NULL AND (estagio = 'erro' OR com_erro = 1);
 
 -- read dead: rows that will not be tried again, the oldest first
 SELECT id, ultimo_estagio FROM fila_processamento_grupos
