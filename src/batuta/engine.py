@@ -11,7 +11,7 @@ async def outbound(): ...
 async with work: ...        # opens the database; `batuta --app module:work up` runs it all
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -83,6 +83,8 @@ PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2
 
 
 class Batuta:
+    only: Collection[str] = ()  # the queues that its worker serves, and nothing else; empty: everything there is
+
     def __init__(
         self,
         database_url: str,
@@ -321,12 +323,10 @@ class Batuta:
 
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
         """A table of the application's own as a pipeline: the worker serves each stage as a queue of its name."""
-        made = stages(pipeline, partial(self._stage, pipeline.table), self.worker_policy, look_every, self.queues)
-        self._app_queues |= {served.store.name: served for served in made}
-
-    def _stage(self, table: QueueTable, name: str) -> SqlQueue:
         own_time, ring = self._own_time, self.ears.ring
-        return SqlQueue(self.database, table, self.ids, self.clock, queue=name, own_time=own_time, ring=ring)
+        store = partial(SqlQueue, self.database, pipeline.table, self.ids, self.clock, own_time=own_time, ring=ring)
+        made = stages(pipeline, lambda name: store(queue=name), self.worker_policy, look_every, self.queues)
+        self._app_queues |= {served.store.name: served for served in made}
 
     @property
     def queues(self) -> Mapping[str, SqlQueue]:
@@ -373,14 +373,14 @@ class Batuta:
         if role == "scheduler":
             yield from self.scheduler().loops()
         elif role == "worker":
-            yield from self._loops
+            yield from () if self.only else self._loops
             yield from self._queue_loops()
 
     def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
         if self.queues:
             yield TaskPruner(self._task_store, self.clock), PRUNING
             looks = self.worker_policy.look_every
-            yield from queue_loops(self._served(), self._tenure(), looks, self.ears, self.clock, self.events)
+            yield from queue_loops(self._served(), self._tenure(), looks, self.ears, self.clock, self.events, self.only)
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
         """Work on what is due in a queue, at most so many, beside whoever else does: the claim keeps them apart."""

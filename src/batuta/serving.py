@@ -49,16 +49,22 @@ def stages(
 
 
 def queue_loops(
-    queues: Iterable[Served], tenure: Tenure, looks: timedelta, ears: Ears, clock: Clock, events: Events
+    queues: Iterable[Served],
+    tenure: Tenure,
+    looks: timedelta,
+    ears: Ears,
+    clock: Clock,
+    events: Events,
+    only: Container[str] = (),
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """``looks``: how often a table is asked although nobody rang."""
+    """``looks``: how often a table is asked although nobody rang. ``only``: the queues that are served; empty: all of them."""
     lease = tenure.lease
     # Whoever could not reach the database shows a sign of life before the rescuer's patience is over.
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
     # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
     yield ears, replace(often, every=ears.every)
-    for served in queues:
+    for served in (each for each in queues if not only or each.store.name in only):
         worker = served.worker(tenure, clock, events)
         ears.add(served.store.name, worker.doorbell)
         yield worker, often

@@ -138,3 +138,20 @@ def test_the_terminal_knows_the_queue_and_the_review(
     code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
     assert code == 2
     assert "canonicos.json" in err
+
+
+def test_the_workers_of_the_groups_serves_their_stages_and_nothing_else(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.main import _work
+    from app.workers import grupos_worker
+
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
+    _work.cache_clear()
+    try:
+        loops = [loop.name for loop, _ in grupos_worker.work._loops_of("worker")]
+    finally:
+        _work.cache_clear()
+    assert [name for name in loops if name.startswith("worker:")] == [f"worker:{stage}" for stage in Estagio]
+    assert "rescuer:pendente" in loops
+    assert not [name for name in loops if "fila_mensagens" in name or "campan" in name]
