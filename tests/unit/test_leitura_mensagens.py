@@ -123,7 +123,8 @@ CM, PED = "Clínica Médica", "Pediatria"
             id="one letter for a shift",
         ),
         pytest.param(
-            "HTN + UPA Exemplo, CM, 07/09 (feriado) e 08/09:\nHTN SD nos dois dias\nUPA SN só no feriado\nSemana 1.500 / feriado 1.800",
+            "HTN + UPA Exemplo, CM, 07/09 (feriado) e 08/09:\nHTN SD nos dois dias\nUPA SN só no feriado\n"
+            "Semana 1.500 / feriado 1.800",
             [
                 f"{H} | {CM} | 09-07 diurno 1800",
                 f"{H} | {CM} | 09-08 diurno 1500",
