@@ -415,6 +415,22 @@ async def test_it_is_not_concluded_while_one_message_is_in_doubt(office: Office)
     assert (await office.campanhas.progresso(id)).campanha["enviados"] == 1
 
 
+async def test_it_is_not_concluded_while_one_that_was_given_up_may_have_left_all_the_same(office: Office) -> None:
+    await office.doctor(0)
+    id = await office.campaign()
+    await office.starts()
+    (row,) = await office.queued(id)
+    assert row["devida_em"] == office.clock.now()  # its age is counted from here
+    await write(
+        office.database,
+        "UPDATE fila_mensagens SET status = 'erro', envio_estado = 'unknown', envio_desde = :at",
+        at=OPEN,
+    )
+    assert (await office.starts()).concluidas == 0
+    await write(office.database, "UPDATE fila_mensagens SET envio_estado = NULL, envio_desde = NULL")
+    assert (await office.starts()).concluidas == 1
+
+
 async def test_what_is_blocked_at_the_last_moment_is_told_by_reason(office: Office) -> None:
     doctor = await office.doctor(0)
     id = await office.campaign()
