@@ -387,7 +387,7 @@ async def test_what_takes_too_long_fails_at_once_and_says_so(
         raise AssertionError
 
     oracle.endereco = never  # type: ignore[method-assign]
-    settings = settings_of(database_url, arq_job_timeout=1)
+    settings = settings_of(database_url, arq_job_timeout=6)
     async with build(settings) as work:
         office = Office(work, FakeClock(START), settings)
         await office.criar(endereco_completo="a casa verde 77 em Recife")

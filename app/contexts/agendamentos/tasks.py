@@ -28,7 +28,7 @@ FIRST_WAIT: Final = 60
 # What it said changed while it was read: so often it is read again at once.
 MOST_READS: Final = 3
 # The task ends itself a little before it would be ended, so that the appointment says why.
-SOONER: Final = timedelta(seconds=1)
+SOONER: Final = timedelta(seconds=5)
 MODEL_FAILED: Final = "the model could not be asked"
 
 
