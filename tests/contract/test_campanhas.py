@@ -181,7 +181,8 @@ async def test_everybody_who_is_left_out_has_a_reason(office: Office) -> None:
     expected[human := await office.doctor(13)] = "conversa_humana"
     await write(
         office.database,
-        "INSERT INTO conversations (id, cliente_id, controlled_by, created_at, updated_at) VALUES (:id, :id, 'human', :now, :now)",
+        "INSERT INTO conversations (id, cliente_id, controlled_by, status, created_at, updated_at)"
+        " VALUES (:id, :id, 'human', 'escalated', :now, :now)",
         id=human,
         now=now,
     )
@@ -413,6 +414,33 @@ async def test_it_is_not_concluded_while_one_message_is_in_doubt(office: Office)
     await office.reconciler.look()
     assert (await office.starts()).concluidas == 1
     assert (await office.campanhas.progresso(id)).campanha["enviados"] == 1
+
+
+async def test_what_a_long_pause_held_is_not_too_old_when_it_goes_on(office: Office) -> None:
+    await office.doctor(0)
+    id = await office.campaign()
+    await office.starts()
+    await office.campanhas.pausar(id, by="ana")
+    await office.clock.advance(7 * DAY)
+    await office.campanhas.retomar(id, by="ana")
+    await office.works()
+    assert [row["status"] for row in await office.queued(id)] == ["enviada"]
+
+
+async def test_a_cancel_between_two_looks_keeps_it_from_starting(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await office.doctor(0)
+    id = await office.campaign()
+    rules = office.inicio._rules
+
+    async def cancelled_meanwhile(*arguments: Any) -> Any:
+        await office.campanhas.cancelar(id, by="ana")
+        return await rules(*arguments)
+
+    monkeypatch.setattr(office.inicio, "_rules", cancelled_meanwhile)
+    assert (await office.starts()).iniciadas == 0
+    assert (await office.status(id), await office.queued(id)) == ("cancelada", [])
 
 
 async def test_it_is_not_concluded_while_one_that_was_given_up_may_have_left_all_the_same(office: Office) -> None:
