@@ -191,3 +191,4 @@ def _dump(work: Batuta, name: str) -> Iterator[TextIO | None]:
         faulthandler.disable()
         file.close()
         folder.take(name, os.getpid())
+        folder.tidy()

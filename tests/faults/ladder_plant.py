@@ -38,7 +38,7 @@ class Plan:
     url: str
     folder: str
     clock: str | None = None  # a FastClock's words; None: the machine's
-    blocked: float = 2.0
+    blocked: float = 15.0
     lease: float = 3.0
     drain: float = 5.0
     stuck_after: float = 5.0

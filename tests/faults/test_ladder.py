@@ -26,7 +26,7 @@ RATE = 1.0 if LONG else 6.0
 
 
 def plan(url: str, folder: Path, **other: object) -> Plan:
-    usual: dict[str, object] = {"blocked": 15.0 if LONG else 1.5}
+    usual: dict[str, object] = {"blocked": 15.0 if LONG else 4.0}
     return Plan(url=url, folder=str(folder), **{**usual, **other})  # type: ignore[arg-type]
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from batuta.kernel.errors import CancelIgnored, InvalidLoop, InvalidName, LoopGaveUp
 from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopRecovered, LoopRestarted, LoopStuck, TaskDeaf
+from batuta.stores.observed import ObservedDatabase
+from batuta.stores.sql.queries import query_of
 from batuta.supervise.loop import FunctionLoop, LoopPolicy, ObjectLoop, loop_of, policy_in_seconds
 from batuta.supervise.progress import bind, note_progress
 from batuta.supervise.supervisor import Supervisor
@@ -261,3 +263,25 @@ async def test_a_class_is_drained_if_it_can_be(supervisor: Supervisor) -> None:
         pass
     assert Outbound.ticked
     assert Outbound.drained
+
+
+async def test_a_slow_database_that_answers_makes_no_loop_stuck(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    class Slow:
+        dialect = "sqlite"
+
+        async def all(self, query: object, **values: object) -> list[object]:
+            await clock.sleep(40)
+            return []
+
+    database = ObservedDatabase(Slow(), clock)  # type: ignore[arg-type]
+
+    async def asks_three_times() -> None:
+        for _ in range(3):
+            await database.all(query_of("ask", "SELECT 1", writes=False))
+
+    supervisor.add(FunctionLoop("asks", asks_three_times), WATCHED)
+    async with running(supervisor):
+        await clock.advance(121)
+    assert events.of(LoopStuck) == []

@@ -1,4 +1,7 @@
-"""A database whose calls somebody may time. Nobody does: it costs one look at an empty list."""
+"""A database whose calls somebody may time. Nobody does: it costs one look at an empty list.
+
+Whatever it answers is a note of progress for the loop that asked: a tick may lawfully wait for as long as each call may.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -6,6 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from batuta.kernel.clock import Clock
 from batuta.stores.sql.database import Database, Dialect, Ear, Query, Reading, Row, Transaction, Values
+from batuta.supervise.progress import note_progress
 
 T = TypeVar("T")
 # The kind of call, how many seconds it took, and what it failed with.
@@ -56,10 +60,10 @@ class ObservedDatabase:
         await self._inner.script(text)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        return self._around("transaction", self._inner.transaction()) if self._observers else self._inner.transaction()
+        return self._around("transaction", self._inner.transaction())
 
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
-        return self._around("snapshot", self._inner.snapshot()) if self._observers else self._inner.snapshot()
+        return self._around("snapshot", self._inner.snapshot())
 
     async def hear(self, said: Callable[[str | None], None]) -> Ear:
         return await self._inner.hear(said)
@@ -69,7 +73,9 @@ class ObservedDatabase:
 
     async def _timed(self, call: str, answering: Awaitable[T]) -> T:
         if not self._observers:
-            return await answering
+            answer = await answering
+            note_progress()
+            return answer
         started = self._clock.monotonic()
         try:
             answer = await answering
@@ -77,6 +83,7 @@ class ObservedDatabase:
             self._tell(call, started, error)
             raise
         self._tell(call, started, None)
+        note_progress()
         return answer
 
     @asynccontextmanager
@@ -89,6 +96,7 @@ class ObservedDatabase:
             self._tell(call, started, error)
             raise
         self._tell(call, started, None)
+        note_progress()
 
     def _tell(self, call: str, started: float, error: BaseException | None) -> None:
         seconds = self._clock.monotonic() - started

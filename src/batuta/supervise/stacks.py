@@ -6,6 +6,7 @@ machine) finds it there.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import re
@@ -108,6 +109,11 @@ class StackFolder:
         except OSError:
             return None
         return main_thread_first(stack) or None
+
+    def tidy(self) -> None:
+        """The folder goes with the last who had something in it."""
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
 
     def left(self, role: str) -> list[Left]:
         """What processes of this role that are no more left, and nobody has taken."""
