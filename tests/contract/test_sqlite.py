@@ -159,6 +159,8 @@ async def test_a_reader_that_is_cancelled_leaves_its_connection_usable(sqlite: S
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
     assert await count(sqlite) == 0
+    async with asyncio.timeout(10):  # nothing goes on being read for nobody
+        await sqlite.close()
 
 
 async def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:

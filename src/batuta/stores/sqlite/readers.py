@@ -23,6 +23,7 @@ from batuta.stores.sqlite.connection import translated
 
 T = TypeVar("T")
 Connect: TypeAlias = Callable[[], sqlite3.Connection]
+A_MOMENT = 0.1
 
 
 @dataclass(slots=True)
@@ -61,13 +62,13 @@ class Reader:
             self._connection.close()
 
     def _read(self, wish: Wish) -> tuple[Any, BatutaError | None]:
-        if wish.future.cancelled():
-            return None, None
         try:
             connection = self._connection or self._connect()
         except BatutaError as error:
             return None, error
         self._connection = connection
+        if wish.future.cancelled():  # while it waited, or while the connection was opened
+            return None, None
         return attempt(wish.act, connection, self._readers.where)
 
     def _become(self, wish: Wish | None) -> None:
@@ -123,9 +124,14 @@ class Readers:
         try:
             return await wish.future
         except asyncio.CancelledError:
-            for reader in self._readers:
-                reader.interrupt(wish)
+            self._interrupt(wish)
+            # Once more: what was just about to begin has not heard it.
+            self._loop.call_later(A_MOMENT, self._interrupt, wish)
             raise
+
+    def _interrupt(self, wish: Wish) -> None:
+        for reader in self._readers:
+            reader.interrupt(wish)
 
     def refusal(self, wish: Wish) -> tuple[None, BatutaError] | None:
         """A wish that waited too long is told so, instead of being read for somebody who has given up."""
