@@ -1,6 +1,7 @@
 import asyncio
 import itertools
 import shutil
+import signal
 import warnings
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
@@ -152,6 +153,12 @@ def lack(server: str, next_step: str) -> NoReturn:
         pytest.fail(f"{server} was not found and BATUTA_REQUIRE_SERVERS=1: {next_step}", pytrace=False)
     warnings.warn(f"NOT TESTED: no {server} on this machine; {next_step}", stacklevel=2)
     pytest.skip(f"no {server}: {next_step}")
+
+
+def pytest_configure() -> None:
+    """Whoever starts a suite in the background has Ctrl-C ignored, and by every process it starts; tests press it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
