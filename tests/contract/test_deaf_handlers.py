@@ -66,6 +66,27 @@ async def test_a_deaf_handler_is_settled_without_being_waited_for_and_its_proces
     assert (await status(work, neighbour))[0] == "complete"
 
 
+async def test_while_the_others_drain_a_deaf_handler_is_no_reason_to_hurry(work: Batuta, clock: FakeClock) -> None:
+    deaf = await work.enqueue("deaf")
+    neighbour = await work.enqueue("neighbour", 50)  # ends well after the deaf one was given up
+    running = asyncio.create_task(work.supervisor().run(asyncio.Event(), 60 * SECOND))
+    await passes(work, clock, deaf, running.done)
+    with pytest.raises(CancelIgnored):
+        await running
+    assert (await status(work, neighbour))[0] == "complete"
+
+
+async def test_a_run_by_schedule_ends_although_a_handler_is_deaf_and_says_so(work: Batuta, clock: FakeClock) -> None:
+    deaf = await work.enqueue("deaf")
+    neighbour = await work.enqueue("neighbour", 50)
+    running = asyncio.create_task(work.work_once("default", 2))
+    await passes(work, clock, deaf, running.done)
+    with pytest.raises(CancelIgnored):
+        await running
+    assert await status(work, deaf) == ("queued", "Job timeout exceeded")
+    assert (await status(work, neighbour))[0] == "complete"
+
+
 async def passes(work: Batuta, clock: FakeClock, deaf: str, true: Callable[[], object]) -> None:
     """Let time pass, a second and a real answer of the database at a time."""
     for _ in range(200):

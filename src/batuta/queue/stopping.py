@@ -49,14 +49,17 @@ class Stopping:
         return [told.again_at for told in self._told.values()]
 
     def deaf(self) -> list[Task]:
-        """Those that go on although they were told often enough. The others are told once more, if it is time."""
+        """Those that go on although they were told often enough, named once. The others are told once more, if it is time."""
         now = self._clock.monotonic()
         late = [(task, told) for task, told in self._told.items() if now >= told.again_at]
         for task, told in late:
             if told.cancels < MOST_CANCELS:
                 told.cancels, told.at = told.cancels + 1, now
                 task.cancel()
-        return [task for task, told in late if told.at < now]
+        given_up = [task for task, told in late if told.at < now]
+        for task in given_up:
+            del self._told[task]
+        return given_up
 
 
 def take_back(task: Task) -> None:

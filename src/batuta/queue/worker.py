@@ -151,6 +151,8 @@ class Worker:
                 self._start_waiting()
                 await self._finish()
                 claimed += more
+                if self._deaf is not None:
+                    raise self._deaf
                 if not more or claimed == most:
                     break
         except BaseException:
@@ -182,6 +184,7 @@ class Worker:
             await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), soon)
             await self._keep_leases()
             self._stop_overdue()
+            self._give_up_the_deaf()
             await self._turn(0)
         await self._turn(0)
 

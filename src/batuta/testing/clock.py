@@ -26,10 +26,12 @@ class FakeClock:
         return self._monotonic
 
     async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)  # a turn for the others, and no time
+            return
         due = asyncio.Event()
         heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._order), due))
-        if seconds > 0:
-            await due.wait()
+        await due.wait()
 
     async def advance(self, by: timedelta | float) -> None:
         """Let this much time pass, waking each sleeper at its own instant."""
