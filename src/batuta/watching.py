@@ -81,7 +81,7 @@ class Watching:
         self.watchman = Watchman(self.clock)
         for check in (
             checks.connectivity(self.probes, self.clock),
-            checks.jobs(self.jobs),
+            checks.jobs(self.jobs, self.book),
             checks.scheduler(self.beats, self.reports, self.book, self.now),
             checks.workers(self.beats, self.restarts, self.now),
             checks.queues(self.queues, self.beats, self.now),

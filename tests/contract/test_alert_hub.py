@@ -9,10 +9,10 @@ import pytest
 from batuta.engine import Batuta
 from batuta.health.alerts import Alert, AlertPolicy, Kind
 from batuta.health.finding import Check, Finding, Report, Section, Severity
-from batuta.health.hub import LEASE, MOST_TRIES, SETTLING, AlertHub
+from batuta.health.hub import CALM, EVERY, LEASE, MOST_TRIES, SETTLING, AlertHub
 from batuta.health.incidents import NewIncident
 from batuta.health.watchman import DATABASE_DOWN
-from batuta.kernel.errors import StoreError
+from batuta.kernel.errors import StoreError, StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FakeClock
 from batuta.texts import Texts
@@ -48,10 +48,12 @@ class Ward:
         self.work = work
         self.clock = clock
         self.findings: list[Finding] = []
+        self.looks = 0
         self.post = Post()
         work.health.add(Check(name="patient", section=Section.FILA, ask=self._ask))
 
     async def _ask(self) -> Report:
+        self.looks += 1
         return Report(findings=tuple(self.findings))
 
     def hub(self, owner: str = "a", *more: Post) -> AlertHub:
@@ -114,6 +116,27 @@ async def test_of_many_hubs_one_speaks(ward: Ward) -> None:
             await hub.tick()
         ward.clock.step(10 * SECOND)
     assert ward.post.heard == [(Kind.ALERT, "a")]
+
+
+async def test_whoever_does_not_speak_does_not_look(ward: Ward) -> None:
+    speaks, silent = ward.hub("a"), ward.hub("b")
+    await speaks.tick()
+    for _ in range(3):
+        await silent.tick()
+    assert ward.looks == 1
+
+
+async def test_while_all_is_well_it_looks_every_half_minute_and_otherwise_at_every_tick(ward: Ward) -> None:
+    hub = ward.hub()
+    for _ in range(9):
+        await hub.tick()
+        await ward.clock.advance(EVERY)
+    assert ward.looks == 3
+    ward.findings = [ill()]
+    for _ in range(3):
+        await hub.tick()
+        await ward.clock.advance(EVERY)
+    assert ward.looks == 6
 
 
 async def test_when_the_one_that_speaks_dies_another_does_within_its_lease(ward: Ward) -> None:
@@ -190,7 +213,8 @@ async def test_a_database_that_is_away_is_told_once_by_whoever_decided_last_and_
     await speaks.tick()
     await silent.tick()
     with monkeypatch.context() as patched:
-        patched.setattr(ward.work.database, "transaction", _away(ward))
+        for way in ("one", "transaction"):
+            patched.setattr(ward.work.database, way, _away())
         ward.findings = [ill(DATABASE_DOWN)]
         for hub in (speaks, silent, speaks):
             with pytest.raises(StoreError):
@@ -203,18 +227,18 @@ async def test_a_database_that_is_away_is_told_once_by_whoever_decided_last_and_
     assert [(row["kind"], row["outcome"]) for row in await ward.rows()] == [("alert", "sent"), ("recovery", "sent")]
 
 
-def _away(ward: Ward) -> Callable[[], Any]:
-    from batuta.kernel.errors import StoreUnavailable
-
-    def refuse() -> Any:
+def _away() -> Callable[..., Any]:
+    def refuse(*told: object, **values: object) -> Any:
         raise StoreUnavailable(where="there", why="away")
 
     return refuse
 
 
 async def test_an_incident_opens_and_closes_by_itself_with_its_causes(ward: Ward) -> None:
-    hub, incidents, start = ward.hub(), ward.work.watching.incidents, ward.clock.now()
+    hub, incidents = ward.hub(), ward.work.watching.incidents
     await hub.tick()
+    await ward.clock.advance(CALM)
+    start = ward.clock.now()
     ward.findings = [ill("a"), ill("b", Severity.WARNING)]
     await hub.tick()
     ward.findings = [ill("a"), ill("c")]

@@ -52,8 +52,14 @@ def _part(name: str, part: Part, needed: bool) -> Report:
     return Report(findings=(finding,), lost=20 if is_down and needed else 8 if is_down else 4)
 
 
-def jobs(watch: JobWatch) -> Check:
+class HasLength(Protocol):
+    def __len__(self) -> int: ...
+
+
+def jobs(watch: JobWatch, jobs: HasLength) -> Check:
     async def ask() -> Report:
+        if not len(jobs):
+            return Report()
         seen = await watch.look()
         return judge_jobs(seen.jobs)
 
@@ -111,10 +117,6 @@ def _grouped(severity: Severity, cause: str, says: str, healths: Sequence[JobHea
 
 def _overdue_since(health: JobHealth) -> datetime | None:
     return None if health.expected_at is None or not health.is_stale else health.expected_at + health.job.sla
-
-
-class HasLength(Protocol):
-    def __len__(self) -> int: ...
 
 
 Now: TypeAlias = Callable[[], datetime | None]  # None: the database's own

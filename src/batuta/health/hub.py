@@ -1,7 +1,8 @@
 """The alert hub: looks, decides under a lease, and sends.
 
-Every role runs one; whoever has the lease speaks. So two schedulers say nothing twice, and when the scheduler is dead, another role
-has the lease within half a minute and says so. What is decided is written before it is sent: a sink that is away is tried again,
+Every role runs one; whoever has the lease looks and speaks, the others only ask for the lease. So two schedulers say nothing twice,
+and when the scheduler is dead, another role has the lease within half a minute and says so. While all is well it looks every half
+minute, and while anything is not, at every tick. What is decided is written before it is sent: a sink that is away is tried again,
 and a process that dies in between leaves the rest to the next.
 
 While the database is away nobody can decide for all: whoever decided last says that one thing itself, and writes it down later.
@@ -26,6 +27,7 @@ from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 
 EVERY = timedelta(seconds=10)
 LEASE = timedelta(seconds=30)
+CALM = timedelta(seconds=30)
 WATCHING = LoopPolicy(every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000, backoff_cap=EVERY)
 # A tree that has just been started catches up first: nothing is said before.
 SETTLING = timedelta(seconds=45)
@@ -91,6 +93,10 @@ class Decision:
 
 
 class AlertStore(Protocol):
+    async def lead(self, owner: str, lease: timedelta, *, now: datetime | None) -> bool:
+        """Have the lease, or keep it. False: somebody else has it."""
+        ...
+
     async def decide(
         self,
         owner: str,
@@ -143,28 +149,37 @@ class AlertHub:
         self._events = events
         self._now = now
         self._quiet_until = clock.monotonic() + SETTLING.total_seconds()
+        self._look_at = 0.0
         self._decided_last = False
         self._said_alone: list[SaidAlone] = []
         self._prune_at = 0.0
 
     async def tick(self) -> Pace:
-        assessment = await self._watchman.look(fresh=True)
-        if self._clock.monotonic() < self._quiet_until:
-            return Idle()
+        if (left := self._quiet_until - self._clock.monotonic()) > 0:
+            return Idle(self._clock.now() + timedelta(seconds=left))
         try:
             await self._remember()
-            decision = await self._store.decide(
-                self._owner, LEASE, list(self._all()), lambda before: self._decide(assessment, before), now=self._now()
-            )
+            self._decided_last = await self._store.lead(self._owner, LEASE, now=self._now())
+            if self._decided_last and self._clock.monotonic() >= self._look_at:
+                await self._look()
         except StoreError:
+            self._look_at = 0.0
             if self._decided_last:
-                await self._speak_alone(assessment)
+                await self._speak_alone(await self._watchman.look(fresh=True))
             raise
+        return Idle()
+
+    async def _look(self) -> None:
+        assessment = await self._watchman.look(fresh=True)
+        decision = await self._store.decide(
+            self._owner, LEASE, list(self._all()), lambda before: self._decide(assessment, before), now=self._now()
+        )
         self._decided_last = decision is not None
         if decision is not None:
-            await self._deliver()
+            sent = await self._deliver()
+            is_calm = not (assessment.findings or decision.said.told or sent)
+            self._look_at = self._clock.monotonic() + (CALM.total_seconds() if is_calm else 0)
             await self._prune()
-        return Idle()
 
     async def drain(self, grace: timedelta) -> None:
         """What was decided is written: whoever has the lease next sends it."""
@@ -181,9 +196,10 @@ class AlertHub:
             await self._store.remember(self._said_alone)
             self._said_alone = []
 
-    async def _deliver(self) -> None:
+    async def _deliver(self) -> int:
         pending = await self._store.pending(limit=AT_ONCE, now=self._now())
         await asyncio.gather(*(self._deliver_one(each) for each in pending))
+        return len(pending)
 
     async def _deliver_one(self, pending: Pending) -> None:
         sink = self._all().get(pending.sink)

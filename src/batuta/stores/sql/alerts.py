@@ -9,7 +9,7 @@ from batuta.health.finding import Severity
 from batuta.health.hub import Before, Decision, Pending, SaidAlone
 from batuta.kernel.events import Events
 from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
+from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.incidents import SqlIncidents, last_seen
 from batuta.stores.sql.queries import load
@@ -43,6 +43,9 @@ class SqlAlerts:
         self._events = events
         self._book = load(AlertBook, BOOKS / "alerts.sql", database.dialect)
 
+    async def lead(self, owner: str, lease: timedelta, *, now: datetime | None) -> bool:
+        return await self._led(self._database, owner, lease, now) is not None
+
     async def decide(
         self,
         owner: str,
@@ -52,9 +55,8 @@ class SqlAlerts:
         *,
         now: datetime | None,
     ) -> Decision | None:
-        book = self._book
         async with self._database.transaction() as transaction:
-            led = await transaction.one(book.lead, name=LEASE_NAME, owner=owner, lease=lease // _MICROSECOND, now=now)
+            led = await self._led(transaction, owner, lease, now)
             if led is None:
                 return None
             before = await self._before(transaction, led["now"])
@@ -87,6 +89,9 @@ class SqlAlerts:
 
     async def prune(self, *, before: datetime, limit: int) -> int:
         return await self._database.run(self._book.prune, before=before, limit=limit)
+
+    async def _led(self, asked: Reading, owner: str, lease: timedelta, now: datetime | None) -> Row | None:
+        return await asked.one(self._book.lead, name=LEASE_NAME, owner=owner, lease=lease // _MICROSECOND, now=now)
 
     async def _before(self, transaction: Transaction, now: datetime) -> Before:
         seen = await transaction.one(self._book.seen)

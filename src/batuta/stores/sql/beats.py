@@ -13,6 +13,8 @@ from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
 from batuta.supervise.beats import LoopsTold
 
+_MICROSECOND = timedelta(microseconds=1)
+
 
 @dataclass(frozen=True, slots=True)
 class BeatBook:
@@ -20,7 +22,6 @@ class BeatBook:
     put_back: Query
     stall: Query
     seen: Query
-    time: Query
     forget: Query
 
 
@@ -43,32 +44,28 @@ class SqlBeats:
         host: str | None = None,
         pid: int | None = None,
     ) -> None:
-        async with self._database.transaction() as transaction:
-            await transaction.run(
-                self._book.beat,
-                worker_id=worker_id,
-                worker_name=worker_name,
-                status=status,
-                now=now,
-                loops=AsJson(loops),
-                host=host or socket.gethostname(),
-                pid=pid or os.getpid(),
-                version=self._version,
-                rss_bytes=rss_bytes,
-                cpu_seconds=cpu_seconds,
-            )
-            await transaction.run(self._book.put_back, now=now)
+        await self._database.run(
+            self._book.beat,
+            worker_id=worker_id,
+            worker_name=worker_name,
+            status=status,
+            now=now,
+            loops=AsJson(loops),
+            host=host or socket.gethostname(),
+            pid=pid or os.getpid(),
+            version=self._version,
+            rss_bytes=rss_bytes,
+            cpu_seconds=cpu_seconds,
+        )
+        await self._database.run(self._book.put_back, now=now)
 
     async def stalled(self, *, host: str, pid: int) -> bool:
         """Said by the parent of a process that cannot say it itself. False: nobody of that number is known, or it has ended."""
         return bool(await self._database.run(self._book.stall, host=host, pid=pid))
 
     async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
-        async with self._database.snapshot() as snapshot:
-            time = await snapshot.one(self._book.time, now=now)
-            assert time is not None
-            rows = await snapshot.all(self._book.seen, since=time["now"] - within)
-        return Signs(now=time["now"], beats=tuple(_beat(row) for row in rows if _is_process(row)))
+        rows = await self._database.all(self._book.seen, within=within // _MICROSECOND, now=now)
+        return Signs(now=rows[0]["now"], beats=tuple(_beat(row) for row in rows if _is_process(row)))
 
     async def forget(self, *, before: datetime) -> int:
         return await self._database.run(self._book.forget, before=before)

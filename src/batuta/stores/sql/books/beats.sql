@@ -29,16 +29,17 @@ WHERE last_heartbeat_at > coalesce(:now, statement_timestamp()) + INTERVAL '5 se
 -- write stall: its parent says that it does not answer; when it last did stays as it was
 UPDATE worker_heartbeats SET status = 'stalled' WHERE host = :host AND pid = :pid AND status <> 'offline';
 
--- read seen: every sign of life since an instant
-SELECT worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version, rss_bytes, cpu_seconds
-FROM worker_heartbeats
-WHERE last_heartbeat_at >= :since;
+-- read seen on sqlite: the time that decides, in every row, and every sign of life within so long before it; at least one row
+SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
+       worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version, rss_bytes, cpu_seconds
+FROM (SELECT 1) LEFT JOIN worker_heartbeats ON last_heartbeat_at >= coalesce(:now, now()) - :within;
 
--- read time on sqlite: the time that decides
-SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]";
-
--- read time on postgres: the time that decides
-SELECT coalesce(:now, statement_timestamp()) AS now;
+-- read seen on postgres: the time that decides, in every row, and every sign of life within so long before it; at least one row
+SELECT coalesce(:now, statement_timestamp()) AS now,
+       worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version, rss_bytes, cpu_seconds
+FROM (VALUES (1)) AS always(one)
+LEFT JOIN worker_heartbeats
+    ON last_heartbeat_at >= coalesce(:now, statement_timestamp()) - :within::bigint * INTERVAL '1 microsecond';
 
 -- write forget: processes that ended long ago
 DELETE FROM worker_heartbeats WHERE last_heartbeat_at < :before;
