@@ -41,9 +41,10 @@ from batuta.kernel.ids import Ids
 from batuta.pipeline.pipeline import Pipeline
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
+from batuta.queue.recipe import Recipe
 from batuta.queue.retry import RetryPolicy
 from batuta.queue.table import QueueTable
-from batuta.queue.worker import Recipe, WorkerPolicy
+from batuta.queue.worker import WorkerPolicy
 from batuta.serving import Served, queue_loops, stages
 from batuta.stores import ASIDE, connect
 from batuta.stores.ears import Ears

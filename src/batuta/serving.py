@@ -11,8 +11,9 @@ from batuta.kernel.events import Events
 from batuta.pipeline.pipeline import Pipeline
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
+from batuta.queue.recipe import Recipe
 from batuta.queue.rescuer import Rescuer
-from batuta.queue.worker import Recipe, Worker, WorkerPolicy
+from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.ears import Ears
 from batuta.stores.sql.queues import SqlQueue
 from batuta.supervise.loop import Loop, LoopPolicy

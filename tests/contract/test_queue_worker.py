@@ -13,10 +13,11 @@ from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Done, Failed, Snooze
+from batuta.queue.recipe import Recipe
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.retry import after_seconds
 from batuta.queue.settle import Settlement
-from batuta.queue.worker import Recipe, Worker, WorkerPolicy
+from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queues import SqlQueue

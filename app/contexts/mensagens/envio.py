@@ -41,8 +41,8 @@ from batuta.guard.rate import Rates
 from batuta.kernel.clock import Clock
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Failed, Outcome, Snooze
+from batuta.queue.recipe import Recipe
 from batuta.queue.retry import after_seconds
-from batuta.queue.worker import Recipe
 from batuta.stores.sql.database import Database, Transaction
 
 GATEWAY: Final = "evolution"

@@ -12,9 +12,9 @@ from app.contexts.webhooks.model import DeGrupo, Eco, Entregue, Fato, Ignorado, 
 from batuta.kernel.json import Json
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.outcome import Done
+from batuta.queue.recipe import Recipe
 from batuta.queue.retry import after_seconds
 from batuta.queue.table import QueueTable
-from batuta.queue.worker import Recipe
 from batuta.stores.sql.database import AsJson
 
 WEBHOOK_INBOX = QueueTable(

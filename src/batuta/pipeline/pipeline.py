@@ -11,10 +11,10 @@ from batuta.kernel.writable import told
 from batuta.pipeline.stage import Drop, FanOut, Finish, Jump, Next, Stage, StageOutcome
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Effect, Failed, Snooze
+from batuta.queue.recipe import Recipe
 from batuta.queue.retry import RetryPolicy
 from batuta.queue.settle import LONGEST_ERROR, Settlement, settle
 from batuta.queue.table import QueueTable
-from batuta.queue.worker import Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,10 @@ the others are not taken for the cause with it.
 import asyncio
 import heapq
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any
 
 from batuta.guard.foreign import name_of, ordinary
 from batuta.kernel.clock import Clock
@@ -29,9 +28,10 @@ from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
-from batuta.queue.outcome import Cancelled, Failed, Outcome
-from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
-from batuta.queue.settle import Settlement, given_back, later, put_off, settle
+from batuta.queue.outcome import Cancelled, Failed
+from batuta.queue.recipe import SPOILT, UNKNOWN, Recipe
+from batuta.queue.retry import RetryPolicy, after_seconds
+from batuta.queue.settle import Settlement, given_back, put_off, settle
 from batuta.queue.stopping import Stop, Stopping, take_back
 from batuta.queue.storable import refuse_unstorable
 from batuta.queue.store import Endings, QueueStore, Turned
@@ -46,20 +46,6 @@ GRACE = timedelta(seconds=1)
 GIVEN_BACK_WITHIN = timedelta(seconds=5)
 # Nothing of ours: what a table of somebody's own refuses to hold.
 _REFUSALS = (StatementRefused, StoreConflict, TypeError, ValueError, OverflowError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """How one item is to be worked on. ``keep`` and ``keep_dead``: how long a finished item stays; None: for ever."""
-
-    handle: Callable[[Lease], Awaitable[object]]  # an outcome that ``settle`` understands
-    timeout: timedelta = timedelta(seconds=300)
-    retry: RetryPolicy = field(default_factory=FullJitter)
-    retry_timeout: bool = True
-    settle: "Callable[[Lease, Any, RetryPolicy, datetime], Settlement]" = field(default_factory=lambda: _settled)
-    keep: timedelta | None = None
-    keep_dead: timedelta | None = None
-    traceparent: Callable[[Lease], object] = lambda lease: None  # what whoever put it there was doing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +315,7 @@ class Worker:
         now = self._clock.now()
         settlement = running.recipe.settle(running.lease, outcome, retry, now)
         refuse_unstorable(settlement.result, "what the handler returned")
-        return _kept(settlement, running.recipe, now)
+        return running.recipe.kept(settlement, now)
 
     async def _outcome(self, running: Running) -> Settlement:
         recipe, running.has_begun = running.recipe, True
@@ -359,7 +345,7 @@ class Worker:
             retry = running.recipe.retry if running.recipe.retry_timeout else _NEVER
             return self._settlement(running, Failed("Job timeout exceeded"), retry)
         now = self._clock.now()
-        return _kept(settle(running.lease.attempt, Cancelled(), _NEVER, now, random.random), running.recipe, now)
+        return running.recipe.kept(settle(running.lease.attempt, Cancelled(), _NEVER, now, random.random), now)
 
     def _crashed(self, running: Running, error: Exception) -> Settlement:
         self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
@@ -420,32 +406,9 @@ class Worker:
 _NEVER = after_seconds([])
 
 
-def _settled(lease: Lease, outcome: Outcome, retry: RetryPolicy, now: datetime) -> Settlement:
-    return settle(lease.attempt, outcome, retry, now, random.random)
-
-
-async def _refuse(lease: Lease) -> Outcome:
-    return Failed("nobody here knows how to work on it")
-
-
-async def _tell_spoilt(lease: Lease) -> Outcome:
-    columns = ", ".join(lease.spoilt)
-    return Failed(f"its row cannot be read ({columns}): write there what can, and try it again", permanent=True)
-
-
-SPOILT = Recipe(handle=_tell_spoilt, keep_dead=timedelta(days=30))
-# Another version of the program may know it, and be about to start: a deployment's time, and then it is nobody's.
-UNKNOWN = Recipe(handle=_refuse, retry=after_seconds([15, 60, 300, 900]), keep_dead=timedelta(days=30))
 # How long an item waits whose neighbour has one crash left as well; the next one as long again.
 PUT_OFF = timedelta(milliseconds=250)
 
 
 def _waited(leases: Sequence[Lease], now: datetime) -> tuple[float, ...]:
     return tuple(max(0.0, (now - lease.due_at).total_seconds()) if lease.due_at else 0.0 for lease in leases)
-
-
-def _kept(settlement: Settlement, recipe: Recipe, now: datetime) -> Settlement:
-    if settlement.state is ItemState.READY:
-        return settlement
-    keep = recipe.keep_dead if settlement.state is ItemState.DEAD else recipe.keep
-    return settlement if keep is None else settlement._replace(expires_at=later(now, keep))

@@ -15,8 +15,8 @@ from batuta.kernel.nearest import nearest
 from batuta.kernel.trace import HEADER
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
+from batuta.queue.recipe import Recipe
 from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
-from batuta.queue.worker import Recipe
 
 TaskFunction: TypeAlias = Callable[..., Any]
 # Has a task run somewhere else, and says what became of it.
