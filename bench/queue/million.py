@@ -8,8 +8,8 @@ from bench.queue.measure import Stand, drain
 
 MANY = 1_000_000
 
-# One microsecond apart, so that they are taken in the order of their numbers, as the marks are followed. Their ids grow with time, as
-# those of the product do: what is enqueued together stands together in every index.
+# One microsecond apart, so that they are taken in the order of their numbers, as the marks are followed. Their ids grow with
+# time, as those of the product do: what is enqueued together stands together in every index.
 _POSTGRES = """
 INSERT INTO tasks (id, queue, name, args, status, available_at, created_at, finished_at, expires_at)
 SELECT (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint + n / 1000), 12, '0') || '7' || substr(md5(n::text), 1, 3)

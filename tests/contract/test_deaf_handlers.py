@@ -69,7 +69,7 @@ async def test_a_deaf_handler_is_settled_without_being_waited_for_and_its_proces
 
 
 async def test_while_the_others_drain_a_deaf_handler_is_no_reason_to_hurry(work: Batuta, clock: FakeClock) -> None:
-    deaf = await work.enqueue("deaf")
+    await work.enqueue("deaf")
     neighbour = await work.enqueue("neighbour", 50)  # ends well after the deaf one was given up
     running = asyncio.create_task(work.supervisor().run(asyncio.Event(), 60 * SECOND))
     await passes(work, clock, running.done)

@@ -1,12 +1,14 @@
 """A small application to be run by `batuta up`: ``--app tests.faults.parent_plant:work``.
 
-What it does leaves traces in the folder it is started in: a line in ``marks`` for each task, and the number of a process that the
-worker started in ``grandchild``. Where a folder ``words`` names it, there is a role that ends at once while a file ``broken`` is
-there.
+What it does leaves traces in the folder it is started in: a line in ``marks`` for each task, the number of a process that the
+worker started in ``grandchild``, and a file ``struck`` by whoever blocks the whole process, once. Where a folder ``words`` names
+it, there is a role that ends at once while a file ``broken`` is there.
 """
 
 import asyncio
+import re
 import subprocess
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from batuta.extension import Extension, Role
 from tests.faults.figures import LONG
 
 MARKS, GRANDCHILD, BROKEN, WORDS = Path("marks"), Path("grandchild"), Path("broken"), Path("words")
+STRUCK = Path("struck")
 
 
 def build() -> Batuta:
@@ -34,6 +37,18 @@ def build() -> Batuta:
         await asyncio.sleep(0.05)
         with MARKS.open("a") as marks:
             marks.write(f"{number}\n")
+
+    @work.task(retry=[0.1] * 20)
+    async def sleeps(ctx: object) -> None:
+        if not STRUCK.exists():
+            STRUCK.touch()
+            time.sleep(600)
+
+    @work.task(retry=[0.1] * 20)
+    async def matches(ctx: object) -> None:
+        if not STRUCK.exists():
+            STRUCK.touch()
+            re.match(r"(a+)+$", "a" * 40 + "b")
 
     @work.loop(every=3600)
     async def begets() -> None:

@@ -117,14 +117,55 @@ async def test_the_work_goes_on_while_one_of_two_workers_is_stopped(tmp_path: Pa
     assert lost == set()
 
 
-async def _enqueue(folder: Path, many: int) -> None:
+@pytest.mark.parametrize(("test", "ill"), [("T24", "sleeps"), *([("T25", "matches")] if LONG else [])])
+async def test_a_task_that_blocks_its_worker_is_found_and_the_others_are_served_again(
+    tmp_path: Path, test: str, ill: str
+) -> None:
+    limit, many = (15.0, 200) if LONG else (3.0, 20)
+    what = {"sleeps": "time.sleep(600)", "matches": "a regular expression without end"}[ill]
+    figures = Figures(test, "SQLite", f"{what} in a task under `up`, limit {limit:g} s")
+    with plant(tmp_path, BATUTA_BLOCKED_SECONDS=f"{limit:g}", BATUTA_WATCHDOG_SECONDS="20") as running:
+        before = ready(running)
+        await _enqueue(tmp_path, many // 2, ill)
+        until("it strikes", (tmp_path / "struck").exists)
+        struck, served = time.monotonic(), many // 2
+        await _enqueue(tmp_path, many, first=served)
+        until("it is ended", lambda: is_gone(before["worker"]), within=2 * REPLACED_WITHIN)
+        found = time.monotonic() - struck
+        until("others are served", lambda: len(_marks(tmp_path)) > served, within=2 * REPLACED_WITHIN)
+        again = time.monotonic() - struck
+        until("all is done", lambda: _open_tasks(tmp_path) == 0, within=4 * REPLACED_WITHIN)
+        lost = set(map(str, range(many))) - _marks(tmp_path)
+        (stack,) = until("it is written down", lambda: read(tmp_path, BLOCKED))
+        assert f"in {ill}" in stack[0]
+        assert running.children()["api"] == before["api"]
+        assert running.end() == 0
+    figures.record_bare(many + 1, f"ended after {found:.1f} s, serving after {again:.1f} s", wrong=len(lost))
+    assert lost == set()
+    assert not LONG or (found <= 20 and again <= 30)
+
+
+BLOCKED = "SELECT stack FROM worker_restarts WHERE reason = 'blocked' AND loop IS NULL"
+
+
+def _marks(folder: Path) -> set[str]:
+    return set((folder / "marks").read_text().split()) if (folder / "marks").exists() else set()
+
+
+async def _enqueue(folder: Path, until: int, *others: str, first: int = 0) -> None:
     work = Batuta(f"sqlite:///{folder}/julia.db", migrate=False)
 
     @work.task()
     async def mark(ctx: object, number: int) -> None: ...
 
+    async def ill(ctx: object) -> None: ...
+
+    for other in others:
+        work.task(name=other)(ill)
     async with work:
-        await work.enqueue_many(mark, [(number,) for number in range(many)])
+        await work.enqueue_many(mark, [(number,) for number in range(first, until)])
+        for other in others:
+            await work.enqueue(other)
 
 
 def _open_tasks(folder: Path) -> int | None:
