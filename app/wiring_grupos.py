@@ -12,24 +12,19 @@ from app.contexts.grupos.jobs import GroupJobs
 from app.contexts.grupos.leituras import Leitor, Leituras, Regras
 from app.contexts.grupos.limiares import Limiares
 from app.contexts.grupos.metricas import Metricas
-from app.contexts.grupos.modelo import ComModelo, Custos, Modelo, Precos
+from app.contexts.grupos.modelo import USO, ComModelo
 from app.contexts.grupos.operacao import Operacao
 from app.contexts.grupos.revisao import Revisao
 from app.contexts.grupos.saude import SaudeDosGrupos
 from app.contexts.grupos.service import Grupos
 from app.contexts.grupos.vagas import Vagas
 from app.contexts.mensagens.service import Mensagens
+from app.contexts.modelo.consulta import Consulta, Custos
 from app.contexts.operacao.eventos import Eventos
-from app.integrations.llm.client import ChatClient
 from app.settings import Settings
+from app.wiring_modelo import model_of
 from batuta.dispatch.endpoints import Handler
 from batuta.engine import Batuta
-from batuta.guard.rate import Limit, RateGuard
-from batuta.guard.together import Together
-
-OPENAI = "https://api.openai.com/v1"
-# The model's; by the name the operators know it by.
-CIRCUIT = "claude"
 
 
 def limiares(settings: Settings) -> Limiares:
@@ -77,7 +72,7 @@ def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -
 
 def group_jobs(work: Batuta, settings: Settings) -> GroupJobs:
     """How the pipeline is, is part of health too."""
-    running, costs = operation(work, settings), Custos(work.database, work.clock)
+    running, costs = operation(work, settings), Custos(work.database, work.clock, USO)
     health = SaudeDosGrupos(
         work.database, running.fila, costs.desde, lambda instant: instant.astimezone(work.zone), work.clock
     )
@@ -98,28 +93,13 @@ def asks_outside(settings: Settings) -> bool:
 
 
 def reader(work: Batuta, settings: Settings, known: Dicionario) -> Leitor:
-    """The rules; with a key, a model beside them, behind its circuit and its limit."""
-    rules = Regras(known, work.zone)
-    if settings.openai_api_key is None:
-        return rules
-    key = settings.openai_api_key.get_secret_value()
-    client = ChatClient(settings.openai_base_url or OPENAI, key, settings.llm_model, work.clock)
-    work.closers.append(client.close)
-    return with_model(work, settings, known, rules, client)
+    """The rules; with a key, a model beside them."""
+    asking = model_of(work, settings)
+    return Regras(known, work.zone) if asking is None else with_model(work, known, Regras(known, work.zone), asking)
 
 
-def with_model(work: Batuta, settings: Settings, known: Dicionario, rules: Regras, model: Modelo) -> Leitor:
-    minute = timedelta(minutes=1)
-    limit = work.limit(Limit(name="modelo/minuto", key="modelo", most=settings.llm_per_minute, per=minute))
-    rates = RateGuard(rates=work.rates, limits=(limit,))
-    guard = Together(work.circuits.breaker(CIRCUIT), rates, clock=work.clock)
-    prices = Precos(
-        entrada=settings.llm_input_usd_per_million,
-        saida=settings.llm_output_usd_per_million,
-        por_dia=settings.llm_daily_budget_usd,
-    )
-    name, zone, clock = settings.llm_model, work.zone, work.clock
-    return ComModelo(work.database, rules, model, name, guard, prices, known, zone, clock)
+def with_model(work: Batuta, known: Dicionario, rules: Regras, asking: Consulta) -> Leitor:
+    return ComModelo(rules, asking, known, work.zone)
 
 
 def names(work: Batuta) -> Dicionario:

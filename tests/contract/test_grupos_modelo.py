@@ -11,11 +11,12 @@ import pytest
 
 from app.contexts.grupos.leitura import Categoria, Leitura
 from app.contexts.grupos.leituras import Regras
-from app.contexts.grupos.modelo import Calou, Respondeu, Resposta
+from app.contexts.modelo.pergunta import Calou, Respondeu, Resposta
 from app.integrations.llm.client import ChatClient
 from app.settings import Settings
 from app.wiring import add_guards, migrations
 from app.wiring_grupos import add_groups, names, with_model
+from app.wiring_modelo import asking
 from batuta.engine import Batuta
 from batuta.extension import Extension
 from batuta.guard.base import Effect, Told
@@ -70,7 +71,7 @@ async def opened(url: str, clock: FakeClock, oraculo: Oraculo, rules: Any = unsu
     add_guards(work, told)
     known = names(work)
     chosen = Regras(known, work.zone) if rules is None else rules
-    jobs = add_groups(work, told, with_model(work, told, known, chosen, oraculo))
+    jobs = add_groups(work, told, with_model(work, known, chosen, asking(work, told, oraculo)))
     await work.open()
     return Bancada(work, told, clock, {}, jobs)
 
@@ -214,9 +215,9 @@ async def test_whatever_a_message_talks_the_model_into_no_field_is_forged(tmp_pa
 async def client(clock: FakeClock) -> AsyncIterator[tuple[ChatClient, httpx2.AsyncClient]]:
     transport = httpx2.ASGITransport(app=create_app(clock))
     async with httpx2.AsyncClient(transport=transport, base_url="http://simulador") as world:
-        asking = ChatClient("http://simulador/openai/v1", "chave", "modelo-de-teste", clock)
-        asking._client = world
-        yield asking, world
+        line = ChatClient("http://simulador/openai/v1", "chave", "modelo-de-teste", clock)
+        line._client = world
+        yield line, world
 
 
 async def prepared(world: httpx2.AsyncClient, *answers: dict[str, Json]) -> None:

@@ -6,9 +6,10 @@ from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.grupos.fila import Estagio
-from app.contexts.grupos.metricas import Metricas, Modelo
+from app.contexts.grupos.metricas import Metricas
 from app.contexts.grupos.operacao import Operacao
 from app.contexts.grupos.saude import SaudeDosGrupos
+from app.contexts.modelo.consulta import Gasto
 from batuta.dispatch.answer import JobAnswer, Ok, Partial
 from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock
@@ -32,7 +33,7 @@ class Ensaio(Protocol):
 class Custos(Protocol):
     """What a model was asked, and what it cost."""
 
-    async def no_dia(self, since: datetime, until: datetime) -> Modelo: ...
+    async def no_dia(self, since: datetime, until: datetime) -> Gasto: ...
 
 
 class GroupJobs:

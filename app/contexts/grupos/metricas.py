@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from app.contexts.modelo.consulta import Gasto
 from batuta.kernel.json import Json
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.queries import load
@@ -21,14 +22,6 @@ class MetricBook:
     by_day: Query
 
 
-@dataclass(frozen=True, slots=True)
-class Modelo:
-    """What a model was asked on a day, and what it cost in dollars."""
-
-    perguntas: int = 0
-    custo: float = 0.0
-
-
 class Metricas:
     def __init__(self, database: Database, zone: ZoneInfo) -> None:
         self._database = database
@@ -39,7 +32,7 @@ class Metricas:
         """When a day begins and ends where people live by it."""
         return tuple(datetime.combine(each, time(0), self._zone) for each in (day, day + timedelta(days=1)))  # type: ignore[return-value]
 
-    async def consolidar(self, day: date, modelo: Modelo) -> dict[str, Json]:
+    async def consolidar(self, day: date, modelo: Gasto) -> dict[str, Json]:
         since, until = self.dia(day)
         stretch = {"since": since, "until": until}
         groups = await self._database.run(self._book.by_group, dia=day, **stretch)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import httpx2
 
-from app.contexts.grupos.modelo import Calou, Respondeu, Resposta
+from app.contexts.modelo.pergunta import Calou, Respondeu, Resposta
 from batuta.guard.base import Effect, Told, effect_of_status
 from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
@@ -17,6 +17,8 @@ from batuta.kernel.json import Json
 WITHIN: Final = timedelta(seconds=30)
 LARGEST: Final = 256 * 1024
 MOST_TOKENS: Final = 3000
+# As many calls at a time as tasks may run: who waits for a line would be told that nobody is there.
+LINES: Final = httpx2.Limits(max_connections=2000, max_keepalive_connections=500, keepalive_expiry=30)
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
@@ -73,7 +75,7 @@ class ChatClient:
         if self._client is None:
             # No time limit per read: a dripping answer would outlive it. The deadline around the call counts.
             timeout = httpx2.Timeout(None, connect=5.0, pool=5.0)
-            self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout)
+            self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, limits=LINES)
         return self._client
 
 
