@@ -59,6 +59,10 @@ class Settings(EngineSettings):
     """appointments: read the address"""
     document_normalization_enabled: bool = True
     """appointments: read the documents"""
+    address_model_enabled: bool = True
+    """appointments: with OPENAI_API_KEY, an address the rules cannot read is sent to the model"""
+    document_model_enabled: bool = False
+    """appointments: with OPENAI_API_KEY, documents the rules cannot read are sent to the model; they leave only then"""
 
     openai_api_key: SecretStr | None = None
     """without it the rules work alone"""

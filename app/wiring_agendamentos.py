@@ -8,11 +8,13 @@ from app.contexts.agendamentos import conferencia, importacao
 from app.contexts.agendamentos.conferencia import Conferente
 from app.contexts.agendamentos.importacao import Importacao, ImportLoop
 from app.contexts.agendamentos.leitura import Leitura
+from app.contexts.agendamentos.modelo import ModeloDeAgendamentos
 from app.contexts.agendamentos.saude import SaudeDosAgendamentos
 from app.contexts.agendamentos.service import QUEUE, Agendamentos, Ligado
 from app.contexts.agendamentos.tasks import Modelo, Normalizador, waits
 from app.demo import planilha_de_demonstracao
 from app.settings import Settings
+from app.wiring_modelo import model_of
 from batuta.engine import Batuta
 from batuta.supervise.loop import LoopPolicy
 
@@ -29,14 +31,29 @@ def read_of(settings: Settings) -> Ligado:
     return Ligado(endereco=settings.address_normalization_enabled, documento=settings.document_normalization_enabled)
 
 
+def asked_of(settings: Settings) -> Ligado:
+    return Ligado(endereco=settings.address_model_enabled, documento=settings.document_model_enabled)
+
+
+def reader(work: Batuta, settings: Settings) -> Modelo | None:
+    """With a key, a model beside the rules."""
+    asks = settings.address_model_enabled or settings.document_model_enabled
+    asking = model_of(work, settings) if asks else None
+    return None if asking is None else ModeloDeAgendamentos(asking)
+
+
 def add_appointments(work: Batuta, settings: Settings, modelo: Modelo | None = None) -> None:
-    """What an appointment says is read by a task; whoever was left behind is found by two loops."""
+    """What an appointment says is read by a task; whoever was left behind is found by two loops.
+
+    ``modelo``: who reads what the rules cannot; None: as the settings say.
+    """
     timeout = timedelta(seconds=settings.arq_job_timeout)
     normalizador = Normalizador(
         work.database,
         read_of(settings),
         work.clock,
-        modelo=modelo,
+        modelo=modelo or reader(work, settings),
+        perguntavel=asked_of(settings),
         max_tries=settings.arq_max_tries,
         timeout=timeout,
     )

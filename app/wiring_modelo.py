@@ -1,4 +1,4 @@
-"""The model, put together: one line, one circuit, one limit and one budget for all who ask."""
+"""The model, put together: one circuit, one limit and one budget for all who ask."""
 
 from datetime import timedelta
 

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from app.contexts.agendamentos.conferencia import Conferente
-from app.contexts.agendamentos.documento import Documento
-from app.contexts.agendamentos.endereco import Endereco
 from app.contexts.agendamentos.importacao import ImportLoop
 from app.contexts.agendamentos.linhas import Motivo
 from app.contexts.agendamentos.model import (
@@ -20,10 +18,9 @@ from app.contexts.agendamentos.model import (
     PlanilhaRecusada,
 )
 from app.contexts.agendamentos.service import QUEUE, Filtro
-from app.contexts.agendamentos.tasks import ModeloIndisponivel
 from app.settings import Settings
 from app.wiring import build
-from app.wiring_agendamentos import add_appointments, appointments_of, demonstrate, health_of
+from app.wiring_agendamentos import appointments_of, demonstrate, health_of
 from batuta.engine import Batuta
 from batuta.testing import FakeClock
 from tests.julia import one, rows, write
@@ -271,132 +268,6 @@ async def test_a_list_has_filters_and_pages(office: Office) -> None:
     some = await office.agendamentos.lista(Filtro(de="2026-03-03", ate="2026-03-05", unidade="Unidade Modelo"), 10)
     assert sorted(row["data_agendamento"] for row in some) == ["2026-03-03", "2026-03-04", "2026-03-05"]
     assert await office.agendamentos.lista(Filtro(unidade="Outra"), 10) == []
-
-
-class Oracle:
-    """A model that answers what it is told to, or does not answer."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.fails = 0
-
-    async def endereco(self, texto: str) -> Endereco:
-        self._ask("endereco")
-        return Endereco(logradouro="Casa verde", cidade="Recife", numero="77", cep="50000-000")
-
-    async def documento(self, texto: str) -> Documento:
-        self._ask("documento")
-        return Documento(cpf="52998224725", rg="99887766", orgao_emissor="SSP")
-
-    def _ask(self, what: str) -> None:
-        self.asked.append(what)
-        if self.fails:
-            self.fails -= 1
-            raise ModeloIndisponivel
-
-
-@pytest.fixture
-async def oracle() -> Oracle:
-    return Oracle()
-
-
-@pytest.fixture
-async def julia(database_url: str, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Office]:
-    """An office that has a model to ask."""
-    monkeypatch.setattr("app.wiring.add_appointments", lambda work, settings: add_appointments(work, settings, oracle))
-    clock, settings = FakeClock(START), settings_of(database_url)
-    async with build(settings, clock) as work:
-        yield Office(work, clock, settings)
-
-
-async def test_the_model_is_asked_only_for_what_the_rules_cannot_do(julia: Office, oracle: Oracle) -> None:
-    await julia.criar(endereco_completo="Rua Um, 1, Centro, Campinas/SP", documento_completo="CPF 529.982.247-25")
-    await julia.work_on()
-    assert oracle.asked == []
-    await julia.criar(nome_paciente="Outra", endereco_completo="a casa verde 77 em Recife")
-    await julia.work_on()
-    assert oracle.asked == ["endereco"]
-    read = await one(julia.database, f"{READ} WHERE nome_paciente = 'Outra'")
-    # The number stands in the text, the CEP does not: a model may invent one.
-    found = read["endereco_normalizado"]
-    assert (found["logradouro"], found["numero"], found["cep"], found["fonte"]) == ("Casa verde", "77", None, "modelo")
-
-
-async def test_what_was_read_is_kept_and_only_the_rest_is_tried_again_after_60_and_120_seconds(
-    julia: Office, oracle: Oracle
-) -> None:
-    oracle.fails = 99
-    await julia.criar(endereco_completo="Rua Um, 1, Centro, Campinas/SP", documento_completo="doc 5-44-332-1-00")
-    assert await julia.work_on() == 1
-    kept = await julia.one()
-    assert (kept["normalization_status"], kept["endereco_normalizado"]["cidade"]) == ("pending", "Campinas")
-    await julia.clock.advance(timedelta(seconds=59))
-    assert await julia.work_on() == 0
-    await julia.clock.advance(timedelta(seconds=2))
-    assert await julia.work_on() == 1
-    await julia.clock.advance(timedelta(seconds=118))
-    assert await julia.work_on() == 0
-    await julia.clock.advance(timedelta(seconds=3))
-    assert await julia.work_on() == 1
-    failed = await julia.one()
-    assert (failed["normalization_status"], failed["normalization_error"]) == ("failed", "the model could not be asked")
-    assert failed["endereco_normalizado"]["cidade"] == "Campinas"
-    await julia.clock.advance(timedelta(hours=1))
-    assert (await julia.work_on(), oracle.asked) == (0, ["documento"] * 3)
-
-
-async def test_those_that_failed_are_really_enqueued_again(julia: Office, oracle: Oracle) -> None:
-    oracle.fails = 3
-    await julia.criar(endereco_completo="a casa verde 77 em Recife")
-    for wait in (0, 61, 121):
-        await julia.clock.advance(timedelta(seconds=wait))
-        await julia.work_on()
-    assert (await julia.one())["normalization_status"] == "failed"
-    assert len(await julia.agendamentos.reprocessar(limit=10, by="alguém")) == 1
-    assert (await julia.one())["normalization_status"] == "pending"
-    assert await julia.work_on() == 1
-    assert (await julia.one())["normalization_status"] == "completed"
-    assert await julia.agendamentos.reprocessar(limit=10, by="alguém") == []
-
-
-async def test_a_reading_is_not_written_over_an_appointment_that_says_something_else_by_now(
-    julia: Office, oracle: Oracle
-) -> None:
-    id = await julia.criar(endereco_completo="a casa verde 77 em Recife")
-    answer = oracle.endereco
-
-    async def meanwhile(texto: str) -> Endereco:
-        if len(oracle.asked) == 0:
-            await julia.agendamentos.alterar(id, {"endereco_completo": "Rua Um, 1, Centro, Campinas/SP"}, by="alguém")
-        return await answer(texto)
-
-    oracle.endereco = meanwhile  # type: ignore[method-assign]
-    await julia.work_on()
-    read = await julia.one()
-    assert (read["normalization_status"], read["endereco_normalizado"]["cidade"]) == ("completed", "Campinas")
-    assert await julia.work_on() == 0
-
-
-async def test_what_takes_too_long_fails_at_once_and_says_so(
-    database_url: str, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.wiring.add_appointments", lambda work, settings: add_appointments(work, settings, oracle))
-
-    async def never(texto: str) -> Endereco:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    oracle.endereco = never  # type: ignore[method-assign]
-    settings = settings_of(database_url, arq_job_timeout=6)
-    async with build(settings) as work:
-        office = Office(work, FakeClock(START), settings)
-        await office.criar(endereco_completo="a casa verde 77 em Recife")
-        await office.work_on()
-        failed = await one(work.database, f"{READ.replace(' FROM', ', normalization_job_id AS job FROM')}")
-        assert (failed["normalization_status"], failed["normalization_error"]) == ("failed", "Job timeout exceeded")
-        status = await work.status(failed["job"])
-        assert status is not None
-        assert (status.status, status.error, status.attempts) == ("failed", "Job timeout exceeded", 1)
 
 
 async def test_whoever_was_left_waiting_is_found(office: Office) -> None:

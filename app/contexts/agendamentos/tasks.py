@@ -5,21 +5,26 @@ of the rest, and nothing is written over an appointment that says something else
 """
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
-from app.contexts.agendamentos.documento import Documento, cpf_valido, documento_de
-from app.contexts.agendamentos.endereco import Endereco
+from app.contexts.agendamentos.documento import documento_de
+from app.contexts.agendamentos.endereco import CEP_DE_OUTRA_UF, Endereco
+from app.contexts.agendamentos.lugares import cep_concorda
 from app.contexts.agendamentos.model import TIMEOUT_SAID, Status
+from app.contexts.agendamentos.modelo import Leitura, Lida, Mudo, Pedido
 from app.contexts.agendamentos.normalizacao import MODELO, documento_em_json, endereco_em_json, endereco_lido
 from app.contexts.agendamentos.repository import appointment_book
 from app.contexts.agendamentos.service import Ligado
+from app.contexts.agendamentos.texto import diz_nada, limpo
+from batuta.guard.base import Hold
 from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
-from batuta.queue.outcome import Failed
+from batuta.queue.outcome import Failed, Snooze
 from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.tasks.registry import TaskContext
 
@@ -30,24 +35,33 @@ MOST_READS: Final = 3
 # The task ends itself a little before it would be ended, so that the appointment says why.
 SOONER: Final = timedelta(seconds=5)
 MODEL_FAILED: Final = "the model could not be asked"
-
-
-class ModeloIndisponivel(Exception):
-    """It did not answer, or nothing that can be used: worth another attempt."""
+NUNCA: Final = Ligado(endereco=False, documento=False)
+_STARTS: Final = {
+    "endereco": "Normalizing address for appointment %s",
+    "documento": "Normalizing documents for appointment %s",
+}
+_ENDS: Final = {
+    "endereco": "Address normalized for appointment %s",
+    "documento": "Documents normalized for appointment %s",
+}
 
 
 class Modelo(Protocol):
-    """Reads what the rules cannot. Every answer is held against the text before it counts."""
+    """Reads what the rules cannot; what it says stands in the text."""
 
-    async def endereco(self, texto: str) -> Endereco: ...
-    async def documento(self, texto: str) -> Documento: ...
+    async def ler(self, pedido: Pedido, began: Callable[[], Awaitable[None]]) -> Lida: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Lido:
+    """``pedido``: what the rules left. ``espera``: the model may not be asked yet. ``faltou``: it was, and did not answer."""
+
     endereco: dict[str, Json] | None = None
     documento: dict[str, Json] | None = None
-    faltou: bool = False  # the model was needed and not there
+    regra: Endereco = field(default_factory=Endereco)
+    pedido: Pedido = field(default_factory=Pedido)
+    espera: Hold | None = None
+    faltou: bool = False
 
     @property
     def campos(self) -> list[Json]:
@@ -68,18 +82,21 @@ class Normalizador:
         clock: Clock,
         *,
         modelo: Modelo | None = None,
+        perguntavel: Ligado = NUNCA,
         max_tries: int = 3,
         timeout: timedelta = timedelta(seconds=300),
     ) -> None:
+        """``perguntavel``: what of an appointment the model may be asked about."""
         self._database = database
         self._ligado = ligado
         self._clock = clock
         self._modelo = modelo
+        self._perguntavel = NUNCA if modelo is None else perguntavel
         self._max_tries = max_tries
         self._timeout = max(timeout - SOONER, timeout / 2)
         self._book = appointment_book(database.dialect)
 
-    async def normalize_appointment(self, ctx: TaskContext, appointment_id: str) -> dict[str, Json] | Failed:
+    async def normalize_appointment(self, ctx: TaskContext, appointment_id: str) -> dict[str, Json] | Failed | Snooze:
         log.info("Starting normalization for appointment %s", appointment_id)
         reading = self._read(appointment_id, ctx.attempt)
         if self._modelo is None:  # the rules take no time that would have to be watched
@@ -90,7 +107,7 @@ class Normalizador:
             await self._give_up(appointment_id, TIMEOUT_SAID)
             return Failed(TIMEOUT_SAID, permanent=True)
 
-    async def _read(self, id: str, attempt: int) -> dict[str, Json] | Failed:
+    async def _read(self, id: str, attempt: int) -> dict[str, Json] | Failed | Snooze:
         for _ in range(MOST_READS):
             row = await self._database.one(self._book.source, id=id)
             if row is None:
@@ -98,53 +115,66 @@ class Normalizador:
             lido = await self._lido(row)
             is_last = attempt >= self._max_tries
             status = _status(row, lido, self._ligado, is_last=is_last)
-            if not await self._write(row, lido, status):
+            if not _is_known(row, lido, status) and not await self._write(row, lido, status):
                 continue  # it says something else by now
-            if status in (Status.COMPLETED, Status.SKIPPED):
-                log.info("Normalization completed successfully for %s", id)
-                return {"success": True, "appointment_id": id, "fields_normalized": lido.campos}
-            return Failed(MODEL_FAILED, permanent=is_last)
+            if lido.espera is not None:
+                return Snooze(lido.espera.until, f"the model: {lido.espera.reason}")
+            if lido.faltou:
+                return Failed(MODEL_FAILED, permanent=is_last)
+            log.info("Normalization completed successfully for %s", id)
+            return {"success": True, "appointment_id": id, "fields_normalized": lido.campos}
         return Failed("it kept changing while it was read")
 
     async def _lido(self, row: Row) -> _Lido:
         lido = _Lido()
         if self._ligado.endereco and (row["endereco_completo"] or row["cep"]):
-            lido = await self._address(row, lido)
+            lido = self._address(row, lido)
         if self._ligado.documento and row["documento_completo"]:
-            lido = await self._document(row, lido)
-        return lido
+            lido = self._document(row, lido)
+        if self._modelo is None or not lido.pedido.partes:
+            return lido
+        said = await self._modelo.ler(lido.pedido, lambda: self._begin(row, lido.pedido))
+        match said:
+            case Leitura():
+                for part in lido.pedido.partes:
+                    log.info(_ENDS[part], row["id"])
+                return _com_modelo(lido, said)
+            case Mudo():
+                return replace(lido, faltou=True)
+            case Hold():
+                return replace(lido, espera=said)
+            case _:  # nothing is left to be spent: the rules work alone
+                return lido
 
-    async def _address(self, row: Row, lido: _Lido) -> _Lido:
+    def _address(self, row: Row, lido: _Lido) -> _Lido:
         text = row["endereco_completo"] or ""
         endereco = endereco_lido(text, row["cep"])
-        if self._modelo is None or not text or endereco.logradouro is not None:
-            return replace(lido, endereco=endereco_em_json(endereco) if endereco.diz_algo else None)
         if _by_model(row["endereco_normalizado"]):  # an earlier attempt got this far
             return replace(lido, endereco=row["endereco_normalizado"])
-        try:
-            read = await self._asked(row, "address", self._modelo.endereco(text))
-        except ModeloIndisponivel:
-            return replace(lido, endereco=endereco_em_json(endereco) if endereco.diz_algo else None, faltou=True)
-        return replace(lido, endereco=endereco_em_json(_provado(read, endereco, text), fonte=MODELO))
+        is_left = self._perguntavel.endereco and endereco.logradouro is None and not diz_nada(limpo(text))
+        return replace(
+            lido,
+            regra=endereco,
+            endereco=endereco_em_json(endereco) if endereco.diz_algo else None,
+            pedido=replace(lido.pedido, endereco=text if is_left else None),
+        )
 
-    async def _document(self, row: Row, lido: _Lido) -> _Lido:
+    def _document(self, row: Row, lido: _Lido) -> _Lido:
         text = row["documento_completo"]
         documento = documento_de(text)
-        is_clear = documento.diz_algo or documento.avisos or sum(each.isdigit() for each in text) < 5
-        if self._modelo is None or is_clear:
-            return replace(lido, documento=documento_em_json(documento) if documento.diz_algo else None)
         if _by_model(row["documento_normalizado"]):
             return replace(lido, documento=row["documento_normalizado"])
-        try:
-            read = await self._asked(row, "documents", self._modelo.documento(text))
-        except ModeloIndisponivel:
-            return replace(lido, faltou=True)
-        return replace(lido, documento=documento_em_json(_documento_provado(read, text), fonte=MODELO))
+        is_clear = documento.diz_algo or documento.avisos or sum(each.isdigit() for each in text) < 5
+        return replace(
+            lido,
+            documento=documento_em_json(documento) if documento.diz_algo else None,
+            pedido=replace(lido.pedido, documento=text if self._perguntavel.documento and not is_clear else None),
+        )
 
-    async def _asked(self, row: Row, what: str, answer: Any) -> Any:
+    async def _begin(self, row: Row, pedido: Pedido) -> None:
         await self._database.run(self._book.begin, id=row["id"], fonte=row["fonte"], now=self._clock.now())
-        log.info("Normalizing %s for appointment %s", what, row["id"])
-        return await answer
+        for part in pedido.partes:
+            log.info(_STARTS[part], row["id"])
 
     async def _write(self, row: Row, lido: _Lido, status: Status) -> bool:
         documento = lido.documento or {}
@@ -170,35 +200,37 @@ class Normalizador:
 
 
 def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> Status:
+    if lido.espera is not None:
+        return Status.PENDING
     if lido.faltou:
         return Status.FAILED if is_last else Status.PENDING
     return Status.COMPLETED if ligado.tem_o_que_ler(dict(row)) else Status.SKIPPED
+
+
+def _is_known(row: Row, lido: _Lido, status: Status) -> bool:
+    """It waits, and what could be read is kept already: who waits long is not written again each time."""
+    kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
+    return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
 
 
 def _by_model(kept: Any) -> bool:
     return isinstance(kept, dict) and kept.get("fonte") == MODELO
 
 
-def _provado(read: Endereco, regra: Endereco, texto: str) -> Endereco:
-    """A model may invent a CEP or a number: whatever digits it gives must stand in the text."""
+def _com_modelo(lido: _Lido, said: Leitura) -> _Lido:
+    """Without a street in what it says, and without a document, what the rules read stays as it is."""
+    if said.endereco.logradouro is not None:
+        lido = replace(lido, endereco=endereco_em_json(_junto(said.endereco, lido.regra), fonte=MODELO))
+    if said.documento.diz_algo:
+        lido = replace(lido, documento=documento_em_json(said.documento, fonte=MODELO))
+    return lido
+
+
+def _junto(dito: Endereco, regra: Endereco) -> Endereco:
+    """What has a form of its own the rules read better."""
+    cep, uf = regra.cep or dito.cep, regra.uf or dito.uf
+    avisos = [each for each in regra.avisos if each != CEP_DE_OUTRA_UF]
+    avisos += [CEP_DE_OUTRA_UF] if cep and uf and not cep_concorda(cep, uf) else []
     return replace(
-        read,
-        cep=regra.cep or (read.cep if _stands(read.cep, texto) else None),
-        numero=regra.numero or (read.numero if _stands(read.numero, texto) else None),
-        uf=regra.uf or read.uf,
-        avisos=regra.avisos,
-        referencia=regra.referencia,
+        dito, cep=cep, uf=uf, numero=regra.numero or dito.numero, referencia=regra.referencia, avisos=tuple(avisos)
     )
-
-
-def _documento_provado(read: Documento, texto: str) -> Documento:
-    cpf = read.cpf if read.cpf and cpf_valido(read.cpf) and _stands(read.cpf, texto) else None
-    rg = read.rg if _stands(read.rg, texto) else None
-    return Documento(
-        cpf=cpf, rg=rg, orgao_emissor=read.orgao_emissor if rg else None, uf_emissor=read.uf_emissor if rg else None
-    )
-
-
-def _stands(value: str | None, texto: str) -> bool:
-    digits = "".join(each for each in value or "" if each.isdigit())
-    return value is not None and digits in "".join(each for each in texto if each.isdigit())

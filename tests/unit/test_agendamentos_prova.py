@@ -1,0 +1,64 @@
+"""What a model says counts as far as it is written in the text, and no further."""
+
+import pytest
+
+from app.contexts.agendamentos.documento import Documento
+from app.contexts.agendamentos.endereco import Endereco
+from app.contexts.agendamentos.prova import documento_provado, endereco_provado
+from batuta.kernel.json import Json
+
+TEXT = "Sítio são josé KM 12, entrada 5 depois da ponte, Recife - PE, 50.030-230, fone 3333-4444"
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "counts"),
+    [
+        ("logradouro", "Sitio Sao Jose", "Sítio são josé"),  # as it is written there
+        ("logradouro", "Sítio São João", None),
+        ("logradouro", "josé entrada", None),  # its words are there, but not together
+        ("cidade", "RECIFE", "Recife"),
+        ("cidade", "Rec", None),
+        ("bairro", "", None),
+        ("bairro", "x" * 161, None),
+        ("bairro", ["Recife"], None),
+        ("numero", "12", "12"),
+        ("numero", "125", None),  # of two numbers that stand apart
+        ("numero", "2", None),  # a part of one
+        ("numero", "12; DROP TABLE", None),
+        ("uf", "pe", "PE"),
+        ("uf", "SP", None),
+        ("uf", "XX", None),
+        ("cep", "50030230", "50030-230"),
+        ("cep", "33334444", "33334-444"),
+        ("cep", "50030-231", None),
+        ("cep", None, None),
+    ],
+)
+def test_of_an_address_only_what_is_written(field: str, said: Json, counts: str | None) -> None:
+    assert endereco_provado({field: said}, TEXT) == (Endereco(**{field: counts}) if counts else Endereco())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "counts"),
+    [
+        ("nr 529982 24725", {"cpf": "529.982.247-25"}, Documento(cpf="52998224725")),
+        ("nr 529982 x 24725", {"cpf": "52998224725"}, Documento()),
+        ("nr 52998224724", {"cpf": "52998224724"}, Documento()),  # its check digits are wrong
+        ("nr 1 52998224725", {"cpf": "52998224725"}, Documento(cpf="52998224725")),
+        ("nr 152998224725", {"cpf": "52998224725"}, Documento()),
+        ("ssp 12.345.67-x", {"rg": "1234567X", "orgao_emissor": "SSP"}, Documento(rg="1234567X", orgao_emissor="SSP")),
+        ("nr 1234567 pe", {"rg": "1234567", "uf_emissor": "PE"}, Documento(rg="1234567")),
+        ("nr 1234567", {"rg": "1234567X"}, Documento()),
+        ("nr 1234567", {"rg": "1234567", "orgao_emissor": "SSP", "uf_emissor": "SP"}, Documento(rg="1234567")),
+        ("nr 1234567 SSP", {"orgao_emissor": "SSP"}, Documento()),  # of nothing
+        ("52998224725", {"cpf": "52998224725", "rg": "52998224725"}, Documento(cpf="52998224725")),
+        ("898 0012 3456 7890", {"cns": "898001234567890"}, Documento()),
+    ],
+)  # fmt: skip
+def test_of_a_document_only_what_is_written(text: str, said: Json, counts: Documento) -> None:
+    assert documento_provado(said, text) == counts
+
+
+@pytest.mark.parametrize("said", [None, [], "tudo", 7, {"cpf": 52998224725}, {"cpf": {"$ne": None}}])
+def test_what_is_no_form_says_nothing(said: Json) -> None:
+    assert (documento_provado(said, "52998224725"), endereco_provado(said, TEXT)) == (Documento(), Endereco())
