@@ -18,7 +18,7 @@ from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS
 from batuta.engine import Batuta
 from batuta.extension import Extension
 from batuta.health.alerts import Alert, AlertPolicy
-from batuta.health.hub import AlertHub
+from batuta.health.hub import CALM, AlertHub
 from batuta.kernel.clock import SystemClock
 from batuta.supervise.address import listen
 from batuta.supervise.loop import Again
@@ -193,13 +193,13 @@ async def test_a_week_with_its_nights_and_its_weekend_raises_no_alarm(tmp_path: 
             await scheduler.runner.finish()
             if step % 6 == 0:
                 # A moment after the fires, and at odd minutes: nobody looks only when all is done.
-                clock.step((step // 6 % 4) * MINUTE + 7 * SECOND)
+                await clock.advance((step // 6 % 4) * MINUTE + CALM + 7 * SECOND)
                 loops = {"dispatcher": {"last_progress_ago": 0.9, "failures": 0}}
                 await work.beats.beat("s:1", "scheduler", loops, now=clock.now())
                 await hub.tick()
         assert notebook.alerts == []
         assert await work.watching.incidents.within(start, clock.now()) == []
-        clock.step(BAR)  # and now it is silent
+        await clock.advance(BAR)  # and now it is silent
         await hub.tick()
         assert [alert.cause for _, alert in notebook.alerts] == ["scheduler.silent"]
     figures.record_bare(7 * 24 * 2, "looks; false alarms 0")

@@ -135,10 +135,9 @@ async def test_for_a_long_time_nothing_grows(tmp_path: Path) -> None:
             enqueued += await running.work.enqueue_many("conta", [(0.0,)] * 20)
             await asyncio.sleep(0.25)
         await running.until("all are done", lambda: _have_ended(running, len(enqueued)))
+        restarts = await running.until("a restart", lambda: running.restarts("stuck"))
         assert running.exits == []
         censuses = [[int(word) for word in note[1:5]] for note in running.notes("census")]
-        restarts = await running.restarts("stuck")
-        assert restarts
     third = len(censuses) // 3
     early, late = censuses[third : 2 * third] or censuses, censuses[2 * third :]
     before, after = ([statistics.median(column) for column in zip(*rows, strict=True)] for rows in (early, late))
