@@ -81,7 +81,7 @@ def main(words: list[str]) -> int:
         "test_scheduler or test_queue or test_guard or test_deadman or test_send or test_ladder or test_supervision",
         "-s",
     ]
-    command += ["-o", "faulthandler_timeout=0"]  # long is no sign of hanging here
+    command += ["-o", "timeout=0"]  # long is no sign of hanging here
     code = subprocess.run(command, env={**os.environ, FORM: "long", FILE: str(file)}, check=False).returncode
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     print(table(rows))
