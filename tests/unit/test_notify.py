@@ -55,7 +55,7 @@ def test_a_sign_is_due_twice_within_the_limit() -> None:
     assert notifier.watchdog_every == timedelta(seconds=15)
 
 
-@pytest.mark.parametrize("limit", ["", "0", "-5", "soon", "٣"])
+@pytest.mark.parametrize("limit", ["", "0", "-5", "soon", "٣", "9" * 30, "9" * 5000])
 def test_a_limit_that_is_none_asks_for_no_sign(limit: str) -> None:
     notifier = Notifier.from_environment({"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": limit})
     assert (notifier.watchdog_limit, notifier.watchdog_every) == (None, None)

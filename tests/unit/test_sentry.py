@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -204,6 +205,15 @@ def test_what_a_process_left_is_found_once_and_that_of_a_living_one_is_not(tmp_p
     assert folder.take("api", 2**22 + 2) == "x"
     assert folder.take("api", 2**22 + 2) is None
     assert oct((tmp_path / "stacks").stat().st_mode)[-3:] == "700"
+
+
+def test_where_no_folder_takes_a_file_there_are_no_stacks_and_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+    folder = StackFolder.of(f"sqlite:///{uuid4()}.db")
+    assert (folder.take("worker", 2**22 + 1), folder.left("worker")) == (None, [])
 
 
 def test_the_main_thread_comes_first_and_the_reason_is_read_from_the_first_line() -> None:

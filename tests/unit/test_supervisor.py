@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -315,12 +316,33 @@ async def test_a_loop_that_ends_for_good_stops_the_process_instead_of_dying_quie
     assert neighbour.drained
 
 
+async def test_a_loop_whose_code_exits_has_failed_and_its_neighbours_go_on(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    async def exits() -> None:
+        raise SystemExit(0)
+
+    neighbour = Ticker(name="neighbour")
+    supervisor.add(FunctionLoop("exiting", exits), replace(EVERY_TEN, max_failures=2))
+    supervisor.add(neighbour, EVERY_TEN)
+    ended = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
+    await settle()
+    assert [str(failed.error.facts["raised"]) for failed in events.of(LoopFailed)] == ["SystemExit"]  # type: ignore[attr-defined]
+    assert neighbour.ticks == 1
+    assert not ended.done()
+    await clock.advance(2)
+    with pytest.raises(LoopGaveUp):
+        await ended
+    assert neighbour.drained
+
+
+@pytest.mark.parametrize("error", [ValueError(), SystemExit(3)])
 async def test_a_drain_that_fails_does_not_keep_the_others_from_draining(
-    supervisor: Supervisor, events: EventRecorder
+    supervisor: Supervisor, events: EventRecorder, error: BaseException
 ) -> None:
     class Failing(Ticker):
         async def drain(self, grace: timedelta) -> None:
-            raise ValueError
+            raise error
 
     first = Ticker(name="first")
     supervisor.add(first, EVERY_TEN)

@@ -75,3 +75,27 @@ def test_a_reader_who_is_gone_harms_nobody() -> None:
     out.close()
     speaking.say("api", "to nobody")
     speaking.close()
+
+
+def test_long_lines_that_nobody_takes_are_dropped_before_they_fill_the_memory() -> None:
+    out = HeldUp(last="9")
+    speaking = Voices(out, NAMES, prefixed=False, coloured=False, most_characters=1000)
+    speaking.say("api", "first")
+    assert out.held.wait(10)
+    for _ in range(15):
+        speaking.say("api", "x" * 100)
+    speaking.say("api", "9")
+    out.let_go.set()
+    speaking.close()
+    lines = out.getvalue().splitlines()
+    assert lines.count("x" * 100) == 9
+    assert lines[-1] == "9" or "dropped" in lines[-1]
+
+
+def test_what_the_terminal_has_no_letters_for_is_written_in_other_letters() -> None:
+    taken = io.BytesIO()
+    out = io.TextIOWrapper(taken, encoding="ascii", write_through=True)
+    speaking = Voices(out, NAMES, prefixed=False, coloured=False)
+    speaking.say("api", "começou \udcff")
+    speaking.close()
+    assert taken.getvalue() == b"come\\xe7ou \\udcff\n"

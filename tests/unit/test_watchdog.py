@@ -248,6 +248,14 @@ def test_a_loop_is_a_function_or_a_class_and_its_limits_are_checked_where_it_is_
         policy_in_seconds("outbound", 2, 60, longest_call=120)
 
 
+@pytest.mark.parametrize(
+    "limit", [{"every": float("inf")}, {"every": float("nan")}, {"stuck_after": -1}, {"max_failures": float("inf")}]
+)
+def test_a_limit_that_no_clock_can_keep_is_refused_with_the_loops_name(limit: dict[str, float]) -> None:
+    with pytest.raises(InvalidLoop, match="outbound"):
+        policy_in_seconds("outbound", **{"every": 2, "stuck_after": 60, **limit})
+
+
 async def test_a_class_is_drained_if_it_can_be(supervisor: Supervisor) -> None:
     class Outbound:
         ticked = drained = False

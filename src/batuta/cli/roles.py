@@ -17,13 +17,14 @@ from batuta.engine import Batuta
 from batuta.extension import Command, Role
 from batuta.guarding import GuardLimits, guarded
 from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain
-from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessStarted, SettingWarned
+from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessHeld, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
 from batuta.supervise.address import listen
 from batuta.supervise.comeback import EXIT_AGAIN
 from batuta.supervise.lag import leave
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.notify import LifeSign, Notifier
+from batuta.supervise.parting import run_out
 from batuta.supervise.processes import die_with_parent
 from batuta.supervise.signals import stop_on_signals
 from batuta.supervise.supervisor import Supervisor
@@ -120,7 +121,8 @@ def _command(name: str) -> Callable[..., None]:
         if child_of is not None and not die_with_parent(child_of):
             raise typer.Exit(FAILED)
         desk = desk_of(context)
-        asyncio.run(_run(desk, desk.work(), desk.settings(), name))
+        work = desk.work()
+        run_out(_run(desk, work, desk.settings(), name), lambda what: work.events.emit(ProcessHeld(name, what)))
 
     return command
 

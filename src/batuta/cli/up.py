@@ -17,12 +17,13 @@ from batuta.cli.sidecar import port_of_child
 from batuta.cli.voices import Voices
 from batuta.config import EngineSettings
 from batuta.engine import Batuta
-from batuta.kernel.events import ProcessServing
+from batuta.kernel.events import ProcessHeld, ProcessServing
 from batuta.supervise.address import listen
 from batuta.supervise.chronicle import WRITING, Chronicle
 from batuta.supervise.hearing import Ear
 from batuta.supervise.loop import FOR_EVER, LoopPolicy
 from batuta.supervise.notify import Notifier
+from batuta.supervise.parting import run_out
 from batuta.supervise.processes import ChildSpec, Family, Patience
 from batuta.supervise.stacks import StackFolder
 from batuta.supervise.supervisor import Supervisor
@@ -48,7 +49,8 @@ def up(context: typer.Context, workers: Workers = None) -> None:
     desk = desk_of(context)
     settings, work = desk.settings(), desk.work()
     listen(settings.host, settings.port).close()
-    raise typer.Exit(asyncio.run(_Up(desk, work, settings, workers or settings.batuta_workers).run()))
+    running = _Up(desk, work, settings, workers or settings.batuta_workers).run()
+    raise typer.Exit(run_out(running, lambda what: work.events.emit(ProcessHeld(PARENT, what))))
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 MOST_LINES = 20_000
+MOST_CHARACTERS = 16 * 1024 * 1024
 PATIENCE = 2.0  # seconds that the last lines may take
 COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 FAINT = 2
@@ -18,13 +19,23 @@ FAINT = 2
 
 class Voices:
     def __init__(
-        self, out: TextIO, names: Sequence[str], *, prefixed: bool, coloured: bool, most: int = MOST_LINES
+        self,
+        out: TextIO,
+        names: Sequence[str],
+        *,
+        prefixed: bool,
+        coloured: bool,
+        most: int = MOST_LINES,
+        most_characters: int = MOST_CHARACTERS,
     ) -> None:
         self._out = out
         self._names = names
         self._prefixed = prefixed
         self._coloured = coloured
         self._lines: queue.Queue[str | None] = queue.Queue(most)
+        self._most_characters = most_characters
+        self._said = 0  # characters that were handed over, and of them those that were written
+        self._written = 0
         self._dropped = 0
         self._writing = threading.Thread(target=self._work, name="voices", daemon=True)
         self._writing.start()
@@ -55,20 +66,31 @@ class Voices:
         return f"\x1b[{colour}m{label}\x1b[0m "
 
     def _put(self, line: str | None) -> bool:
+        length = len(line or "")
+        if length and self._said - self._written + length > self._most_characters:
+            return False
         try:
             self._lines.put_nowait(line)
         except queue.Full:
             return False
+        self._said += length
         return True
 
     def _work(self) -> None:
         while (line := self._lines.get()) is not None:
             try:
-                self._out.write(f"{line}\n")
+                self._out.write(f"{_writable(line, self._out.encoding)}\n")
                 if self._lines.empty():
                     self._out.flush()
             except (OSError, ValueError):
                 continue  # whoever read us is gone; the others are still to be minded
+            finally:
+                self._written += len(line)
+
+
+def _writable(line: str, encoding: str | None) -> str:
+    """A letter that the terminal has not got must not cost the line."""
+    return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
 
 
 class _Voice(io.StringIO):

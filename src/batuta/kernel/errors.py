@@ -25,7 +25,7 @@
     │   ├── StatementRefused        the database does not understand the statement: our mistake
     │   └── TransactionMisuse       opened inside another, or used after its end
     ├── JobRefused                  a run that a person asked for may not start now
-    ├── ExitRefused                 a job's own code wanted to end the process, or its task
+    ├── ExitRefused                 the code of a job or a loop wanted to end the process, or its task
     ├── DeliveryRefused             somebody outside did not take what we sent
     ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
     ├── StartAgain                  the process has ended in order, and wants to be started again at once
@@ -156,7 +156,7 @@ class JobRefused(BatutaError):
 
 class ExitRefused(BatutaError):
     sentence = (
-        "{raised} was raised by a job's own code, which may not end the process: raise an ordinary exception instead"
+        "{raised} was raised by the code of a job or a loop, which may not end the process: raise an ordinary exception"
     )
 
 

@@ -58,6 +58,9 @@ from batuta.kernel.process_events import (
     ProcessEvent,
 )
 from batuta.kernel.process_events import (
+    ProcessHeld as ProcessHeld,
+)
+from batuta.kernel.process_events import (
     ProcessRecycled as ProcessRecycled,
 )
 from batuta.kernel.process_events import (

@@ -33,6 +33,14 @@ class ProcessEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessHeld:
+    """Its work was over, and a thread or a task it had started would have kept it from ending."""
+
+    role: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChildStarted:
     role: str
     pid: int
@@ -181,6 +189,7 @@ ProcessEvent: TypeAlias = (
     | ProcessServing
     | ProcessDraining
     | ProcessEnded
+    | ProcessHeld
     | ChildStarted
     | ChildReady
     | ChildSilent

@@ -51,6 +51,7 @@ from batuta.kernel.events import (
     PingFailed,
     ProcessDraining,
     ProcessEnded,
+    ProcessHeld,
     ProcessRecycled,
     ProcessServing,
     ProcessStarted,
@@ -215,6 +216,9 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
     ProcessDraining: lambda event: Line("draining: what runs may end; a second signal leaves now"),
     ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
+    ProcessHeld: lambda event: Line(
+        f"{WATCHDOG} its work is over, and this goes on: it ends all the same", logging.WARNING
+    ),
     ChildStarted: lambda event: Line(f"child {event.role} started"),
     ChildReady: lambda event: Line(f"child {event.role} ready"),
     ChildSilent: _child_silent,

@@ -151,5 +151,5 @@ def policy_in_seconds(
             max_failures=int(max_failures),
             max_restarts=int(max_restarts),
         )
-    except ValueError as refused:
+    except (ValueError, OverflowError) as refused:
         raise InvalidLoop(loop=name, why=str(refused)) from None

@@ -18,6 +18,8 @@ LIMIT = "WATCHDOG_USEC"
 WHOSE = "WATCHDOG_PID"
 SPOKEN_OF = (SOCKET, LIMIT, WHOSE)  # what a parent must not pass on to its own children
 
+LONGEST_LIMIT = 18  # digits of microseconds: whoever waits for longer than thirty thousand years waits for no sign
+
 READY = "READY=1"
 ALIVE = "WATCHDOG=1"
 STOPPING = "STOPPING=1"
@@ -34,7 +36,8 @@ class Notifier:
         """``env``: the process's own (``batuta.config.environment``). ``pid``: whose limit counts; None: this process's."""
         address, limit = env.get(SOCKET, ""), env.get(LIMIT, "")
         is_ours = env.get(WHOSE, "") in ("", str(os.getpid() if pid is None else pid))
-        microseconds = int(limit) if limit.isascii() and limit.isdecimal() and is_ours else 0
+        is_number = limit.isascii() and limit.isdecimal() and len(limit) <= LONGEST_LIMIT
+        microseconds = int(limit) if is_number and is_ours else 0
         return cls(
             address if address[:1] in ("/", "@") else None,
             timedelta(microseconds=microseconds) if microseconds else None,

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C ask for an orderly end; the second one means now."""
+"""SIGTERM and Ctrl-C ask for an orderly end; the second one means now. A terminal that is closed asks, and may say so twice."""
 
 import asyncio
 import os
@@ -15,15 +15,17 @@ def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda
     loop = asyncio.get_running_loop()
 
     def asked(number: int) -> None:
-        if stop.is_set():
+        if stop.is_set() and number in ASKING:
             os._exit(128 + number)
-        stop.set()
-        asked_to()
+        if not stop.is_set():
+            stop.set()
+            asked_to()
 
-    for number in ASKING:
+    heard = ASKING if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*ASKING, signal.SIGHUP)  # nohup
+    for number in heard:
         loop.add_signal_handler(number, asked, number)
     try:
         yield
     finally:
-        for number in ASKING:
+        for number in heard:
             loop.remove_signal_handler(number)

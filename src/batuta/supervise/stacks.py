@@ -86,9 +86,7 @@ class StackFolder:
     @classmethod
     def of(cls, where: str) -> "StackFolder":
         """``where``: the database's address. Processes on another one have nothing to do with ours."""
-        return cls(
-            Path(tempfile.gettempdir()) / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}"
-        )
+        return cls(_temporary() / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 
     def open(self, role: str, pid: int) -> TextIO:
         """For this process to dump into. OSError: there is no place for it."""
@@ -128,6 +126,14 @@ class StackFolder:
 
     def _file(self, role: str, pid: int) -> Path:
         return self.folder / f"{role}-{pid}.stack"
+
+
+def _temporary() -> Path:
+    """Where nothing can be written (all disks full, a container that only reads) there are no stacks, and everything else."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        return Path("/tmp")  # noqa: S108 - nothing is written there: it cannot be
 
 
 def _lives(pid: int) -> bool:

@@ -17,15 +17,15 @@ A database that is away is not the loop's fault: ``StoreUnavailable`` backs off 
 
 import asyncio
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from batuta.kernel.backoff import equal_jitter, exponential
 from batuta.kernel.clock import Clock
 from batuta.kernel.durations import brief
-from batuta.kernel.errors import CancelIgnored, InvalidName, LoopGaveUp, StoreUnavailable
+from batuta.kernel.errors import CancelIgnored, ExitRefused, InvalidName, LoopGaveUp, StoreUnavailable
 from batuta.kernel.events import (
     Events,
     LoopAbandoned,
@@ -41,6 +41,7 @@ from batuta.supervise.progress import bind
 from batuta.supervise.running import Running, Treatment
 from batuta.supervise.watchdog import GRACE, WATCHING, Watchdog
 
+T = TypeVar("T")
 Keepers: TypeAlias = dict[str, "asyncio.Task[None]"]
 
 AT_ONCE = timedelta(0)
@@ -133,7 +134,7 @@ class Supervisor:
     async def _tick(self, running: Running, stop: asyncio.Event) -> timedelta:
         running.is_ticking, running.last_beat = True, self._clock.monotonic()
         try:
-            pause = self._pause(await running.loop.tick(), running)
+            pause = self._pause(await _ordinary(running.loop.tick()), running)
         except asyncio.CancelledError as error:
             if (treated := _treated(running)) is not None:
                 return self._restarted(running, treated, stop)
@@ -223,7 +224,7 @@ class Supervisor:
         ends = self._clock.monotonic() + grace.total_seconds()
         for running in reversed(self._running):
             left = max(min(AT_LEAST, grace), timedelta(seconds=ends - self._clock.monotonic()))
-            draining = asyncio.create_task(running.loop.drain(left))
+            draining = asyncio.create_task(_ordinary(running.loop.drain(left)))
             await first_of(_all_done([draining]), self._clock.sleep(left.total_seconds()))
             has_ended = draining.done()
             if not has_ended:
@@ -234,6 +235,14 @@ class Supervisor:
                 self._events.emit(LoopFailed(running.loop.name, error, running.failures + 1, AT_ONCE))
             is_drained = has_ended and error is None and running.loop.name not in cut_off
             self._events.emit(LoopEnded(running.loop.name, drained=is_drained))
+
+
+async def _ordinary(code: Awaitable[T]) -> T:
+    """A loop whose code calls ``sys.exit`` has failed: it would end its neighbours with it, and perhaps say that all is well."""
+    try:
+        return await code
+    except SystemExit as exit:
+        raise ExitRefused(raised=type(exit).__name__) from exit
 
 
 def _treated(running: Running) -> Treatment | None:
