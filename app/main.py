@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from app.api.routes import appointments, campanhas, grupos, webhooks
+from app.api.routes import appointments, campanhas, fechamentos, grupos, webhooks
 from app.api.routes.health import health_router
 from app.contexts.agendamentos.arquivo import MOST_BYTES
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
 from app.wiring import build, campaigns, hours, limits
 from app.wiring_agendamentos import appointments_of
-from app.wiring_grupos import review
+from app.wiring_grupos import closings, review
 from batuta import __version__
 from batuta.config import environment, load
 from batuta.engine import Batuta
@@ -39,6 +39,7 @@ def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
             health_router(limits(settings), hours(settings)),
             campanhas.router(campaigns(work, settings), work.zone),
             grupos.router(review(work, settings), work.zone),
+            fechamentos.router(closings(work), work.zone),
             appointments.router(work, agendamentos, importacao),
             webhooks.router(Inbox(work.queues[WEBHOOK_INBOX.name]), settings),
         ],

@@ -7,6 +7,7 @@ from functools import partial
 from app.contexts.conversas.service import Conversas
 from app.contexts.grupos.dicionario import Dicionario
 from app.contexts.grupos.esteira import Ritmo, esteira
+from app.contexts.grupos.fechamentos import Fechamentos
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.jobs import GroupJobs
 from app.contexts.grupos.leituras import Leitor, Leituras, Regras
@@ -50,7 +51,8 @@ def ritmo(settings: Settings) -> Ritmo:
 def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -> Mapping[str, Handler]:
     """The worker serves each stage; the job does the same by schedule. ``leitor``: who reads; None: as the settings say."""
     known, limits, pace = names(work), limiares(settings), ritmo(settings)
-    reading = Leituras(work.database, known, leitor or reader(work, settings, known), limits, work.clock)
+    closing = closings(work, known)
+    reading = Leituras(work.database, known, leitor or reader(work, settings, known), closing, limits, work.clock)
     vagas = Vagas(work.database, known, limits, work.zone, work.clock)
     work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=asks_outside(settings)), look_every=pace.intervalo)
     jobs = group_jobs(work, settings)
@@ -106,10 +108,14 @@ def names(work: Batuta) -> Dicionario:
     return Dicionario(work.database, work.clock)
 
 
+def closings(work: Batuta, known: Dicionario | None = None) -> Fechamentos:
+    return Fechamentos(work.database, known or names(work), work.ids, work.clock)
+
+
 def review(work: Batuta, settings: Settings) -> Revisao:
     known = names(work)
     vagas = Vagas(work.database, known, limiares(settings), work.zone, work.clock)
-    return Revisao(work.database, known, vagas, work.zone, work.clock)
+    return Revisao(work.database, known, vagas, work.ids, work.zone, work.clock)
 
 
 def operation(work: Batuta, settings: Settings) -> Operacao:

@@ -83,13 +83,15 @@ class Bancada:
         self.grupos = Grupos(work.database.dialect, work.ids, Ninguem(), work.queues[Estagio.PENDENTE])
         self._said = 0
 
-    async def dizem(self, texto: str, *, grupo: str = GRUPO, id: str | None = None, autor: str = AUTOR) -> str:
+    async def dizem(
+        self, texto: str, *, grupo: str = GRUPO, id: str | None = None, autor: str = AUTOR, citada: str | None = None
+    ) -> str:
         """Somebody says something in a group. The message's id."""
         self._said += 1
         id = id or f"3EB0{self._said:06d}"
         fato = DeGrupo(
             message_id=id, instance="escuta", grupo=grupo, autor=address(autor), nome="Pessoa Teste", texto=texto, midia=None,
-            encaminhada=False, em=self.clock.now(),
+            encaminhada=False, em=self.clock.now(), citada=citada,
         )  # fmt: skip
         async with self.work.database.transaction() as transaction:
             await self.grupos.ingerir(transaction, fato, now=self.clock.now())

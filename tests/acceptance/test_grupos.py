@@ -11,6 +11,7 @@ import pytest
 
 from app.contexts.grupos.fila import Estagio
 from app.wiring_grupos import ingestion
+from batuta.stores.sql.database import AsJson
 from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import Julia, open_julia
 from tests.julia import rows, write
@@ -83,6 +84,29 @@ async def test_a_reviewer_sees_approves_and_rejects(julia: Julia) -> None:
     assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (409, "vaga_decided")
 
 
+async def test_a_reviewer_says_what_a_notice_closes(julia: Julia) -> None:
+    await said(julia, GOOD)
+    (vacancy,) = await rows(julia.work.database, "SELECT id FROM vagas")
+    await write(
+        julia.work.database,
+        "INSERT INTO fechamentos_grupo (id, mensagem_id, grupo_id, status, motivo, trecho, candidatas, created_at)"
+        " SELECT :id, id, grupo_id, 'aguardando_revisao', 'nao_diz_qual', '[0, 4]',"
+        " :vagas, created_at FROM mensagens_grupo",
+        id=NOBODY,
+        vagas=AsJson([vacancy["id"]]),
+    )
+    (notice,) = (await julia.ask("GET", "/grupos/fechamentos")).json()["avisos"]
+    assert (notice["motivo"], [each["id"] for each in notice["vagas"]]) == ("nao_diz_qual", [vacancy["id"]])
+    wrong = await post(julia, f"/grupos/fechamentos/{NOBODY}/fechar", {"vagas": [NOBODY]})
+    assert (wrong.status_code, wrong.json()["type"].rpartition("/")[2]) == (422, "fechamento_other")
+    done = await post(julia, f"/grupos/fechamentos/{NOBODY}/fechar", {"vagas": [vacancy["id"]]})
+    assert done.json() == {"id": NOBODY, "status": "fechada", "vagas": [vacancy["id"]]}
+    again = await post(julia, f"/grupos/fechamentos/{NOBODY}/manter")
+    assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (409, "fechamento_decided")
+    nobody = await post(julia, f"/grupos/fechamentos/{vacancy['id']}/manter")
+    assert nobody.status_code == 404
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "said"),
     [
@@ -127,6 +151,11 @@ def test_the_terminal_knows_the_queue_and_the_review(
     assert (code, out.strip()) == (0, "0 messages would be enqueued; without --dry-run they are")
     code, out, _ = batuta(*JULIA, "grupos", "revisao")
     assert (code, out.strip()) == (0, "no vaga waits for a person")
+    code, out, _ = batuta(*JULIA, "grupos", "fechamentos")
+    assert (code, out.strip()) == (0, "no notice waits for a person")
+    code, _, err = batuta(*JULIA, "grupos", "manter", NOBODY)
+    assert code != 0
+    assert "batuta grupos fechamentos" in err
     code, _, err = batuta(*JULIA, "grupos", "ver", "nada")
     assert code != 0
     assert "batuta grupos revisao" in err

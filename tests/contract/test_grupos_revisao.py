@@ -129,6 +129,25 @@ async def test_a_rejection_keeps_its_reason_and_who_said_so(mesa: Bancada, revis
     assert await mesa.rows("SELECT id FROM vagas") == []
 
 
+async def test_every_decision_is_in_the_audit_by_ids_and_names_of_fields_alone(mesa: Bancada, revisao: Revisao) -> None:
+    first = await waits(mesa, vaga("Vila Inventada"))
+    done = await revisao.aprovar(first, Correcao(valor=1800.0), por="gestora", notas="Fulana confirmou")
+    second = await waits(mesa, vaga("Vila Sonhada"))
+    await revisao.rejeitar(second, "telefone 11 90000-0000 é falso", por="gestor")
+    third = await waits(mesa, vaga("inbox"))
+    same = Correcao(hospital="Vila Inventada", valor=1900.0)
+    assert (await revisao.aprovar(third, same, por="gestora")).status == "duplicada"
+    noted = await mesa.rows("SELECT actor, action, subject, before, after FROM audit_log ORDER BY id")
+    assert [(row["actor"], row["action"], row["subject"], row["after"]) for row in noted] == [
+        ("gestora", "vaga_grupo.aprovar", f"vaga_grupo:{first}",
+         {"status": "importada", "vaga": done.vaga_id, "campos": ["valor"]}),
+        ("gestor", "vaga_grupo.rejeitar", f"vaga_grupo:{second}", {"status": "rejeitada"}),
+        ("gestora", "vaga_grupo.aprovar", f"vaga_grupo:{third}",
+         {"status": "duplicada", "duplicada_de": first, "campos": ["hospital", "valor"]}),
+    ]  # fmt: skip
+    assert {row["before"]["status"] for row in noted} == {"aguardando_revisao"}
+
+
 async def test_of_two_who_decide_at_once_one_is_told_that_it_was_decided(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     ends = await asyncio.gather(

@@ -452,6 +452,17 @@ async def test_a_caption_is_a_text_and_what_says_nothing_is_put_aside(desk: Desk
     ]  # fmt: skip
 
 
+async def test_what_a_message_answers_is_kept_with_it(desk: Desk) -> None:
+    answer = {"messageType": "extendedTextMessage", "message": {"extendedTextMessage": {
+        "text": "vaga preenchida", "contextInfo": {"stanzaId": "3EB0FICTICIO", "participant": JID}}}}  # fmt: skip
+    await desk.told("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **answer})
+    beside = {"contextInfo": {"stanzaId": "3EB0OUTRA"}}
+    await desk.told("messages.upsert", {**desk.message("plantão fechado", GROUP, participant=JID), **beside})
+    await desk.told("messages.upsert", desk.message("uma vaga", GROUP, participant=JID))
+    found = await rows(desk.database, "SELECT citada FROM mensagens_grupo ORDER BY id")
+    assert [row["citada"] for row in found] == ["3EB0FICTICIO", "3EB0OUTRA", None]
+
+
 async def test_what_a_group_tells_of_a_hidden_address_resolves_what_it_asked_of_us(desk: Desk) -> None:
     await add_doctor(desk.database)
     await desk.told("messages.upsert", desk.message("parar", jid=HIDDEN))

@@ -18,9 +18,9 @@ SELECT id FROM contatos_grupo WHERE jid = :jid;
 
 -- write said: a message, once, through whichever chip it came first
 INSERT INTO mensagens_grupo (id, grupo_id, contato_id, message_id, sender_jid, sender_nome, texto, tipo_midia, tem_midia,
-                             timestamp_msg, is_forwarded, instance_name, status, motivo_descarte, created_at)
-VALUES (:id, :grupo_id, :contato_id, :message_id, :jid, :nome, :texto, :midia, :tem_midia, :em, :encaminhada, :instance, :status, :motivo,
-        :now)
+                             timestamp_msg, is_forwarded, citada, instance_name, status, motivo_descarte, created_at)
+VALUES (:id, :grupo_id, :contato_id, :message_id, :jid, :nome, :texto, :midia, :tem_midia, :em, :encaminhada, :citada, :instance, :status,
+        :motivo, :now)
 ON CONFLICT DO NOTHING;
 
 -- write count_on_group: one more

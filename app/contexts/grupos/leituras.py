@@ -9,14 +9,16 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.grupos.dicionario import Dicionario
+from app.contexts.grupos.fechamento import NADA
+from app.contexts.grupos.fechamentos import Fechamentos
 from app.contexts.grupos.fila import Estagio, da_vaga, id_de
 from app.contexts.grupos.juntos import Juntos
 from app.contexts.grupos.leitura import Campo, Leitura, VagaLida, heuristica, ler
 from app.contexts.grupos.limiares import Limiares, alcanca
 from batuta.kernel.clock import Clock
 from batuta.pipeline.stage import Drop, FanOut, Jump, Next, StageOutcome
-from batuta.queue.item import Lease
-from batuta.queue.outcome import Snooze, Writes
+from batuta.queue.item import Lease, NewItem
+from batuta.queue.outcome import Effect, Snooze, Writes
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.queries import load
 
@@ -26,6 +28,8 @@ DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "dom
 # More than that in one message is nobody's list: the rest is left out, and the message says so.
 MOST_VAGAS: Final = 200
 REMEMBERED: Final = 2_000
+# The sign that a message may close an offer: it is read however little else it says.
+FECHADO: Final = "fechado"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,16 @@ class Regras:
 
 class Leituras:
     def __init__(
-        self, database: Database, dicionario: Dicionario, leitor: Leitor, limiares: Limiares, clock: Clock
+        self,
+        database: Database,
+        dicionario: Dicionario,
+        leitor: Leitor,
+        fechamentos: Fechamentos,
+        limiares: Limiares,
+        clock: Clock,
     ) -> None:
         self._database = database
+        self._fechamentos = fechamentos
         self._dicionario = dicionario
         self._leitor = leitor
         self._limiares = limiares
@@ -88,11 +99,12 @@ class Leituras:
         began = self._clock.monotonic()
         nota = heuristica(mensagem["texto"], vocabulario=(await self._dicionario.nomes()).vocabulario)
         limits = self._limiares
-        passed = nota.motivo not in FINAIS and alcanca(nota.score, limits.heuristica)
+        looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limits.heuristica)
+        passed = looks_so or FECHADO in nota.sinais
         seen = {
             "id": mensagem["id"],
             "status": "heuristica_passou" if passed else "heuristica_rejeitou",
-            "passou": passed,
+            "passou": looks_so,
             "score": nota.score,
             "sinais": AsJson(list(nota.sinais)),
             "motivo": None if passed else nota.motivo if nota.motivo in FINAIS else "score_baixo",
@@ -103,7 +115,7 @@ class Leituras:
         kept = Writes(((self._book.scored, seen),))
         if not passed:
             return Drop("heuristica_baixa", kept)
-        return Jump(Estagio.EXTRACAO, kept) if alcanca(nota.score, limits.alta) else Next(kept)
+        return Jump(Estagio.EXTRACAO, kept) if looks_so and alcanca(nota.score, limits.alta) else Next(kept)
 
     async def classificacao(self, lease: Lease) -> StageOutcome:
         mensagem = await self._messages.get(lease.row["mensagem_id"])
@@ -122,7 +134,10 @@ class Leituras:
             "ms": self._since(began),
         }
         kept = Writes(((self._book.classified, seen),))
-        return Next(kept) if is_offer else Drop("nao_eh_oferta", kept)
+        if is_offer:
+            return Next(kept)
+        effect = await self._com_fechamento(mensagem, leitura, kept)
+        return effect if isinstance(effect, Snooze) else Drop("nao_eh_oferta", effect)
 
     async def extracao(self, lease: Lease) -> StageOutcome:
         mensagem = await self._messages.get(lease.row["mensagem_id"])
@@ -143,11 +158,24 @@ class Leituras:
         if not vagas:
             why = "extracao_falhou" if leitura.eh_oferta else "nao_eh_oferta"
             gone = {"motivo": why, "processado_em": self._clock.now()}
-            return Drop(why, Writes(((self._book.extracted, {**seen, **gone}),)))
+            kept = Writes(((self._book.extracted, {**seen, **gone}),))
+            effect = await self._com_fechamento(mensagem, leitura, kept)
+            return effect if isinstance(effect, Snooze) else Drop(why, effect)
         seen["motivo"] = "vagas_cortadas" if len(leitura.vagas) > MOST_VAGAS else None
-        return self._fan_out(mensagem, vagas, Writes(((self._book.extracted, {**seen, "processado_em": None}),)))
+        items, kept = self._fan_out(mensagem, vagas)
+        kept = Writes(((self._book.extracted, {**seen, "processado_em": None}),)) + kept
+        effect = await self._com_fechamento(mensagem, leitura, kept)
+        return effect if isinstance(effect, Snooze) else FanOut(items, effect)
 
-    def _fan_out(self, mensagem: Row, vagas: Sequence[VagaLida], kept: Writes) -> FanOut:
+    async def _com_fechamento(self, mensagem: Row, leitura: Leitura, kept: Writes) -> Effect | Snooze:
+        """What is kept, and what the message closes besides."""
+        dito = leitura.fechamento
+        decisao = await self._fechamentos.de(mensagem, dito)
+        if isinstance(decisao, Snooze) or dito is None or decisao == NADA:
+            return decisao if isinstance(decisao, Snooze) else kept
+        return self._fechamentos.feito(mensagem, dito, decisao, kept)
+
+    def _fan_out(self, mensagem: Row, vagas: Sequence[VagaLida]) -> tuple[tuple[NewItem, ...], Writes]:
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], n) for n in range(len(vagas))]
         rows = [
             (self._book.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
@@ -156,8 +184,7 @@ class Leituras:
         counted = [(self._book.offered, {"id": mensagem["grupo_id"]})]
         if mensagem["contato_id"] is not None:
             counted.append((self._book.posted, {"id": mensagem["contato_id"], "vagas": len(vagas)}))
-        items = tuple(da_vaga(mensagem["id"], id) for id in ids)
-        return FanOut(items, kept + Writes((*rows, *counted)))
+        return tuple(da_vaga(mensagem["id"], id) for id in ids), Writes((*rows, *counted))
 
     def _judged(self, mensagem: Row, leitura: Leitura, *, is_offer: bool) -> dict[str, object]:
         why = None if is_offer else "confianca_baixa" if leitura.eh_oferta else "nao_eh_oferta"

@@ -6,12 +6,14 @@ asks of it, all it can do is fill in a form, and every field of the form is look
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.grupos.dicionario import Dicionario
 from app.contexts.grupos.leitura import Leitura
+from app.contexts.grupos.limiares import alcanca
 from app.contexts.grupos.verificacao import SCHEMA, verificada
 from app.contexts.modelo.consulta import Consulta
 from app.contexts.modelo.pergunta import Pergunta, entre_marcas
@@ -50,7 +52,9 @@ class ComModelo:
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze:
         rules = await self._regras(texto, mensagem)
-        if not incerta(rules) or len(texto) > LONGEST:
+        # What only closes something, or what the first look would have dropped, is nothing to pay for.
+        is_chatter = rules.fechamento is not None or _below(mensagem)
+        if not incerta(rules) or len(texto) > LONGEST or (is_chatter and not rules.eh_oferta):
             return rules
         sent: datetime = mensagem["timestamp_msg"].astimezone(self._zone)
         order = INSTRUCAO.format(dia=sent.date().isoformat(), semana=DIAS[sent.weekday()])
@@ -59,7 +63,8 @@ class ComModelo:
         if isinstance(answer, Snooze):
             return answer
         vocabulary = (await self._dicionario.nomes()).vocabulario
-        return verificada(answer, texto, sent.date(), vocabulary) or rules
+        checked = verificada(answer, texto, sent.date(), vocabulary)
+        return rules if checked is None else replace(checked, fechamento=rules.fechamento)
 
     def _key(self, texto: str, sent: datetime) -> str:
         parts = (VERSION, self._consulta.nome, sent.date().isoformat(), texto)
@@ -68,3 +73,8 @@ class ComModelo:
 
 def incerta(leitura: Leitura) -> bool:
     return leitura.confianca < CERTEZA or (leitura.eh_oferta and not leitura.vagas)
+
+
+def _below(mensagem: Row) -> bool:
+    score, limit = mensagem["score_heuristica"], mensagem["limiar_heuristica"]
+    return score is not None and limit is not None and not alcanca(score, limit)

@@ -1,4 +1,4 @@
-"""A vaga that waits for a person, in the words of its readers."""
+"""What waits for a person, in the words of its readers: a vaga, a notice that one is taken."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -48,4 +48,33 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
             }
             for fonte in fontes
         ],
+    }
+
+
+def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: ZoneInfo) -> dict[str, Any]:
+    """A message that says a vacancy is taken, the words that say so, and the vacancies it may mean."""
+    return {
+        "id": row["id"],
+        "status": row["status"],
+        "como": row["como"],
+        "motivo": row["motivo"],
+        "grupo": row["grupo_nome"],
+        "enviada_em": row["timestamp_msg"].astimezone(zone).isoformat(),
+        "texto": row["texto"],
+        "trecho": row["trecho"],
+        "fechadas": row["fechadas"],
+        "vagas": [
+            {
+                "id": vaga["id"],
+                "status": vaga["status"],
+                "hospital": vaga["hospital"],
+                "especialidade": vaga["especialidade"],
+                "data": vaga["data"].isoformat(),
+                "periodo": vaga["periodo"],
+                "hora_inicio": vaga["hora_inicio"],
+                "hora_fim": vaga["hora_fim"],
+            }
+            for vaga in vagas
+        ],
+        "revisada_por": row["revisada_por"],
     }

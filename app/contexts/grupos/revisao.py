@@ -18,6 +18,9 @@ from app.contexts.grupos.nomes import busca, pode_ser_nome
 from app.contexts.grupos.vagas import Vagas, chave_de
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
 from batuta.stores.sql.queries import load
 
@@ -85,8 +88,11 @@ class Decidida:
 
 
 class Revisao:
-    def __init__(self, database: Database, dicionario: Dicionario, vagas: Vagas, zone: ZoneInfo, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, dicionario: Dicionario, vagas: Vagas, ids: Ids, zone: ZoneInfo, clock: Clock
+    ) -> None:
         self._database = database
+        self._audit = AuditLog(database.dialect, ids)
         self._dicionario = dicionario
         self._vagas = vagas
         self._zone = zone
@@ -118,14 +124,18 @@ class Revisao:
                 book = self._vagas.book
                 await transaction.run(book.repeats, id=id, principal=holder, now=now)
                 await self._source(transaction, vaga, holder, now)
+                told: dict[str, Json] = {"status": "duplicada", "duplicada_de": holder, "campos": [*correcao.campos]}
+                await self._note(transaction, por, "aprovar", id, told, now)
                 return Decidida(id=id, status="duplicada", aprendido=learnt)
             score = float(vaga["score_importacao"] or 0.0)
             parecer = Parecer(decisao=Decisao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
             made = self._vagas.resultado(vaga, parecer, now)
             for query, values in made.statements:
                 await transaction.run(query, **values)
+            vacancy = next(str(values["vaga_id"]) for _, values in made.statements if "vaga_id" in values)
+            told = {"status": "importada", "vaga": vacancy, "campos": [*correcao.campos]}
+            await self._note(transaction, por, "aprovar", id, told, now)
         self._dicionario.esquecer()
-        vacancy = next(str(values["vaga_id"]) for _, values in made.statements if "vaga_id" in values)
         return Decidida(id=id, status="importada", vaga_id=vacancy, aprendido=learnt)
 
     async def rejeitar(self, id: str, motivo: str, *, por: str) -> Decidida:
@@ -133,7 +143,18 @@ class Revisao:
         async with self._database.transaction() as transaction:
             await self._taken(transaction, id, por, motivo[:LONGEST], now)
             await transaction.run(self._book.reject, id=id, motivo=f"rejeitada: {motivo}"[:LONGEST], now=now)
+            await self._note(transaction, por, "rejeitar", id, {"status": "rejeitada"}, now)
         return Decidida(id=id, status="rejeitada")
+
+    async def _note(
+        self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime
+    ) -> None:
+        """Ids, and which fields a person changed; never what the message or the person wrote."""
+        before: dict[str, Json] = {"status": "aguardando_revisao"}
+        await self._audit.note(
+            transaction, actor=by, action=f"vaga_grupo.{action}", subject=f"vaga_grupo:{id}", before=before, after=after,
+            now=now,
+        )  # fmt: skip
 
     async def _taken(
         self, transaction: Transaction, id: str, por: str, notas: str | None, now: datetime

@@ -68,6 +68,7 @@ class Grupos:
             tem_midia=fato.midia is not None,
             em=fato.em,
             encaminhada=fato.encaminhada,
+            citada=fato.citada,
             instance=fato.instance,
             status=status,
             motivo=None if is_watched else "grupo_nao_monitorado",

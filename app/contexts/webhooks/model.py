@@ -24,7 +24,7 @@ class Recebida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeGrupo:
-    """Somebody said something in a group that one of our chips is in."""
+    """Somebody said something in a group that one of our chips is in. ``citada``: the message it answers."""
 
     message_id: str
     instance: str
@@ -35,6 +35,7 @@ class DeGrupo:
     midia: str | None
     encaminhada: bool
     em: datetime
+    citada: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

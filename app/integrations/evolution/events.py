@@ -1,7 +1,7 @@
 """What the gateway posts to our webhook, as facts. Nothing of it is trusted to have a certain shape."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
@@ -102,6 +102,7 @@ def _message(evento: str, instance: str, data: Mapping[str, Json], now: datetime
         texto=texto or "",
         midia=midia,
         encaminhada=_is_forwarded(data),
+        citada=_quoted(data),
         em=at,
     )
 
@@ -170,10 +171,18 @@ def _wall_time(value: object) -> datetime | None:
 
 
 def _is_forwarded(data: Mapping[str, Json]) -> bool:
+    return any(each.get("isForwarded") is True for each in _contexts(data))
+
+
+def _quoted(data: Mapping[str, Json]) -> str | None:
+    """The id of the message that this one answers."""
+    return next((id[:LONGEST_NAME] for each in _contexts(data) if (id := _text(each.get("stanzaId")))), None)
+
+
+def _contexts(data: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
+    """Of the message, or of the part of it that holds its text or picture."""
     for holder in (data, *(each for each in _mapping(data.get("message")).values() if isinstance(each, Mapping))):
-        if _mapping(holder.get("contextInfo")).get("isForwarded") is True:
-            return True
-    return False
+        yield _mapping(holder.get("contextInfo"))
 
 
 def _name(value: Json) -> str | None:

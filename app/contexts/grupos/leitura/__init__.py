@@ -7,12 +7,13 @@ Words live in ``dados/``; ``docs/grupos.md`` says how to add one.
 
 from app.contexts.grupos.leitura.heuristica import heuristica
 from app.contexts.grupos.leitura.leitor import ler
-from app.contexts.grupos.leitura.tipos import Campo, Categoria, Leitura, Nota, Periodo, VagaLida, ValorTipo
+from app.contexts.grupos.leitura.tipos import Campo, Categoria, Fechamento, Leitura, Nota, Periodo, VagaLida, ValorTipo
 from app.contexts.grupos.leitura.vocabulario import Hospital, Vocabulario
 
 __all__ = [
     "Campo",
     "Categoria",
+    "Fechamento",
     "Hospital",
     "Leitura",
     "Nota",

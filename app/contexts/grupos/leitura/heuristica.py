@@ -2,6 +2,7 @@
 
 import re
 
+from app.contexts.grupos.leitura.fechados import fecha
 from app.contexts.grupos.leitura.texto import Texto
 from app.contexts.grupos.leitura.tipos import Nota
 from app.contexts.grupos.leitura.vocabulario import Vocabulario, frases
@@ -13,7 +14,10 @@ _DATA = re.compile(r"\b\d{1,2}/\d{1,2}\b|\b\d{1,2}h\b|\bdias? \d{1,2}\b")
 
 
 def heuristica(texto: str, *, vocabulario: Vocabulario | None = None) -> Nota:
-    """Scores 0..1. A long text is as good as a short one: the longest lists are the richest."""
+    """Scores 0..1. A long text is as good as a short one: the longest lists are the richest.
+
+    "fechado" among the signs weighs nothing: it says that the text may close an offer, not make one.
+    """
     return nota(Texto.de(texto), vocabulario or Vocabulario.padrao())
 
 
@@ -21,10 +25,11 @@ def nota(lido: Texto, vocabulario: Vocabulario) -> Nota:
     if not lido.fonte.strip():
         return Nota(0.0, "texto_vazio")
     signs = frozenset(_sinais(lido, vocabulario))
+    closing = ("fechado",) if fecha(lido) else ()
     if len(lido.fonte.strip()) < CURTA and len(signs) < 2:
-        return Nota(0.0, "muito_curta")
+        return Nota(0.0, "muito_curta", closing)
     score = round(sum(weight for sign, weight in PESOS.items() if sign in signs), 2)
-    ordered = tuple(sign for sign in PESOS if sign in signs)
+    ordered = (*(sign for sign in PESOS if sign in signs), *closing)
     if not signs & {"plantao", "hospital"} and next(frases("negativas").todas(lido.palavras), None) is not None:
         return Nota(score, "keyword_negativa", ordered)
     return Nota(score, "sinais" if score else "score_baixo", ordered)

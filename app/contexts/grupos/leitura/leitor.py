@@ -1,8 +1,10 @@
 """The one door: a message becomes a reading."""
 
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from app.contexts.grupos.leitura.fechados import tomadas
 from app.contexts.grupos.leitura.folha import folha
 from app.contexts.grupos.leitura.intencao import julgar
 from app.contexts.grupos.leitura.montagem import montar
@@ -31,4 +33,13 @@ def ler(
     vagas = montar(marks, known)
     judged = julgar(lido, found, marks, vagas)
     is_offer = judged.categoria is Categoria.OFERTA
-    return Leitura(is_offer, judged.confianca, judged.categoria, judged.motivo, vagas.abertas if is_offer else ())
+    taken = None
+    if marks.fechados or marks.riscados:
+        whole = marks
+        if marks.riscados:
+            unstruck = Texto.de(texto.replace("~", " "), known.grafias)
+            whole = folha(unstruck, today, known, regiao or grupo, pedidos(unstruck, sinais(unstruck)))
+        taken = tomadas(marks, montar(replace(whole, fechados=()), known), vagas, judged)
+    return Leitura(
+        is_offer, judged.confianca, judged.categoria, judged.motivo, vagas.abertas if is_offer else (), taken
+    )

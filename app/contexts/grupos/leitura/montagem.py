@@ -25,7 +25,7 @@ GERAL = "Clínica Médica"
 MAIS = 1000
 _T = TypeVar("_T")
 _OPEN = re.compile(r"^[ •>*-]{0,4}[🔴🟢🟡🟠⚪⬜🔵⭕❗🚨🆓🆘❓◻🔲]")
-_LEFT = re.compile(
+RESTA = re.compile(
     r"\b(?:restam?|faltam?|ainda|sobrou|sobra|so (?:1|uma)|em aberto|mais (?:1|uma) vaga"
     r"|(?<!nao )precis(?:o|a|amos|ando)|quem (?:pode|assume|cobre|quer|topa))\b"
 )
@@ -165,7 +165,7 @@ class _Montador:
 
     def _sobra(self, block: Bloco) -> bool:
         """ "2 vagas (1 preenchida), resta uma"; "meu voo foi cancelado, preciso de alguém"."""
-        return _LEFT.search(self._folha.texto.plano, block.inicio, block.fim) is not None
+        return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
         """A tick is no mere bullet: other days bear another sign, or it ends its line."""

@@ -68,6 +68,23 @@ class VagaLida:
 
 
 @dataclass(frozen=True, slots=True)
+class Fechamento:
+    """A message says that something is taken. ``vagas``: those it tells whole; the rest is what else it names.
+
+    ``certo``: the message is a notice, no talk. ``firme``: its word cannot mean "agreed". ``todas``: more than one is meant.
+    """
+
+    trecho: Trecho
+    vagas: tuple[VagaLida, ...] = ()
+    hospitais: tuple[str, ...] = ()
+    dias: tuple[date, ...] = ()
+    periodos: tuple[Periodo, ...] = ()
+    certo: bool = True
+    firme: bool = True
+    todas: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Leitura:
     """``vagas`` may be empty for an offer: no hospital or no date could be made out, or all dates are past."""
 
@@ -76,6 +93,7 @@ class Leitura:
     categoria: Categoria
     motivo: str
     vagas: tuple[VagaLida, ...] = ()
+    fechamento: Fechamento | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,50 @@
+-- read unread: an earlier message of the group is still on its way
+SELECT 1 AS there FROM mensagens_grupo AS mensagem JOIN fila_processamento_grupos AS fila ON fila.mensagem_id = mensagem.id
+WHERE mensagem.grupo_id = :grupo_id AND mensagem.timestamp_msg < :em AND mensagem.timestamp_msg > :since
+  AND fila.estagio IN ('pendente', 'classificacao', 'extracao', 'normalizacao', 'deduplicacao', 'importacao') LIMIT 1;
+
+-- read open_in_group: open vacancies that earlier messages of the group told of
+SELECT vaga.id, vaga.hospital_id, vaga.especialidade_id, vaga.data, vaga.periodo_id, mensagem.message_id AS citavel,
+       fonte.contato_id AS autor
+FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS mensagem ON mensagem.id = fonte.mensagem_id
+JOIN vagas AS vaga ON vaga.vaga_grupo_id = fonte.vaga_grupo_id
+WHERE fonte.grupo_id = :grupo_id AND fonte.mensagem_id <> :mensagem_id AND mensagem.timestamp_msg <= :em
+  AND vaga.status IN ('aberta', 'anunciada') AND vaga.deleted_at IS NULL
+ORDER BY vaga.data, vaga.id;
+
+-- write close_vacancy: nobody is wanted for it any more
+UPDATE vagas SET status = 'fechada', fechada_em = :now, updated_at = :now
+WHERE id = :id AND status IN ('aberta', 'anunciada') AND deleted_at IS NULL;
+
+-- write keep: what a message closed, or that somebody has to say what
+INSERT INTO fechamentos_grupo (id, mensagem_id, grupo_id, status, como, motivo, trecho, fechadas, candidatas, created_at)
+VALUES (:id, :mensagem_id, :grupo_id, :status, :como, :motivo, :trecho, :fechadas, :candidatas, :now)
+ON CONFLICT DO NOTHING;
+
+-- read waiting: notices of which nobody knows what they close, the oldest first
+SELECT fechamento.*, mensagem.texto, mensagem.timestamp_msg, grupo.nome AS grupo_nome
+FROM fechamentos_grupo AS fechamento JOIN mensagens_grupo AS mensagem ON mensagem.id = fechamento.mensagem_id
+JOIN grupos_whatsapp AS grupo ON grupo.id = fechamento.grupo_id
+WHERE fechamento.status = :status ORDER BY fechamento.created_at, fechamento.id LIMIT :limite OFFSET :pular;
+
+-- read one: a notice
+SELECT id, status, candidatas FROM fechamentos_grupo WHERE id = :id;
+
+-- read candidates on sqlite: vacancies in words
+SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, hospital.nome AS hospital, especialidade.nome AS especialidade,
+       periodo.nome AS periodo
+FROM vagas AS vaga JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
+WHERE vaga.id IN (SELECT value FROM json_each(:ids)) ORDER BY vaga.data, vaga.id;
+
+-- read candidates on postgres: vacancies in words
+SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, hospital.nome AS hospital, especialidade.nome AS especialidade,
+       periodo.nome AS periodo
+FROM vagas AS vaga JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
+WHERE vaga.id IN (SELECT jsonb_array_elements_text(:ids)::uuid) ORDER BY vaga.data, vaga.id;
+
+-- write take: a person says what it closes, or that it closes nothing; nobody else can any more
+UPDATE fechamentos_grupo
+SET status = :status, como = :como, fechadas = :fechadas, revisada_por = :por, revisada_em = :now
+WHERE id = :id AND status = 'aguardando_revisao';
