@@ -28,7 +28,7 @@ WORDS = {
     "test": "all of check and every test; with a path or -k, those tests alone",
     "check": "format, lint, types, import contracts; --fix mends what can be mended",
     "bench": "measure store, scheduler and queue, beside raw drivers and peers; --quick for a first look",
-    "faults": "the long fault runs, about an hour; --write puts their figures into docs/faults.md",
+    "faults": "the long fault runs, about an hour, or some of their files; --write puts their figures into docs/faults.md",
     "demo": "a small campaign through the simulated WhatsApp, in under a minute",
     "setup": "make the environment and stop",
     "lock": "resolve the dependencies again and rewrite both lock files",

@@ -1,0 +1,26 @@
+from datetime import UTC, datetime
+
+from tests.faults.__main__ import cells, document, renewed
+
+DAY = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def row(test: str, note: str) -> dict[str, object]:
+    seen = {
+        "test": test,
+        "database": "SQLite",
+        "done": "kill -9",
+        "targets": 7,
+        "missed": 0,
+        "note": note,
+        "took": 1.25,
+    }
+    return {"doubled": None, "early": None, "unexplained": None, **seen}
+
+
+def test_a_run_of_some_files_renews_its_rows_and_leaves_the_others_as_they_were() -> None:
+    before = document(cells([row("T01", "old"), row("T02", "a / b")], DAY))
+    after = document(renewed(before, cells([row("T01", "new")], datetime(2026, 1, 6, tzinfo=UTC))))
+    assert "| T01 | SQLite | kill -9 | 7 | 0 | – | – | – | 1.2 s | new | 2026-01-06 |" in after
+    assert "| T02 | SQLite | kill -9 | 7 | 0 | – | – | – | 1.2 s | a / b | 2026-01-05 |" in after
+    assert "| old |" not in after
