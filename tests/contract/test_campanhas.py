@@ -1,5 +1,6 @@
 """Campaigns on both databases: whom they reach and why not, how they start, stop and end, and that what they say was sent was."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,6 +22,7 @@ from batuta.engine import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.queue.lease import Tenure
 from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.supervise.loop import Doorbell
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.julia import add_chip, one, rows, write
@@ -217,6 +219,25 @@ async def test_everybody_who_is_left_out_has_a_reason(office: Office) -> None:
     assert progress.campanha["total_destinatarios"] == 1
 
 
+@pytest.mark.parametrize("said_by", ["5511990000001", "551190000001"])
+async def test_who_asked_us_to_stop_before_he_was_a_doctor_of_ours_is_left_out_with_or_without_the_ninth_digit(
+    office: Office, said_by: str
+) -> None:
+    known_as = {"5511990000001": "551190000001", "551190000001": "5511990000001"}[said_by]
+    doctor, other = await office.doctor(1), await office.doctor(2)
+    await write(office.database, "UPDATE clientes SET telefone = :it WHERE id = :id", it=known_as, id=doctor)
+    await write(
+        office.database,
+        "INSERT INTO external_contacts (telefone, permission_state, created_at, updated_at)"
+        " VALUES (:telefone, 'opted_out', :now, :now)",
+        telefone=said_by,
+        now=OPEN,
+    )
+    id = await office.campaign()
+    await office.starts()
+    assert await office.why(id) == {doctor: "optout", other: None}
+
+
 async def test_every_specialty_and_region_of_the_filter_counts_and_the_limit_holds(office: Office) -> None:
     kept = [
         await office.doctor(0, especialidade="Pediatria", cidade="Campinas", estado="SP"),
@@ -351,6 +372,29 @@ async def test_a_pause_stops_what_is_queued_at_once_and_a_resume_lets_it_go_at_o
         ("bia", "campanha.retomar"),
     ]
     assert {each["subject"] for each in log} == {f"campanha:{id}"}
+
+
+async def test_a_resume_wakes_whoever_sends_here_and_in_other_processes(office: Office) -> None:
+    """Nobody waits for his next look at the table."""
+    await office.doctor(0)
+    id = await office.campaign()
+    await office.starts()
+    await office.campanhas.pausar(id, by="ana")
+    here, heard = Doorbell(), asyncio.Event()
+    office.work.ears.add(FILA_MENSAGENS.name, here)
+    elsewhere = office.work.watching.another()
+    await elsewhere.open()
+    ear = await elsewhere.hear(lambda name: heard.set() if name in (None, FILA_MENSAGENS.name) else None)
+    try:
+        await ear.probe()
+        heard.clear()
+        await office.campanhas.retomar(id, by="ana")
+        await asyncio.wait_for(here.wait(), 30)
+        await ear.probe()
+        await asyncio.wait_for(heard.wait(), 30)
+    finally:
+        await ear.close()
+        await elsewhere.close()
 
 
 async def test_a_resume_does_not_hurry_what_waits_for_another_reason(office: Office) -> None:

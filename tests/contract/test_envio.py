@@ -19,6 +19,8 @@ from app.contexts.mensagens.whatsapp import (
     Unavailable,
     Unknown,
 )
+from app.contexts.telefone import Address
+from app.contexts.webhooks.model import Recebida
 from app.settings import Settings
 from app.wiring import build
 from batuta.kernel.errors import StoreUnavailable
@@ -64,6 +66,43 @@ async def test_who_opted_out_gets_nothing_and_it_is_told_why(office: Office, doc
     assert office.line.receipts == []
     event = await one(office.work.database, "SELECT event_type, event_props FROM business_events")
     assert (event["event_type"], event["event_props"]["desfecho"]) == ("envio_bloqueado", "BLOCKED_OPTED_OUT")
+
+
+@pytest.mark.parametrize(
+    ("said_by", "known_as"),
+    [("551199990001", "5511999990001"), ("5511999990001", "551199990001"), ("5511999990001", "5511999990001")],
+)
+async def test_who_opted_out_before_he_was_a_doctor_of_ours_gets_nothing_with_or_without_the_ninth_digit(
+    office: Office, chip: str, said_by: str, known_as: str
+) -> None:
+    now = office.clock.now()
+    asked = Recebida(
+        message_id="m1",
+        instance="julia-sim",
+        de=Address(f"{said_by}@s.whatsapp.net", said_by),
+        nome=None,
+        texto="parar",
+        midia=None,
+        em=now,
+    )
+    async with office.work.database.transaction() as transaction:
+        await office.conversas.recebida(transaction, asked, now=now)
+    doctor = await add_doctor(office.work.database, known_as, now=now)
+    other = await add_doctor(office.work.database, "5511999990002", now=now)
+    id = await office.put(doctor, telefone_destino=known_as)
+    await office.put(other, telefone_destino="5511999990002")
+    await office.works()
+    assert (await office.message(id))["outcome"] == "BLOCKED_OPTED_OUT"
+    assert [receipt.telefone for receipt in office.line.receipts] == ["5511999990002"]
+
+
+async def test_whoever_somebody_marked_as_opted_out_by_hand_gets_nothing(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    await write(office.work.database, "UPDATE clientes SET status = 'optout'")
+    await office.works()
+    assert (office.line.receipts, (await office.message(id))["outcome"]) == ([], "BLOCKED_OPTED_OUT")
 
 
 async def test_an_opt_out_between_the_decision_and_the_intent_is_heeded(

@@ -160,6 +160,8 @@ def test_every_specialty_and_every_region_counts_whatever_its_accents() -> None:
         ({"especialidade": "Pediatria"}, FiltroDesconhecido),
         ({"especialidades": "Pediatria"}, FiltroRecusado),
         ({"regioes": [1]}, FiltroRecusado),
+        ({"regioes": ["São\x00Paulo"]}, FiltroRecusado),
+        ({"chips_excluidos": ["\ud800"]}, FiltroRecusado),
         ({"quantidade_alvo": 0}, FiltroRecusado),
         ({"quantidade_alvo": True}, FiltroRecusado),
         ({"quantidade_alvo": 10_001}, FiltroRecusado),

@@ -124,6 +124,15 @@ async def test_too_many_says_for_how_long() -> None:
     assert past == RateLimited(timedelta(0))
 
 
+@pytest.mark.parametrize("said", ["999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+async def test_too_many_is_never_said_for_longer_than_a_day(said: str) -> None:
+    assert await sent(says(429, b"", retry_after=said)) == RateLimited(timedelta(days=1))
+
+
+async def test_a_wait_that_no_clock_can_keep_is_no_wait_that_was_named() -> None:
+    assert await sent(says(429, b"", retry_after="9" * 5000)) == RateLimited(None)
+
+
 async def test_an_answer_that_never_comes_or_breaks_off_or_drips_is_unknown_and_not_a_failure() -> None:
     over = asyncio.Event()
 

@@ -19,7 +19,11 @@ SELECT doctor.id, doctor.primeiro_nome, doctor.especialidade, doctor.pressure_sc
        doctor.status_telefone = 'invalido' AS "telefone_invalido [BOOLEAN]",
        doctor.opt_out OR doctor.opted_out OR doctor.status IN ('optout', 'opt_out')
            OR coalesce(state.permission_state, '') = 'opted_out'
-           OR EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone = doctor.telefone
+           OR EXISTS (SELECT 1 FROM external_contacts AS other
+                      WHERE other.telefone IN (doctor.telefone, doctor.telefone_chave,
+                                               CASE WHEN length(doctor.telefone_chave) = 12 AND substr(doctor.telefone_chave, 1, 2) = '55'
+                                                         AND substr(doctor.telefone_chave, 5, 1) IN ('6', '7', '8', '9')
+                                                    THEN substr(doctor.telefone_chave, 1, 4) || '9' || substr(doctor.telefone_chave, 5) END)
                       AND other.permission_state = 'opted_out') AS "optout [BOOLEAN]",
        state.permission_state, state.cooling_off_until, state.next_allowed_at, state.last_inbound_at, state.last_outbound_at,
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = doctor.id AND sent.status = 'enviada'

@@ -17,6 +17,7 @@ from uuid import UUID
 from app.contexts.mensagens.guardrails import Regras
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.json import Json
+from batuta.kernel.writable import is_writable
 
 MOST_RECIPIENTS: Final = 10_000
 MOST_VALUES: Final = 200
@@ -209,7 +210,7 @@ def _words(valor: Mapping[str, Json], name: str, most: int = MOST_VALUES) -> tup
         return ()
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) > most:
         raise FiltroRecusado(filtro=name, takes=f"[…], 0–{most}")
-    if not all(isinstance(each, str) and each.strip() for each in given):
+    if not all(isinstance(each, str) and each.strip() and is_writable(each) for each in given):
         raise FiltroRecusado(filtro=name, takes=f"[…], 0–{most}")
     return tuple(dict.fromkeys(str(each).strip() for each in given))
 

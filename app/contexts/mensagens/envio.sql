@@ -8,11 +8,11 @@ SELECT pg_advisory_xact_lock(hashtextextended(:cliente_id, 7211405565)) IS NULL 
 SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadata, message.created_at, message.campanha_id,
        message.conversa_id, message.cliente_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
        coalesce(message.devida_em, message.created_at) AS "devida_em [TIMESTAMPTZ]",
-       doctor.opt_out, doctor.opted_out, doctor.deleted_at,
+       doctor.opt_out OR doctor.status IN ('optout', 'opt_out') AS "opt_out [BOOLEAN]", doctor.opted_out, doctor.deleted_at,
        state.permission_state, state.cooling_off_until, state.next_allowed_at, state.last_inbound_at,
        campaign.status AS campanha_status, campaign.tipo_campanha, message.chip_id,
        CASE WHEN message.envio_hash IS NOT NULL THEN chip.instance_name END AS tentada_por,
-       EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone = message.telefone_destino
+       EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone IN (message.telefone_destino, :other_form)
                AND other.permission_state = 'opted_out') AS "externo_parou [BOOLEAN]",
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = message.cliente_id AND sent.status = 'enviada'
         AND sent.enviada_em > :week_ago AND sent.tipo <> 'resposta') AS contatos_7d,

@@ -12,6 +12,7 @@ from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.fila import Status
 from app.contexts.mensagens.guardrails import Medico, Pedido
 from app.contexts.operacao.eventos import Eventos
+from app.contexts.telefone import forms
 from batuta.guard.rate import Rates
 from batuta.kernel.ids import Ids
 from batuta.kernel.writable import told
@@ -114,13 +115,14 @@ class Registro:
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
         """None: the message is not ours any more."""
-        inbound = lease.row["metadata"].get("inbound_message_id")
+        inbound, telefone = lease.row["metadata"].get("inbound_message_id"), lease.row["telefone_destino"]
         row = await reading.one(
             self._book.facts,
             id=lease.id,
             fence=lease.fence,
             hash=hash,
             inbound=inbound if isinstance(inbound, str) else None,
+            other_form=next((form for form in forms(telefone) if form != telefone), telefone),
             week_ago=now - WEEK,
         )
         return None if row is None else _facts(lease, row)

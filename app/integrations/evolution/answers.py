@@ -45,6 +45,7 @@ ENTREGAS = {
 }
 # How much of the gateway's own words is shown to operators.
 LONGEST_WORDS = 200
+LONGEST_WAIT = timedelta(days=1)
 
 
 def send_result(reply: Reply, now: datetime) -> SendResult:
@@ -87,15 +88,15 @@ def unavailable(reply: Reply) -> Unavailable | None:
 
 
 def retry_after(answer: Answer, now: datetime) -> timedelta | None:
-    """Seconds or a date, as HTTP allows both."""
+    """Seconds or a date, as HTTP allows both. However far off that is, a day is long enough."""
     said = next((value for name, value in answer.headers.items() if name.lower() == "retry-after"), "")
-    if said.isdecimal():
-        return timedelta(seconds=min(int(said), 86_400))
     try:
+        if said.isdecimal():
+            return timedelta(seconds=min(int(said), LONGEST_WAIT.total_seconds()))
         at = parsedate_to_datetime(said)
     except ValueError:
         return None
-    return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=UTC)) - now)
+    return min(max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=UTC)) - now), LONGEST_WAIT)
 
 
 def instance_of(row: Json) -> Instancia | None:
