@@ -226,6 +226,7 @@ def rules(work: Batuta, settings: Settings) -> RegrasAgora:
         zone=work.zone,
         is_production=settings.in_production,
         is_simulated=is_simulated(settings),
+        has_line=settings.evolution_api_url is not None,
         allowlist=settings.send_allowlist,
         hours=hours(settings),
     )
@@ -250,8 +251,7 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp, pace: Pace | None 
         since=lambda: work.opened_at,
         call_within=pace.call_within,
     )
-    again = lambda: work.ears.ring(FILA_MENSAGENS.name)  # noqa: E731
-    audit = AuditLog(work.database.dialect, work.ids)
+    again, audit = partial(work.ears.ring, FILA_MENSAGENS.name), AuditLog(work.database.dialect, work.ids)
     reconciliador = Reconciliador(work.database, line, registro, audit, work.clock, work.events, again)
     send = partial(work.work_once, FILA_MENSAGENS.name)
     rescue = lambda most: work.queues[FILA_MENSAGENS.name].rescue(most)  # noqa: E731

@@ -88,13 +88,20 @@ async def test_an_open_circuit_takes_a_chip_out_of_what_is_available(julia: Juli
 
 async def test_no_active_and_no_connected_chip_are_critical_and_say_the_next_step(julia: Julia) -> None:
     await add_chip(julia.work.database, status="warming")
-    assert await julia.alerts() == {"chips.none_active": "no chip is active (1 known): nothing can be sent"}
+    found = "no chip is active (1 at hand, 0 banned): nothing can be sent"
+    assert await julia.alerts() == {"chips.none_active": found}
     await write(
         julia.work.database, "UPDATE chips SET status = 'active', evolution_connected = FALSE, trust_score = 90"
     )
     assert await julia.alerts() == {"chips.none_connected": "none of 1 active chips is connected: nothing can be sent"}
     score = await julia.get("/health/score")
     assert (score["breakdown"]["chips"]["score"], score["level"]) == (0, "critical")
+
+
+async def test_when_the_last_chip_is_banned_health_says_that_it_is(julia: Julia) -> None:
+    await add_chip(julia.work.database, status="banned")
+    found = "no chip is active (0 at hand, 1 banned): nothing can be sent"
+    assert await julia.alerts() == {"chips.none_active": found}
 
 
 @pytest.mark.parametrize("endpoint", JOBS)

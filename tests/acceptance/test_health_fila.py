@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from app.contexts.mensagens.saude import Medidas, documento
+from app.contexts.mensagens.whatsapp import NO_LINE
 from app.main import create_app
 from app.settings import Settings
 from app.wiring import build
@@ -28,8 +29,8 @@ THRESHOLDS = {
 }
 PUT = (
     "INSERT INTO fila_mensagens (id, cliente_id, telefone_destino, conteudo, status, agendar_para, processando_desde,"
-    " lease_until, enviada_em, finalizada_em, envio_estado, envio_desde, created_at)"
-    " VALUES (:id, :doctor, 'x', 'x', :status, :at, :since, :lease, :sent, :ended, :doubt, :doubted, :now)"
+    " lease_until, enviada_em, finalizada_em, envio_estado, envio_desde, erro, created_at)"
+    " VALUES (:id, :doctor, 'x', 'x', :status, :at, :since, :lease, :sent, :ended, :doubt, :doubted, :why, :now)"
 )
 
 
@@ -48,7 +49,16 @@ class Julia:
     async def put(self, status: str = "pendente", **values: Any) -> None:
         self._count += 1
         now = self.clock.now()
-        known = {"at": now, "since": None, "lease": None, "sent": None, "ended": None, "doubt": None, **values}
+        known = {
+            "at": now,
+            "since": None,
+            "lease": None,
+            "sent": None,
+            "ended": None,
+            "doubt": None,
+            "why": None,
+            **values,
+        }
         known["doubted"] = None if known["doubt"] is None else now
         id = f"00000000-0000-7000-8000-{self._count:012d}"
         await write(self.work.database, PUT, id=id, doctor=self.doctor, status=status, now=now, **known)
@@ -80,6 +90,7 @@ async def test_an_empty_queue_is_healthy_and_shows_its_limits(julia: Julia) -> N
         "mensagem_mais_antiga_min": 0,
         "travadas": 0,
         "agendadas": 0,
+        "sem_gateway": 0,
         "em_duvida": 0,
         "para_decisao": 0,
         "dlq": 0,
@@ -112,6 +123,7 @@ async def test_only_what_is_due_is_a_backlog_and_what_is_in_doubt_stands_beside(
         "mensagem_mais_antiga_min": 7,
         "travadas": 2,
         "agendadas": 1,
+        "sem_gateway": 0,
         "em_duvida": 1,
         "para_decisao": 1,
         "dlq": 0,
@@ -161,6 +173,17 @@ async def test_a_queue_that_somebody_pauses_is_not_expected_to_move(julia: Julia
     await julia.clock.advance(70 * SECOND)
     found = await julia.get("/health/fila")
     assert (found["status"], found["metrics"]["pausada"], found["metrics"]["pendentes"]) == ("healthy", True, 101)
+
+
+async def test_messages_that_a_process_without_a_gateway_puts_off_are_told(julia: Julia) -> None:
+    await julia.beats()
+    await julia.put(at=INCIDENT + MINUTE, why=NO_LINE)
+    found = await julia.get("/health/fila")
+    assert (found["status"], found["alerts"]) == ("degraded", ["sem_gateway 1 > 0"])
+    told = {each["cause"]: each for each in (await julia.get("/health/alerts"))["alerts"]}
+    assert "EVOLUTION_API_URL" in told["fila.sem_gateway"]["next_step"]
+    await julia.clock.advance(MINUTE + SECOND)  # another took it meanwhile, or it waits for something else
+    assert (await julia.get("/health/fila"))["metrics"]["sem_gateway"] == 0
 
 
 async def test_what_a_person_must_decide_is_an_alert_with_its_next_step(julia: Julia) -> None:

@@ -72,8 +72,7 @@ async def test_how_a_campaign_goes_is_read_from_its_own_rows(full: Database, clo
 
 async def test_the_queues_health_is_counted_from_indexes(full: Database, clock: FakeClock) -> None:
     book = load(FilaBook, Path(saude.__file__).parent / "saude.sql", full.dialect)
-    now = clock.now()
-    counted = await plan(full, book.metrics, now=now, hour_ago=now)
+    counted = await plan(full, book.metrics, **saude.asked(clock.now()))
     for index in ("fila_mensagens_by_sending", "fila_mensagens_by_failing", "fila_mensagens_in_doubt"):
         assert index in counted
 

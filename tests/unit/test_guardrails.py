@@ -9,6 +9,7 @@ import pytest
 
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.guardrails import (
+    WITHOUT_LINE,
     Adia,
     Bloqueia,
     Decisao,
@@ -20,6 +21,7 @@ from app.contexts.mensagens.guardrails import (
     open_time,
 )
 from app.contexts.mensagens.limites import HORARIO, Tipo
+from app.contexts.mensagens.whatsapp import NO_LINE
 from app.settings import Settings
 from app.wiring import is_simulated
 from app.workers.scheduler import WINDOWS
@@ -59,6 +61,11 @@ def test_outside_production_only_the_allowlist_and_the_simulator_receive() -> No
     assert outcome(verdict(message(), rules=development)) is Desfecho.BLOCKED_DEV_ALLOWLIST
     assert isinstance(verdict(message(), rules=replace(development, allowlist=[PHONE])), Libera)
     assert isinstance(verdict(message(), rules=replace(development, is_simulated=True)), Libera)
+
+
+def test_a_process_that_knows_of_no_gateway_ends_nothing_it_only_puts_off() -> None:
+    for without in (replace(RULES, has_line=False), replace(RULES, has_line=False, is_production=False)):
+        assert verdict(message(), rules=without) == Adia(NOW + WITHOUT_LINE, NO_LINE)
 
 
 def test_a_number_is_the_same_with_and_without_the_ninth_digit() -> None:

@@ -209,6 +209,16 @@ def test_of_two_schedulers_the_living_one_counts() -> None:
     assert told(judge_scheduler(two, None)) == {}
 
 
+def test_a_scheduler_that_took_anothers_place_has_a_beat_in_which_to_show_that_it_ticks_and_no_longer() -> None:
+    new = replace(beat("scheduler", SECOND, 20 * SECOND), loops={"dispatcher": LoopSeen()})
+    for ticked, found in (
+        (SILENT_AFTER + SECOND, {}),
+        (2 * SILENT_AFTER + SECOND, {"scheduler.silent": Severity.CRITICAL}),
+    ):
+        killed = beat("scheduler", 40 * SECOND, HOUR, tick=ticked)
+        assert told(judge_scheduler(signs(beat("api"), killed, new), None)) == found
+
+
 def test_a_tree_that_was_started_again_after_a_night_is_not_alarmed_by_yesterdays_tick() -> None:
     yesterday = gone(beat("scheduler", 12 * HOUR, 13 * HOUR, tick=12 * HOUR))
     assert told(judge_scheduler(signs(yesterday, beat("api", started=10 * SECOND)), NOW - 24 * HOUR)) == {}

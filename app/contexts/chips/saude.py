@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.contexts.chips.jobs import last_digits
@@ -80,13 +80,16 @@ def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime) -> di
     }
 
 
-def judge(chips: Sequence[Saude], *, is_configured: bool) -> Report:
+def judge(chips: Sequence[Saude], *, is_configured: bool, banned: int = 0) -> Report:
     if not is_configured and not chips:
         return Report()
     active = [chip for chip in chips if chip.is_active]
     if not active:
         return Report(
-            findings=(_finding(Severity.CRITICAL, "none_active", value=0, threshold=1, total=len(chips)),), lost=20
+            findings=(
+                _finding(Severity.CRITICAL, "none_active", value=0, threshold=1, total=len(chips), banned=banned),
+            ),
+            lost=20,
         )
     connected = [chip for chip in active if chip.connected]
     findings: list[Finding] = []
@@ -105,6 +108,12 @@ def judge(chips: Sequence[Saude], *, is_configured: bool) -> Report:
     trusted = len([chip for chip in active if chip.trust >= ATTENTION]) / len(active)
     lost = 20 if not connected else (12 if share < 0.5 else 4 if share < 0.8 else 0)
     return Report(findings=tuple(findings), lost=lost + (8 if trusted < 0.3 else 4 if trusted < 0.5 else 0))
+
+
+class Vistos(NamedTuple):
+    chips: list[Saude]  # those that send, or might
+    is_configured: bool
+    banned: int
 
 
 class ChipHealth:
@@ -127,19 +136,20 @@ class ChipHealth:
         )
 
     async def document(self) -> dict[str, Any]:
-        chips, is_configured = await self._look()
-        return document(chips, is_configured=is_configured, at=self._clock.now().astimezone(self._zone))
+        seen = await self._look()
+        return document(seen.chips, is_configured=seen.is_configured, at=self._clock.now().astimezone(self._zone))
 
     async def _judged(self) -> Report:
-        chips, is_configured = await self._look()
-        return judge(chips, is_configured=is_configured)
+        seen = await self._look()
+        return judge(seen.chips, is_configured=seen.is_configured, banned=seen.banned)
 
-    async def _look(self) -> tuple[list[Saude], bool]:
+    async def _look(self) -> Vistos:
         now = self._clock.now()
         rows = await self._pool.shown(self._database)
         circuits = {circuit.name: circuit for circuit in await self._circuits.look()}
-        senders = [_health(row, circuits, now) for row in rows if row["tipo"] == "julia" and row["status"] != "banned"]
-        return senders, self._has_gateway or bool(rows)
+        senders = [row for row in rows if row["tipo"] == "julia"]
+        chips = [_health(row, circuits, now) for row in senders if row["status"] != "banned"]
+        return Vistos(chips, self._has_gateway or bool(rows), len(senders) - len(chips))
 
 
 def _health(row: Row, circuits: Mapping[str, Circuit], now: datetime) -> Saude:

@@ -2,9 +2,9 @@
 
 In order, and the first that objects decides:
 
-    nothing to send, or to nobody ▸ allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause ▸ said already ▸ opted out
-    ▸ too old ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode
-    ▸ another campaign lately
+    nothing to send, or to nobody ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause
+    ▸ said already ▸ opted out ▸ too old ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap
+    ▸ campaigns off ▸ safe mode ▸ another campaign lately
 
 What only has to wait is put off, and what can never be right any more is ended. An answer to somebody who wrote is bound by less,
 but it has to prove that it is one.
@@ -18,10 +18,13 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.limites import HORARIO, Tipo
+from app.contexts.mensagens.whatsapp import NO_LINE
 from app.contexts.telefone import chave, telefone_de
 from batuta.guard.base import Hold
 from batuta.schedule.window import Window
 
+# How long a message waits that only came by a process without a gateway.
+WITHOUT_LINE: Final = timedelta(minutes=1)
 # An answer is one as long as he may still expect it.
 ANSWER_WITHIN: Final = timedelta(minutes=30)
 CONTACTS_IN_A_WEEK: Final = 5
@@ -82,6 +85,7 @@ class Regras:
     zone: ZoneInfo
     is_production: bool
     is_simulated: bool
+    has_line: bool = True  # False: nobody told this process of a gateway; another may know of one
     allowlist: Collection[str] = ()
     paused: Hold | None = None  # everything, by people
     campaigns: Hold | None = None
@@ -120,6 +124,7 @@ def decide(pedido: Pedido, medico: Medico, regras: Regras, now: datetime) -> Dec
     tipo = kind(pedido, medico, now)
     objections = (
         _sendable(pedido),
+        _line(regras, now),
         _receiver(pedido, regras),
         _wanted(pedido, now),
         _held(regras.paused, now),
@@ -156,6 +161,10 @@ def _sendable(pedido: Pedido) -> Bloqueia | None:
     if not pedido.texto.strip() or len(pedido.texto) > LONGEST:
         return Bloqueia(Desfecho.FAILED_VALIDATION, f"its text is empty, or longer than {LONGEST} characters")
     return None
+
+
+def _line(regras: Regras, now: datetime) -> Adia | None:
+    return None if regras.has_line else Adia(now + WITHOUT_LINE, NO_LINE)
 
 
 def _receiver(pedido: Pedido, regras: Regras) -> Bloqueia | None:

@@ -53,6 +53,7 @@ class RegrasAgora:
     zone: ZoneInfo
     is_production: bool
     is_simulated: bool
+    has_line: bool = True
     allowlist: Collection[str] = ()
     hours: Window = HORARIO
 
@@ -62,6 +63,7 @@ class RegrasAgora:
             zone=self.zone,
             is_production=self.is_production,
             is_simulated=self.is_simulated,
+            has_line=self.has_line,
             allowlist=self.allowlist,
             hours=self.hours,
             paused=next((hold for rule in PAUSES if (hold := self._hold(rule, switches)) is not None), None),

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.guardrails import WITHOUT_LINE
+from app.contexts.mensagens.whatsapp import NO_LINE
 from batuta.health.checks import Now
-from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.finding import Check, Finding, Report, Section, Severity, merged
 from batuta.health.queues import Pulse, QueueLimits
 from batuta.health.watchman import HealthPage
 from batuta.health.workers import FORGOTTEN, Beats
@@ -57,6 +59,7 @@ class Medidas:
     travadas: int = 0
     enviadas_ultima_hora: int = 0
     erros_ultima_hora: int = 0
+    sem_gateway: int = 0  # put off by a process that knows of no gateway
     em_duvida: int = 0
     para_decisao: int = 0
     para_decisao_desde: datetime | None = None
@@ -80,6 +83,8 @@ def alertas(medidas: Medidas) -> Iterator[tuple[Severity, str]]:
         yield Severity.WARNING, f"travadas {medidas.travadas} >= {limits['travadas_warning']}"
     if medidas.erros_ultima_hora > limits["erros_hora_warning"]:
         yield Severity.WARNING, f"erros_ultima_hora {medidas.erros_ultima_hora} > {limits['erros_hora_warning']}"
+    if medidas.sem_gateway:
+        yield Severity.ERROR, f"sem_gateway {medidas.sem_gateway} > 0"
     if medidas.para_decisao:
         yield Severity.WARNING, f"para_decisao {medidas.para_decisao} > 0"
 
@@ -112,6 +117,7 @@ def documento(medidas: Medidas) -> dict[str, Any]:
             "mensagem_mais_antiga_min": medidas.idade // timedelta(minutes=1),
             "travadas": medidas.travadas,
             "agendadas": medidas.agendadas,
+            "sem_gateway": medidas.sem_gateway,
             "em_duvida": medidas.em_duvida,
             "para_decisao": medidas.para_decisao,
             "dlq": medidas.dlq,
@@ -124,6 +130,25 @@ def documento(medidas: Medidas) -> dict[str, Any]:
 
 
 def judge(medidas: Medidas) -> Report:
+    return merged([_without_gateway(medidas), _for_a_person(medidas)])
+
+
+def _without_gateway(medidas: Medidas) -> Report:
+    if not medidas.sem_gateway:
+        return Report()
+    finding = Finding(
+        severity=Severity.ERROR,
+        source="fila",
+        cause="fila.sem_gateway",
+        says="fila_sem_gateway",
+        facts={"count": medidas.sem_gateway},
+        value=medidas.sem_gateway,
+        threshold=0,
+    )
+    return Report(findings=(finding,), lost=10)
+
+
+def _for_a_person(medidas: Medidas) -> Report:
     if not medidas.para_decisao:
         return Report()
     finding = Finding(
@@ -158,7 +183,7 @@ class SaudeDaFila:
 
     async def medidas(self) -> Medidas:
         signs = await self._beats.seen(within=FORGOTTEN, now=self._now())
-        row = await self._database.one(self._book.metrics, now=signs.now, hour_ago=signs.now - HOUR)
+        row = await self._database.one(self._book.metrics, **asked(signs.now))
         assert row is not None
         measured = _measured(row, self._local(signs.now), signs.living_loops)
         return replace(measured, pausada=(await self._pulse()).is_held)
@@ -178,6 +203,10 @@ class SaudeDaFila:
         return Check(name="fila", section=Section.FILA, ask=self.ask)
 
 
+def asked(now: datetime) -> dict[str, object]:
+    return {"now": now, "hour_ago": now - HOUR, "soon": now + WITHOUT_LINE, "no_line": NO_LINE}
+
+
 def _measured(row: Row, now: datetime, loops: Collection[str]) -> Medidas:
     return Medidas(
         now=now,
@@ -188,6 +217,7 @@ def _measured(row: Row, now: datetime, loops: Collection[str]) -> Medidas:
         travadas=row["travadas"],
         enviadas_ultima_hora=row["enviadas_ultima_hora"],
         erros_ultima_hora=row["erros_ultima_hora"],
+        sem_gateway=row["sem_gateway"],
         em_duvida=row["em_duvida"],
         para_decisao=row["para_decisao"],
         para_decisao_desde=row["para_decisao_desde"],

@@ -169,13 +169,14 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     """``known_since``: since when runs are expected of this database at all; None: nobody has ever served it.
 
     Whoever lives longest says for how long a scheduler could have been there: a tree that has just been started again after a
-    night is not alarmed by the age of yesterday's tick.
+    night is not alarmed by the age of yesterday's tick. A scheduler that has just taken another's place has one beat more: its
+    first was written before its first tick.
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)
     witness = min((beat.started_at for beat in beats if beat.lives(now)), default=None)
     seen = [instant for instant in (ticked, witness or known_since) if instant is not None]
-    if not seen or now - max(seen) <= SILENT_AFTER:
+    if not seen or now - max(seen) <= SILENT_AFTER * (2 if any(_has_just_come(beat, now) for beat in beats) else 1):
         return Report()
     since = ticked or max(seen)
     age = now - since
@@ -191,6 +192,12 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
         because=(cause_of("scheduler"),),
     )
     return Report(findings=(finding,), lost=25)
+
+
+def _has_just_come(beat: Beat, now: datetime) -> bool:
+    return (
+        beat.works(now) and DISPATCHER in beat.loops and _tick(beat) is None and now - beat.started_at <= SILENT_AFTER
+    )
 
 
 def _tick(beat: Beat) -> datetime | None:
