@@ -11,6 +11,7 @@ from batuta.kernel.json import Json, dumps
 from simulador.body import NotAnObject, json_object
 from simulador.recebidos import Recebidos
 
+LONGEST_THOUGHT = 600
 NOTHING: dict[str, Json] = {"eh_oferta": False, "confianca": 0.9, "vagas": []}
 
 
@@ -21,6 +22,7 @@ class OpenAI:
 
     def __init__(self, clock: Clock) -> None:
         self.recebidos = Recebidos(clock)
+        self._clock = clock
         self._next: deque[dict[str, Json]] = deque()
 
     def mount(self) -> Mount:
@@ -35,7 +37,10 @@ class OpenAI:
         self._next.clear()
 
     async def prepare(self, request: Request) -> Response:
-        """``{"status": 200, "content": …}`` each; the last one stays. ``content``: what it says, text or JSON."""
+        """``{"status": 200, "content": …, "seconds": 0}`` each; the last one stays.
+
+        ``content``: what it says, text or JSON. ``seconds``: how long it thinks before.
+        """
         try:
             body = await json_object(request)
         except NotAnObject:
@@ -57,6 +62,9 @@ class OpenAI:
             return _error(400, "model and messages are wanted")
         self.recebidos.record(body=dict(body))
         told = self._told()
+        seconds = told.get("seconds", 0)
+        if isinstance(seconds, int | float) and 0 < seconds <= LONGEST_THOUGHT:
+            await self._clock.sleep(seconds)
         status = told.get("status", 200)
         if isinstance(status, int) and status != 200:
             return _error(status, "as it was told to")

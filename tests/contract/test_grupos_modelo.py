@@ -212,11 +212,13 @@ async def test_whatever_a_message_talks_the_model_into_no_field_is_forged(tmp_pa
 
 
 @pytest.fixture
-async def client(clock: FakeClock) -> AsyncIterator[tuple[ChatClient, httpx2.AsyncClient]]:
+async def client(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[ChatClient, httpx2.AsyncClient]]:
     transport = httpx2.ASGITransport(app=create_app(clock))
     async with httpx2.AsyncClient(transport=transport, base_url="http://simulador") as world:
         line = ChatClient("http://simulador/openai/v1", "chave", "modelo-de-teste", clock)
-        line._client = world
+        monkeypatch.setattr(line, "_open", lambda: world)
         yield line, world
 
 

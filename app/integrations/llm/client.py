@@ -1,7 +1,8 @@
 """One structured question to a model: an order, data, and a schema for the answer. No tools, no conversation, no retry."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -17,9 +18,15 @@ from batuta.kernel.json import Json
 WITHIN: Final = timedelta(seconds=30)
 LARGEST: Final = 256 * 1024
 MOST_TOKENS: Final = 3000
-# As many calls at a time as tasks may run: who waits for a line would be told that nobody is there.
-LINES: Final = httpx2.Limits(max_connections=2000, max_keepalive_connections=500, keepalive_expiry=30)
+# A pool looks at each of its lines whenever one is taken or given back: many small ones cost a tenth of a large one.
+LINES_OF_A_POOL: Final = 25
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+
+
+class _Pool:
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self.client = client
+        self.calls = 0
 
 
 class ChatClient:
@@ -28,7 +35,7 @@ class ChatClient:
         self._key = key
         self._model = model
         self._clock = clock
-        self._client: httpx2.AsyncClient | None = None
+        self._pools: list[_Pool] = []
 
     def __repr__(self) -> str:
         return f"ChatClient({self._url!r}, {self._model!r})"  # never the key
@@ -44,9 +51,9 @@ class ChatClient:
             return Calou(Told(Effect.BROKE, type(error).__name__))
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        pools, self._pools = self._pools, []
+        for pool in pools:
+            await pool.client.aclose()
 
     async def _ask(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta:
         body = {
@@ -60,7 +67,7 @@ class ChatClient:
             },
         }
         headers = {"Authorization": f"Bearer {self._key}"}
-        async with self._open().stream("POST", self._url, headers=headers, json=body) as response:
+        async with self._line() as line, line.stream("POST", self._url, headers=headers, json=body) as response:
             read = bytearray()
             async for piece in response.aiter_bytes():
                 read += piece
@@ -71,12 +78,23 @@ class ChatClient:
             return Calou(Told(effect_of_status(response.status_code), f"HTTP {response.status_code}", retry_at))
         return _answer(bytes(read))
 
+    @asynccontextmanager
+    async def _line(self) -> AsyncIterator[httpx2.AsyncClient]:
+        """In the first pool that has one: as many calls go at a time as are asked for, and nobody waits for a line."""
+        pool = next((each for each in self._pools if each.calls < LINES_OF_A_POOL), None)
+        if pool is None:
+            pool = _Pool(self._open())
+            self._pools.append(pool)
+        pool.calls += 1
+        try:
+            yield pool.client
+        finally:
+            pool.calls -= 1
+
     def _open(self) -> httpx2.AsyncClient:
-        if self._client is None:
-            # No time limit per read: a dripping answer would outlive it. The deadline around the call counts.
-            timeout = httpx2.Timeout(None, connect=5.0, pool=5.0)
-            self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, limits=LINES)
-        return self._client
+        # No time limit per read: a dripping answer would outlive it. The deadline around the call counts.
+        timeout = httpx2.Timeout(None, connect=5.0, pool=5.0)
+        return httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout)
 
 
 def _answer(read: bytes) -> Resposta:
