@@ -33,13 +33,14 @@ def __getattr__(name: str) -> object:
     raise AttributeError(name)
 
 
-def worker_settings(settings: Settings) -> type:
+def worker_settings(settings: Settings, work: Batuta | None = None) -> type:
+    """``work``: put together already, by whoever rehearses."""
     if settings.tasks_backend != "arq":
         raise ConfigError(
             problem="an ARQ worker would have nothing to do: TASKS_BACKEND is not arq",
             next_step="set TASKS_BACKEND=arq and REDIS_URL for it and for every other role",
         )
-    work = build(settings)
+    work = work or build(settings)
     store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
     keep = timedelta(seconds=settings.arq_keep_result)
     here = Here(store.report, work.clock, work.events)

@@ -66,6 +66,9 @@ whether it left: a person decides, and it is never repeated by itself. *Given up
 kills: provably unsent, and tried again by hand. The processes share a clock that runs five or eight times as fast, and that is put
 forward while everybody waits.
 
+**The import** (S4). A *target* is a row of the file that was uploaded; the client sends it again until the api says that every row
+is kept. **Lost**: not there, or not read, at the end. **Doubled**: there twice. The clock of all processes runs ten times as fast.
+
 **Whatever hangs** (T09, T24 to T28, S3.1 to S3.3, the soak). A *target* is a task that was accepted beside what hangs, or a line
 that was to be heard. **Lost**: accepted, and not done at the end. How long it took to find it, and to serve again, stands under
 "Seen"; a row in `worker_restarts` with the stack, and the same in the log, are part of each. Where a row does not say "under `up`",

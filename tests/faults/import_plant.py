@@ -1,0 +1,92 @@
+"""Julia's processes as far as an import needs them: the api, a worker and ARQ's, each on one clock that runs fast."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from arq.worker import run_worker
+
+from app.main import create_app
+from app.settings import Settings
+from app.wiring import build
+from app.workers.config import worker_settings
+from batuta.engine import Batuta
+from batuta.logs import begin_logging
+from batuta.supervise.address import listen
+from batuta.supervise.signals import stop_on_signals
+from batuta.testing import FastClock
+from batuta.web.server import serve
+
+GRACE = timedelta(seconds=5)
+TOKEN = "ensaio-0123456789abcdef"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """``lease``: seconds of the clock. ``redis``: None, and tasks run on our own queue."""
+
+    url: str
+    folder: str
+    clock: str
+    api: int
+    redis: str | None = None
+    lease: float = 10.0
+
+    def told(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def settings(self) -> Settings:
+        told: dict[str, Any] = {"database_url": self.url, "api_token": TOKEN, "port": self.api, "log_format": "json"}
+        arq = {"tasks_backend": "arq", "redis_url": self.redis, "arq_max_jobs": 50}
+        return Settings.model_validate(told if self.redis is None else told | arq)
+
+
+def office(plan: Plan) -> Batuta:
+    work = build(plan.settings, clock=FastClock.told(plan.clock))
+    work.queue_lease = timedelta(seconds=plan.lease)
+    return work
+
+
+def api(told: Mapping[str, Any]) -> None:
+    plan = _begun(told)
+    asyncio.run(_answer(plan))
+
+
+async def _answer(plan: Plan) -> None:
+    stop, work = asyncio.Event(), office(plan)
+    begin_logging(work.events, plan.settings, service="api", stream=sys.stdout, zone=work.zone)
+    with stop_on_signals(stop):
+        async with work:
+            await serve(create_app(plan.settings, work), listen("127.0.0.1", plan.api), stop, GRACE)
+
+
+def worker(told: Mapping[str, Any]) -> None:
+    plan = _begun(told)
+    asyncio.run(_serve(plan))
+
+
+async def _serve(plan: Plan) -> None:
+    stop, work = asyncio.Event(), office(plan)
+    begin_logging(work.events, plan.settings, service="worker", stream=sys.stdout, zone=work.zone)
+    with stop_on_signals(stop):
+        async with work:
+            await work.supervisor().run(stop, GRACE)
+
+
+def arq(told: Mapping[str, Any]) -> None:
+    plan = _begun(told)
+    run_worker(worker_settings(plan.settings, office(plan)))
+
+
+def _begun(told: Mapping[str, Any]) -> Plan:
+    plan = Plan(**told)
+    log = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    return plan

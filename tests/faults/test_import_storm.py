@@ -1,0 +1,197 @@
+"""The api, a worker, ARQ's worker and Redis are killed while a file is imported: every row is there once, and is read."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from batuta.engine import Batuta
+from batuta.kernel.errors import StoreUnavailable
+from batuta.testing import FastClock
+from tests.faults import import_plant
+from tests.faults.conftest import one_of, together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.import_plant import TOKEN, Plan
+from tests.faults.queue_harness import processes
+from tests.faults.tally import Tally
+from tests.julia import rows
+from tests.servers import free_port, redis_server
+from tests.sheets import HEADER, patient, xlsx
+
+RATE = 10.0
+ROWS = 10_000 if LONG else 600
+PATIENCE = 900.0 if LONG else 120.0
+LIVES = {"api": import_plant.api, "worker": import_plant.worker, "arq": import_plant.arq}
+
+
+@dataclass
+class Office:
+    plan: Plan
+    work: Batuta  # of this process, which only asks
+    redis: ExitStack
+    living: dict[str, ForkServerProcess] = field(default_factory=dict)
+    killed: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def roles(self) -> list[str]:
+        return ["api", "worker"] if self.plan.redis is None else ["api", "worker", "arq", "redis"]
+
+    def begin(self, role: str) -> None:
+        if role == "redis":
+            self.redis.enter_context(redis_server(int(str(self.plan.redis).rpartition(":")[2])))
+            return
+        process = processes().Process(target=LIVES[role], args=(self.plan.told(),))
+        process.start()
+        self.living[role] = process
+
+    def kill(self, role: str) -> None:
+        """Without a word to it, and another begins: what an operator's supervisor does."""
+        self.killed[role] += 1
+        self.end(role)
+        self.begin(role)
+
+    def end(self, role: str) -> None:
+        if role == "redis":
+            self.redis.close()  # by SIGKILL; whatever it held is gone
+        elif process := self.living.pop(role, None):
+            process.kill()
+            process.join()
+
+    async def upload(self, content: bytes) -> int:
+        """Until somebody says that every row is kept; tells how often it was sent."""
+        address, headers = f"http://127.0.0.1:{self.plan.api}", {"Authorization": f"Bearer {TOKEN}"}
+        ends, sent = time.monotonic() + PATIENCE, 0
+        async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=PATIENCE, trust_env=False) as client:
+            while time.monotonic() < ends:
+                sent += 1
+                try:
+                    answer = await client.post("/api/v1/appointments/import", files={"file": ("agenda.xlsx", content)})
+                except httpx2.HTTPError:
+                    await asyncio.sleep(0.1)
+                    continue
+                if answer.status_code == 200 and answer.json()["success"]:
+                    return sent
+                assert answer.status_code >= 500, answer.text
+                await asyncio.sleep(0.1)
+        raise AssertionError(f"nobody took the file: {self.said()}")
+
+    async def until_begun(self) -> None:
+        """The api has the file, and no answer has left."""
+        ends = time.monotonic() + PATIENCE
+        while not await rows(self.work.database, "SELECT id FROM importacoes LIMIT 1"):
+            assert time.monotonic() < ends, self.said()
+            await asyncio.sleep(0.005)
+
+    async def until_read(self) -> None:
+        ends = time.monotonic() + PATIENCE
+        while time.monotonic() < ends:
+            if await self._is_read():
+                return
+            await asyncio.sleep(0.1)
+        counts = await rows(self.work.database, "SELECT status, count(*) AS n FROM tasks GROUP BY status")
+        raise AssertionError(f"not everything is read: {await self._states()} {counts} {self.said()}")
+
+    async def _is_read(self) -> bool:
+        try:
+            states = await self._states()
+            left = await rows(self.work.database, "SELECT id FROM importacoes WHERE status = 'em_andamento'")
+        except StoreUnavailable:  # whoever was killed holds it for a moment
+            return False
+        return sum(states.values()) >= ROWS and not left and not {"pending", "processing"} & states.keys()
+
+    async def _states(self) -> dict[str, int]:
+        found = await rows(
+            self.work.database, "SELECT normalization_status AS s, count(*) AS n FROM appointments GROUP BY 1"
+        )
+        return {row["s"]: row["n"] for row in found}
+
+    def said(self) -> str:
+        log = Path(self.plan.folder) / "log"
+        return log.read_text()[-3000:] if log.exists() else ""
+
+    async def tally(self) -> Tally:
+        found = await rows(
+            self.work.database,
+            "SELECT nome_paciente, normalization_status AS status, cpf, endereco_normalizado FROM appointments",
+        )
+        times = Counter(row["nome_paciente"] for row in found)
+        is_read = {
+            row["nome_paciente"]
+            for row in found
+            if row["status"] == "completed" and row["cpf"] and row["endereco_normalizado"]
+        }
+        wanted = {str(patient(n)[0]) for n in range(ROWS)}
+        return Tally(
+            items=ROWS,
+            lost=len(wanted - is_read),
+            doubled=sum(times.values()) - len(times),
+            effects=len(found),
+            in_vain=0,
+        )
+
+
+@asynccontextmanager
+async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Office]:
+    clock = FastClock.start(datetime(2026, 3, 11, 13, 0, tzinfo=UTC), RATE)
+    redis = f"redis://127.0.0.1:{free_port()}" if with_arq else None
+    plan = Plan(url=url, folder=str(folder), clock=clock.text(), api=free_port(), redis=redis)
+    with ExitStack() as servers:
+        made = Office(plan, import_plant.office(plan), servers)
+        async with made.work:
+            try:
+                for role in reversed(made.roles):
+                    made.begin(role)
+                yield made
+            finally:
+                for role in made.living.copy():
+                    made.end(role)
+
+
+async def storm(there: Office, chance: random.Random, is_over: Callable[[], bool]) -> None:
+    """The short form kills each once; the last is what holds the calls, so that nobody waits for a mark of ARQ's."""
+    await there.until_begun()
+    if not LONG:
+        for role in there.roles:
+            await asyncio.sleep(chance.uniform(0.0, 0.3) if there.killed else 0)
+            there.kill(role)
+        return
+    while not is_over():
+        await asyncio.sleep(chance.uniform(0.3, 1.5))
+        there.kill(chance.choice(there.roles))
+    there.kill(there.roles[-1])
+
+
+@pytest.mark.parametrize("backend", ["sql", "arq"])
+async def test_kills_at_any_moment_of_an_import_lose_no_row_and_double_none(
+    places: dict[str, Path], backend: str
+) -> None:
+    with redis_server() as there:
+        if backend == "arq" and there is None:
+            pytest.skip("no Redis on this machine")
+    chosen = one_of(places, "sqlite" if backend == "sql" else "postgresql")
+    await together(*(_import(url, folder, backend) for url, folder in chosen.items()))
+
+
+async def _import(url: str, folder: Path, backend: str) -> None:
+    done = f"api, worker{', ARQ and Redis' if backend == 'arq' else ''} killed -9 during an import of {ROWS} rows"
+    figures, chance = Figures("S4", kind(url), done), random.Random(20260311)
+    content = xlsx([HEADER, *(patient(n) for n in range(ROWS))])
+    async with office(folder, url, with_arq=backend == "arq") as there:
+        uploading = asyncio.create_task(there.upload(content))
+        ends = time.monotonic() + 60
+        await storm(there, chance, lambda: uploading.done() or time.monotonic() > ends)
+        sent = await uploading
+        await there.until_read()
+        found = await there.tally()
+        assert (found.lost, found.doubled, found.effects) == (0, 0, ROWS), f"{found} {there.said()}"
+        kills = ", ".join(f"{role} {times}" for role, times in there.killed.items())
+        figures.record_items(found, f"kills: {kills}; the file was sent {sent} times; {backend}")
