@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from app.api.metrics import readings
 from app.api.routes import appointments, campanhas, fechamentos, grupos, webhooks
 from app.api.routes.health import health_router
 from app.contexts.agendamentos.arquivo import MOST_BYTES
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
 from app.wiring import build, campaigns, hours, limits
-from app.wiring_agendamentos import appointments_of
+from app.wiring_agendamentos import appointments_of, health_of
 from app.wiring_grupos import closings, review
 from batuta import __version__
 from batuta.config import environment, load
@@ -45,6 +46,7 @@ def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
         ],
         larger_bodies={appointments.IMPORT: MOST_BYTES + 64 * 1024},
         own_proof=[webhooks.EVOLUTION],
+        readings=readings(health_of(work, settings).documento),
     )
 
 

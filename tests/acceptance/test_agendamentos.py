@@ -76,6 +76,18 @@ async def test_a_file_is_uploaded_followed_read_and_exported(julia: Julia) -> No
     assert shown == told
 
 
+async def test_metrics_show_the_appointments_by_status_and_how_their_reading_goes(julia: Julia) -> None:
+    await upload(julia, xlsx([HEADER, patient(1), patient(2)]))
+    await julia.work.work_once(QUEUE, 1)
+    lines = (await ask(julia, "GET", "/metrics")).text.splitlines()
+    for status, count in (("pending", 1), ("processing", 0), ("completed", 1), ("failed", 0), ("skipped", 0)):
+        assert f'julia_appointments{{status="{status}"}} {count}.0' in lines
+    assert "julia_appointments_processing_rate_per_minute 0.2" in lines
+    assert "julia_appointments_error_rate 0.0" in lines
+    assert 'batuta_reading_up{reading="agendamentos"} 1.0' in lines
+    assert "Pessoa" not in "".join(lines)
+
+
 async def test_documents_are_covered_unless_somebody_may_see_them_and_asks(julia: Julia) -> None:
     await upload(julia, xlsx([HEADER, patient(1)]))
     await julia.work.work_once(QUEUE, 10)

@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ENTRYPOINT = ROOT / "scripts" / "entrypoint.sh"
 IMAGE = "batuta"
 RUN_MODES = ("api", "scheduler", "worker", "telegram", "all")
-NOT_THERE_YET = {"telegram", "redis"}
+NOT_THERE_YET = {"telegram"}
+ARQ = {"arq", "redis"}
 SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|HASH|CREDENTIALS")
 REQUIRED_VARIABLE = re.compile(r"\$\{\w+:\?.+\}")
 
@@ -211,12 +212,12 @@ def ours() -> dict[str, dict[str, Any]]:
 
 
 def roles() -> dict[str, dict[str, Any]]:
-    return {name: service for name, service in ours().items() if name != "migrate"}
+    return {name: service for name, service in ours().items() if name not in ("migrate", "arq")}
 
 
 def test_there_is_a_service_for_every_role_and_for_what_they_need() -> None:
     assert set(roles()) == {"api", "scheduler", "worker", "telegram"}
-    assert set(services()) - set(roles()) == {"migrate", "postgres", "redis"}
+    assert set(services()) - set(roles()) == {"migrate", "postgres", "redis", "arq"}
     assert services()["worker"]["deploy"]["replicas"] == 3
 
 
@@ -235,7 +236,7 @@ def test_every_role_waits_for_the_migrations_which_run_once() -> None:
     migrate = services()["migrate"]
     assert (migrate["entrypoint"], migrate["restart"]) == (["batuta", "migrate"], "no")
     assert migrate["depends_on"] == {"postgres": {"condition": "service_healthy"}}
-    for service in roles().values():
+    for service in (*roles().values(), services()["arq"]):
         assert service["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
 
 
@@ -247,8 +248,21 @@ def test_a_service_waits_only_for_services_that_start_with_it() -> None:
 
 
 def test_what_is_not_there_yet_is_not_started() -> None:
-    assert {name for name, service in services().items() if service.get("profiles")} == NOT_THERE_YET
-    assert all(services()[name]["profiles"] == ["next"] for name in NOT_THERE_YET)
+    assert {name for name, service in services().items() if service.get("profiles") == ["next"]} == NOT_THERE_YET
+    assert {name for name, service in services().items() if service.get("profiles")} == NOT_THERE_YET | ARQ
+
+
+def test_tasks_on_arq_have_a_profile_of_their_own_with_three_workers_and_a_redis() -> None:
+    assert {name for name, service in services().items() if service.get("profiles") == ["arq"]} == ARQ
+    arq = services()["arq"]
+    assert arq["entrypoint"] == ["python", "-m", "arq", "app.workers.config.WorkerSettings"]
+    assert arq["deploy"]["replicas"] == 3
+    assert arq["depends_on"]["redis"] == {"condition": "service_healthy"}
+    told = {name: arq["environment"][name] for name in ("TASKS_BACKEND", "REDIS_URL")}
+    assert told == {"TASKS_BACKEND": "arq", "REDIS_URL": "redis://redis:6379"}
+    for line in ("COMPOSE_PROFILES=arq", "TASKS_BACKEND=arq", "REDIS_URL=redis://redis:6379"):
+        assert line in (ROOT / "compose.yaml").read_text()
+        assert line in (ROOT / "docs" / "agendamentos.md").read_text()
 
 
 def test_databases_are_checked_and_keep_their_data() -> None:

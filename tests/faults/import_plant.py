@@ -6,11 +6,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from arq.worker import run_worker
 
+from app import wiring_agendamentos
+from app.contexts.agendamentos.leitura import READ_WITHIN, Leitura
 from app.main import create_app
 from app.settings import Settings
 from app.wiring import build
@@ -48,7 +51,10 @@ class Plan:
 
 
 def office(plan: Plan) -> Batuta:
-    work = build(plan.settings, clock=FastClock.told(plan.clock))
+    clock = FastClock.told(plan.clock)
+    # Whoever reads the file works at the machine's speed, however fast the clock runs.
+    vars(wiring_agendamentos)["Leitura"] = partial(Leitura, read_within=clock.rate * READ_WITHIN)
+    work = build(plan.settings, clock=clock)
     work.queue_lease = timedelta(seconds=plan.lease)
     return work
 

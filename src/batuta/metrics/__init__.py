@@ -2,12 +2,13 @@
 
 from batuta.metrics.counting import MetricsSubscriber
 from batuta.metrics.observing import LoopCollector, observe_database, process_registry
-from batuta.metrics.readings import Readings
+from batuta.metrics.readings import Reading, Readings
 from batuta.metrics.stored import circuits_seen, jobs_seen, limits_seen, queues_seen
 
 __all__ = [
     "LoopCollector",
     "MetricsSubscriber",
+    "Reading",
     "Readings",
     "circuits_seen",
     "jobs_seen",

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from batuta import __version__
 from batuta.config import EngineSettings
 from batuta.engine import Batuta
-from batuta.metrics import Readings
+from batuta.metrics import Reading, Readings
 from batuta.supervise.running import Running
 from batuta.texts import LANGUAGES, Texts
 from batuta.web import circuits, document, health, incidents, job_health, jobs, metrics, panel, problems, reference
@@ -32,14 +32,16 @@ def create_api(
     routers: Sequence[APIRouter] = (),
     larger_bodies: Mapping[str, int] | None = None,
     own_proof: Collection[str] = (),
+    readings: Mapping[str, Reading] | None = None,
 ) -> FastAPI:
     """``larger_bodies``: paths that may be sent more than the usual limit, with theirs in bytes.
 
     ``own_proof``: routes that no token opens, because they ask their caller for another proof. They must.
+    ``readings``: what the application itself is asked for when somebody looks at ``/metrics``.
     """
     registry = metrics.observed(work, "api")
-    readings = metrics.readings_of(work, registry)
-    state = _state(work, settings, registry, readings, service, OPEN | frozenset(own_proof))
+    looks = metrics.readings_of(work, registry, readings or {})
+    state = _state(work, settings, registry, looks, service, OPEN | frozenset(own_proof))
     own = (health, job_health, incidents, circuits, jobs, metrics, reference, panel)
     every = (*(each.router for each in own), *routers, health.pages, panel.home)
     return _assembled(state, every, dict(larger_bodies or {}))

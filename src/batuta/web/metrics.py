@@ -4,7 +4,7 @@ Every process shows what it did itself: the api at its own address, the others a
 all of them together is shown by the api alone, so that a sum over the processes counts nothing twice.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -16,6 +16,7 @@ from batuta.engine import Batuta
 from batuta.metrics import (
     LoopCollector,
     MetricsSubscriber,
+    Reading,
     Readings,
     circuits_seen,
     jobs_seen,
@@ -47,8 +48,8 @@ def observed(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = t
     return registry
 
 
-def readings_of(work: Batuta, registry: CollectorRegistry) -> Readings:
-    """What the database knows."""
+def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Reading]) -> Readings:
+    """What the database knows; ``own``: of the application's."""
 
     async def jobs() -> Sequence[Metric]:
         return jobs_seen(await work.watch.look())
@@ -66,4 +67,4 @@ def readings_of(work: Batuta, registry: CollectorRegistry) -> Readings:
         return limits_seen(shared, await work.rates.used(shared))
 
     readings = {"jobs": jobs, "queues": queues, "circuits": circuits, "limits": limits}
-    return Readings(readings, work.clock, registry)
+    return Readings({**readings, **own}, work.clock, registry)
