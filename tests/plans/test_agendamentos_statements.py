@@ -1,0 +1,71 @@
+"""Lists and counts of appointments, and whatever their reading asks, use an index however many there are."""
+
+import pytest
+
+from app.contexts.agendamentos.repository import appointment_book, import_book, page_query
+from batuta.stores.sql.database import AsJson, Database
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.testing import FakeClock
+from tests.plans.test_hot_statements import FILL, WORDS, plan
+
+ID = "00000001-0000-7000-8000-000000000000"
+INSERT = "INSERT INTO appointments (id, chave, importacao_id, linha, nome_paciente, nome_unidade, data_agendamento, status, fonte,"
+INSERT += " normalization_status, normalization_job_id, created_at, updated_at)"
+SELECT = (
+    "SELECT {id}, 'k' || i, {id}, i, 'Pessoa ' || i, 'Unidade ' || (i % 500), '2026-' || (100000 + i),"
+    " CASE i % 1000 WHEN 0 THEN 'Recoleta' ELSE 'Pendente' END, 'f',"
+    " CASE WHEN i % 1000 = 0 THEN 'failed' WHEN i % 1000 = 1 THEN 'pending' ELSE 'completed' END, {id}, now(), now() FROM n"
+)
+
+
+@pytest.fixture
+async def full(julia: Database) -> Database:
+    filled = f"{INSERT} {FILL[julia.dialect].format(rows=20_000)} {SELECT.format(**WORDS[julia.dialect])}"
+    await julia.run(in_dialect(query_of("fill", filled, writes=True), julia.dialect))
+    # On PostgreSQL the index alone answers a count once it is known which pages everybody may see.
+    await julia.script("ANALYZE")
+    return julia
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        ({"leitura": "failed"}, "appointments_by_reading"),
+        ({"situacao": "Recoleta"}, "appointments_by_situation"),
+        ({"unidade": "Unidade 7"}, "appointments_by_unit"),
+        ({"importacao": ID}, "appointments_of_import"),
+        ({"de": "2026-110000", "ate": "2026-110010"}, "appointments_by_day"),
+    ],
+)
+async def test_a_page_of_a_list_is_read_from_the_index_of_its_filter(
+    full: Database, asked: dict[str, str], index: str
+) -> None:
+    assert index in await plan(full, page_query(full.dialect, tuple(asked)), limit=50, **asked)
+
+
+async def test_the_newest_are_read_in_order_of_their_ids_and_not_sorted(full: Database) -> None:
+    for asked in ({}, {"antes_de": ID}, {"leitura": "failed", "antes_de": ID}):
+        found = await plan(full, page_query(full.dialect, tuple(asked)), limit=50, **asked)
+        assert "TEMP B-TREE" not in found
+        assert "Sort" not in found
+        assert "Seq Scan" not in found
+
+
+async def test_counts_failures_and_those_left_behind_are_found_by_index(full: Database, clock: FakeClock) -> None:
+    book, now = appointment_book(full.dialect), clock.now()
+    assert "appointments_by_status" in await plan(full, book.failed, ids=AsJson([]), ids_all=True, limit=100)
+    orphans = await plan(full, book.orphans, settled_before=now, lost_before=now, limit=200)
+    assert "appointments_by_" in orphans
+    assert "appointments_by_job" in await plan(full, book.of_job, job=ID)
+    known = await plan(full, book.known, chaves=AsJson(["k1", "k2"]))
+    assert "SCAN appointments" not in known
+    assert "Seq Scan on appointments" not in known
+    if full.dialect == "sqlite":  # PostgreSQL reads small tables whole, whatever is indexed
+        assert "COVERING INDEX appointments_by_" in await plan(full, book.counts)
+
+
+async def test_imports_that_stand_still_are_found_without_the_others(full: Database, clock: FakeClock) -> None:
+    book = import_book(full.dialect)
+    if full.dialect == "sqlite":  # PostgreSQL knows that this table is empty here
+        assert "importacoes_open" in await plan(full, book.interrupted, before=clock.now())
+        assert "importacoes_by_time" in await plan(full, book.recent, limit=20)
