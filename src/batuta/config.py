@@ -14,20 +14,27 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from dotenv.parser import parse_stream
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from batuta.kernel.errors import InvalidSetting, MissingSetting, UnknownSetting
+from batuta.kernel.errors import InvalidSetting, MissingSetting, Reason, Reasons, StrangeSetting, UnknownSetting
+from batuta.kernel.nearest import nearest
 
 # Read by the tests and by dev.py, never by a running system.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
+OURS = "BATUTA_"
 NEAR_ENOUGH = 0.86
 SHORTEST_TOKEN = 16
 
 
 def _zone(name: str) -> str:
     if name not in available_timezones():
-        nearest = difflib.get_close_matches(name, sorted(available_timezones()), n=1, cutoff=0.6)
-        raise ValueError(f"'{name}' is not a time zone" + (f", did you mean {nearest[0]}?" if nearest else ""))
+        near = nearest(name, sorted(available_timezones()))
+        if near is None:
+            raise ValueError(
+                Reason("no_zone", "'{name}' is not a time zone; write one as in America/Sao_Paulo", name=name)
+            )
+        raise ValueError(Reason("near_zone", "'{name}' is not a time zone, did you mean {near}", name=name, near=near))
     return name
 
 
@@ -43,7 +50,9 @@ def _listed(value: object) -> object:
 def _hours(text: str) -> str:
     opens, dash, closes = text.partition("-")
     if not (dash and opens.isdecimal() and closes.isdecimal() and int(opens) < int(closes) <= 24):
-        raise ValueError(f"'{text}' is no span of hours: write the first and the last as in 8-20")
+        raise ValueError(
+            Reason("no_hours", "'{text}' is no span of hours: write the first and the last as in 8-20", text=text)
+        )
     return text
 
 
@@ -134,7 +143,7 @@ class EngineSettings(BaseSettings):
         if self.api_token is None:
             raise MissingSetting(name="API_TOKEN")
         if len(self.api_token.get_secret_value()) < SHORTEST_TOKEN:
-            why = f"in production a token has at least {SHORTEST_TOKEN} characters"
+            why = Reason("short_token", "in production a token has at least {least} characters", least=SHORTEST_TOKEN)
             raise InvalidSetting(name="API_TOKEN", why=why)
         return self
 
@@ -175,9 +184,9 @@ def in_file(env_file: Path | None) -> dict[str, str]:
         with env_file.open(encoding="utf-8") as lines:
             bindings = list(parse_stream(lines))
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSetting(name=str(env_file), why=f"the file cannot be read ({type(error).__name__})") from None
+        raise InvalidSetting(name=str(env_file), why=_unreadable(env_file, error)) from None
     if wrong := [binding.original.line for binding in bindings if binding.error]:
-        raise InvalidSetting(name=str(env_file), why=f"line {wrong[0]} is not NAME=value")
+        raise InvalidSetting(name=str(env_file), why=Reason("no_pair", "line {line} is not NAME=value", line=wrong[0]))
     return {binding.key: binding.value for binding in bindings if binding.key and binding.value}
 
 
@@ -187,9 +196,12 @@ def names(kind: type[EngineSettings]) -> frozenset[str]:
 
 def refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
     for name in sorted(given):
-        if name.startswith("BATUTA_") and name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
-            nearest = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0)
-            raise UnknownSetting(name=name, nearest=nearest[0])
+        if name.startswith(OURS) and name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
+            # What all of ours begin with likens them to anything that begins so.
+            near = nearest(name.removeprefix(OURS), sorted(each.removeprefix(OURS) for each in known))
+            if near is None:
+                raise StrangeSetting(name=name)
+            raise UnknownSetting(name=name, nearest=f"{OURS}{near}" if f"{OURS}{near}" in known else near)
 
 
 def near_misses(given: Mapping[str, str], known: frozenset[str]) -> list[tuple[str, str]]:
@@ -209,18 +221,36 @@ def with_files(given: Mapping[str, str], known: frozenset[str]) -> dict[str, str
         if (file := given.get(f"{name}_FILE")) is None:
             continue
         if name in given:
-            raise InvalidSetting(name=name, why=f"{name}_FILE is set as well: keep one of the two")
+            raise InvalidSetting(
+                name=name, why=Reason("given_twice", "{name}_FILE is set as well: keep one of the two", name=name)
+            )
         try:
             values[name] = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSetting(name=f"{name}_FILE", why=f"{file} cannot be read ({type(error).__name__})") from None
+            raise InvalidSetting(name=f"{name}_FILE", why=_unreadable(Path(file), error)) from None
     return values
 
 
 def invalid(error: ValidationError) -> InvalidSetting:
-    problems = {_named(problem["loc"]): problem["msg"] for problem in error.errors()}
-    said = (words.removeprefix("Value error, ").rstrip("?.") for words in problems.values())
-    return InvalidSetting(name=", ".join(problems), why="; ".join(said))
+    problems = {_named(problem["loc"]): reason_of(problem) for problem in error.errors()}
+    return InvalidSetting(name=", ".join(problems), why=Reasons(problems.values()))
+
+
+def reason_of(problem: ErrorDetails) -> Reason:
+    """What pydantic found. Our own validators raise a ``Reason``; what the library says itself goes by its type."""
+    context = problem.get("ctx", {})
+    given = getattr(context.get("error"), "args", ())
+    if given and isinstance(given[0], Reason):
+        return given[0]
+    # A sentence of the library's may hold braces: it is a fact, not a form.
+    facts: dict[str, object] = {**context, "said": problem["msg"].removeprefix("Value error, ").rstrip("?.")}
+    if "expected" in facts:
+        facts["expected"] = str(facts["expected"]).replace(" or ", ", ")
+    return Reason(problem["type"], "{said}", **facts)
+
+
+def _unreadable(file: Path, error: Exception) -> Reason:
+    return Reason("unreadable", "{file} cannot be read ({kind})", file=file, kind=type(error).__name__)
 
 
 def _named(where: tuple[int | str, ...]) -> str:
@@ -236,5 +266,5 @@ def known_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError):  # how zoneinfo says no depends on what was asked
-        why = f"'{name}' is not a time zone; write one as in America/Sao_Paulo"
+        why = Reason("no_zone", "'{name}' is not a time zone; write one as in America/Sao_Paulo", name=name)
         raise InvalidSetting(name="timezone", why=why) from None

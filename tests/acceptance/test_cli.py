@@ -78,9 +78,81 @@ def test_a_misspelt_word_is_told_the_nearest(batuta: Command) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "portuguese", "english"),
+    [
+        (
+            ("token", "creat"),
+            "não existe o comando 'creat': tente `batuta token create`",
+            "there is no command 'creat': try `batuta token create`",
+        ),
+        (
+            ("tokn",),
+            "não existe o comando 'tokn': tente `batuta token`",
+            "there is no command 'tokn': try `batuta token`",
+        ),
+        (
+            ("queue", "show", "default", "--limit", "x"),
+            "'--limit' não aceita 'x': escreva um número inteiro. Veja `batuta queue show --help`",
+            "'--limit' does not take 'x': Input should be a valid integer, unable to parse string as an integer."
+            " See `batuta queue show --help`",
+        ),
+        (
+            ("pause",),
+            "falta o argumento 'word'. Veja `batuta pause --help`",
+            "the argument 'word' is missing. See `batuta pause --help`",
+        ),
+        (
+            ("token", "create", "--scope", "read"),
+            "falta a opção '--name'. Veja `batuta token create --help`",
+            "the option '--name' is missing. See `batuta token create --help`",
+        ),
+        (
+            ("migrate", "--jsn"),
+            "não existe a opção --jsn (você quis dizer --json?). Veja `batuta migrate --help`",
+            "there is no option --jsn (did you mean --json?). See `batuta migrate --help`",
+        ),
+        (
+            ("migrate", "now"),
+            "não se espera mais nada, e foi dado: now. Veja `batuta migrate --help`",
+            "nothing more is expected, and this was given: now. See `batuta migrate --help`",
+        ),
+        (
+            ("token", "create", "--name"),
+            "a opção --name pede um valor. Veja `batuta token create --help`",
+            "the option --name wants a value. See `batuta token create --help`",
+        ),
+        (
+            ("pause", "all", "--for", "2x"),
+            "--for não aceita esse valor: escreva como em 30m, 2h, 1d … 36500d. Veja `batuta pause --help`",
+            "--for does not take that: write it as in 30m, 2h, 1d … 36500d. See `batuta pause --help`",
+        ),
+        (
+            ("token", "create", "--name", " ", "--scope", "read"),
+            "' ' não pode ser o nome de um token: diga para que ou para quem ele é",
+            "' ' cannot be the name of a token: say what or whom it is for",
+        ),
+    ],
+)
+def test_what_was_typed_wrong_is_said_in_the_chosen_language_with_the_help_of_that_command(
+    batuta: Command, words: tuple[str, ...], portuguese: str, english: str
+) -> None:
+    assert batuta("migrate")[0] == 0
+    assert batuta(*words) == (2, "", f"batuta: {portuguese}\n")
+    assert batuta("--lang", "en", *words) == (2, "", f"batuta: {english}\n")
+
+
+@pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("PORT", "eighty", "PORT não pode ter esse valor"),
+        ("PORT", "eighty", "PORT não pode ter esse valor: escreva um número inteiro. Corrija"),
+        ("PORT", "99999", "PORT não pode ter esse valor: o máximo é 65535. Corrija"),
+        (
+            "LOG_FORMAT",
+            "xml",
+            "LOG_FORMAT não pode ter esse valor: escreva um destes: 'auto', 'pretty', 'json'. Corrija",
+        ),
+        ("TIMEZONE", "Marte", "'Marte' não é um fuso horário; escreva como em America/Sao_Paulo"),
+        ("BATUTA_NADA_DISSO", "1", "BATUTA_NADA_DISSO não é uma configuração: renomeie ou remova"),
         ("BATUTA_LNG", "en", "você quis dizer BATUTA_LANG"),
         ("APP_ENV", "production", "API_TOKEN não está definida"),
     ],
@@ -102,9 +174,13 @@ def test_a_wrong_setting_is_one_sentence_that_names_it(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("mysql://x/y", "sqlite:///file.db"),
+        ("mysql://x/y", "'mysql' não é um banco que conhecemos; as formas são sqlite:///file.db"),
         ("postgresql://user:segredo@127.0.0.1:1/x", "veja se ele está no ar"),
-        ("sqlite:////proc/nowhere/work.db", "permissão de escrita"),
+        ("sqlite:////proc/work.db", "permissão de escrita"),
+        (
+            "sqlite:////nao/existe/x.db",
+            "a pasta /nao/existe do banco de dados não existe: crie-a (`mkdir -p /nao/existe`)",
+        ),
     ],
 )
 def test_a_database_that_cannot_be_used_is_one_sentence(
@@ -203,7 +279,7 @@ def test_a_misspelt_name_and_a_broken_line_in_the_env_file_are_noticed(batuta: C
     (folder / ".env").write_text("PORT=1\nnot a line = at all'\n")
     code, out, _ = batuta("doctor")
     assert code == 1
-    assert "line 2 is not NAME=value" in out
+    assert "a linha 2 não é NOME=valor" in out
 
 
 def test_without_a_word_the_help_is_shown(batuta: Command) -> None:

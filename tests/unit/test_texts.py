@@ -23,7 +23,7 @@ def classes(kind: type[BatutaError]) -> list[type[BatutaError]]:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
 def test_both_languages_say_the_same_things_about_the_same_facts(folder: Path) -> None:
     portuguese, english = (read_table(folder, language) for language in LANGUAGES)
-    shared = {key for key in portuguese if not key.startswith("error.")}
+    shared = {key for key in portuguese if not key.startswith(("error.", "reason."))}
     assert shared == set(english)
     assert {key: placeholders(portuguese[key]) for key in shared} == {key: placeholders(english[key]) for key in shared}
 
@@ -38,6 +38,16 @@ def test_every_error_is_told_in_portuguese_with_its_own_facts() -> None:
     assert {key.removeprefix("error.") for key in told} == set(all_errors)
     for name, sentence in all_errors.items():
         assert placeholders(told[f"error.{name}"]) == placeholders(sentence), name
+
+
+def test_every_reason_of_ours_is_told_in_portuguese_with_its_own_facts() -> None:
+    told = read_table(HERE, "pt-BR")
+    written: dict[str, str] = {}
+    for file in ROOT.glob("src/batuta/**/*.py"):
+        written |= dict(re.findall(r"""(?:Reason|_refused)\(\s*"(\w+)",\s*"([^"]+)\"""", file.read_text()))
+    assert len(written) > 15
+    for key, english in written.items():
+        assert placeholders(told[f"reason.{key}"]) == placeholders(english), key
 
 
 def test_every_key_that_the_code_asks_for_is_in_the_table() -> None:

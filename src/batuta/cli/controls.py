@@ -15,8 +15,8 @@ from batuta.dispatch.plan import PAUSE_ALL, pause_of_categoria, pause_of_job, ru
 from batuta.engine import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.switches import Switch, SwitchRule, verdict
-from batuta.kernel.errors import InvalidName, UnknownWord
-from batuta.kernel.nearest import nearest
+from batuta.kernel.errors import InvalidName, Reason
+from batuta.kernel.nearest import unknown
 from batuta.queue.table import pause_of_queue
 from batuta.texts import Texts
 
@@ -25,7 +25,7 @@ _SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 # Who means longer than a century means without end.
 LONGEST = timedelta(days=36500)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-Reason = Annotated[str, typer.Option("--reason", help="why, for whoever reads it later")]
+Because = Annotated[str, typer.Option("--reason", help="why, for whoever reads it later")]
 Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then it is as if nobody had turned it")]
 
 
@@ -55,14 +55,14 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def pause(
-    context: typer.Context, word: str, reason: Reason = "-", span: Span = None, as_json: JsonFlag = False
+    context: typer.Context, word: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False
 ) -> None:
     desk = desk_of(context)
     rule = holding(desk.work(), word)
     _turn(desk, rule.key, rule.hold_when, reason, span, as_json, "cli.pause.told", word)
 
 
-def resume(context: typer.Context, word: str, reason: Reason = "-", as_json: JsonFlag = False) -> None:
+def resume(context: typer.Context, word: str, reason: Because = "-", as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     rule = holding(desk.work(), word)
     turn = wait_for(_turned(desk, rule.key, not rule.hold_when, reason, None))
@@ -80,12 +80,12 @@ def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk.show({"switches": listed}, as_json, lambda: desk.out.print(_table(desk, listed)))
 
 
-def on(context: typer.Context, key: str, reason: Reason = "-", span: Span = None, as_json: JsonFlag = False) -> None:
+def on(context: typer.Context, key: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     _turn(desk, switch_key(desk.work(), key), True, reason, span, as_json, "cli.switch.told_on", key)
 
 
-def off(context: typer.Context, key: str, reason: Reason = "-", span: Span = None, as_json: JsonFlag = False) -> None:
+def off(context: typer.Context, key: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
     _turn(desk, switch_key(desk.work(), key), False, reason, span, as_json, "cli.switch.told_off", key)
 
@@ -104,12 +104,13 @@ def holding(work: Batuta, word: str) -> SwitchRule:
     }
     rules = {of: rule for of, rule in found.items() if rule is not None and (not colon or of == kind)}
     if len(rules) > 1:
-        words = " or ".join(f"{of}:{name}" for of in rules)
-        raise InvalidName(name=name, kind="pause", why=f"it names more than one thing: say {words}")
+        words = " | ".join(f"{of}:{name}" for of in rules)
+        why = Reason("ambiguous", "it names more than one thing: say {words}", words=words)
+        raise InvalidName(name=name, kind="pause", why=why)
     if not rules:
         # Not "all": nobody should stop everything because he mistyped a word.
         known = [*work.book.categorias, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
-        raise UnknownWord(kind="job, queue or category", word=word, nearest=nearest(word, known))
+        raise unknown("job, queue or category", word, known)
     return next(iter(rules.values()))
 
 
@@ -123,7 +124,7 @@ def switch_key(work: Batuta, word: str) -> str:
         return known[word].key
     if word not in keys:
         near = [*known, *sorted(keys - {PAUSE_ALL})] or [PAUSE_ALL]
-        raise UnknownWord(kind="switch", word=word, nearest=nearest(word, near))
+        raise unknown("switch", word, near)
     return word
 
 

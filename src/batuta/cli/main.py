@@ -1,6 +1,5 @@
 """Puts the command tree together, and turns every way of going wrong into one sentence and an exit code."""
 
-import difflib
 import sys
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from batuta.cli import (
     workers,
 )
 from batuta.cli.desk import DONE, FAILED, INTERRUPTED, REFUSED, Desk, make_desk
+from batuta.cli.mistakes import usage_sentence
 from batuta.kernel.errors import BatutaError, ConfigError, MigrationChanged, SchemaOutOfDate, StoreReadOnly
 
 
@@ -32,14 +32,14 @@ def main(argv: list[str] | None = None) -> int:
     if (garbled := next((word for word in argv if not _is_text(word)), None)) is not None:
         desk.say_wrong(desk.texts()("cli.garbled", word=garbled.encode(errors="replace").decode()))
         return REFUSED
+    command = typer.main.get_command(tree(desk))
     try:
-        command = typer.main.get_command(tree(desk))
         code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=desk)
     except typer.TyperException as mistake:
         if type(mistake).__name__ == "NoArgsIsHelpError":  # its message is the help
             desk.say(mistake.format_message())
         else:
-            desk.say_wrong(usage_sentence(desk, mistake))
+            desk.say_wrong(usage_sentence(desk.texts(), command, argv, mistake))
         return REFUSED
     except (ConfigError, SchemaOutOfDate, StoreReadOnly, MigrationChanged) as error:
         desk.complain(error)
@@ -79,17 +79,6 @@ def tree(desk: Desk) -> typer.Typer:
     roles.add_to(cli, texts)
     roles.add_roles_of_app(cli, desk)
     return cli
-
-
-def usage_sentence(desk: Desk, mistake: typer.TyperException) -> str:
-    """What was wrong and what to type instead."""
-    texts = desk.texts()
-    words = [command.name or "" for command in tree(desk).registered_commands]
-    unknown = str(mistake).partition("No such command '")[2].partition("'")[0]
-    if not unknown:
-        return texts("cli.usage", problem=" ".join(mistake.format_message().split()).rstrip("."))
-    nearest = difflib.get_close_matches(unknown, words, n=1)
-    return texts("cli.unknown_word", word=unknown, instead=f"batuta {nearest[0]}" if nearest else "batuta --help")
 
 
 def _is_text(word: str) -> bool:

@@ -7,8 +7,7 @@ import typer
 from rich.table import Table
 
 from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for
-from batuta.kernel.errors import UnknownWord
-from batuta.kernel.nearest import nearest
+from batuta.kernel.nearest import unknown
 from batuta.queue.item import ItemState
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.queues import SqlQueue
@@ -73,7 +72,7 @@ def _act(desk: Desk, queue: str, id: str, done: str, as_json: bool) -> None:
 def _known(desk: Desk, name: str) -> SqlQueue:
     queues = desk.work().queues
     if name not in queues:
-        raise UnknownWord(kind="queue", word=name, nearest=nearest(name, queues))
+        raise unknown("queue", name, queues)
     return queues[name]
 
 
@@ -95,7 +94,7 @@ async def _listed(desk: Desk, queue: str, state: str, limit: int) -> list[dict[s
     async with desk.work() as work:
         known = [*ItemState, *await found.counts()]
         if state not in known:
-            raise UnknownWord(kind="state", word=state, nearest=nearest(state, known))
+            raise unknown("state", state, known)
         rows = await found.listed(state, limit)
     columns = _shown(found.table)
     return [{name: _plain(row[column], work.zone) for name, column in columns.items() if column in row} for row in rows]

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
 from batuta.dispatch.job import Job
-from batuta.kernel.errors import InvalidJob, UnknownWord
-from batuta.kernel.nearest import nearest
+from batuta.kernel.errors import InvalidJob
+from batuta.kernel.nearest import unknown
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window
 
@@ -89,4 +89,4 @@ class JobBook:
 def _known(word: str, known: Collection[str], kind: str) -> str:
     if word in known:
         return word
-    raise UnknownWord(kind=kind, word=word, nearest=nearest(word, known))
+    raise unknown(kind, word, known)

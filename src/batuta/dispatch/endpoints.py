@@ -1,6 +1,5 @@
 """The registry of job handlers: ``POST /jobs/<endpoint>`` runs what is registered here, and nothing else."""
 
-import difflib
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import TypeAlias
 
 from batuta.dispatch.answer import JobAnswer
 from batuta.kernel.errors import InvalidName
+from batuta.kernel.nearest import nearest
 
 _FORM = re.compile(r"^[a-z0-9]+(-[a-z0-9]+)*$")
 DEFAULT_TIMEOUT = timedelta(seconds=300)
@@ -75,7 +75,7 @@ class JobEndpoints:
         return self._endpoints.get(name)
 
     def nearest(self, name: str) -> str | None:
-        return next(iter(difflib.get_close_matches(name, self._endpoints, n=1)), None)
+        return nearest(name, self._endpoints)
 
     def __iter__(self) -> Iterator[Endpoint]:
         return iter(self._endpoints.values())

@@ -12,8 +12,8 @@ from batuta.guard.base import Admit, Effect, Hold, Told, Verdict
 from batuta.guard.breaker import Change, Circuit, CircuitRule, CircuitState, CircuitStore, MayProbe, Pass, Transition
 from batuta.guard.switches import PATIENCE
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import InvalidName, StoreUnavailable, UnknownWord
-from batuta.kernel.nearest import nearest
+from batuta.kernel.errors import InvalidName, StoreUnavailable
+from batuta.kernel.nearest import unknown
 
 # What another process found out is known here after this.
 LOOK_EVERY = timedelta(milliseconds=500)
@@ -42,7 +42,7 @@ class Circuits:
     def rule_of(self, name: str) -> CircuitRule:
         found = self._rules.get(name) or next((rule for rule in self._rules.values() if rule.covers(name)), None)
         if found is None:
-            raise UnknownWord(kind="circuit", word=name, nearest=nearest(name, self._rules))
+            raise unknown("circuit", name, self._rules)
         return found
 
     def breaker(self, name: str) -> "Breaker":

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from batuta.kernel.errors import InvalidName
+from batuta.kernel.errors import InvalidName, Reason
 
 _FORM = re.compile(r"^bat_([0-9a-f]{12})_([0-9a-f]{48})$")
 
@@ -48,9 +48,13 @@ def mint(
     """
     wanted = frozenset(scopes)
     if not name.strip():
-        raise InvalidName(name=name, kind="token", why="say what or whom it is for")
+        raise InvalidName(name=name, kind="token", why=Reason("no_purpose", "say what or whom it is for"))
     if not wanted:
-        raise InvalidName(name=name, kind="token", why=f"it opens nothing: give one of {', '.join(Scope)}")
+        raise InvalidName(
+            name=name,
+            kind="token",
+            why=Reason("no_scope", "it opens nothing: give one of {scopes}", scopes=", ".join(Scope)),
+        )
     id, secret = chance(6), chance(24)
     token = Token(id=id, name=name, secret_hash=hashed(secret), scopes=wanted, created_by=by, created_at=now)
     return token, f"bat_{id}_{secret}"

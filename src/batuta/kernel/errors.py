@@ -3,6 +3,7 @@
     BatutaError
     ├── ConfigError                 the environment or the command line asks for something impossible
     │   ├── UnknownSetting          a name nobody reads, with the nearest one that somebody does
+    │   │   └── StrangeSetting      and none is called nearly that
     │   ├── InvalidSetting          a value that cannot be
     │   ├── MissingSetting          production needs it
     │   ├── MarkerMismatch          this database belongs to another project
@@ -13,6 +14,7 @@
     │   ├── InvalidLoop             a loop whose limits contradict each other
     │   ├── InvalidWindow           hours that cannot be kept
     │   ├── UnknownWord             no job, category, profile, window or switch is called that
+    │   │   └── StrangeWord         and none is called nearly that
     │   ├── AddressTaken            somebody else listens there
     │   └── QueryBookError          the SQL texts and the code disagree
     ├── StoreError
@@ -20,6 +22,7 @@
     │   │   └── StoreTimeout        it took longer than it may
     │   ├── StoreConflict           a unique key or another constraint said no
     │   ├── StoreReadOnly           the folder or file cannot be written
+    │   │   └── FolderMissing       there is no such folder
     │   ├── SchemaOutOfDate         run the migrations
     │   ├── MigrationChanged        an applied migration's text is not what it was
     │   ├── StatementRefused        the database does not understand the statement: our mistake
@@ -40,6 +43,29 @@ can be told the same in Portuguese (``batuta.texts``). Every sentence ends with 
 from typing import ClassVar
 
 
+class Reason:
+    """Why, as a fact of an error: in English here, in other languages under its key."""
+
+    __slots__ = ("english", "facts", "key")
+
+    def __init__(self, key: str, english: str, **facts: object) -> None:
+        self.key = key
+        self.english = english
+        self.facts = facts
+
+    def __str__(self) -> str:
+        return self.english.format(**self.facts)
+
+
+class Reasons(tuple[Reason, ...]):
+    """Several at once."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self))
+
+
 class BatutaError(Exception):
     sentence: ClassVar[str]
 
@@ -54,6 +80,10 @@ class ConfigError(BatutaError):
 
 class UnknownSetting(ConfigError):
     sentence = "{name} is not a setting: did you mean {nearest}? Rename it or unset it"
+
+
+class StrangeSetting(UnknownSetting):
+    sentence = "{name} is not a setting: rename it or unset it; docs/reference.md lists those there are"
 
 
 class InvalidSetting(ConfigError):
@@ -101,6 +131,10 @@ class UnknownWord(ConfigError):
     sentence = "there is no {kind} '{word}': did you mean {nearest}?"
 
 
+class StrangeWord(UnknownWord):
+    sentence = "there is no {kind} '{word}', only {known}"
+
+
 class AddressTaken(ConfigError):
     sentence = "{host}:{port} cannot be listened on ({why}): stop the other program, or set another {setting}"
 
@@ -129,6 +163,12 @@ class StoreReadOnly(StoreError):
     sentence = (
         "{where} cannot be written ({why}): give the user who runs this the right to write there, "
         "or choose another DATABASE_URL"
+    )
+
+
+class FolderMissing(StoreReadOnly):
+    sentence = (
+        "the folder {folder} of the database is not there: make it (`mkdir -p {folder}`) or choose another DATABASE_URL"
     )
 
 

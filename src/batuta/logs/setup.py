@@ -16,7 +16,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from batuta.kernel import json
-from batuta.kernel.errors import InvalidSetting
+from batuta.kernel.errors import InvalidSetting, Reason
 from batuta.kernel.events import Fanout
 from batuta.kernel.trace import current
 from batuta.logs.hooks import LOGGER, log_what_python_prints
@@ -146,7 +146,10 @@ class LineHandler(logging.StreamHandler[TextIO]):
 def _threshold(level: str) -> int:
     levels = logging.getLevelNamesMapping()
     if level.upper() not in levels:
-        raise InvalidSetting(name="LOG_LEVEL", why=f"'{level}' is not one of {', '.join(levels)}")
+        raise InvalidSetting(
+            name="LOG_LEVEL",
+            why=Reason("no_level", "'{level}' is not one of {levels}", level=level, levels=", ".join(levels)),
+        )
     return levels[level.upper()]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from batuta.kernel.errors import InvalidCron, InvalidWindow
+from batuta.kernel.errors import InvalidCron, InvalidWindow, Reason
 from batuta.kernel.json import Json
 from batuta.schedule.calendar import is_holiday
 from batuta.schedule.cron import first_instant, parse
@@ -96,11 +96,14 @@ def read_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: 
         lasts = timedelta(minutes=max(-1, min(minutes, MINUTES_OF_A_DAY + 1)))
         return Window(opens=_time_of_day(opens), lasts=lasts, days=weekdays, on_holidays=on_holidays)
     except (ValueError, InvalidCron) as error:
-        raise InvalidWindow(window=name, why=str(error)) from None
+        given = error.args[0] if isinstance(error.args[0], Reason) else str(error)
+        raise InvalidWindow(window=name, why=given) from None
 
 
 def _time_of_day(text: str) -> time:
     matched = _TIME_OF_DAY.fullmatch(text)
     if matched is None:
-        raise ValueError(f"'{text}' is no time of day: write the hour and the minutes, as in 10:00")
+        raise ValueError(
+            Reason("no_time", "'{text}' is no time of day: write the hour and the minutes, as in 10:00", text=text)
+        )
     return time(int(matched[1]), int(matched[2]))

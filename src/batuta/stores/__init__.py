@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import InvalidSetting
+from batuta.kernel.errors import InvalidSetting, Reason
 from batuta.stores.sql.database import Database, Limits
 
 FORMS = "sqlite:///file.db (sqlite:////absolute/file.db) or postgresql://user:password@host:5432/name"
@@ -28,22 +28,22 @@ def connect(url: str, clock: Clock, limits: Limits | None = None) -> Database:
         try:
             from batuta.stores.postgres.driver import PostgresDatabase
         except ModuleNotFoundError as missing:
-            why = f"PostgreSQL needs {missing.name}: pip install 'batuta[postgres]'"
+            why = Reason("no_driver", "PostgreSQL needs {name}: pip install 'batuta[postgres]'", name=missing.name)
             raise InvalidSetting(name="DATABASE_URL", why=why) from None
         return PostgresDatabase(url, limits)
     # Without the sign the whole of it may be a password: it is not repeated.
-    found = f"'{scheme}' is not a database we know" if "://" in url else "it has no ://"
-    raise InvalidSetting(name="DATABASE_URL", why=f"{found}; the forms are {FORMS}")
+    if "://" not in url:
+        raise _refused("no_scheme", "it has no ://; the forms are {forms}")
+    raise _refused("strange_scheme", "'{scheme}' is not a database we know; the forms are {forms}", scheme=scheme)
 
 
 def _file(rest: str) -> Path:
     # After sqlite:// comes an empty host and a path: one slash begins a relative file, two an absolute one.
     name = rest.removeprefix("/")
     if not rest.startswith("/"):
-        raise InvalidSetting(name="DATABASE_URL", why=f"it wants three slashes; the forms are {FORMS}")
+        raise _refused("three_slashes", "it wants three slashes; the forms are {forms}")
     if not name or name == ":memory:":
-        why = f"a database in memory could not be shared by processes; name a file, as in {FORMS}"
-        raise InvalidSetting(name="DATABASE_URL", why=why)
+        raise _refused("in_memory", "a database in memory could not be shared by processes; name a file, as in {forms}")
     return Path(name)
 
 
@@ -54,6 +54,8 @@ def _check_postgres(url: str) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise InvalidSetting(
-            name="DATABASE_URL", why=f"a host, a port number or the database's name is missing; the forms are {FORMS}"
-        )
+        raise _refused("half_address", "a host, a port number or the database's name is missing; the forms are {forms}")
+
+
+def _refused(key: str, english: str, **facts: object) -> InvalidSetting:
+    return InvalidSetting(name="DATABASE_URL", why=Reason(key, english, forms=FORMS, **facts))

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from batuta.guard.foreign import Threads
-from batuta.kernel.errors import InvalidName, UnknownWord
+from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
-from batuta.kernel.nearest import nearest
+from batuta.kernel.nearest import unknown
 from batuta.kernel.trace import HEADER
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
@@ -132,7 +132,7 @@ class TaskRegistry:
     def named(self, task: TaskFunction | str) -> Task:
         name = task if isinstance(task, str) else self._names.get(task, getattr(task, "__name__", repr(task)))
         if name not in self._tasks:
-            raise UnknownWord(kind="task", word=name, nearest=nearest(name, self._tasks))
+            raise unknown("task", name, self._tasks)
         return self._tasks[name]
 
     def find(self, name: str) -> Task | None:

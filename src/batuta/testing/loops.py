@@ -13,9 +13,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from batuta.engine import Batuta
-from batuta.kernel.errors import UnknownWord
 from batuta.kernel.events import Events
-from batuta.kernel.nearest import nearest
+from batuta.kernel.nearest import unknown
 from batuta.supervise.loop import Doorbell, Loop, LoopPolicy, Pace
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing.clock import FakeClock, settle
@@ -34,7 +33,7 @@ async def tick(work: Batuta, name: str, role: str = "worker") -> Pace:
     """One tick of a registered loop, as the supervisor would make it; what it raises is raised."""
     loops = loops_of(work, role)
     if name not in loops:
-        raise UnknownWord(kind="loop", word=name, nearest=nearest(name, loops))
+        raise unknown("loop", name, loops)
     return await loops[name][0].tick()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from batuta.kernel.errors import BatutaError
+from batuta.kernel.errors import BatutaError, Reason, Reasons
 
 Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
@@ -30,10 +30,26 @@ class Texts:
         told = self._table.get(f"error.{type(error).__name__}")
         return str(error) if told is None else told.format(**self._named(error.facts))
 
+    def reason(self, reason: Reason) -> str:
+        told = self._table.get(f"reason.{reason.key}")
+        return str(reason) if told is None else told.format(**reason.facts)
+
     def _named(self, facts: Mapping[str, object]) -> dict[str, object]:
-        """The kind of a thing in this language: a job is a tarefa."""
+        """The kind of a thing, and why, in this language: a job is a tarefa."""
         kind = facts.get("kind")
-        return {**facts, "kind": self._table.get(f"word.{kind}", kind)}
+        return {
+            **{name: self._fact(value) for name, value in facts.items()},
+            "kind": self._table.get(f"word.{kind}", kind),
+        }
+
+    def _fact(self, value: object) -> object:
+        match value:
+            case Reason():
+                return self.reason(value)
+            case Reasons():
+                return "; ".join(map(self.reason, value))
+            case _:
+                return value
 
 
 def read_table(folder: Path, language: Language) -> dict[str, str]:

@@ -12,6 +12,7 @@ from uuid import UUID
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import (
     BatutaError,
+    FolderMissing,
     StatementRefused,
     StoreConflict,
     StoreReadOnly,
@@ -42,6 +43,8 @@ def prepare(file: Path) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
         file.touch(mode=0o600, exist_ok=True)
     except OSError as error:
+        if not file.parent.exists():
+            raise FolderMissing(folder=str(file.parent.absolute())) from None
         raise StoreReadOnly(where=str(file.absolute()), why=error.strerror or type(error).__name__) from None
 
 

@@ -217,7 +217,10 @@ def _known_job(request: Request, name: str) -> Job:
     for each in book:
         if each.name == name:
             return each
-    raise Problem(404, "unknown_job", endpoint=name[:80], nearest=nearest(name, [each.name for each in book]))
+    near = nearest(name, [each.name for each in book])
+    if near is None:
+        raise Problem(404, "unknown_job_far", endpoint=name[:80])
+    raise Problem(404, "unknown_job", endpoint=name[:80], nearest=near)
 
 
 def _words(request: Request, now: datetime | None = None) -> Words:
