@@ -46,7 +46,7 @@ class Plan:
     @property
     def settings(self) -> Settings:
         told: dict[str, Any] = {"database_url": self.url, "api_token": TOKEN, "port": self.api, "log_format": "json"}
-        arq = {"tasks_backend": "arq", "redis_url": self.redis, "arq_max_jobs": 50}
+        arq = {"tasks_backend": "arq", "redis_url": self.redis, "arq_max_jobs": 20}
         return Settings.model_validate(told if self.redis is None else told | arq)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from app.wiring_agendamentos import appointments_of
 from batuta.engine import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.testing import FastClock
@@ -41,6 +42,7 @@ class Office:
     redis: ExitStack
     living: dict[str, ForkServerProcess] = field(default_factory=dict)
     killed: Counter[str] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)  # by themselves
 
     @property
     def roles(self) -> list[str]:
@@ -67,6 +69,15 @@ class Office:
             process.kill()
             process.join()
 
+    async def keep(self) -> None:
+        """Whoever ends by himself begins anew: a plain ARQ worker does not outlive its Redis."""
+        while True:
+            for role, process in list(self.living.items()):
+                if not process.is_alive():
+                    self.ended[role] += 1
+                    self.begin(role)
+            await asyncio.sleep(0.1)
+
     async def upload(self, content: bytes) -> int:
         """Until somebody says that every row is kept; tells how often it was sent."""
         address, headers = f"http://127.0.0.1:{self.plan.api}", {"Authorization": f"Bearer {TOKEN}"}
@@ -92,11 +103,16 @@ class Office:
             assert time.monotonic() < ends, self.said()
             await asyncio.sleep(0.005)
 
-    async def until_read(self) -> None:
-        ends = time.monotonic() + PATIENCE
+    async def until_read(self) -> int:
+        """Tells how many were given up, because whoever had them was killed three times, and read again by an operator's word."""
+        agendamentos, _ = appointments_of(self.work, self.plan.settings)
+        ends, given_up = time.monotonic() + PATIENCE, 0
         while time.monotonic() < ends:
             if await self._is_read():
-                return
+                again = await agendamentos.reprocessar(limit=ROWS, by="ensaio")
+                given_up += len(again)
+                if not again:
+                    return given_up
             await asyncio.sleep(0.1)
         counts = await rows(self.work.database, "SELECT status, count(*) AS n FROM tasks GROUP BY status")
         raise AssertionError(f"not everything is read: {await self._states()} {counts} {self.said()}")
@@ -151,7 +167,12 @@ async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Off
             try:
                 for role in reversed(made.roles):
                     made.begin(role)
-                yield made
+                keeping = asyncio.create_task(made.keep())
+                try:
+                    yield made
+                finally:
+                    keeping.cancel()
+                    await asyncio.gather(keeping, return_exceptions=True)
             finally:
                 for role in made.living.copy():
                     made.end(role)
@@ -190,8 +211,11 @@ async def _import(url: str, folder: Path, backend: str) -> None:
         uploading = asyncio.create_task(there.upload(content))
         await storm(there, chance)
         sent = await uploading
-        await there.until_read()
+        given_up = await there.until_read()
         found = await there.tally()
         assert (found.lost, found.doubled, found.effects) == (0, 0, ROWS), f"{found} {there.said()}"
         kills = ", ".join(f"{role} {times}" for role, times in there.killed.items())
-        figures.record_items(found, f"kills: {kills}; the file was sent {sent} times; {backend}")
+        kills += f"; ended by themselves: {dict(there.ended) or 'none'}"
+        figures.record_items(
+            found, f"kills: {kills}; the file was sent {sent} times; {given_up} given up, read again; {backend}"
+        )
