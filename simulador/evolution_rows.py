@@ -9,7 +9,9 @@ from typing import Literal
 from batuta.kernel.json import Json
 from simulador import evolution_bodies as bodies
 from simulador.jid import jid_of
-from simulador.recebidos import KEPT
+
+# As the original, which keeps what it sent in a database.
+MESSAGES_KEPT = 50_000
 
 CLIENT = "simulador"
 
@@ -26,7 +28,7 @@ class Instance:
     webhook: Mapping[str, Json] | None = None
     code: int | None = None  # why it was cut off last
     cut_off_at: datetime | None = None
-    messages: deque[Mapping[str, Json]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    messages: deque[Mapping[str, Json]] = field(default_factory=lambda: deque(maxlen=MESSAGES_KEPT))
     updates: dict[str, list[str]] = field(default_factory=dict)  # of a message by its id: how far it got
 
 

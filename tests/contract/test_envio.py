@@ -182,6 +182,28 @@ async def test_on_a_line_that_is_down_nothing_is_proved(office: Office, doctor: 
     assert len(office.line.receipts) == 1
 
 
+async def test_a_gateway_that_has_forgotten_what_it_sent_before_proves_nothing(
+    office: Office, doctor: str, chip: str
+) -> None:
+    """It was restarted without its store, or keeps so much and no more, or keeps nothing at all: its line is open all the same."""
+    await office.put(doctor)
+    await office.works()
+    await office.later(10 * MINUTE)
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor, conteudo="outra")
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    assert await office.reconciler.look() == 0
+    await office.works()
+    assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], "unknown")
+    office.line.receipts = left[:1]  # what left before is there, and this is not
+    await office.later(MINUTE)
+    assert await office.reconciler.look() == 1
+    await office.works()
+    assert (await office.message(id))["tentativas"] == 2
+
+
 @pytest.mark.parametrize("state", [Conexao.CLOSE, Conexao.CONNECTING, Unavailable("no answer")])
 async def test_who_has_not_got_it_while_its_line_is_down_proves_nothing(
     office: Office, doctor: str, chip: str, state: Conexao | Unavailable

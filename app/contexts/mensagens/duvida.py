@@ -1,7 +1,8 @@
 """What became of messages of which nobody knows whether they left.
 
 in doubt ─▶ an echo, or the gateway's own store, has it ──▶ enviada
-         ─▶ two minutes later the line lives and has not ─▶ pendente: it may be tried again
+         ─▶ two minutes later the line lives and has not,
+            but what left before it is still there ──────▶ pendente: it may be tried again
          ─▶ nobody can tell for half an hour ────────────▶ parked: a person decides
 """
 
@@ -32,6 +33,9 @@ LOOK_EVERY: Final = timedelta(seconds=10)
 # One that takes longer is looked for again the next time: others wait behind it.
 ONE_WITHIN: Final = timedelta(minutes=1)
 BATCH: Final = 50
+# A gateway may tidy up what is older than this.
+REMEMBERED: Final = timedelta(days=3)
+FORGETS: Final = "the gateway has not got it, nor what left before it: it forgets, and may have forgotten this"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,4 +205,13 @@ class Reconciliador:
         connection = await self._line.connection(instance)
         if connection is not Conexao.OPEN:
             return Incerta("the gateway has not got it, but its line is down: it may not know")
-        return Ausente()
+        return Ausente() if await self._remembers(instance, doubt) else Incerta(FORGETS)
+
+    async def _remembers(self, instance: str, doubt: Duvida) -> bool:
+        """Whether the gateway still has what left by this chip before: one that forgot that proves nothing by its silence."""
+        before, since = doubt.since, doubt.since - REMEMBERED
+        witness = await self._registro.witness(self._database, instance, before=before, since=since)
+        if witness is None:
+            return True  # nothing left before that it could have forgotten
+        sent = await self._line.sent_to(instance, witness.telefone, since=witness.em - BEFORE)
+        return not isinstance(sent, Unavailable) and witness.message_id in {each.id for each in sent}

@@ -111,6 +111,13 @@ SET status = 'pendente', fence = fence + 1, envio_estado = NULL, envio_desde = N
     agendar_para = :now, lease_until = NULL, owner = NULL, finalizada_em = NULL, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown', 'parked') AND fence = :fence AND lease_until IS NULL;
 
+-- read witness: what left last by the same chip before an instant, known by the gateway's own id
+SELECT witness.telefone_destino, witness.provider_message_id, witness.enviada_em
+FROM fila_mensagens AS witness JOIN chips AS chip ON chip.id = witness.chip_id
+WHERE witness.status = 'enviada' AND witness.enviada_em < :before AND witness.enviada_em > :since
+  AND chip.instance_name = :instance AND witness.provider_message_id NOT LIKE 'decidida:%'
+ORDER BY witness.enviada_em DESC LIMIT 1;
+
 -- read claimed: which other queued message has this id of the gateway's already
 SELECT id FROM fila_mensagens WHERE provider_message_id = :message_id AND id <> :id;
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.contexts.campanhas.alcance import Alcance
 from app.contexts.conversas.service import Conversas, Saida
@@ -42,6 +42,7 @@ class SendBook:
     looked: Query
     park: Query
     absent: Query
+    witness: Query
     claimed: Query
     message: Query
     expired: Query
@@ -98,6 +99,14 @@ class Duvida:
     looks: int
     last_try: bool
     cancelled: bool
+
+
+class Testemunha(NamedTuple):
+    """A message that did leave."""
+
+    telefone: str
+    message_id: str
+    em: datetime
 
 
 class Registro:
@@ -256,6 +265,13 @@ class Registro:
             if echo.fila_id is None and echo.instance == instance:
                 return Achada(echo.provider_message_id, echo.jid or mensagem.telefone, echo.em)
         return None
+
+    async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
+        """What left by this chip shortly before: whoever does not remember it cannot prove that another did not leave."""
+        row = await reading.one(self._book.witness, instance=instance, before=before, since=since)
+        return (
+            None if row is None else Testemunha(row["telefone_destino"], row["provider_message_id"], row["enviada_em"])
+        )
 
     async def is_taken(self, reading: Reading, mensagem: Mensagem, message_id: str) -> bool:
         """Another queued message is known by this id already."""
