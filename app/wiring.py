@@ -46,7 +46,7 @@ from app.integrations.redis.arq import UNDER_WAY, add_arq
 from app.quadro import Quadro
 from app.settings import Settings
 from app.wiring_agendamentos import add_appointments, demonstrate
-from app.wiring_grupos import add_groups
+from app.wiring_grupos import add_groups, group_line
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.dispatch.endpoints import Handler
 from batuta.dispatch.plan import held_by_switch
@@ -116,7 +116,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
         work.closers.append(line.close)
     made = add_sending(work, settings, line or NoLine(), pace or Pace())
     add_chips(work, line)
-    going = add_campaigns(work, settings)
+    going = {**add_campaigns(work, settings), **group_line(work, line)}
     add_appointments(work, settings)
     if settings.tasks_backend == "arq":
         add_arq(work, settings)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 from app.contexts.conversas.service import Conversas
+from app.contexts.grupos.apresentacao import Apresentacao, Line
 from app.contexts.grupos.dicionario import Dicionario
 from app.contexts.grupos.esteira import Ritmo, esteira
 from app.contexts.grupos.fechamentos import Fechamentos
@@ -12,6 +13,7 @@ from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.jobs import GroupJobs
 from app.contexts.grupos.leituras import Leitor, Leituras, Regras
 from app.contexts.grupos.limiares import Limiares
+from app.contexts.grupos.limpeza import Limpeza
 from app.contexts.grupos.metricas import Metricas
 from app.contexts.grupos.modelo import USO, ComModelo
 from app.contexts.grupos.operacao import Operacao
@@ -69,7 +71,13 @@ def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -
         "verificar-alertas-grupos": jobs.verificar_alertas_grupos,
         "consolidar-metricas-grupos": jobs.consolidar_metricas_grupos,
         "canario-grupos": jobs.canario_grupos,
+        "limpeza-hospitais": Limpeza(work.database, known, work.ids, work.clock).limpeza_hospitais,
     }
+
+
+def group_line(work: Batuta, line: Line | None) -> Mapping[str, Handler]:
+    """What is asked of the gateway about groups. ``line``: None where none is set."""
+    return {"sincronizar-grupos": Apresentacao(work.database, line, names(work), work.clock).sincronizar_grupos}
 
 
 def group_jobs(work: Batuta, settings: Settings) -> GroupJobs:

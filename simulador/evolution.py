@@ -24,11 +24,11 @@ from simulador.body import NotAnObject, json_object
 from simulador.carteiro import Carteiro
 from simulador.comportamento import Chance, Comportamento
 from simulador.controle import Controle
-from simulador.evolution_rows import CLIENT, Instance, created, matches, positive, row, stored
+from simulador.evolution_rows import CLIENT, Instance, created, group_row, matches, positive, row, stored
 from simulador.jid import is_on_whatsapp, jid_of, lookup_order
 from simulador.recebidos import Recebidos
 from simulador.schema import Schema, complaints
-from simulador.vida import FINAL_CODES, Falatorio, Told, Vida, key_of
+from simulador.vida import FINAL_CODES, GROUP_NAMES, Falatorio, Told, Vida, key_of
 
 # Opens every instance. It guards nothing real, so it is printed where anybody can read it.
 KEY = "simulador"
@@ -108,6 +108,7 @@ class Evolution:
             Route("/message/sendText/{instance}", self.send_text, methods=["POST"]),
             Route("/chat/whatsappNumbers/{instance}", self.whatsapp_numbers, methods=["POST"]),
             Route("/chat/findMessages/{instance}", self.find_messages, methods=["POST"]),
+            Route("/group/findGroupInfos/{instance}", self.find_group),
             Route("/webhook/set/{instance}", self.set_webhook, methods=["POST"]),
             Route("/webhook/find/{instance}", self.find_webhook),
         ]
@@ -263,6 +264,18 @@ class Evolution:
                 }
             }
         )
+
+    async def find_group(self, request: Request) -> Response:
+        instance, jid = self._instance_of(request), request.query_params.get("groupJid", "")
+        if not jid:
+            raise Refused(
+                HTTPStatus.BAD_REQUEST, ["The group id needs to be informed in the query", 'ex: "groupJid=120362@g.us"']
+            )
+        if instance.state != "open":
+            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "Connection Closed")
+        if jid not in GROUP_NAMES:
+            raise Refused(HTTPStatus.NOT_FOUND, ["Error fetching group", "item-not-found"])
+        return JSONResponse(group_row(jid, GROUP_NAMES[jid], instance))
 
     async def set_webhook(self, request: Request) -> Response:
         instance = self._instance_of(request)

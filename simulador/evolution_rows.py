@@ -101,3 +101,26 @@ def row(instance: Instance) -> Mapping[str, Json]:
         "Setting": None,
         "_count": {"Message": len(instance.messages), "Contact": 0, "Chat": 0},
     }
+
+
+def group_row(jid: str, name: str, instance: Instance) -> Mapping[str, Json]:
+    at = int(instance.created_at.timestamp())
+    member: Json = {"id": jid_of(instance.number) if instance.number else None, "admin": None}
+    return {
+        "id": jid,
+        "subject": name,
+        "subjectOwner": None,
+        "subjectTime": at,
+        "pictureUrl": None,
+        "size": 1,
+        "creation": at,
+        "owner": None,
+        "desc": None,
+        "descId": None,
+        "restrict": False,
+        "announce": False,
+        "participants": [member],
+        "isCommunity": False,
+        "isCommunityAnnounce": False,
+        "linkedParent": None,
+    }

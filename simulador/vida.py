@@ -27,6 +27,8 @@ REPLIES = (
 )
 OPT_OUTS = ("PARAR", "Não quero mais receber mensagens", "me tira da lista por favor")
 GROUPS = tuple(f"12036300000000000{n}@g.us" for n in range(1, 4))
+TOWNS = ("Salvador", "Recife", "Santos")
+GROUP_NAMES = {jid: f"[SIMULADO] Plantões {town}" for jid, town in zip(GROUPS, TOWNS, strict=True)}
 SETTINGS = ("Hospital Fictício", "UPA Imaginária", "Clínica Inventada")
 AREAS = ("clínica médica", "pediatria", "ortopedia", "ginecologia")
 CHATTER = ("[SIMULADO] bom dia grupo", "[SIMULADO] alguém sabe o contato?", "[SIMULADO] obrigada!", "👍")

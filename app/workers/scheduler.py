@@ -87,6 +87,7 @@ CATALOGUE: Final = (
     Entry("processar_pausas_expiradas", "followup", "0 6 * * *"),
     # Groups
     Entry("processar_grupos", "grupos", "* * * * *", "*/15 * * * *", critical=True),
+    Entry("sincronizar_grupos", "grupos", "35 * * * *"),
     # Monitoring
     Entry("verificar_whatsapp", "monitoramento", "*/5 * * * *", critical=True),
     Entry("verificar_alertas", "monitoramento", "*/15 * * * *", "*/30 * * * *"),
@@ -115,6 +116,7 @@ CATALOGUE: Final = (
     Entry("atualizar_prompt_feedback", "manutencao", "0 2 * * 0"),
     Entry("doctor_state_manutencao_diaria", "manutencao", "0 3 * * *"),
     Entry("limpar_grupos_finalizados", "manutencao", "0 3 * * *"),
+    Entry("limpeza_hospitais", "manutencao", "0 4 * * 0"),
     Entry("canario_grupos", "manutencao", "0 7 * * *"),
     Entry("doctor_state_manutencao_semanal", "manutencao", "0 4 * * 1"),
     Entry("limpar_historico", "manutencao", "20 * * * *"),

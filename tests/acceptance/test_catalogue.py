@@ -77,7 +77,7 @@ report_fim_dia                  0 20 * * *      /jobs/report-periodo?tipo=fim_di
 report_semanal                  0 9 * * 1       /jobs/report-semanal                   report
 processar_confirmacao_plantao   0 * * * *       /jobs/processar-confirmacao-plantao    confirmacao
 """
-UPKEEP = {"limpar_historico", "canario_grupos"}
+UPKEEP = {"limpar_historico", "canario_grupos", "sincronizar_grupos", "limpeza_hospitais"}
 
 
 @pytest.fixture

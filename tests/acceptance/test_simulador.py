@@ -12,6 +12,7 @@ from batuta.testing import FakeClock
 from simulador.evolution import DEFAULT_INSTANCE, KEY
 from simulador.main import create_app
 from simulador.recebidos import KEPT
+from simulador.vida import GROUPS
 
 WITH_KEY = {"apikey": KEY}
 NUMBER = "5511900000001"
@@ -400,6 +401,15 @@ async def test_a_message_can_be_found_by_its_key(world: httpx2.AsyncClient) -> N
         assert [record["key"] for record in found["records"]] == [wanted]
     both = {"where": {"key": {"id": wanted["id"], "remoteJid": other["remoteJid"]}}}
     assert (await world.post(FIND, headers=WITH_KEY, json=both)).json()["messages"]["total"] == 0
+
+
+async def test_a_group_is_shown_by_its_address_and_an_unknown_one_is_404(world: httpx2.AsyncClient) -> None:
+    path = f"/evolution/group/findGroupInfos/{DEFAULT_INSTANCE}"
+    found = await world.get(path, headers=WITH_KEY, params={"groupJid": GROUPS[0]})
+    assert (found.status_code, found.json()["id"]) == (200, GROUPS[0])
+    assert found.json()["subject"] == "[SIMULADO] Plantões Salvador"
+    assert (await world.get(path, headers=WITH_KEY, params={"groupJid": "1@g.us"})).status_code == 404
+    assert (await world.get(path, headers=WITH_KEY)).status_code == 400
 
 
 async def test_found_messages_come_in_pages(world: httpx2.AsyncClient) -> None:

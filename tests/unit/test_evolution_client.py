@@ -16,6 +16,7 @@ from app.contexts.mensagens.whatsapp import (
     Disconnected,
     Encontrada,
     Entrega,
+    Grupo,
     Instancia,
     NotOnWhatsApp,
     Numero,
@@ -212,6 +213,25 @@ async def test_instances_come_with_their_number_and_why_they_were_cut_off() -> N
 async def test_a_list_of_instances_that_cannot_be_read_whole_is_no_list(body: object) -> None:
     async with gateway(says(200, body)) as client:
         assert isinstance(await client.instances(), Unavailable)
+
+
+async def test_a_group_is_told_by_its_name_alone() -> None:
+    jid, asked = "120363000000000001@g.us", []
+
+    async def answer(head: str, sent: Any, writer: asyncio.StreamWriter) -> None:
+        asked.append(head.split()[1])
+        told = {"id": jid, "subject": " Plantões Teste ", "participants": [{"id": f"{PHONE}@s.whatsapp.net"}]}
+        await says(200, told)(head, sent, writer)
+
+    async with gateway(answer) as client:
+        assert await client.group("i", jid) == Grupo(jid=jid, nome="Plantões Teste")
+    assert asked == ["/group/findGroupInfos/i?groupJid=120363000000000001%40g.us"]
+    async with gateway(says(200, {"id": "2@g.us", "subject": "outro"})) as client:
+        assert isinstance(await client.group("i", jid), Unavailable)
+    async with gateway(says(404, envelope(404, ["Error fetching group"]))) as client:
+        unknown = await client.group("i", jid)
+        assert isinstance(unknown, Unavailable)
+        assert unknown.is_nobody
 
 
 async def test_numbers_are_answered_in_the_order_asked_and_each_once() -> None:

@@ -144,7 +144,7 @@ class Vagas:
             case "semelhante":
                 return found, found.id, self._dicionario.semelhante(found.id or "", nome, found.score, now)
             case "novo":
-                id, learnt = self._dicionario.novo_hospital(nome, vaga["cidade"], vaga["estado"], found.score, now)
+                id, learnt = self._dicionario.novo_hospital(nome, *_onde(vaga), found.score, now)
                 return found, id, learnt
             case _:
                 return found, None, Writes()
@@ -205,6 +205,14 @@ def chave_de(
         return None
     parts = (place, vaga["data"] or "sem_data", periodo_id or "sem_periodo", especialidade_id, _apart(vaga))
     return md5("|".join(str(part) for part in parts).encode(), usedforsecurity=False).hexdigest()
+
+
+def _onde(vaga: Row) -> tuple[str | None, str | None]:
+    """Town and state of a place nobody knew: as the message says, else as its group's region does."""
+    if vaga["cidade"] is not None or not vaga["regiao"]:
+        return vaga["cidade"], vaga["estado"]
+    town, _, state = str(vaga["regiao"]).rpartition("/")
+    return (town or None) if len(state) == 2 else None, vaga["estado"] or (state if len(state) == 2 else None)
 
 
 def _apart(vaga: Row | Mapping[str, Any]) -> str:

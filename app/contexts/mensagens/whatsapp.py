@@ -123,6 +123,14 @@ class Encontrada:
     entrega: Entrega
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grupo:
+    """A group as the gateway knows it; who is in it is nobody's business here."""
+
+    jid: str
+    nome: str | None
+
+
 NO_LINE = "no gateway is set: set EVOLUTION_API_URL and EVOLUTION_API_KEY"
 
 

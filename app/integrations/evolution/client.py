@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from urllib.parse import quote
 
-from app.contexts.mensagens.whatsapp import Conexao, Encontrada, Instancia, Numero, SendResult, Unavailable
+from app.contexts.mensagens.whatsapp import Conexao, Encontrada, Grupo, Instancia, Numero, SendResult, Unavailable
 from app.contexts.telefone import PERSON, forms
 from app.integrations.evolution.answers import (
     conexao,
@@ -17,8 +18,10 @@ from app.integrations.evolution.answers import (
 from app.integrations.evolution.http import Answer, Gateway, Reply, path_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
+from batuta.kernel.writable import writable
 
 PAGE = 50
+LONGEST_NAME = 200
 # Looked at of one recipient's messages when a send is to be found again.
 MOST_PAGES = 4
 # What Julia wants to be told; asking for everything would have the gateway post every presence and contact.
@@ -91,6 +94,21 @@ class EvolutionClient:
             return _strange("whatsappNumbers")
         found = {each.telefone: each for row in body if (each := number_of(row)) is not None}
         return [found[telefone] for telefone in asked if telefone in found]
+
+    async def group(self, instance: str, jid: str) -> Grupo | Unavailable:
+        """What a group that the instance is in is called. The participants it answers too are not looked at."""
+        path = f"{path_of('group', 'findGroupInfos', instance)}?groupJid={quote(jid, safe='')}"
+        body = await self._ask("GET", path)
+        if isinstance(body, Unavailable):
+            return body
+        match body:
+            case {"id": str(id), **rest} if id == jid:
+                name = rest.get("subject")
+                return Grupo(
+                    jid=jid, nome=(writable(name).strip()[:LONGEST_NAME] or None) if isinstance(name, str) else None
+                )
+            case _:
+                return _strange("findGroupInfos")
 
     async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
         found: dict[str, Encontrada] = {}

@@ -1,0 +1,86 @@
+"""Who the groups are: their names as the gateway tells them, and the region that a name implies."""
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+from app.contexts.grupos.dicionario import Dicionario
+from app.contexts.grupos.leitura import Vocabulario
+from app.contexts.grupos.leitura.lugares import UFS, cidades
+from app.contexts.grupos.leitura.texto import Texto
+from app.contexts.mensagens.whatsapp import NO_LINE, Grupo, Unavailable
+from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
+from batuta.dispatch.endpoints import JobCall
+from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json
+from batuta.stores.sql.database import Database, Query
+from batuta.stores.sql.queries import load
+
+# Names change seldom, and every question costs the chip that asks some reputation.
+AGAIN_AFTER: Final = timedelta(days=7)
+AT_MOST: Final = 50
+MARGIN: Final = timedelta(seconds=20)
+_STATE: Final = re.compile(r"(?:[/(|-] ?|\b(?i:estado d[aeo]) )([A-Z]{2})\b")
+# Letters that mean something else in such names too: pronto atendimento, ginecologia.
+_AMBIGUOUS: Final = frozenset({"pa", "go"})
+
+
+class Line(Protocol):
+    async def group(self, instance: str, jid: str) -> Grupo | Unavailable: ...
+
+
+@dataclass(frozen=True, slots=True)
+class IntroductionBook:
+    due: Query
+    introduced: Query
+
+
+def regiao_de(nome: str, vocabulario: Vocabulario) -> str | None:
+    """ "Plantões Recife" is "Recife/PE"; a state alone, where it is clearly one, is "PE". Of two towns none is told."""
+    towns = {(each.nome, each.uf) for each in cidades(Texto.de(nome), vocabulario)}
+    if towns:
+        return "/".join(next(iter(towns))) if len(towns) == 1 else None
+    states = {each[1] for each in _STATE.finditer(nome) if each[1].lower() in UFS - _AMBIGUOUS}
+    return states.pop() if len(states) == 1 else None
+
+
+class Apresentacao:
+    def __init__(self, database: Database, line: Line | None, dicionario: Dicionario, clock: Clock) -> None:
+        """``line``: None where no gateway is set."""
+        self._database = database
+        self._line = line
+        self._dicionario = dicionario
+        self._clock = clock
+        self._book = load(IntroductionBook, Path(__file__).parent / "apresentacao.sql", database.dialect)
+
+    async def sincronizar_grupos(self, call: JobCall) -> JobAnswer:
+        """Groups without a name, or with an old one, are asked for, a few at a time. What is told holds no name."""
+        if self._line is None:
+            return Skipped(NO_LINE)
+        before = self._clock.now() - AGAIN_AFTER
+        due = await self._database.all(self._book.due, before=before, limite=AT_MOST)
+        told: dict[str, int] = {"grupos": len(due), "nomeados": 0, "com_regiao": 0, "sem_nome": 0}
+        for row in due:
+            if row["instance"] is None or self._clock.now() >= call.deadline - MARGIN:
+                continue
+            found = await self._line.group(row["instance"], row["jid"])
+            if isinstance(found, Unavailable) and not found.is_nobody:
+                return Partial(found.why, items=told["nomeados"], details=_json(told))
+            named = await self._keep(row["id"], None if isinstance(found, Unavailable) else found.nome)
+            told["nomeados" if named is not None else "sem_nome"] += 1
+            told["com_regiao"] += bool(named)
+        return Ok(items=told["nomeados"], details=_json(told))
+
+    async def _keep(self, id: str, nome: str | None) -> str | None:
+        """Its region, "" where the name implies none; None: it has no name. Asked again later in any case."""
+        region = None if nome is None else regiao_de(nome, (await self._dicionario.nomes()).vocabulario)
+        await self._database.run(
+            self._book.introduced, id=id, nome=nome, regiao=region, tem_regiao=region is not None, now=self._clock.now()
+        )
+        return None if nome is None else region or ""
+
+
+def _json(told: dict[str, int]) -> dict[str, Json]:
+    return {**told}
