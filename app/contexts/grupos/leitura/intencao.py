@@ -83,8 +83,7 @@ def _contra(
         return Juizo(Categoria.PROPAGANDA, _certeza(count["venda"]), "venda")
     if not montagem.abertas and _is_closed(folha, montagem, count):
         return Juizo(Categoria.AVISO, 0.9, "fechada")
-    by_shift = _PER_SHIFT.search(texto.plano) is not None
-    if count["emprego"] > count["venda"] and not (solid and (by_shift or count["emprego"] == 1)):
+    if count["emprego"] > count["venda"] and not (solid and (count["emprego"] == 1 or _PER_SHIFT.search(texto.plano))):
         return Juizo(Categoria.OUTRO, 0.85, "emprego")
     return None
 

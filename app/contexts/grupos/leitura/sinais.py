@@ -55,17 +55,18 @@ _ROTA = re.compile(
 _PLACE_FOR = re.compile(r"\bvagas? (?:de|para|p/|pra|p|em) ")
 _LAUGHS = re.compile(r"\bk{3,}\b|\b(?:ha){2,}h?\b|\b(?:rs){2,}\b")
 _ANYBODY = re.compile(r"\balguem (?:pra|para|pro|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$", re.MULTILINE)
+# Each with the letters without which there is no use in looking.
 _PATTERNS = (
-    ("procura", _SELF),
-    ("procura", _ASKS),
-    ("procura", _FREE),
-    ("procura", _FOR_SHIFTS),
-    ("emprego", _MONTHLY),
-    ("oferta", _ANYBODY),
-    ("oferta", _PLACE_FOR),
-    ("conversa", _LAUGHS),
-    ("aviso", _PAID),
-    ("aviso", _ROTA),
+    ("procura", _SELF, ("min", "dispon")),
+    ("procura", _ASKS, ("?",)),
+    ("procura", _FREE, ("livre",)),
+    ("procura", _FOR_SHIFTS, ("dispon",)),
+    ("emprego", _MONTHLY, ("mes", "sem", "30", "40", "44")),
+    ("oferta", _ANYBODY, ("algu", "quem")),
+    ("oferta", _PLACE_FOR, ("vaga",)),
+    ("conversa", _LAUGHS, ("kkk", "haha", "rsrs")),
+    ("aviso", _PAID, ("pagamento",)),
+    ("aviso", _ROTA, ("escala",)),
 )
 _SENTENCE = re.compile(r"\n|[.!?;] |[.!?]\n")
 
@@ -97,9 +98,10 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
         covers = each["eu"] and plano.startswith(" cobertura", each.end())
         if after is None and by_somebody and not covers:
             yield Sinal("procura", each.start(), each.end())
-    for kind, pattern in _PATTERNS:
-        for each in pattern.finditer(plano):
-            yield Sinal(kind, each.start(), each.end())
+    for kind, pattern, needs in _PATTERNS:
+        if any(letters in plano for letters in needs):
+            for each in pattern.finditer(plano):
+                yield Sinal(kind, each.start(), each.end())
 
 
 def _frase(plano: str, at: int) -> int:

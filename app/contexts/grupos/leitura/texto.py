@@ -89,7 +89,8 @@ class Texto:
             plano, lugares = plano.replace("\x00", ""), tuple(kept)
         words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))
         if grafias is not None:
-            right = {each: meant for each in words if (meant := grafias.certa(each.texto)) is not None}
+            meant = {each: grafias.certa(each) for each in {each.texto for each in words}}
+            right = {each: word for each in words if (word := meant[each.texto]) is not None}
             if right:
                 plano, lugares = _emendado(plano, lugares, right)
                 words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))
