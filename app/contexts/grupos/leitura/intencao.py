@@ -25,6 +25,9 @@ _RECEIPT = re.compile(
 )
 _LINK = re.compile(r"https?://|www\.|\.com\b|@[a-z]")
 _PER_SHIFT = re.compile(r"(?:\bpor |/ ?|\bcada |\bp/ ?|\bo )plantao\b")
+# "preciso do dia 18": a day is wanted, not a doctor.
+_OF_A_DAY = re.compile(r" (?:d[oae]|n[oa]|pelo|pela|pro|pra) (?:dia|noite|manha|tarde|seg|ter|qua|qui|sex|sab|dom|\d)")
+_PLACE_ALONE = re.compile(r"[\W_]{0,8}(?:localizacao|endereco|como chegar)\b[^\n]{0,120}")
 _STAFF = re.compile(r"\b(?:equipe|com|mais|apoio|temos|tem|e|falar|enf)\b[ :+a-z0-9]{0,20}$")
 _DOCTOR = re.compile(
     r"cm|go|g\.o\.?|ped|[a-z ./]*(?:ista|iatra|etra|ologo|ologa|cirurgiao|cirurgia|clinico|neonato)s?(?: geral| pediatric[oa])?"
@@ -43,6 +46,8 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
     count = Counter(each.tipo for each in found)
     if (nothing := _sem_palavras(texto)) is not None:
         return Juizo(Categoria.OUTRO, 0.95, nothing)
+    if _PLACE_ALONE.fullmatch(texto.plano) and not (folha.dias or folha.turnos or folha.precos or "?" in texto.plano):
+        return Juizo(Categoria.OUTRO, 0.8, "localizacao")
     score = _pontos(folha, count)
     if (against := _contra(texto, found, count, folha, montagem, score)) is not None:
         return against
@@ -72,7 +77,8 @@ def _contra(
     wanted = count["oferta"] + count["tema"] + count["procura"] + len(folha.precos) + len(folha.turnos)
     if count["nao_medico"] and wanted and not _doctor_wanted(texto, folha, found):
         return Juizo(Categoria.OUTRO, 0.9, "nao_medico")
-    if count["troca"] and not count["cede"] and not _gives_away(texto, found):
+    of_other_things = count["venda"] > count["troca"] or (count["aviso"] > 1 and not folha.dias and not folha.lugares)
+    if count["troca"] and not count["cede"] and not of_other_things and not _gives_away(texto, found):
         return Juizo(Categoria.OUTRO, 0.9, "troca")
     if count["procura"] and not (solid and _offers_besides(texto, found, folha)):
         return Juizo(Categoria.PROCURA, 0.9, "procura_vaga")
@@ -146,7 +152,11 @@ def _offers_besides(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
 
 def _gives_away(texto: Texto, found: list[Sinal]) -> bool:
     """The exchange is only a second wish: something is passed on or somebody is wanted too."""
-    said = {chave(texto.plano[each.inicio : each.fim]).split()[0] for each in found if each.tipo == "oferta"}
+    said = {
+        chave(texto.plano[each.inicio : each.fim]).split()[0]
+        for each in found
+        if each.tipo == "oferta" and not _OF_A_DAY.match(texto.plano, each.fim)
+    }
     refused = any(texto.plano[each.inicio : each.fim].endswith("nao passo") for each in found)
     return not refused and bool(
         said

@@ -242,6 +242,19 @@ class _Nomes:
             own = [each for each in words[first:place] if each.texto not in self._ends and each.texto != "empresa"]
             if own:
                 yield Lugar(own[0].inicio, word.fim, self._escrito(own[0].inicio, word.fim), confianca=0.7)
+            elif word.texto.endswith("s") and not self.gritado and (behind := self._atras(place, rest)):
+                yield Lugar(word.inicio, behind[-1].fim, self._escrito(word.inicio, behind[-1].fim), confianca=0.7)
+
+    def _atras(self, place: int, rest: str) -> Sequence[Palavra]:
+        """ "Remoções Vida Teste": the name stands behind the word."""
+        words, last = self._texto.palavras, place
+        while last + 1 < len(words) and last - place < 3 and self._follows(words[last], words[last + 1], rest):
+            last += 1
+        return words[place + 1 : last + 1]
+
+    def _follows(self, word: Palavra, after: Palavra, rest: str) -> bool:
+        is_plain = rest[word.inicio : after.fim] == f"{word.texto} {after.texto}"
+        return is_plain and self._is_upper(after) and after.texto not in self._ends
 
     def _is_before(self, word: Palavra, after: Palavra, rest: str) -> bool:
         return rest[word.inicio : after.inicio] == f"{word.texto} " and self._is_upper(word)

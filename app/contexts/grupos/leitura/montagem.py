@@ -179,7 +179,8 @@ class _Montador:
         for place, each in enumerate(self._blocos):
             if each.dias is None:
                 line = self._folha.texto.plano[each.inicio : each.fim].strip(" *_:.!")
-                closing = bool(each.fechados) and not each.fechados[0].sinal and len(line.split()) <= 4
+                heads = len(line.split()) <= 4 and "~" not in line
+                closing = bool(each.fechados) and not each.fechados[0].sinal and heads
             elif closing:
                 found.add(place)
         return found

@@ -55,6 +55,22 @@ _ROTA = re.compile(
 _PLACE_FOR = re.compile(r"\bvagas? (?:de|para|p/|pra|p|em) ")
 _LAUGHS = re.compile(r"\bk{3,}\b|\b(?:ha){2,}h?\b|\b(?:rs){2,}\b")
 _ANYBODY = re.compile(r"\balguem (?:pra|para|pro|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$", re.MULTILINE)
+_INSTALMENTS = re.compile(r"\b(?:em|ate) (?:ate )?\d{1,2} ?x\b")
+# A course that is what the message is about, not what a doctor must have done.
+_COURSE = re.compile(
+    r"\A[\W_]{0,8}(?:(?:curso|treinamento|certificacao|turma|provedor)s? )?(?:de |do )?"
+    r"(?:acls|atls|pals|bls|phtls|itls|fccs|nals|also)\b"
+    r"(?![^\n]{0,25}\b(?:obrig|desej|exig|necess|em dia|valid|atualiz))"
+)
+_SELLS = re.compile(
+    r"^[\W_]{0,6}(?:vendo|vende[ -]se|alugo|aluga[ -]se|(?:passo|passa[ -]se|repasso) (?:o )?ponto)\b"
+    r"(?! (?:meus? |os? |um |1 |esse |este )?(?:plant|sd\b|sn\b|notur|diurn|24h|12h|cinderela|vaga|lugar|turno))",
+    re.MULTILINE,
+)
+# Whoever is to do something at once, at an address on the web, or lose what he has.
+_THREAT = re.compile(r"\b(?:sera|serao|ficara|foi|esta) (?:suspens|bloquead|cancelad|encerrad|desativad)[ao]s?\b")
+_FETCH = re.compile(r"\b(?:atualize|regularize|valide|desbloqueie|reative|confirme seus?)\b")
+_WELCOME = re.compile(r"\b(?:podem? ser|aceit[a-z]{1,4}|serve|inclusive|(?:ideal|ok|bom) p(?:ara|ra|/)) (?:ate )?$")
 # Each with the letters without which there is no use in looking.
 _PATTERNS = (
     ("procura", _SELF, ("min", "dispon")),
@@ -62,6 +78,9 @@ _PATTERNS = (
     ("procura", _FREE, ("livre",)),
     ("procura", _FOR_SHIFTS, ("dispon",)),
     ("emprego", _MONTHLY, ("mes", "sem", "30", "40", "44")),
+    ("venda", _INSTALMENTS, ("x",)),
+    ("venda", _COURSE, ("ls", "fccs")),
+    ("venda", _SELLS, ("vend", "alug", "ponto")),
     ("oferta", _ANYBODY, ("algu", "quem")),
     ("oferta", _PLACE_FOR, ("vaga",)),
     ("conversa", _LAUGHS, ("kkk", "haha", "rsrs")),
@@ -82,7 +101,13 @@ def sinais(texto: Texto) -> list[Sinal]:
     small = _miudas()
     words = [word for word in texto.palavras if word.texto not in small]
     found = [Sinal(each.valor, words[each.inicio].inicio, words[each.fim - 1].fim) for each in _arvore().todas(words)]
-    return found + list(_outros(texto))
+    return [each for each in found if not _is_welcomed(texto.plano, each)] + list(_outros(texto))
+
+
+def _is_welcomed(plano: str, each: Sinal) -> bool:
+    """ "pode ser recém-formado" is said by whoever looks for one."""
+    is_beginner = each.tipo == "procura" and plano.startswith("recem", each.inicio)
+    return is_beginner and _WELCOME.search(plano, max(0, each.inicio - 30), each.inicio) is not None
 
 
 def _outros(texto: Texto) -> Iterator[Sinal]:
@@ -98,6 +123,10 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
         covers = each["eu"] and plano.startswith(" cobertura", each.end())
         if after is None and by_somebody and not covers:
             yield Sinal("procura", each.start(), each.end())
+    if "http" in plano or "www." in plano:
+        for pattern in (_THREAT, _FETCH):
+            for each in pattern.finditer(plano):
+                yield Sinal("golpe", each.start(), each.end())
     for kind, pattern, needs in _PATTERNS:
         if any(letters in plano for letters in needs):
             for each in pattern.finditer(plano):
