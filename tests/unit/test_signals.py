@@ -3,11 +3,16 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from batuta.supervise.signals import stop_on_signals
+
+SOURCES = Path(__file__).parents[2] / "src"
 
 
 @pytest.fixture
@@ -35,3 +40,31 @@ async def test_who_was_started_to_outlive_its_terminal_does(hung_up: None) -> No
     with stop_on_signals(stop):
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+FORKING = """
+import asyncio, multiprocessing, time
+from batuta.supervise.signals import stop_on_signals
+
+async def main():
+    stop, forking = asyncio.Event(), multiprocessing.get_context("fork")
+    with stop_on_signals(stop):
+        child = forking.Process(target=time.sleep, args=(3600,))
+        child.start()
+        child.terminate()
+        await asyncio.to_thread(child.join, 30)
+        code = child.exitcode
+        child.kill()
+        await asyncio.sleep(0.1)
+        print(code, stop.is_set())
+
+asyncio.run(main())
+"""
+
+
+def test_a_signal_for_a_process_that_was_forked_off_is_for_that_process() -> None:
+    """They share the pipe by which asyncio is told of signals."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    program = [sys.executable, "-c", FORKING]
+    said = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
+    assert said.split() == [str(-signal.SIGTERM), "False"]
