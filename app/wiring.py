@@ -1,6 +1,5 @@
 """The only place that knows concretes: settings in, a Batuta with everything of Julia's out."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,7 +36,7 @@ from app.contexts.mensagens.whatsapp import NoLine, WhatsApp
 from app.contexts.operacao.eventos import Eventos
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, InboxWork
 from app.integrations.evolution import probe as evolution
-from app.integrations.evolution.client import EVENTS, SECRET_HEADER, EvolutionClient
+from app.integrations.evolution.client import EvolutionClient
 from app.integrations.evolution.doctor import examine
 from app.integrations.evolution.events import facts_of
 from app.integrations.evolution.http import Gateway
@@ -45,28 +44,26 @@ from app.integrations.redis import probe as redis
 from app.integrations.redis.arq import UNDER_WAY, add_arq
 from app.quadro import Quadro
 from app.settings import Settings
-from app.wiring_agendamentos import add_appointments, demonstrate
+from app.wiring_agendamentos import add_appointments
 from app.wiring_grupos import add_groups, group_line
+from app.wiring_simulador import SIMULATED, simulated, simulator
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.dispatch.endpoints import Handler
 from batuta.dispatch.plan import held_by_switch
 from batuta.engine import Batuta
-from batuta.extension import Command, Examined, Extension, Role
+from batuta.extension import Command, Examined, Extension
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
 from batuta.schedule.window import Window
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.migrations import Migration, read_folder
-from batuta.supervise.address import listen
 from batuta.supervise.loop import LoopPolicy
 
 HERE = Path(__file__).parent
 # Deliveries worked on at once in one worker: two starved under a group's chatter.
 INBOX_AT_A_TIME = 10
 # Keys of the simulated outside. They guard nothing real.
-SIMULATED = "simulador"
 # Messages on their way at once in one worker: what may leave is decided by the limits, not by this.
 SENDS_AT_A_TIME = 10
 GOING_OUT = LoopPolicy(every=CAMPAIGNS_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
@@ -93,7 +90,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             service="julia",
             migrations=migrations(),
             texts=[HERE / "texts"],
-            roles=[] if settings.in_production else [Role("simulador", lambda stop: _simulate(settings, stop))],
+            roles=[] if settings.in_production else [simulator(settings, build)],
             commands=commands(settings),
             examine=lambda: _examine(work, settings),
             later=["telegram"],
@@ -407,44 +404,7 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
     return (CAMPAIGNS,) if entry.categoria == "campanha" else ()
 
 
-def simulated(settings: Settings) -> Mapping[str, str]:
-    """Where the outside is in development. Anything set by hand wins."""
-    outside = f"http://127.0.0.1:{settings.simulador_port}"
-    return {
-        "EVOLUTION_API_URL": f"{outside}/evolution",
-        "EVOLUTION_API_KEY": SIMULATED,
-        "WEBHOOK_SECRET": SIMULATED,
-        "SLACK_WEBHOOK_URL": f"{outside}/slack/alertas",
-        "DEADMAN_URL": f"{outside}/ping/scheduler",
-    }
-
-
 def _api(work: Batuta, settings: Settings) -> Any:
     from app.main import create_app
 
     return create_app(settings, work)
-
-
-async def _simulate(settings: Settings, stop: asyncio.Event) -> None:
-    from app.demo import LISTENER, Demo
-    from batuta.kernel.clock import SystemClock
-    from batuta.web.server import serve
-    from simulador.comportamento import Comportamento
-    from simulador.main import create_app, keeper
-
-    listening = listen("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
-    if settings.is_demo:
-        async with build(settings) as work:
-            if await Demo(work.database, work.zone).begin(now=work.clock.now()):
-                await demonstrate(work, settings)
-    secret = settings.webhook_secret.get_secret_value() if settings.webhook_secret else SIMULATED
-    webhook: dict[str, Json] = {
-        "enabled": True,
-        "url": settings.webhook_address,
-        "headers": {SECRET_HEADER: secret},
-        "events": list(EVENTS),
-    }
-    lively = Comportamento(reply_share=0.25, opt_out_share=0.02, group_messages_per_minute=6)
-    clock, grace = SystemClock(), timedelta(seconds=5)
-    app = create_app(clock, at_rest=lively, webhook=webhook, instances=[LISTENER])
-    await asyncio.gather(serve(app, listening, stop, grace), keeper(app, clock).run(stop, grace))

@@ -22,6 +22,9 @@ class Role:
     name: str
     run: Callable[[asyncio.Event], Awaitable[None]]
     in_up: bool = True  # started by `batuta up`
+    listens: tuple[str, int, str] | None = (
+        None  # host, port and its setting: where that is taken, `batuta up` does not begin
+    )
 
 
 @dataclass(frozen=True, slots=True)

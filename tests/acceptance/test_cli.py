@@ -12,6 +12,7 @@ import pytest
 
 from batuta.stores.sql.engine_schema import engine_migrations
 from tests.acceptance.conftest import Command, one_sentence
+from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("folder")
@@ -206,6 +207,18 @@ def test_a_port_that_is_taken_is_one_sentence_and_starts_nothing(
             assert code == 2
             assert one_sentence(err)
             assert "PORT" in err
+
+
+def test_up_does_not_begin_where_the_simulators_port_is_taken(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", str(free_port()))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        monkeypatch.setenv("SIMULADOR_PORT", str(other.getsockname()[1]))
+        code, _, err = batuta("--app", "app.main:work", "up")
+    assert code == 2
+    assert one_sentence(err)
+    assert "SIMULADOR_PORT" in err
 
 
 def test_a_role_that_is_not_there_yet_says_so_plainly(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:

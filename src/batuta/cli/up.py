@@ -48,7 +48,9 @@ def up(context: typer.Context, workers: Workers = None) -> None:
     """Every role as a child of this process."""
     desk = desk_of(context)
     settings, work = desk.settings(), desk.work()
-    listen(settings.host, settings.port).close()
+    for place in ((settings.host, settings.port), *(role.listens for role in work.extension.roles if role.in_up)):
+        if place is not None:
+            listen(*place).close()
     running = _Up(desk, work, settings, workers or settings.batuta_workers).run()
     raise typer.Exit(run_out(running, lambda what: work.events.emit(ProcessHeld(PARENT, what))))
 
