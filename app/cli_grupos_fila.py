@@ -12,7 +12,7 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from app import cli_grupos_fechamentos
+from app import cli_grupos_autores, cli_grupos_fechamentos
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
@@ -147,6 +147,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "aprovar": aprovar,
     "rejeitar": rejeitar,
     **cli_grupos_fechamentos.COMMANDS,
+    **cli_grupos_autores.COMMANDS,
 }
 
 

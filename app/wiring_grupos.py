@@ -6,6 +6,7 @@ from functools import partial
 
 from app.contexts.conversas.service import Conversas
 from app.contexts.grupos.apresentacao import Apresentacao, Line
+from app.contexts.grupos.autores import Autores
 from app.contexts.grupos.dicionario import Dicionario
 from app.contexts.grupos.esteira import Ritmo, esteira
 from app.contexts.grupos.fechamentos import Fechamentos
@@ -118,6 +119,10 @@ def names(work: Batuta) -> Dicionario:
 
 def closings(work: Batuta, known: Dicionario | None = None) -> Fechamentos:
     return Fechamentos(work.database, known or names(work), work.ids, work.clock)
+
+
+def authors(work: Batuta) -> Autores:
+    return Autores(work.database, work.ids, work.clock)
 
 
 def review(work: Batuta, settings: Settings) -> Revisao:

@@ -14,7 +14,7 @@ SET telefone = coalesce(contatos_grupo.telefone, excluded.telefone), nome = coal
     empresa = coalesce(excluded.empresa, contatos_grupo.empresa);
 
 -- read contact: by his address
-SELECT id FROM contatos_grupo WHERE jid = :jid;
+SELECT id, bloqueado_em FROM contatos_grupo WHERE jid = :jid;
 
 -- write said: a message, once, through whichever chip it came first
 INSERT INTO mensagens_grupo (id, grupo_id, contato_id, message_id, sender_jid, sender_nome, texto, tipo_midia, tem_midia,

@@ -12,7 +12,7 @@ from app.contexts.telefone import Address
 from app.contexts.webhooks.model import DeGrupo
 from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem
-from batuta.stores.sql.database import Dialect, Query, Transaction
+from batuta.stores.sql.database import Dialect, Query, Row, Transaction
 from batuta.stores.sql.queries import load
 
 
@@ -52,9 +52,12 @@ class Grupos:
         await transaction.run(self._book.meet_group, id=self._ids.new(), jid=fato.grupo, now=now)
         group = await transaction.one(self._book.group, jid=fato.grupo)
         assert group is not None
+        author = None if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
+        contact_id = None if author is None else author["id"]
         is_watched = bool(group["ativo"] and group["monitorar_ofertas"])
-        status, id = primeiro_status(fato.texto, fato.midia, monitorado=is_watched), self._ids.new()
-        contact_id = None if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
+        is_blocked = author is not None and author["bloqueado_em"] is not None
+        unread = "grupo_nao_monitorado" if not is_watched else "autor_bloqueado" if is_blocked else None
+        status, id = primeiro_status(fato.texto, fato.midia, monitorado=unread is None), self._ids.new()
         is_new = await transaction.run(
             self._book.said,
             id=id,
@@ -71,7 +74,7 @@ class Grupos:
             citada=fato.citada,
             instance=fato.instance,
             status=status,
-            motivo=None if is_watched else "grupo_nao_monitorado",
+            motivo=unread,
             now=now,
         )
         if is_new:
@@ -89,7 +92,7 @@ class Grupos:
         )  # fmt: skip
         await self.ingerir(transaction, fato, now=now)
 
-    async def _contact(self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime) -> str:
+    async def _contact(self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime) -> Row:
         nome, empresa = nome_e_empresa(push_name)
         await transaction.run(
             self._book.meet_contact,
@@ -102,4 +105,4 @@ class Grupos:
         )
         found = await transaction.one(self._book.contact, jid=autor.jid)
         assert found is not None
-        return str(found["id"])
+        return found

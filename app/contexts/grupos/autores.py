@@ -1,0 +1,86 @@
+"""Who posts in groups and only makes noise: blocked by a person, and read again when a person says so."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from app.contexts.grupos.revisao import VagaInexistente
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import Database, Query, Transaction
+from batuta.stores.sql.queries import load
+
+
+class SemAutor(BatutaError):
+    sentence = "nobody knows who posted vaga {id}: reject it instead"
+
+
+class AutorInexistente(BatutaError):
+    sentence = "there is no author {id}: `batuta grupos bloquear VAGA` names whom it blocks"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorBook:
+    author: Query
+    known: Query
+    block: Query
+    lift: Query
+    reject_waiting: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autor:
+    """``rejeitadas``: vagas of his that waited for a person, and do not any more."""
+
+    id: str
+    bloqueado: bool
+    rejeitadas: int = 0
+
+
+class Autores:
+    def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._audit = AuditLog(database.dialect, ids)
+        self._book = load(AuthorBook, Path(__file__).parent / "autores.sql", database.dialect)
+
+    async def bloquear(self, vaga: str, *, por: str) -> Autor:
+        """Whoever posted that vaga. Twice is once; what already became a vacancy stays."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            row = await transaction.one(self._book.author, vaga=vaga)
+            if row is None:
+                raise VagaInexistente(id=vaga)
+            if row["id"] is None:
+                raise SemAutor(id=vaga)
+            id = str(row["id"])
+            rejected = 0
+            if await transaction.run(self._book.block, id=id, por=por, now=now):
+                rejected = await transaction.run(self._book.reject_waiting, id=id, por=por, now=now)
+                await self._note(transaction, por, "bloquear", id, {"vaga_grupo": vaga, "rejeitadas": rejected}, now)
+        return Autor(id=id, bloqueado=True, rejeitadas=rejected)
+
+    async def liberar(self, id: str, *, por: str) -> Autor:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            if await transaction.one(self._book.known, id=id) is None:
+                raise AutorInexistente(id=id)
+            if await transaction.run(self._book.lift, id=id):
+                await self._note(transaction, por, "liberar", id, {}, now)
+        return Autor(id=id, bloqueado=False)
+
+    async def _note(
+        self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime
+    ) -> None:
+        await self._audit.note(
+            transaction,
+            actor=by,
+            action=f"contato.{action}",
+            subject=f"contato:{id}",
+            before=None,
+            after=after,
+            now=now,
+        )

@@ -1,0 +1,15 @@
+-- read author: whoever posted a vaga
+SELECT contato_responsavel_id AS id FROM vagas_grupo WHERE id = :vaga;
+
+-- read known: a contact
+SELECT id, bloqueado_em FROM contatos_grupo WHERE id = :id;
+
+-- write block: is not read any more
+UPDATE contatos_grupo SET bloqueado_em = :now, bloqueado_por = :por WHERE id = :id AND bloqueado_em IS NULL;
+
+-- write lift: is read again
+UPDATE contatos_grupo SET bloqueado_em = NULL, bloqueado_por = NULL WHERE id = :id AND bloqueado_em IS NOT NULL;
+
+-- write reject_waiting: what the author posted and still waits for a person
+UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'autor_bloqueado', revisada_por = :por, revisada_em = :now, updated_at = :now
+WHERE contato_responsavel_id = :id AND status = 'aguardando_revisao';

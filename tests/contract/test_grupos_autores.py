@@ -1,0 +1,68 @@
+"""Who only makes noise in groups is not read any more, on both databases, until a person lifts it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.contexts.grupos.autores import AutorInexistente, SemAutor
+from app.contexts.grupos.revisao import VagaInexistente
+from app.wiring_grupos import authors
+from batuta.testing import FakeClock
+from tests.grupos import Bancada, bancada, vaga
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+OUTRA = "5511900000088@s.whatsapp.net"
+
+
+@pytest.fixture
+async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
+    async with bancada(database_url, clock) as bench:
+        yield bench
+
+
+async def test_a_blocked_author_is_put_aside_with_the_reason_and_others_are_read(mesa: Bancada) -> None:
+    await mesa.dizem("plantão\n" + vaga("Vila Inventada") + "\n" + vaga("Vila Sonhada"))
+    await mesa.trabalha()
+    first, second = await mesa.rows("SELECT id, status FROM vagas_grupo")
+    done = await authors(mesa.work).bloquear(first["id"], por="gestora")
+    assert (done.bloqueado, done.rejeitadas) == (True, 2)
+    row = await mesa.one("SELECT status, motivo_status, revisada_por FROM vagas_grupo WHERE id = :id", id=second["id"])
+    assert tuple(row.values()) == ("rejeitada", "autor_bloqueado", "gestora")
+    noise = await mesa.dizem(vaga())
+    other = await mesa.dizem(vaga(dia="2026-03-21"), autor=OUTRA)
+    await mesa.trabalha()
+    said = {row["message_id"]: row for row in await mesa.rows("SELECT * FROM mensagens_grupo")}
+    assert (said[noise]["status"], said[noise]["motivo_descarte"]) == ("descartada", "autor_bloqueado")
+    assert said[other]["status"] == "processada"
+    noted = await mesa.one("SELECT actor, action, subject, after FROM audit_log")
+    assert tuple(noted.values()) == (
+        "gestora", "contato.bloquear", f"contato:{done.id}", {"vaga_grupo": first["id"], "rejeitadas": 2},
+    )  # fmt: skip
+
+
+async def test_twice_is_once_and_who_is_lifted_is_read_again(mesa: Bancada) -> None:
+    await mesa.dizem(vaga())
+    await mesa.trabalha()
+    id, autores = (await mesa.one("SELECT id FROM vagas_grupo"))["id"], authors(mesa.work)
+    done = await autores.bloquear(id, por="gestora")
+    assert (await autores.bloquear(id, por="gestora")) == done
+    assert (await mesa.one("SELECT status FROM vagas"))["status"] == "aberta"
+    await autores.liberar(done.id, por="gestora")
+    await mesa.dizem(vaga(dia="2026-03-25"))
+    await mesa.trabalha()
+    assert len(await mesa.rows("SELECT id FROM vagas")) == 2
+    actions = [row["action"] for row in await mesa.rows("SELECT action FROM audit_log ORDER BY id")]
+    assert actions == ["contato.bloquear", "contato.liberar"]
+
+
+async def test_nobody_cannot_be_blocked(mesa: Bancada) -> None:
+    autores = authors(mesa.work)
+    with pytest.raises(VagaInexistente):
+        await autores.bloquear(NOBODY, por="gestora")
+    with pytest.raises(AutorInexistente):
+        await autores.liberar(NOBODY, por="gestora")
+    await mesa.dizem(vaga())
+    await mesa.trabalha()
+    await mesa.write("UPDATE vagas_grupo SET contato_responsavel_id = NULL")
+    with pytest.raises(SemAutor):
+        await autores.bloquear((await mesa.one("SELECT id FROM vagas_grupo"))["id"], por="gestora")
