@@ -50,11 +50,42 @@ def test_processes_loops_and_restarts_are_listed_and_who_missed_three_beats_is_d
     written()
     _, told, _ = batuta(*ENGLISH, "workers")
     assert "degraded" in told
-    assert "dead" in told
+    assert "dead" in batuta(*ENGLISH, "workers", "--all")[1]
     assert "no progress for 1 min" in told
     assert "api" not in told  # it ended in order
     assert "outbound.py" not in told
     assert "outbound.py" in batuta(*ENGLISH, "workers", "--stacks")[1]
+
+
+def test_who_was_killed_is_dead_at_once_and_not_listed_any_more_when_another_has_its_place(batuta: Command) -> None:
+    work = importlib.import_module("program").work
+    told = {"outbound": {**LOOP, "alive": True}}
+
+    async def dies(replaced: bool) -> None:
+        async with work:
+            now = work.clock.now()
+            await work.beats.beat("w:1", "worker", told, now=now - timedelta(seconds=2), pid=7)
+            crashed = NewRestart(
+                worker_name="worker",
+                reason=Reason.CRASHED,
+                detail="killed by SIGKILL",
+                host="here",
+                pid=7,
+                worker_id="w:1",
+            )
+            await work.watching.restarts.add(crashed)
+            if replaced:
+                await work.beats.beat("w:2", "worker", told, now=now, pid=8)
+
+    asyncio.run(dies(replaced=False))
+    (dead,) = json.loads(batuta(*ENGLISH, "workers", "--json")[1])["workers"]
+    assert (dead["status"], dead["loops"]["outbound"]["alive"]) == ("dead", False)
+    asyncio.run(dies(replaced=True))
+    pids = [
+        [each["pid"] for each in json.loads(batuta(*ENGLISH, "workers", "--json", *words)[1])["workers"]]
+        for words in ([], ["--all"])
+    ]
+    assert pids == [[8], [7, 8]]
 
 
 def test_machines_get_the_same_as_one_document(batuta: Command) -> None:

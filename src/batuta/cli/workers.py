@@ -1,6 +1,6 @@
 """``batuta workers``: which processes live, what each of their loops does, and what had to be started again."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from batuta.texts import Texts
 MOST_RESTARTS = 50
 MEGABYTE = 1024 * 1024
 
-AllFlag = Annotated[bool, typer.Option("--all", help="Also those that ended in order.")]
+AllFlag = Annotated[bool, typer.Option("--all", help="Also those that ended in order, or died and were replaced.")]
 StacksFlag = Annotated[bool, typer.Option("--stacks", help="Where each was when it had to be ended.")]
 
 
@@ -30,8 +30,14 @@ def workers(
 ) -> None:
     desk = desk_of(context)
     signs, restarts = wait_for(_looked(desk))
-    shown = [beat for beat in signs.beats if everyone or not beat.is_offline]
-    processes = [_process(desk, beat, signs) for beat in sorted(shown, key=lambda beat: (beat.role, beat.started_at))]
+    fallen = {
+        each.worker_id for each in restarts if each.loop is None
+    }  # told by their parent before their beats run out
+    shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, fallen) or _is_missing(beat, signs)]
+    processes = [
+        _process(desk, beat, signs, is_dead=not beat.is_offline and not _lives(beat, signs, fallen))
+        for beat in sorted(shown, key=lambda beat: (beat.role, beat.started_at))
+    ]
     document = {"workers": processes, "restarts": [_restart(desk, each) for each in restarts]}
     desk.show(document, as_json, lambda: _tell(desk, document, stacks))
 
@@ -42,8 +48,18 @@ async def _looked(desk: Desk) -> tuple[Signs, Sequence[Restart]]:
         return signs, await work.watching.restarts.since(signs.now - FORGOTTEN, limit=MOST_RESTARTS)
 
 
-def _process(desk: Desk, beat: Beat, signs: Signs) -> dict[str, Any]:
-    is_dead = not beat.is_offline and not beat.lives(signs.now)
+def _lives(beat: Beat, signs: Signs, fallen: Container[str]) -> bool:
+    return beat.lives(signs.now) and beat.worker_id not in fallen
+
+
+def _is_missing(beat: Beat, signs: Signs) -> bool:
+    """It died, and nobody of its role came after it."""
+    return not beat.is_offline and not any(
+        other.role == beat.role and other.started_at > beat.beat_at for other in signs.beats
+    )
+
+
+def _process(desk: Desk, beat: Beat, signs: Signs, *, is_dead: bool) -> dict[str, Any]:
     return {
         "worker": beat.role,
         "worker_id": beat.worker_id,
@@ -55,13 +71,13 @@ def _process(desk: Desk, beat: Beat, signs: Signs) -> dict[str, Any]:
         "last_heartbeat_ago": _seconds(signs.now - beat.beat_at),
         "rss_mb": None if beat.rss_bytes is None else round(beat.rss_bytes / MEGABYTE),
         "cpu_seconds": beat.cpu_seconds,
-        "loops": {name: _loop(seen, signs.now) for name, seen in sorted(beat.loops.items())},
+        "loops": {name: _loop(seen, signs.now, is_dead) for name, seen in sorted(beat.loops.items())},
     }
 
 
-def _loop(seen: LoopSeen, now: datetime) -> dict[str, Any]:
+def _loop(seen: LoopSeen, now: datetime, is_dead: bool) -> dict[str, Any]:
     return {
-        "alive": seen.alive,
+        "alive": seen.alive and not is_dead,
         "last_ping_ago": None if seen.pinged_at is None else _seconds(now - seen.pinged_at),
         "last_progress_ago": None if seen.worked_at is None else _seconds(now - seen.worked_at),
         "failures": seen.failures,
@@ -90,13 +106,13 @@ def _tell(desk: Desk, document: dict[str, list[dict[str, Any]]], stacks: bool) -
     else:
         _table(desk, ("worker", "status", "pid", "last_heartbeat_ago", "rss_mb", "cpu_seconds"), document["workers"])
         loops = [
-            {"worker": process["worker"], "loop": name, **loop}
+            {"worker": process["worker"], "pid": process["pid"], "loop": name, **loop}
             for process in document["workers"]
             if process["status"] != Status.OFFLINE
             for name, loop in process["loops"].items()
         ]
         desk.say("")
-        _table(desk, ("worker", "loop", "alive", "last_progress_ago", "failures", "restarts"), loops)
+        _table(desk, ("worker", "pid", "loop", "alive", "last_progress_ago", "failures", "restarts"), loops)
     desk.say("")
     if not document["restarts"]:
         desk.say(texts("cli.workers.no_restarts"))
