@@ -396,6 +396,16 @@ async def test_an_older_word_that_comes_later_changes_nothing(desk: Desk) -> Non
     assert chip == {"status": "active", "evolution_connected": True}
 
 
+async def test_a_gateway_whose_clock_was_ahead_once_is_heard_again(desk: Desk) -> None:
+    await desk.told(
+        "connection.update", {"state": "close", "statusReason": 428}, at=desk.clock.now() + timedelta(days=400)
+    )
+    assert not (await one(desk.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
+    desk.clock.step(timedelta(seconds=5))
+    await desk.told("connection.update", {"state": "open", "statusReason": 200})
+    assert (await one(desk.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
+
+
 @pytest.mark.parametrize("code", [402, 403, 406])
 async def test_a_ban_marks_the_chip_for_good_however_it_is_told(desk: Desk, code: int) -> None:
     await desk.told("connection.update", {"state": "close", "statusReason": code})

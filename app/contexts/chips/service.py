@@ -86,7 +86,7 @@ class Chips:
             self._book.connected,
             id=chip["id"],
             connected=fato.state is Conexao.OPEN,
-            em=fato.em,
+            em=None if fato.em is None else min(fato.em, now),  # nobody is deaf until a wrong clock has come true
             telefone=fato.telefone,
             now=now,
         )
