@@ -76,7 +76,8 @@ async def _measure(name: str, url: str, redis: str, rows: int, folder: Path) -> 
         print(
             f"{name:8} {counts['completed']:6,d} of {rows:,d} in {took:6.1f} s = {rate:7,.0f} a minute"
             f" (bar {BAR:,d}: {'met' if rate >= BAR else 'missed'});"
-            f" the worker's RSS {memory} MiB, its processor {1000 * processor / rows:.1f} ms a task"
+            f" the worker's RSS {memory} MiB, its processor {1000 * processor / rows:.1f} ms a task,"
+            f" {processor / took:.0%} of a core"
         )
 
 
