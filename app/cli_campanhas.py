@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from app.contexts.campanhas.model import Acao, FiltroRecusado, Status, Tipo
-from app.contexts.campanhas.relato import campanha_em_palavras, progresso_em_palavras
+from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from app.settings import Settings
 from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
@@ -67,8 +67,13 @@ def create(
         **({"quantidade_alvo": quantidade} if filtros is None or quantidade != 50 else {}),
     }
     nova = NovaCampanha(nome=nome, tipo=tipo, corpo=corpo, audience_filters=asked)
-    id = wait_for(_with(desk, lambda campanhas: campanhas.criar(nova, by=who())))
-    desk.show({"id": id, "status": Status.RASCUNHO.value}, as_json, lambda: _told(desk, "created", id))
+    id, strange = wait_for(_with(desk, lambda campanhas: _created(campanhas, nova)))
+    avisos = [desk.texts()("campanhas.de_ninguem", valor=word) for word in strange]
+    document = {"id": id, "status": Status.RASCUNHO.value, "avisos": avisos}
+    desk.show(document, as_json, lambda: _told(desk, "created", id))
+    if not as_json:
+        for each in avisos:
+            desk.say(f"  → {each}")
 
 
 def schedule(
@@ -81,7 +86,9 @@ def schedule(
 ) -> None:
     desk = desk_of(context)
     para = None if at is None else at.replace(tzinfo=desk.work().zone)
-    _do(desk, Acao.AGENDAR, id, as_json, lambda campanhas: campanhas.agendar(id, para, by=who()))
+    made = wait_for(_with(desk, lambda campanhas: campanhas.agendar(id, para, by=who())))
+    document = agendada_em_palavras(id, made)
+    desk.show(document, as_json, lambda: _tell_scheduled(desk, document))
 
 
 def pause(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
@@ -117,6 +124,11 @@ def _progress(desk: Desk, id: int) -> dict[str, Any]:
     return progresso_em_palavras(progresso, desk.work().zone)
 
 
+async def _created(campanhas: Campanhas, nova: NovaCampanha) -> tuple[int, tuple[str, ...]]:
+    id = await campanhas.criar(nova, by=who())
+    return id, await campanhas.avisos(nova.audience_filters)
+
+
 async def _with(desk: Desk, act: Callable[[Campanhas], Awaitable[T]]) -> T:
     from app.wiring import campaigns
 
@@ -136,6 +148,16 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _told(desk: Desk, what: str, id: int, **facts: object) -> None:
     desk.say(desk.texts()(f"cli.campanhas.{what}", id=id, **facts))
+
+
+def _tell_scheduled(desk: Desk, document: dict[str, Any]) -> None:
+    _told(desk, Acao.AGENDAR.value, **{name: document[name] for name in ("id", "status", "destinatarios")})
+    if document["excluidos"]:
+        desk.say(desk.texts()("cli.campanhas.excluidos", reasons=_counted(document["excluidos"])))
+
+
+def _counted(reasons: dict[str, int]) -> str:
+    return ", ".join(f"{why} {count}" for why, count in sorted(reasons.items()))
 
 
 def _tell_all(desk: Desk, told: list[dict[str, Any]]) -> None:
@@ -159,9 +181,10 @@ def _tell(desk: Desk, document: dict[str, Any]) -> None:
     )
     if document["erro"]:
         desk.say(f"  → {document['erro']}")
+    if document["ninguem_recebeu"]:
+        desk.say(f"  → {texts('cli.campanhas.ninguem')}")
     counts = ("destinatarios", "enfileiradas", "na_fila", "enviados", "entregues", "respostas", "em_duvida")
     desk.say(texts("cli.campanhas.counts", **{name: progress[name] for name in counts}))
     for group in ("bloqueadas", "canceladas", "erros", "excluidos"):
         if progress[group]:
-            reasons = ", ".join(f"{why} {count}" for why, count in sorted(progress[group].items()))
-            desk.say(texts(f"cli.campanhas.{group}", reasons=reasons))
+            desk.say(texts(f"cli.campanhas.{group}", reasons=_counted(progress[group])))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from app.contexts.campanhas.model import Status
+from app.contexts.campanhas.model import Status, ninguem_recebeu
 from app.contexts.campanhas.service import Campanhas
 from app.contexts.mensagens.limites import Limites
 from app.contexts.mensagens.saude import LIMITS, Medidas
@@ -80,10 +80,11 @@ def _chips(summary: Mapping[str, int]) -> Figure:
 
 def _course(row: Row) -> Course:
     status = Status(row["status"])
+    nobody = ninguem_recebeu(status, row["total_destinatarios"])
     return Course(
         name=row["nome_template"] or str(row["id"]),
-        state=f"quadro.campanha.{status}",
-        tone=Tone.DEGRADED if row["erro"] else TONES[status],
+        state="quadro.campanha.ninguem" if nobody else f"quadro.campanha.{status}",
+        tone=Tone.DEGRADED if row["erro"] or nobody else TONES[status],
         done=row["enviados"],
         of=row["total_destinatarios"],
         besides=[row["entregues"], row["respondidos"]],

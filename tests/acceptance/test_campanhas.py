@@ -1,6 +1,9 @@
 """Campaigns as a gestor meets them: over HTTP, in the terminal, and through the whole system to a simulated phone."""
 
+import contextlib
 import json
+import re
+import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -40,8 +43,10 @@ async def post(julia: Julia, path: str, body: Any = None, **options: Any) -> htt
 
 
 async def test_a_campaign_is_made_scheduled_paused_resumed_and_cancelled(julia: Julia) -> None:
+    await add_doctor(julia.work.database, "5511900000001", now=julia.work.clock.now())
+    await write(julia.work.database, "UPDATE clientes SET estado = 'SP'")
     made = await post(julia, "/campanhas", {**NEW, "audience_filters": {"regioes": ["SP"], "quantidade_alvo": 7}})
-    assert made.status_code == 201
+    assert (made.status_code, made.json()["avisos"]) == (201, [])
     document = made.json()
     id = document["id"]
     assert (document["status"], document["created_by"]) == ("rascunho", "local")
@@ -51,7 +56,8 @@ async def test_a_campaign_is_made_scheduled_paused_resumed_and_cancelled(julia: 
         "bloqueadas": {}, "canceladas": {}, "erros": {}, "excluidos": {},
     }  # fmt: skip
     body = {"agendar_para": "2030-01-07T10:00:00-03:00"}
-    assert (await post(julia, f"/campanhas/{id}/agendar", body)).json() == {"id": id, "status": "agendada"}
+    scheduled = {"id": id, "status": "agendada", "destinatarios": 1, "excluidos": {}}
+    assert (await post(julia, f"/campanhas/{id}/agendar", body)).json() == scheduled
     assert (await julia.ask("GET", f"/campanhas/{id}")).json()["agendar_para"] == "2030-01-07T10:00:00-03:00"
     assert (await post(julia, f"/campanhas/{id}/pausar")).json() == {"id": id, "status": "pausada"}
     assert (await post(julia, f"/campanhas/{id}/retomar")).json() == {"id": id, "status": "agendada"}
@@ -141,6 +147,29 @@ async def test_the_job_starts_it_and_everybody_can_be_asked_about(julia: Julia) 
     (out,) = (await julia.ask("GET", f"/campanhas/{id}/destinatarios?motivo=optout")).json()["destinatarios"]
     assert (out["situacao"], out["status"]) == ("excluido", None)
     assert len((await julia.ask("GET", f"/campanhas/{id}/destinatarios?depois_de=2")).json()["destinatarios"]) == 1
+    unknown = await julia.ask("GET", f"/campanhas/{id}/destinatarios?motivo=optouttt")
+    assert (unknown.status_code, unknown.json()["type"]) == (422, "/problemas/invalid")
+    assert "'optout'" in str(unknown.json()["errors"])
+    assert "'outra_campanha'" in str(unknown.json()["errors"])
+
+
+async def test_a_campaign_for_nobody_is_not_scheduled_and_says_for_which_reasons(julia: Julia) -> None:
+    for n in range(2):
+        await add_doctor(julia.work.database, f"551190000000{n}", now=julia.work.clock.now())
+    await write(julia.work.database, "UPDATE clientes SET opt_out = TRUE, especialidade = 'Pediatria'")
+    id = (await post(julia, "/campanhas", NEW)).json()["id"]
+    refused = await post(julia, f"/campanhas/{id}/agendar", {})
+    assert (refused.status_code, refused.json()["type"]) == (422, "/problemas/campanha_refused")
+    assert "optout 2" in refused.json()["detail"]
+    assert (await julia.ask("GET", f"/campanhas/{id}")).json()["status"] == "rascunho"
+    await write(julia.work.database, "UPDATE clientes SET opt_out = FALSE WHERE telefone = '5511900000001'")
+    scheduled = {"id": id, "status": "agendada", "destinatarios": 1, "excluidos": {"optout": 1}}
+    assert (await post(julia, f"/campanhas/{id}/agendar", {})).json() == scheduled
+    asked = {**NEW, "audience_filters": {"especialidades": ["pediatria", "Pedreiro"], "regioes": ["Lua"]}}
+    made = (await post(julia, "/campanhas", asked)).json()
+    assert [each.split("'")[1] for each in made["avisos"]] == ["Pedreiro", "Lua"]
+    refused = await post(julia, f"/campanhas/{made['id']}/agendar", {})
+    assert (refused.status_code, "no doctor fits" in refused.json()["detail"]) == (422, True)
 
 
 def test_the_command_makes_schedules_pauses_resumes_cancels_and_shows(
@@ -152,9 +181,18 @@ def test_the_command_makes_schedules_pauses_resumes_cancels_and_shows(
         *JULIA, "campanhas", "create", "--nome", "Março", "--tipo", "oferta", "--corpo", "Oi, {nome}",
         "--especialidade", "Pediatria", "--especialidade", "Ortopedia", "--quantidade", "5", "--json",
     )  # fmt: skip
-    assert (code, json.loads(out)) == (0, {"id": 1, "status": "rascunho"})
-    code, out, _ = batuta(*JULIA, "campanhas", "schedule", "1", "--at", "2030-01-07T14:00")
-    assert (code, out) == (0, "campaign 1 is agendada now\n")
+    assert code == 0
+    warned = [each.split("'")[1] for each in json.loads(out)["avisos"]]
+    assert (json.loads(out)["id"], json.loads(out)["status"], warned) == (1, "rascunho", ["Pediatria", "Ortopedia"])
+    at = ("campanhas", "schedule", "1", "--at", "2030-01-07T14:00")
+    code, _, err = batuta(*JULIA, *at)
+    assert (code, "no doctor fits the audience of campaign 1" in err) == (1, True)
+    assert batuta(*JULIA, "seed-demo")[0] == 0
+    with contextlib.closing(sqlite3.connect("julia.db")) as database, database:
+        database.execute("UPDATE clientes SET especialidade = 'Pediatria'")
+    code, out, _ = batuta(*JULIA, *at)
+    assert code == 0
+    assert re.match(r"campaign 1 is agendada now, for 5 doctor\(s\) as far as is known\nleft out: ", out), out
     document = json.loads(batuta(*JULIA, "campanhas", "show", "1", "--json")[1])
     assert document["agendar_para"] == "2030-01-07T14:00:00-03:00"
     assert document["audience_filters"] == {"especialidades": ["Pediatria", "Ortopedia"], "quantidade_alvo": 5}

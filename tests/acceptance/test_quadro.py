@@ -98,3 +98,12 @@ async def test_the_first_page_shows_it_in_both_languages(
     assert page.status_code == 200
     assert title in page.text
     assert "campanha 1" in page.text
+
+
+async def test_a_campaign_that_ended_without_anybody_is_not_shown_as_well_done(
+    work: Batuta, settings: Settings
+) -> None:
+    await _campaign(work, 1, "concluida", 0)
+    await write(work.database, "UPDATE campanhas SET total_destinatarios = 0")
+    (course,) = (await board(work, settings)()).courses
+    assert (course.state, course.tone) == ("quadro.campanha.ninguem", Tone.DEGRADED)

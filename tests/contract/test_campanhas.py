@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from app.contexts.campanhas.inicio import Inicio, Resultado
-from app.contexts.campanhas.model import CampanhaInexistente, CampanhaNaoPode, MedicosDesconhecidos, Status, Tipo
+from app.contexts.campanhas.model import (
+    CampanhaInexistente,
+    CampanhaNaoPode,
+    MedicosDesconhecidos,
+    PublicoInexistente,
+    PublicoVazio,
+    Status,
+    Tipo,
+)
+from app.contexts.campanhas.relato import progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.whatsapp import Entrega, NotOnWhatsApp, Unknown
@@ -265,12 +274,37 @@ async def test_named_people_are_asked_for_alone_and_unknown_ids_are_refused(offi
 
 
 async def test_a_campaign_with_nobody_left_ends_and_says_so(office: Office) -> None:
-    await office.doctor(1, opt_out=True)
+    doctor = await office.doctor(1)
     id = await office.campaign()
+    await write(office.database, "UPDATE clientes SET opt_out = TRUE WHERE id = :id", id=doctor)
     done = await office.starts()
     assert (done.iniciadas, done.concluidas) == (1, 1)
     progress = await office.campanhas.progresso(id)
     assert (progress.campanha["status"], progress.enfileiradas, progress.excluidos) == ("concluida", 0, {"optout": 1})
+    assert progresso_em_palavras(progress, office.work.zone)["ninguem_recebeu"] is True
+
+
+async def test_a_campaign_for_nobody_is_not_scheduled_and_can_be_when_the_reasons_have_passed(office: Office) -> None:
+    talking, waiting = [await office.doctor(n) for n in range(2)]
+    await office.state(talking, last_inbound_at=OPEN - 8 * DAY)
+    first = await office.campaign(clientes_especificos=[waiting])
+    await office.starts()
+    await write(office.database, "UPDATE doctor_state SET last_inbound_at = :now", now=OPEN)
+    nova = NovaCampanha(nome="teste", tipo=Tipo.DISCOVERY, corpo=TEXT)
+    id = await office.campanhas.criar(nova, by="ana")
+    with pytest.raises(PublicoVazio, match=r"\(conversa_agora 1, outra_campanha 1\)"):
+        await office.campanhas.agendar(id, None, by="ana")
+    assert (await office.status(id), await office.why(id)) == ("rascunho", {})
+    # As they are known to be then: the talk is over, and what waits has long left.
+    made = await office.campanhas.agendar(id, OPEN + 10 * DAY, by="ana")
+    assert (made.status, made.destinatarios, made.excluidos) == (Status.AGENDADA, 2, {})
+    assert await office.status(first) == "ativa"
+
+
+async def test_a_campaign_whose_audience_no_doctor_fits_is_not_scheduled(office: Office) -> None:
+    await office.doctor(1)
+    with pytest.raises(PublicoInexistente, match="no doctor fits"):
+        await office.campaign(especialidades=["Pedreiro"])
 
 
 async def test_two_campaigns_at_once_do_not_both_take_a_doctor(office: Office) -> None:

@@ -19,7 +19,8 @@ from app.contexts.campanhas.model import (
     Status,
     Tipo,
 )
-from app.contexts.campanhas.relato import campanha_em_palavras, progresso_em_palavras
+from app.contexts.campanhas.publico import Motivo
+from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from batuta.guard.tokens import Scope
 from batuta.web.access import DoorFirst, needs
@@ -100,24 +101,28 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
     async def create(request: Request, nova: Nova) -> dict[str, Any]:
         """A draft. Nobody gets anything before it is scheduled."""
         with told(request):
-            id = await campanhas.criar(
-                NovaCampanha(
-                    nome=nova.nome_template,
-                    tipo=nova.tipo_campanha,
-                    corpo=nova.corpo,
-                    audience_filters=nova.audience_filters.model_dump(mode="json", exclude_unset=True),
-                    objetivo=nova.objetivo,
-                    pode_ofertar=nova.pode_ofertar,
-                ),
-                by=who(request),
+            asked = NovaCampanha(
+                nome=nova.nome_template,
+                tipo=nova.tipo_campanha,
+                corpo=nova.corpo,
+                audience_filters=nova.audience_filters.model_dump(mode="json", exclude_unset=True),
+                objetivo=nova.objetivo,
+                pode_ofertar=nova.pode_ofertar,
             )
-            return progresso_em_palavras(await campanhas.progresso(id), zone)
+            id = await campanhas.criar(asked, by=who(request))
+            texts, strange = texts_for(request), await campanhas.avisos(asked.audience_filters)
+            avisos = [texts("campanhas.de_ninguem", valor=word) for word in strange]
+            return {**progresso_em_palavras(await campanhas.progresso(id), zone), "avisos": avisos}
 
     @routes.post("/{id}/agendar", operation_id="schedule_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def agendar(request: Request, id: Id, quando: Agendamento | None = None) -> dict[str, Any]:
-        """It goes out then, or as soon as it may. Under the timetable of windows: in the window of its type."""
+        """It goes out then, or as soon as it may. Under the timetable of windows: in the window of its type.
+
+        Says how many will get it as far as is known now; if nobody would, it is refused (422) and stays as it was.
+        """
         para = None if quando is None else quando.agendar_para
-        return await _done(request, id, lambda: campanhas.agendar(id, para, by=who(request)))
+        with told(request):
+            return agendada_em_palavras(id, await campanhas.agendar(id, para, by=who(request)))
 
     @routes.post("/{id}/pausar", operation_id="pause_campanha", responses=ANSWERS)
     async def pausar(request: Request, id: Id) -> dict[str, Any]:
@@ -159,7 +164,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         request: Request,
         id: Id,
         situacao: Literal["selecionado", "enfileirado", "excluido"] | None = None,
-        motivo: Annotated[str | None, Query(max_length=60)] = None,
+        motivo: Annotated[Motivo | None, Query(description="why somebody was left out")] = None,
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="the last posicao you have")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:

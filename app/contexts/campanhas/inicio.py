@@ -6,6 +6,7 @@
 Any number may be at it at once: each step holds the campaign's row, and whoever comes second sees that it is done.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,11 +17,12 @@ from app.contexts.campanhas.model import (
     Filtros,
     Lugar,
     Status,
+    de_ninguem,
     espera,
     filtros_de,
     recorte,
 )
-from app.contexts.campanhas.publico import Escolha, Motivo, escolher
+from app.contexts.campanhas.publico import Escolha, Motivo, ate, escolher
 from app.contexts.campanhas.repository import Fila, candidato, lists, start_book
 from app.contexts.campanhas.texto import campos, preenchido
 from app.contexts.mensagens.guardrails import Regras
@@ -93,6 +95,15 @@ class Inicio:
         row = await self._database.one(self._book.known, clientes=AsJson(list(ids)))
         return 0 if row is None else int(row["quantos"])
 
+    async def previsto(self, row: Row, then: datetime) -> Mapping[Motivo | None, int]:
+        """How many would get it then (None), and of everybody else how many for which reason not, as far as is known now."""
+        _, choices = await self._choices(_due(row), then)
+        return Counter(choice.motivo for choice in choices)
+
+    async def de_ninguem(self, filtros: Filtros) -> tuple[str, ...]:
+        """Specialties and regions of the filter that no doctor has."""
+        return de_ninguem(filtros, _places(await self._database.all(self._book.words)))
+
     async def _out(self, row: Row, done: Resultado) -> Resultado:
         try:
             campanha = _due(row)
@@ -137,12 +148,13 @@ class Inicio:
                     await transaction.run(self._book.decided, id=campanha.id, now=self._clock.now())
         return True
 
-    async def _choices(self, campanha: Devida) -> tuple[int, list[Escolha]]:
-        """How many were considered before, and everybody else."""
+    async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
+        """How many were considered before, and everybody else. ``then``: as if it were that instant."""
         now, filtros = self._clock.now(), campanha.filtros
+        then = now if then is None else then
         async with self._database.snapshot() as reading:
             words = await reading.all(self._book.words)
-            cut = recorte(filtros, [Lugar(row["especialidade"], row["cidade"], row["estado"]) for row in words])
+            cut = recorte(filtros, _places(words))
             considered = await reading.one(self._book.considered, id=campanha.id)
             assert considered is not None
             listed = lists(
@@ -157,16 +169,16 @@ class Inicio:
                 named=bool(filtros.clientes_especificos),
                 any_especialidade=cut.especialidades is None,
                 anywhere=cut.cidades is None,
-                week_ago=now - WEEK,
+                week_ago=then - WEEK,
                 **{name: AsJson(values) for name, values in listed.items()},
             )
         choices = escolher(
-            map(candidato, found),
+            [ate(candidato(row), now, then) for row in found],
             filtros,
             campanha.campos,
             campanha_id=campanha.id,
             ja_escolhidos=considered["escolhidos"],
-            now=now,
+            now=then,
         )
         return considered["vistos"], choices
 
@@ -254,6 +266,10 @@ def _item(campanha: Devida, someone: Row, text: str) -> NewItem:
         values={"cliente_id": someone["cliente_id"], "telefone_destino": someone["telefone"], "conteudo": text},
         key=f"campanha:{campanha.id}:{someone['cliente_id']}",
     )
+
+
+def _places(words: Sequence[Row]) -> list[Lugar]:
+    return [Lugar(row["especialidade"], row["cidade"], row["estado"]) for row in words]
 
 
 def _due(row: Row) -> Devida:

@@ -105,6 +105,26 @@ class MedicosDesconhecidos(CampanhaRecusada):
     sentence = "{quantos} of clientes_especificos are nobody's ids: correct them and try again"
 
 
+class PublicoVazio(CampanhaRecusada):
+    sentence = (
+        "nobody would get campaign {id} then, all who fit are left out ({motivos}), and it stays as it was: schedule it for "
+        "later (`batuta campanhas schedule {id} --at …`) or make another for more people; docs/operations.md says what each "
+        "reason means"
+    )
+
+
+class PublicoInexistente(CampanhaRecusada):
+    sentence = (
+        "no doctor fits the audience of campaign {id}, and it stays as it was: `batuta campanhas show {id} --json` has its "
+        "audience_filters; make another with a specialty and a region that somebody has"
+    )
+
+
+def ninguem_recebeu(status: str, destinatarios: int) -> bool:
+    """It ended without anybody: that is no success."""
+    return status == Status.CONCLUIDA and destinatarios == 0
+
+
 def depois(acao: Acao, status: Status, *, began: bool) -> Status | None:
     """What it is then; None: that is not for a campaign in this state."""
     if status not in FROM[acao]:
@@ -189,6 +209,17 @@ def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
         especialidades=_matching(filtros.especialidades, [each.especialidade for each in lugares]),
         cidades=_matching(filtros.regioes, [each.cidade for each in lugares]),
         estados=_matching(filtros.regioes, [each.estado for each in lugares]),
+    )
+
+
+def de_ninguem(filtros: Filtros, presentes: Iterable[Lugar]) -> tuple[str, ...]:
+    """What the filter asks for and no doctor has: rather misspelt than meant."""
+    lugares = list(presentes)
+    specialties = {plain(each.especialidade) for each in lugares if each.especialidade}
+    places = {plain(word) for each in lugares for word in (each.cidade, each.estado) if word}
+    return (
+        *(word for word in filtros.especialidades if plain(word) not in specialties),
+        *(word for word in filtros.regioes if plain(word) not in places),
     )
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -69,6 +69,11 @@ class Escolha:
 
     cliente_id: str
     motivo: Motivo | None
+
+
+def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
+    """As far as it can be told now how he will be then: what waits for him now will have left long before."""
+    return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
 
 def motivo(quem: Candidato, filtros: Filtros, campos: Collection[str], now: datetime) -> Motivo | None:

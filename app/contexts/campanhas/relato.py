@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from app.contexts.campanhas.service import Progresso
+from app.contexts.campanhas.model import ninguem_recebeu
+from app.contexts.campanhas.service import Agendada, Progresso
 from batuta.stores.sql.database import Row
 
 INSTANTS = ("agendar_para", "iniciada_em", "concluida_em", "created_at", "updated_at")
@@ -23,6 +24,7 @@ def campanha_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[s
         "respondidos": row["respondidos"],
         "created_by": row["created_by"],
         "erro": row["erro"],
+        "ninguem_recebeu": ninguem_recebeu(row["status"], row["total_destinatarios"]),
         **{name: _local(row[name], zone) for name in INSTANTS},
     }
 
@@ -46,6 +48,15 @@ def progresso_em_palavras(progresso: Progresso, zone: ZoneInfo) -> dict[str, Any
             "erros": dict(progresso.erros),
             "excluidos": dict(progresso.excluidos),
         },
+    }
+
+
+def agendada_em_palavras(id: int, agendada: Agendada) -> dict[str, Any]:
+    return {
+        "id": id,
+        "status": agendada.status.value,
+        "destinatarios": agendada.destinatarios,
+        "excluidos": dict(agendada.excluidos),
     }
 
 

@@ -12,8 +12,11 @@ from app.contexts.campanhas.model import (
     Acao,
     CampanhaInexistente,
     CampanhaNaoPode,
+    CampanhaRecusada,
     MedicosDesconhecidos,
     NomeRecusado,
+    PublicoInexistente,
+    PublicoVazio,
     Status,
     Tipo,
     depois,
@@ -42,6 +45,15 @@ class NovaCampanha:
     audience_filters: Mapping[str, Json] = field(default_factory=dict)
     objetivo: str | None = None
     pode_ofertar: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agendada:
+    """What was scheduled, and who is to get it as far as is known now; ``excluidos``: how many not, by reason."""
+
+    status: Status
+    destinatarios: int
+    excluidos: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +109,26 @@ class Campanhas:
             await self._note(transaction, by, "criar", id, None, {"status": Status.RASCUNHO.value}, now)
         return id
 
-    async def agendar(self, id: int, para: datetime | None, *, by: str) -> Status:
-        """``para`` None, or an instant that is past: as soon as it may. Nobody plans for longer than ten years."""
+    async def avisos(self, audience_filters: Mapping[str, Json]) -> tuple[str, ...]:
+        """Specialties and regions it asks for that no doctor has."""
+        return await self._inicio.de_ninguem(filtros_de(audience_filters))
+
+    async def agendar(self, id: int, para: datetime | None, *, by: str) -> Agendada:
+        """``para`` None, or an instant that is past: as soon as it may. Nobody plans for longer than ten years.
+
+        For nobody it is not scheduled: it would end at once, and could not be scheduled again.
+        """
         row = await self._row(self._database, id)
         campos(row["corpo"])
         filtros_de(row["audience_filters"])
         now = self._clock.now()
-        return await self._do(Acao.AGENDAR, id, by, para=now if para is None else min(max(para, now), now + FARTHEST))
+        then = now if para is None else min(max(para, now), now + FARTHEST)
+        counts = await self._inicio.previsto(row, then)
+        excluidos = {why.value: count for why, count in counts.items() if why is not None}
+        if Status(row["status"]) in FROM[Acao.AGENDAR] and not counts.get(None):
+            raise _nobody(id, excluidos)
+        status = await self._do(Acao.AGENDAR, id, by, para=then)
+        return Agendada(status=status, destinatarios=counts.get(None, 0), excluidos=excluidos)
 
     async def pausar(self, id: int, *, by: str) -> Status:
         """Nothing of it leaves from now on; what waits keeps waiting."""
@@ -211,6 +236,12 @@ class Campanhas:
             after=after,
             now=now,
         )
+
+
+def _nobody(id: int, excluidos: Mapping[str, int]) -> CampanhaRecusada:
+    if not excluidos:
+        return PublicoInexistente(id=id)
+    return PublicoVazio(id=id, motivos=", ".join(f"{why} {count}" for why, count in sorted(excluidos.items())))
 
 
 def _by_outcome(messages: Sequence[Row], status: str) -> dict[str, int]:
