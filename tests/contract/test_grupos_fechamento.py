@@ -170,6 +170,14 @@ async def test_a_notice_read_before_its_offer_waits_for_it(mesa: Bancada) -> Non
     assert await open_ones(mesa) == []
 
 
+async def test_what_is_offered_again_after_it_was_taken_is_open_again(mesa: Bancada) -> None:
+    offer = await said(mesa, NOITE)
+    await said(mesa, "já foi", citada=offer)
+    await said(mesa, f"Abriu de novo! {NOITE}")
+    assert await open_ones(mesa) == ["20 SN"]
+    assert len(await mesa.rows("SELECT id FROM vagas")) == 2
+
+
 async def test_a_vacancy_somebody_reserved_is_not_closed_by_a_group(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await mesa.write("UPDATE vagas SET status = 'reservada'")

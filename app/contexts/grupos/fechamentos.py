@@ -45,6 +45,7 @@ class ClosingBook:
     unread: Query
     open_in_group: Query
     close_vacancy: Query
+    free_key: Query
     keep: Query
     waiting: Query
     one: Query
@@ -152,6 +153,7 @@ class Fechamentos:
         closed = []
         for id in vagas:
             if await transaction.run(self._book.close_vacancy, id=id, now=now):
+                await transaction.run(self._book.free_key, id=id)
                 closed.append(id)
                 after: dict[str, Json] = {"status": "fechada", "como": how, "por_causa_de": because}
                 await self._note(transaction, by, "vaga.fechar", f"vaga:{id}", after, now)

@@ -16,6 +16,9 @@ ORDER BY vaga.data, vaga.id;
 UPDATE vagas SET status = 'fechada', fechada_em = :now, updated_at = :now
 WHERE id = :id AND status IN ('aberta', 'anunciada') AND deleted_at IS NULL;
 
+-- write free_key: whoever offers the same again, after it was taken, offers something new
+DELETE FROM vagas_grupo_chaves WHERE hash_dedup = (SELECT vaga.hash_dedup FROM vagas AS vaga WHERE vaga.id = :id);
+
 -- write keep: what a message closed, or that somebody has to say what
 INSERT INTO fechamentos_grupo (id, mensagem_id, grupo_id, status, como, motivo, trecho, fechadas, candidatas, created_at)
 VALUES (:id, :mensagem_id, :grupo_id, :status, :como, :motivo, :trecho, :fechadas, :candidatas, :now)
