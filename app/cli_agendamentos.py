@@ -27,6 +27,7 @@ Documents = Annotated[bool, typer.Option("--documentos")]
 ADDRESS = ("logradouro", "numero", "complemento", "bairro", "cidade", "uf", "cep")
 DOCUMENT = ("cpf", "rg", "orgao_emissor", "uf_emissor")
 COLUMNS = ("id", "data_agendamento", "hora_agendamento", "nome_unidade", "status", "normalization_status")
+SHOWN_DOCUMENTS = ("cpf", "rg")
 COUNTS = ("total_rows", "imported", "duplicates", "skipped", "invalid_rows", "jobs_enqueued")
 PAGE = 500
 MOST_TOLD = 20
@@ -53,7 +54,7 @@ def listar(
     desk = desk_of(context)
     rows = wait_for(_with(desk, lambda those, _: those.lista(Filtro(leitura=situacao), limite)))
     told = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
-    desk.show({"appointments": told}, as_json, lambda: _tell_all(desk, told))
+    desk.show({"appointments": told}, as_json, lambda: _tell_all(desk, told, documentos))
 
 
 def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -67,8 +68,7 @@ def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
     """Queue size, rate, errors, latency and workers."""
     desk = desk_of(context)
     document = wait_for(_health(desk))
-    told = {**document["metrics"], "status": document["status"], "alerts": ", ".join(document["alerts"]) or "-"}
-    desk.show(document, as_json, lambda: desk.say("\n".join(f"{name}: {value}" for name, value in told.items())))
+    desk.show(document, as_json, lambda: desk.out.print(_health_table(desk, document)))
     if document["status"] != "healthy":
         raise typer.Exit(FAILED)
 
@@ -168,14 +168,34 @@ def _tell(desk: Desk, document: dict[str, Any]) -> None:
         desk.say(texts("cli.agendamentos.more", count=len(problems) - MOST_TOLD, id=document["importacao_id"]))
 
 
-def _tell_all(desk: Desk, told: list[dict[str, Any]]) -> None:
+def _health_table(desk: Desk, document: Mapping[str, Any]) -> Table:
+    texts, metrics = desk.texts(), document["metrics"]
+    alerts = ", ".join(texts(f"cli.agendamentos.alert_{each}") for each in document["alerts"])
+    counts = ", ".join(f"{status} {count}" for status, count in metrics["appointments"].items() if count)
+    has_worker = texts("cli.agendamentos.yes" if metrics["has_worker"] else "cli.agendamentos.no")
+    told = {
+        "status": texts(f"cli.agendamentos.health_{document['status']}"),
+        "alerts": alerts or "-",
+        **metrics,
+        "error_rate": f"{metrics['error_rate']:.1%}",
+        "has_worker": has_worker,
+        "appointments": counts or "-",
+    }
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, value in told.items():
+        table.add_row(texts(f"cli.agendamentos.figure_{name}"), str(value))
+    return table
+
+
+def _tell_all(desk: Desk, told: list[dict[str, Any]], documentos: bool) -> None:
     texts = desk.texts()
     if not told:
         desk.say(texts("cli.agendamentos.none"))
         return
-    table = Table(*(texts(f"cli.agendamentos.column_{column}") for column in COLUMNS), box=None, pad_edge=False)
+    columns = (*COLUMNS, *SHOWN_DOCUMENTS) if documentos else COLUMNS
+    table = Table(*(texts(f"cli.agendamentos.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in told:
-        table.add_row(*(str(each[column] or "-") for column in COLUMNS))
+        table.add_row(*(str(each[column] or "-") for column in columns))
     desk.out.print(table)
 
 

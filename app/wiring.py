@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app import cli, cli_agendamentos, cli_campanhas, cli_chips, cli_grupos, cli_grupos_fila
+from app import cli, cli_agendamentos, cli_campanhas, cli_chips, cli_grupos, cli_grupos_fila, cli_optout
 from app.api.routes.jobs import add_endpoints, pilot_rules
 from app.contexts.campanhas.inicio import Inicio
 from app.contexts.campanhas.jobs import LOOK_EVERY as CAMPAIGNS_EVERY
@@ -133,6 +133,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "set-webhook": cli.set_webhook,
         "duvidas": cli.duvidas,
         "decidir": cli.decidir,
+        "optout": cli_optout.optout,
         "campanhas": cli_campanhas.COMMANDS,
         "agendamentos": cli_agendamentos.COMMANDS,
         "grupos": {**cli_grupos.COMMANDS, **cli_grupos_fila.COMMANDS},

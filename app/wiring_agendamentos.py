@@ -72,7 +72,7 @@ def add_appointments(work: Batuta, settings: Settings, modelo: Modelo | None = N
 def health_of(work: Batuta, settings: Settings) -> SaudeDosAgendamentos:
     agendamentos, _ = appointments_of(work, settings)
     depth, consumer = work.queues[QUEUE].depth, f"worker:{QUEUE}"
-    return SaudeDosAgendamentos(work.database, depth, agendamentos.contagem, work.beats, consumer, work.now)
+    return SaudeDosAgendamentos(work.database, depth, agendamentos.contagem, work.beats, consumer, work.now, work.zone)
 
 
 async def demonstrate(work: Batuta, settings: Settings) -> None:

@@ -162,6 +162,16 @@ def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, mon
     assert "warning, row 3, Data: the date cannot be read" in said
     assert json.loads(batuta(*JULIA, "agendamentos", "contar", "--json")[1])["pending"] == 2
     assert "2026-03-11" in batuta(*JULIA, "agendamentos", "listar")[1]
+    assert "CPF" not in batuta(*JULIA, "agendamentos", "listar")[1]
+    assert "CPF" in batuta(*JULIA, "agendamentos", "listar", "--documentos")[1]
+    health = batuta("--app", "app.main:work", "--lang", "pt-BR", "agendamentos", "saude")[1]
+    assert ("na fila" in health, "agendamentos" in health, "pending 2" in health) == (True, True, True)
+    assert "queue_size" not in health
+    assert "{" not in health
+    assert json.loads(batuta(*JULIA, "agendamentos", "saude", "--json")[1])["timestamp"].endswith("-03:00")
+    (folder / "agenda.pdf").write_text("só um texto")
+    wrong = batuta("--app", "app.main:work", "--lang", "pt-BR", "agendamentos", "importar", "agenda.pdf")[2]
+    assert "texto, que não é planilha" in wrong
     assert batuta(*JULIA, "agendamentos", "exportar", "--saida", "fora.csv")[0] == 0
     assert CPF not in (folder / "fora.csv").read_text("utf-8-sig")
     assert "0 tasks" in batuta(*JULIA, "agendamentos", "reprocessar")[1]

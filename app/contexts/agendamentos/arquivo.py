@@ -53,6 +53,10 @@ class Examinado:
     is_csv: bool = False
 
 
+# Programs write a CSV under these names too.
+SHEETS: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".tsv")
+
+
 @dataclass(slots=True)
 class _Sheet:
     last_row: int = 0
@@ -74,7 +78,7 @@ def examinar(content: bytes, name: str) -> Examinado:
         return _package(content)
     if name.lower().endswith((".csv", ".txt")) and _is_text(content):
         return Examinado(is_csv=True)
-    raise Recusa(Motivo.NAO_E_PLANILHA, oque=_what(content))
+    raise Recusa(Motivo.NAO_E_PLANILHA, oque=_what(content, name))
 
 
 def csv_lido(content: bytes) -> list[list[str]]:
@@ -176,8 +180,10 @@ def _is_text(content: bytes) -> bool:
     return b"\x00" not in content[:4096]
 
 
-def _what(content: bytes) -> str:
+def _what(content: bytes, name: str) -> str:
     for signature, name in _SIGNATURES:
         if content[:64].lstrip().lower().startswith(signature.lower()):
             return name
-    return "texto (CSV)" if _is_text(content) else "outra coisa"
+    if not _is_text(content):
+        return "outra coisa"
+    return "texto (CSV)" if name.lower().endswith(SHEETS) else "texto, que não é planilha"

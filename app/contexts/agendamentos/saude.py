@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from app.contexts.agendamentos.model import Status
 from batuta.health.checks import Now
@@ -40,6 +41,7 @@ class SaudeDosAgendamentos:
         beats: Beats,
         consumer: str,
         now: Now,
+        zone: ZoneInfo,
     ) -> None:
         """``consumer``: the loop that works on the queue, in some process."""
         self._database = database
@@ -48,6 +50,7 @@ class SaudeDosAgendamentos:
         self._beats = beats
         self._consumer = consumer
         self._now = now
+        self._zone = zone
         self._book = load(HealthBook, Path(__file__).parent / "saude.sql", database.dialect)
 
     @property
@@ -81,7 +84,7 @@ class SaudeDosAgendamentos:
             "status": "critical" if "no_worker" in alerts else "degraded" if alerts else "healthy",
             "alerts": alerts,
             "metrics": metrics,
-            "timestamp": signs.now.isoformat(),
+            "timestamp": signs.now.astimezone(self._zone).isoformat(),
         }
 
 

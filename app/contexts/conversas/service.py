@@ -86,7 +86,9 @@ class Conversas:
         if cliente_id is not None and conversation_id is not None:
             await self._he_spoke(transaction, cliente_id, conversation_id, fato.em, now)
         if stops and telefone is not None:
-            await self._stop(transaction, cliente_id, telefone, fato.message_id, nome=fato.nome, now=now)
+            await self._stop(
+                transaction, cliente_id, telefone, origem=f"mensagem:{fato.message_id}", nome=fato.nome, now=now
+            )
 
     async def eco(self, transaction: Transaction, fato: Eco, *, now: datetime) -> None:
         if fato.para.is_group:
@@ -190,6 +192,13 @@ class Conversas:
         )
         return cancelled
 
+    async def parar_numero(
+        self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
+    ) -> tuple[str | None, int]:
+        """The same for whoever has this number: the doctor, if it is one's, and how many waiting messages were cancelled."""
+        cliente_id = await self._doctor(transaction, telefone)
+        return cliente_id, await self._stop(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
+
     async def _learn(self, transaction: Transaction, lid: str, telefone: str, now: datetime) -> None:
         await transaction.run(self._book.learn_lid, lid=lid, telefone=telefone, now=now)
         asked = await transaction.all(self._book.asked_hidden, lid=lid)
@@ -202,25 +211,25 @@ class Conversas:
             autor="medico" if cliente_id else "externo",
         )
         for row in asked:
-            await self._stop(transaction, cliente_id, telefone, row["provider_message_id"], nome=None, now=now)
+            asked_in = f"mensagem:{row['provider_message_id']}"
+            await self._stop(transaction, cliente_id, telefone, origem=asked_in, nome=None, now=now)
 
     async def _stop(
         self,
         transaction: Transaction,
         cliente_id: str | None,
         telefone: str,
-        message_id: str,
         *,
+        origem: str,
         nome: str | None,
         now: datetime,
-    ) -> None:
+    ) -> int:
+        """How many waiting messages were cancelled."""
         if cliente_id is not None:
-            await self.parar(transaction, cliente_id, origem=f"mensagem:{message_id}", now=now)
-        else:
-            await transaction.run(self._book.opt_out_external, telefone=telefone, nome=nome, now=now)
-            await self._eventos.record(
-                transaction, "externo_optout", now=now, dedupe_key=f"optout:mensagem:{message_id}"
-            )
+            return await self.parar(transaction, cliente_id, origem=origem, now=now)
+        await transaction.run(self._book.opt_out_external, telefone=telefone, nome=nome, now=now)
+        await self._eventos.record(transaction, "externo_optout", now=now, dedupe_key=f"optout:{origem}")
+        return 0
 
     async def _he_spoke(
         self, transaction: Transaction, cliente_id: str, conversation_id: str, em: datetime, now: datetime
