@@ -1,6 +1,7 @@
 """One structured question to a model: an order, data, and a schema for the answer. No tools, no conversation, no retry."""
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -36,6 +37,7 @@ class ChatClient:
         self._model = model
         self._clock = clock
         self._pools: list[_Pool] = []
+        self._trust: ssl.SSLContext | None = None  # whom TLS believes takes long to read: once for all pools
 
     def __repr__(self) -> str:
         return f"ChatClient({self._url!r}, {self._model!r})"  # never the key
@@ -94,7 +96,8 @@ class ChatClient:
     def _open(self) -> httpx2.AsyncClient:
         # No time limit per read: a dripping answer would outlive it. The deadline around the call counts.
         timeout = httpx2.Timeout(None, connect=5.0, pool=5.0)
-        return httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout)
+        self._trust = self._trust or httpx2.create_ssl_context(trust_env=False)
+        return httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, verify=self._trust)
 
 
 def _answer(read: bytes) -> Resposta:
