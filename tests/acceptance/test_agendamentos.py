@@ -188,3 +188,18 @@ def test_what_the_rules_make_of_a_file_is_written_for_whoever_measures_them(batu
     assert (read["linha"], read["cpf"], read["endereco_normalizado"]["numero"], read["data"], read["hora"]) == (
         2, CPF, "7", "2026-03-11", "14:30",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "portuguese", "english"),
+    [
+        ("nada.xlsx", "'nada.xlsx' não existe", "'nada.xlsx' does not exist"),
+        (".", "'.' é uma pasta", "'.' is a folder"),
+    ],
+)
+def test_a_file_that_is_not_there_is_said_so_in_the_chosen_language(
+    batuta: Command, folder: Path, file: str, portuguese: str, english: str
+) -> None:
+    for language, said in (("pt-BR", portuguese), ("en", english)):
+        code, _, err = batuta("--app", "app.main:work", "--lang", language, "agendamentos", "importar", file)
+        assert (code, said in err, "`batuta agendamentos importar --help`" in err) == (2, True, True), err

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -15,6 +14,13 @@ from batuta.texts import Texts
 # Only to show a form: any instant with two digits everywhere does.
 _EXAMPLE = datetime(2026, 11, 23, 14, 30)  # noqa: DTZ001 - what people type has no zone
 _EXTRA = "Got unexpected extra argument(s) ("
+_OF_FILES = {
+    " does not exist.": "no_file",
+    " is a directory.": "is_folder",
+    " is a file.": "is_file",
+    " is not readable.": "unreadable",
+    " is not writable.": "unwritable",
+}
 _NO_COMMAND = "No such command '"
 
 
@@ -61,10 +67,15 @@ def _no_option(texts: Texts, mistake: Any) -> str:
 
 def _bad(texts: Texts, mistake: Any) -> str:
     """A command of ours that refuses a value says the form it takes; the rest the parser found."""
-    cause = mistake.__cause__
-    if mistake.param is None or not isinstance(cause, ValidationError):
+    if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
-    name, found = mistake.param.get_error_hint(), cause.errors()[0]
+    cause, name = mistake.__cause__, mistake.param.get_error_hint()
+    for ending, kind in _OF_FILES.items():
+        if mistake.message.endswith(ending):
+            return texts(f"cli.mistake.{kind}", name=name, value=mistake.message.removesuffix(ending).split(" ", 1)[-1])
+    if not isinstance(cause, ValidationError):
+        return texts("cli.mistake.form", name=name, form=mistake.message.rstrip("."))
+    found = cause.errors()[0]
     value, described = found["input"], mistake.param.type_descriptor
     if described.choices is not None:
         choices = ", ".join(str(getattr(each, "value", each)) for each in described.choices)
@@ -72,20 +83,12 @@ def _bad(texts: Texts, mistake: Any) -> str:
     if described.parameter_info.formats:
         form = _EXAMPLE.strftime(described.parameter_info.formats[0])
         return texts("cli.mistake.form", name=name, form=form)
-    if described.is_path:
-        return texts(f"cli.mistake.{_path_problem(Path(str(value)))}", name=name, value=value)
     return texts("cli.mistake.value", name=name, value=value, why=texts.reason(reason_of(found)))
 
 
 def _one(value: object) -> object:
     """Of a list of values the parser does not say which was wrong."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-
-
-def _path_problem(path: Path) -> str:
-    if not path.exists():
-        return "no_file"
-    return "is_folder" if path.is_dir() else "unreadable"
 
 
 def _path(command: Any, argv: Sequence[str]) -> str:
