@@ -159,7 +159,7 @@ async def test_a_campaign_for_nobody_is_not_scheduled_and_says_for_which_reasons
     await write(julia.work.database, "UPDATE clientes SET opt_out = TRUE, especialidade = 'Pediatria'")
     id = (await post(julia, "/campanhas", NEW)).json()["id"]
     refused = await post(julia, f"/campanhas/{id}/agendar", {})
-    assert (refused.status_code, refused.json()["type"]) == (422, "/problemas/campanha_refused")
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problemas/campanha_refused")
     assert "optout 2" in refused.json()["detail"]
     assert (await julia.ask("GET", f"/campanhas/{id}")).json()["status"] == "rascunho"
     await write(julia.work.database, "UPDATE clientes SET opt_out = FALSE WHERE telefone = '5511900000001'")
@@ -169,7 +169,7 @@ async def test_a_campaign_for_nobody_is_not_scheduled_and_says_for_which_reasons
     made = (await post(julia, "/campanhas", asked)).json()
     assert [each.split("'")[1] for each in made["avisos"]] == ["Pedreiro", "Lua"]
     refused = await post(julia, f"/campanhas/{made['id']}/agendar", {})
-    assert (refused.status_code, "no doctor fits" in refused.json()["detail"]) == (422, True)
+    assert (refused.status_code, "no doctor fits" in refused.json()["detail"]) == (409, True)
 
 
 def test_the_command_makes_schedules_pauses_resumes_cancels_and_shows(

@@ -16,6 +16,7 @@ from app.contexts.campanhas.model import (
     CampanhaNaoPode,
     CampanhaRecusada,
     MedicosDesconhecidos,
+    SemPublico,
     Status,
     Tipo,
 )
@@ -118,7 +119,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
     async def agendar(request: Request, id: Id, quando: Agendamento | None = None) -> dict[str, Any]:
         """It goes out then, or as soon as it may. Under the timetable of windows: in the window of its type.
 
-        Says how many will get it as far as is known now; if nobody would, it is refused (422) and stays as it was.
+        Says how many will get it as far as is known now; if nobody would, it is refused (409) and stays as it was.
         """
         para = None if quando is None else quando.agendar_para
         with told(request):
@@ -192,6 +193,8 @@ def told(request: Request) -> Iterator[None]:
         raise Problem(
             409, "campanha_state", id=facts["id"], estado=facts["status"], acao=facts["acao"], de=facts["de"]
         ) from None
+    except SemPublico as error:
+        raise Problem(409, "campanha_refused", why=texts_for(request).error(error)) from None
     except MedicosDesconhecidos as error:
         raise Problem(404, "campanha_refused", why=texts_for(request).error(error)) from None
     except CampanhaRecusada as error:

@@ -105,7 +105,11 @@ class MedicosDesconhecidos(CampanhaRecusada):
     sentence = "{quantos} of clientes_especificos are nobody's ids: correct them and try again"
 
 
-class PublicoVazio(CampanhaRecusada):
+class SemPublico(CampanhaRecusada):
+    """Nothing is wrong with it: nobody would get it as things are."""
+
+
+class PublicoVazio(SemPublico):
     sentence = (
         "nobody would get campaign {id} then, all who fit are left out ({motivos}), and it stays as it was: schedule it for "
         "later (`batuta campanhas schedule {id} --at …`) or make another for more people; docs/operations.md says what each "
@@ -113,7 +117,7 @@ class PublicoVazio(CampanhaRecusada):
     )
 
 
-class PublicoInexistente(CampanhaRecusada):
+class PublicoInexistente(SemPublico):
     sentence = (
         "no doctor fits the audience of campaign {id}, and it stays as it was: `batuta campanhas show {id} --json` has its "
         "audience_filters; make another with a specialty and a region that somebody has"
