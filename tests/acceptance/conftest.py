@@ -28,7 +28,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PORT", str(free_port()))
     for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN", "BATUTA_LANG"):
         monkeypatch.delenv(name, raising=False)
+    # Whoever was here before may have had another database.
+    _forget()
     yield tmp_path
+    _forget()
+
+
+def _forget() -> None:
     for name in ("program", "app.main"):
         sys.modules.pop(name, None)
 

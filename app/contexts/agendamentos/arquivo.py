@@ -181,9 +181,9 @@ def _is_text(content: bytes) -> bool:
 
 
 def _what(content: bytes, name: str) -> str:
-    for signature, name in _SIGNATURES:
+    for signature, kind in _SIGNATURES:
         if content[:64].lstrip().lower().startswith(signature.lower()):
-            return name
+            return kind
     if not _is_text(content):
         return "outra coisa"
     return "texto (CSV)" if name.lower().endswith(SHEETS) else "texto, que não é planilha"
