@@ -146,3 +146,12 @@ async def test_whoever_leaves_while_a_connection_is_being_made_leaves_no_error_b
         await database.close()
     gc.collect()
     assert strays == []
+
+
+async def test_no_statement_is_compiled_however_large_its_table(postgres_url: str) -> None:
+    database = connect(postgres_url, SystemClock())
+    await database.open()
+    row = await database.one(query_of("jit", "SELECT current_setting('jit') AS jit", writes=False))
+    await database.close()
+    assert row is not None
+    assert row["jit"] == "off"

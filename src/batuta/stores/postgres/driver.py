@@ -70,6 +70,8 @@ class PostgresDatabase:
                         "timezone": "UTC",
                         # Every statement of ours is made for its index: planning it anew each time would cost more than it.
                         "plan_cache_mode": "force_generic_plan",
+                        # Of a large table a plan looks dear that reads 500 rows: compiling it each time would cost more than it.
+                        "jit": "off",
                         "statement_timeout": _milliseconds(limits.statement.total_seconds()),
                         "lock_timeout": _milliseconds(limits.lock.total_seconds()),
                         "idle_in_transaction_session_timeout": _milliseconds(
