@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import settings
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
@@ -21,6 +22,10 @@ from batuta.testing import EventRecorder, FakeClock
 from tests.servers import REQUIRED, Postgres, postgres_server, redis_server
 
 TESTS = Path(__file__).parent
+# The same examples for everybody, so that a change is judged by itself; `--hypothesis-profile explore` looks for new ones.
+settings.register_profile("steady", derandomize=True)
+settings.register_profile("explore", max_examples=2_000)
+settings.load_profile("steady")
 # The fixtures that need Julia's tables beside the engine's.
 OF_JULIA = {"julia", "office", "chips"}
 

@@ -3,7 +3,7 @@
 import re
 import string
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.contexts.agendamentos.celulas import data_da, dito, hora_da, telefone_da
@@ -52,6 +52,7 @@ ANYTHING = st.text(max_size=300) | SHUFFLED | st.text(string.digits + ".-/ Xx", 
 
 
 @given(ANYTHING)
+@example("SN 000. 0")
 @settings(max_examples=300, deadline=None)
 def test_no_text_is_too_strange_for_the_rules_and_digits_are_never_invented(texto: str) -> None:
     endereco, documento = endereco_de(texto), documento_de(texto)

@@ -190,7 +190,7 @@ def _leitura(partes: list[str]) -> _Leitura:
     following = partes[place + 1] if place + 1 < len(partes) else ""
     rua = rua_de(partes[place], sure=True, following=following)
     assert rua is not None
-    lida.logradouro, lida.numero = rua.nome, rua.numero
+    lida.logradouro, lida.numero = rua.nome or None, rua.numero
     for parte in partes[:place]:
         _read_on(lida, parte, numbered=True)
     if rua.extra:
