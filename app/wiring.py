@@ -215,7 +215,7 @@ class Sending:
         return {"processar-mensagens-agendadas": self.jobs.processar_mensagens_agendadas}
 
 
-def rules(work: Batuta, settings: Settings) -> RegrasAgora:
+def rules(work: Batuta, settings: Settings, *, has_line: bool = True) -> RegrasAgora:
     return RegrasAgora(
         switches=work.switches,
         controls=work.controls,
@@ -224,7 +224,7 @@ def rules(work: Batuta, settings: Settings) -> RegrasAgora:
         zone=work.zone,
         is_production=settings.in_production,
         is_simulated=is_simulated(settings),
-        has_line=settings.evolution_api_url is not None,
+        has_line=has_line,
         allowlist=settings.send_allowlist,
         hours=hours(settings),
     )
@@ -244,7 +244,7 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp, pace: Pace | None 
         circuits=work.circuits,
         rates=work.rates,
         limites=pace.limites or limits(settings),
-        rules=rules(work, settings),
+        rules=rules(work, settings, has_line=not isinstance(line, NoLine)),
         clock=work.clock,
         since=lambda: work.opened_at,
         call_within=pace.call_within,

@@ -9,6 +9,7 @@ from app.contexts.mensagens.duvida import NotInDoubt
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.registro import Registro
 from app.contexts.mensagens.whatsapp import (
+    NO_LINE,
     Banned,
     Conexao,
     Disconnected,
@@ -572,6 +573,21 @@ async def test_a_line_that_is_down_is_a_doubt_because_it_may_have_left(office: O
     await office.reconciler.look()
     assert (await office.message(id))["status"] == "enviada"
     assert len(office.line.receipts) == 1
+
+
+@pytest.mark.parametrize("known", [{}, {"evolution_api_url": "http://127.0.0.1:1"}], ids=["nothing", "no key"])
+async def test_a_process_that_knows_no_gateway_ends_no_message(
+    office: Office, doctor: str, chip: str, database_url: str, known: dict[str, Any]
+) -> None:
+    """It was started by hand beside others that do."""
+    id = await office.put(doctor)
+    async with build(Settings(database_url=database_url, **known), clock=office.clock) as beside:
+        await beside.work_once(FILA_MENSAGENS.name, 1)
+    row = await office.message(id)
+    assert (row["status"], row["erro"], row["tentativas"]) == ("pendente", NO_LINE, 0)
+    await office.later(MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
 
 
 async def test_what_failed_three_times_is_buried(office: Office, doctor: str, chip: str) -> None:

@@ -18,6 +18,7 @@ from app.wiring_agendamentos import appointments_of
 from batuta.engine import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.testing import FastClock
+from tests.conftest import lack
 from tests.faults import import_plant
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
@@ -199,7 +200,7 @@ async def test_kills_at_any_moment_of_an_import_lose_no_row_and_double_none(
 ) -> None:
     with redis_server() as there:
         if backend == "arq" and there is None:
-            pytest.skip("no Redis on this machine")
+            lack("Redis", "install redis-server")
     chosen = one_of(places, "sqlite" if backend == "sql" else "postgresql")
     await together(*(_import(url, folder, backend) for url, folder in chosen.items()))
 

@@ -130,38 +130,28 @@ def documento(medidas: Medidas) -> dict[str, Any]:
 
 
 def judge(medidas: Medidas) -> Report:
-    return merged([_without_gateway(medidas), _for_a_person(medidas)])
+    return merged(
+        [
+            _counted(Severity.ERROR, "sem_gateway", medidas.sem_gateway, lost=10),
+            _counted(Severity.WARNING, "para_decisao", medidas.para_decisao, medidas.para_decisao_desde, lost=3),
+        ]
+    )
 
 
-def _without_gateway(medidas: Medidas) -> Report:
-    if not medidas.sem_gateway:
+def _counted(severity: Severity, what: str, count: int, since: datetime | None = None, *, lost: int) -> Report:
+    if not count:
         return Report()
     finding = Finding(
-        severity=Severity.ERROR,
+        severity=severity,
         source="fila",
-        cause="fila.sem_gateway",
-        says="fila_sem_gateway",
-        facts={"count": medidas.sem_gateway},
-        value=medidas.sem_gateway,
+        cause=f"fila.{what}",
+        says=f"fila_{what}",
+        facts={"count": count},
+        value=count,
         threshold=0,
+        since=since,
     )
-    return Report(findings=(finding,), lost=10)
-
-
-def _for_a_person(medidas: Medidas) -> Report:
-    if not medidas.para_decisao:
-        return Report()
-    finding = Finding(
-        severity=Severity.WARNING,
-        source="fila",
-        cause="fila.para_decisao",
-        says="fila_para_decisao",
-        facts={"count": medidas.para_decisao},
-        value=medidas.para_decisao,
-        threshold=0,
-        since=medidas.para_decisao_desde,
-    )
-    return Report(findings=(finding,), lost=3)
+    return Report(findings=(finding,), lost=lost)
 
 
 class SaudeDaFila:
