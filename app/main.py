@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from app.api.metrics import readings
-from app.api.routes import appointments, campanhas, fechamentos, grupos, webhooks
+from app.api.routes import appointments, autores, campanhas, fechamentos, grupos, webhooks
 from app.api.routes.health import health_router
 from app.contexts.agendamentos.arquivo import MOST_BYTES
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
 from app.wiring import build, campaigns, hours, limits
 from app.wiring_agendamentos import appointments_of, health_of
-from app.wiring_grupos import closings, review
+from app.wiring_grupos import authors, closings, review
 from batuta import __version__
 from batuta.config import environment, load
 from batuta.engine import Batuta
@@ -41,6 +41,7 @@ def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
             campanhas.router(campaigns(work, settings), work.zone),
             grupos.router(review(work, settings), work.zone),
             fechamentos.router(closings(work), work.zone),
+            autores.router(authors(work), work.zone),
             appointments.router(work, agendamentos, importacao),
             webhooks.router(Inbox(work.queues[WEBHOOK_INBOX.name]), settings),
         ],

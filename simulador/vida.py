@@ -12,6 +12,7 @@ from batuta.supervise.loop import Doorbell, Idle, Pace
 from simulador.carteiro import Carteiro
 from simulador.comportamento import Chance, Comportamento
 from simulador.evolution_rows import Instance
+from simulador.falas import fala
 from simulador.jid import HIDDEN, PERSON, jid_of
 from simulador.recebidos import KEPT
 
@@ -29,9 +30,6 @@ OPT_OUTS = ("PARAR", "Não quero mais receber mensagens", "me tira da lista por 
 GROUPS = tuple(f"12036300000000000{n}@g.us" for n in range(1, 4))
 TOWNS = ("Salvador", "Recife", "Santos")
 GROUP_NAMES = {jid: f"[SIMULADO] Plantões {town}" for jid, town in zip(GROUPS, TOWNS, strict=True)}
-SETTINGS = ("Hospital Fictício", "UPA Imaginária", "Clínica Inventada")
-AREAS = ("clínica médica", "pediatria", "ortopedia", "ginecologia")
-CHATTER = ("[SIMULADO] bom dia grupo", "[SIMULADO] alguém sabe o contato?", "[SIMULADO] obrigada!", "👍")
 Told = Literal["answered", "cut", "500"]
 
 
@@ -105,7 +103,7 @@ class Vida:
         hidden = self._chance.of("hidden author", n) < self._how().hidden_share
         number = f"55119000{self._chance.bits(16, 'author', n) % 100:05d}"
         author = hidden_jid(number) if hidden else number + PERSON
-        said = text if text is not None else self._advertisement(n)
+        said = text if text is not None else fala(self._chance, n)
         message = self._message(instance, group, said, name="Pessoa Simulada - Empresa Fictícia", participant=author)
         self._carteiro.tell(instance, "messages.upsert", message)
         return key_of(message)[0]
@@ -178,23 +176,6 @@ class Vida:
 
     def _answers(self, instance: Instance, number: str, text: str, hidden: bool) -> None:
         self.writes(instance, number, text, hidden=hidden)
-
-    def _advertisement(self, n: int) -> str:
-        def pick(words: tuple[str, ...], what: str) -> str:
-            return words[self._chance.bits(16, what, n) % len(words)]
-
-        if self._chance.of("chatter", n) < 0.4:
-            return pick(CHATTER, "chatter words")
-        if n > 1 and self._chance.of("forwarded", n) < 0.25:
-            return self._advertisement(n - 1)  # somebody forwards what another group said
-        day, value = 1 + self._chance.bits(16, "day", n) % 28, 800 + 50 * (self._chance.bits(16, "value", n) % 20)
-        area, setting = pick(AREAS, "area"), pick(SETTINGS, "setting")
-        if self._chance.of("list", n) < 0.3:
-            days = "\n".join(
-                f"- dia {1 + (day + each) % 28:02d} {pick(('SD', 'SN'), f'turn {each}')}" for each in range(3)
-            )
-            return f"[SIMULADO] *{setting}* - {area}\n{days}\nR$ {value} por plantão, PJ"
-        return f"[SIMULADO] Plantão de {area} no {setting}, dia {day:02d}, 19h às 7h, R$ {value}"
 
     def _message(
         self, instance: Instance, jid: str, text: str, *, name: str, participant: str | None = None

@@ -84,6 +84,29 @@ async def test_a_reviewer_sees_approves_and_rejects(julia: Julia) -> None:
     assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (409, "vaga_decided")
 
 
+async def test_who_only_makes_noise_is_blocked_and_read_again_over_http(julia: Julia) -> None:
+    id = await doubtful(julia)
+    hidden = await post(julia, f"/grupos/revisao/{id}/bloquear-autor")
+    assert (hidden.status_code, hidden.json()["type"].rpartition("/")[2]) == (409, "autor_hidden")
+    database = julia.work.database
+    await write(
+        database,
+        "INSERT INTO contatos_grupo (id, jid, nome, created_at) SELECT :id, 'x@lid', 'Pessoa Teste', created_at FROM vagas_grupo",
+        id=NOBODY,
+    )
+    await write(database, "UPDATE vagas_grupo SET contato_responsavel_id = :id", id=NOBODY)
+    done = await post(julia, f"/grupos/revisao/{id}/bloquear-autor")
+    assert (done.status_code, done.json()) == (200, {"id": NOBODY, "bloqueado": True, "rejeitadas": 1})
+    assert (await post(julia, f"/grupos/revisao/{id}/bloquear-autor")).json()["rejeitadas"] == 0
+    (listed,) = (await julia.ask("GET", "/grupos/autores")).json()["autores"]
+    assert (listed["id"], listed["nome"]) == (NOBODY, "Pessoa Teste")
+    lifted = await post(julia, f"/grupos/autores/{NOBODY}/liberar")
+    assert (lifted.status_code, lifted.json()["bloqueado"]) == (200, False)
+    assert (await julia.ask("GET", "/grupos/autores")).json() == {"autores": []}
+    for path in (f"/grupos/revisao/{NOBODY}/bloquear-autor", f"/grupos/autores/{id}/liberar"):
+        assert (await post(julia, path)).status_code == 404
+
+
 async def test_a_reviewer_says_what_a_notice_closes(julia: Julia) -> None:
     await said(julia, GOOD)
     (vacancy,) = await rows(julia.work.database, "SELECT id FROM vagas")

@@ -1,5 +1,6 @@
 """Who posts in groups and only makes noise: blocked by a person, and read again when a person says so."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from batuta.kernel.errors import BatutaError
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import Database, Query, Transaction
+from batuta.stores.sql.database import Database, Query, Row, Transaction
 from batuta.stores.sql.queries import load
 
 
@@ -19,11 +20,12 @@ class SemAutor(BatutaError):
 
 
 class AutorInexistente(BatutaError):
-    sentence = "there is no author {id}: `batuta grupos bloquear VAGA` names whom it blocks"
+    sentence = "there is no author {id}: `batuta grupos bloqueados` lists those that are blocked"
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorBook:
+    blocked: Query
     author: Query
     known: Query
     block: Query
@@ -46,6 +48,9 @@ class Autores:
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
         self._book = load(AuthorBook, Path(__file__).parent / "autores.sql", database.dialect)
+
+    async def bloqueados(self, *, limite: int, pular: int = 0) -> Sequence[Row]:
+        return await self._database.all(self._book.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
         """Whoever posted that vaga. Twice is once; what already became a vacancy stays."""

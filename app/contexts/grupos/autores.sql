@@ -1,3 +1,7 @@
+-- read blocked: whoever is not read, the last first
+SELECT id, nome, empresa, bloqueado_em, bloqueado_por FROM contatos_grupo WHERE bloqueado_em IS NOT NULL
+ORDER BY bloqueado_em DESC, id LIMIT :limite OFFSET :pular;
+
 -- read author: whoever posted a vaga
 SELECT contato_responsavel_id AS id FROM vagas_grupo WHERE id = :vaga;
 

@@ -1,9 +1,10 @@
-"""What waits for a person, in the words of its readers: a vaga, a notice that one is taken."""
+"""What waits for a person, in the words of its readers: a vaga, a notice that one is taken; and who is not read."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from app.contexts.grupos.autores import Autor
 from batuta.stores.sql.database import Row
 
 CAMPOS = (
@@ -77,4 +78,18 @@ def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: 
             for vaga in vagas
         ],
         "revisada_por": row["revisada_por"],
+    }
+
+
+def autor_em_palavras(autor: Autor) -> dict[str, Any]:
+    return {"id": autor.id, "bloqueado": autor.bloqueado, "rejeitadas": autor.rejeitadas}
+
+
+def autor_bloqueado(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "nome": row["nome"],
+        "empresa": row["empresa"],
+        "bloqueado_em": row["bloqueado_em"].astimezone(zone).isoformat(),
+        "bloqueado_por": row["bloqueado_por"],
     }

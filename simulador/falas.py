@@ -1,0 +1,32 @@
+"""What is said in groups: chatter, offers that somebody forwards, and offers a person has to look at. Everybody is invented."""
+
+from simulador.comportamento import Chance
+
+SETTINGS = ("Hospital Fictício", "UPA Imaginária", "Clínica Inventada")
+# What nothing but its label says is a place: nobody can be sure.
+UNSURE = ("Recanto Imaginário", "Vila Fantasia", "Alto do Faz de Conta")
+AREAS = ("clínica médica", "pediatria", "ortopedia", "ginecologia")
+CHATTER = ("[SIMULADO] bom dia grupo", "[SIMULADO] alguém sabe o contato?", "[SIMULADO] obrigada!", "👍")
+# Of so many, one is for a person to decide: the first within a minute of a lively demonstration.
+DOUBTFUL = 5
+
+
+def fala(chance: Chance, n: int) -> str:
+    """The nth thing that is said, always the same one for the same seed."""
+
+    def pick(words: tuple[str, ...], what: str) -> str:
+        return words[chance.bits(16, what, n) % len(words)]
+
+    day, value = 1 + chance.bits(16, "day", n) % 28, 800 + 50 * (chance.bits(16, "value", n) % 20)
+    area = pick(AREAS, "area")
+    if n % DOUBTFUL == DOUBTFUL - 1:
+        return f"[SIMULADO] Vaga de {area}\nLocal: {pick(UNSURE, 'unsure')}\nDia {day:02d}, 19h às 7h\nR$ {value}"
+    if chance.of("chatter", n) < 0.4:
+        return pick(CHATTER, "chatter words")
+    if n > 1 and chance.of("forwarded", n) < 0.25:
+        return fala(chance, n - 1)  # somebody forwards what another group said
+    setting = pick(SETTINGS, "setting")
+    if chance.of("list", n) < 0.3:
+        days = "\n".join(f"- dia {1 + (day + each) % 28:02d} {pick(('SD', 'SN'), f'turn {each}')}" for each in range(3))
+        return f"[SIMULADO] *{setting}* - {area}\n{days}\nR$ {value} por plantão, PJ"
+    return f"[SIMULADO] Plantão de {area} no {setting}, dia {day:02d}, 19h às 7h, R$ {value}"
