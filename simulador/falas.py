@@ -7,7 +7,7 @@ SETTINGS = ("Hospital Fictício", "UPA Imaginária", "Clínica Inventada")
 UNSURE = ("Recanto Imaginário", "Vila Fantasia", "Alto do Faz de Conta")
 AREAS = ("clínica médica", "pediatria", "ortopedia", "ginecologia")
 CHATTER = ("[SIMULADO] bom dia grupo", "[SIMULADO] alguém sabe o contato?", "[SIMULADO] obrigada!", "👍")
-# Of so many, one is for a person to decide: the first within a minute of a lively demonstration.
+# Of so many, one is for a person to decide, by turns: a place nobody is sure of, no place, no day.
 DOUBTFUL = 5
 
 
@@ -20,7 +20,11 @@ def fala(chance: Chance, n: int) -> str:
     day, value = 1 + chance.bits(16, "day", n) % 28, 800 + 50 * (chance.bits(16, "value", n) % 20)
     area = pick(AREAS, "area")
     if n % DOUBTFUL == DOUBTFUL - 1:
-        return f"[SIMULADO] Vaga de {area}\nLocal: {pick(UNSURE, 'unsure')}\nDia {day:02d}, 19h às 7h\nR$ {value}"
+        return (
+            f"[SIMULADO] Vaga de {area}\nLocal: {pick(UNSURE, 'unsure')}\nDia {day:02d}, 19h às 7h\nR$ {value}",
+            f"[SIMULADO] Preciso de plantonista de {area} dia {day:02d}, 19h às 7h, R$ {value}, chama no pv",
+            f"[SIMULADO] {pick(SETTINGS, 'setting')} com vagas de {area}, noturno, R$ {value}, PJ. Datas no pv",
+        )[n // DOUBTFUL % 3]
     if chance.of("chatter", n) < 0.4:
         return pick(CHATTER, "chatter words")
     if n > 1 and chance.of("forwarded", n) < 0.25:

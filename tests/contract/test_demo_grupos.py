@@ -30,5 +30,9 @@ async def test_within_two_minutes_of_a_demonstration_something_waits_for_a_perso
             assert each["texto"][start:end] == each["campos"]["hospital"]["valor"]
         decided = await revisao.aprovar(unsure[0]["id"], Correcao(valor=2000), por="operador")
         assert (decided.status, decided.aprendido) == ("importada", unsure[0]["campos"]["hospital"]["valor"])
+        lacking = [each for each in waiting if each["motivo"] == "match_incompleto:hospital"]
+        assert lacking
+        whole = Correcao(hospital="Hospital Fictício", cidade="Salvador", uf="BA")
+        assert (await revisao.aprovar(lacking[0]["id"], whole, por="operador")).status == "importada"
         imported = await mesa.one("SELECT count(*) AS quantas FROM vagas_grupo WHERE motivo_status IS NULL")
         assert imported["quantas"] > 0  # most of what is offered needs nobody

@@ -13,7 +13,7 @@ from app.contexts.grupos.fechamento import NADA
 from app.contexts.grupos.fechamentos import Fechamentos
 from app.contexts.grupos.fila import Estagio, da_vaga, id_de
 from app.contexts.grupos.juntos import Juntos
-from app.contexts.grupos.leitura import Campo, Leitura, VagaLida, heuristica, ler
+from app.contexts.grupos.leitura import Campo, Leitura, VagaDita, heuristica, ler
 from app.contexts.grupos.limiares import Limiares, alcanca
 from batuta.kernel.clock import Clock
 from batuta.pipeline.stage import Drop, FanOut, Jump, Next, StageOutcome
@@ -147,7 +147,7 @@ class Leituras:
         leitura = await self._leitor(mensagem["texto"], mensagem)
         if isinstance(leitura, Snooze):
             return leitura
-        vagas = leitura.vagas[:MOST_VAGAS] if leitura.eh_oferta else ()
+        vagas = (leitura.vagas[:MOST_VAGAS] or leitura.incompletas) if leitura.eh_oferta else ()
         status = "extraida" if vagas else "descartada" if leitura.eh_oferta else "classificada_nao_oferta"
         seen = {
             **self._judged(mensagem, leitura, is_offer=leitura.eh_oferta),
@@ -175,7 +175,7 @@ class Leituras:
             return decisao if isinstance(decisao, Snooze) else kept
         return self._fechamentos.feito(mensagem, dito, decisao, kept)
 
-    def _fan_out(self, mensagem: Row, vagas: Sequence[VagaLida]) -> tuple[tuple[NewItem, ...], Writes]:
+    def _fan_out(self, mensagem: Row, vagas: Sequence[VagaDita]) -> tuple[tuple[NewItem, ...], Writes]:
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], n) for n in range(len(vagas))]
         rows = [
             (self._book.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
@@ -213,7 +213,7 @@ def _da_mensagem(mensagem: Row) -> dict[str, object]:
     }
 
 
-def _escrita(vaga: VagaLida) -> dict[str, object]:
+def _escrita(vaga: VagaDita) -> dict[str, object]:
     """A vaga as its row holds it, each field with the place in the text it came from."""
     fields: dict[str, Campo[Any] | None] = {
         name: getattr(vaga, name)
@@ -225,16 +225,16 @@ def _escrita(vaga: VagaLida) -> dict[str, object]:
     said = {name: None if field is None else field.valor for name, field in fields.items()}
     return {
         **said,
-        "periodo": vaga.periodo.valor.value,
-        "dia_semana": DIAS[vaga.data.valor.weekday()],
+        "periodo": None if vaga.periodo is None else vaga.periodo.valor.value,
+        "dia_semana": None if vaga.data is None else DIAS[vaga.data.valor.weekday()],
         "hora_inicio": None if vaga.hora_inicio is None else f"{vaga.hora_inicio.valor:%H:%M}",
         "hora_fim": None if vaga.hora_fim is None else f"{vaga.hora_fim.valor:%H:%M}",
         "valor": None if vaga.valor is None else float(vaga.valor.valor),
         "valor_tipo": None if vaga.valor_tipo is None else vaga.valor_tipo.valor.value,
         "trechos": AsJson({name: list(field.trecho) for name, field in fields.items() if field and field.trecho}),
         "confianca": vaga.confianca,
-        "confianca_hospital": vaga.hospital.confianca,
+        "confianca_hospital": None if vaga.hospital is None else vaga.hospital.confianca,
         "confianca_especialidade": vaga.especialidade.confianca,
-        "confianca_data": vaga.data.confianca,
+        "confianca_data": None if vaga.data is None else vaga.data.confianca,
         "confianca_valor": None if vaga.valor is None else vaga.valor.confianca,
     }

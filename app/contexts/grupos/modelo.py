@@ -64,7 +64,10 @@ class ComModelo:
             return answer
         vocabulary = (await self._dicionario.nomes()).vocabulario
         checked = verificada(answer, texto, sent.date(), vocabulary)
-        return rules if checked is None else replace(checked, fechamento=rules.fechamento)
+        if checked is None:
+            return rules
+        lacking = rules.incompletas if checked.eh_oferta and not checked.vagas else ()
+        return replace(checked, fechamento=rules.fechamento, incompletas=lacking)
 
     def _key(self, texto: str, sent: datetime) -> str:
         parts = (VERSION, self._consulta.nome, sent.date().isoformat(), texto)

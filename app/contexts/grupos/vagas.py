@@ -32,6 +32,8 @@ from batuta.stores.sql.queries import load
 JANELA: Final = timedelta(hours=48)
 CANARIO: Final = "canario"
 SEM_VAGA: Final = "vaga_sumiu"
+# Of a message's words.
+LONGEST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +201,14 @@ class Vagas:
 def chave_de(
     vaga: Row | Mapping[str, Any], hospital_id: str | None, especialidade_id: str | None, periodo_id: int | None
 ) -> str | None:
-    """One place, day, period and speciality are one vaga. A place without an id counts by its name."""
-    place = hospital_id or (f"?{busca(vaga['hospital_raw'])}" if vaga["hospital_raw"] else None)
-    if place is None or especialidade_id is None:
+    """One place, day, period and speciality are one vaga. A place without an id counts by its name.
+
+    What names no place counts by the words of its message: whoever forwards them offers the same.
+    """
+    if especialidade_id is None:
         return None
+    named = f"?{busca(vaga['hospital_raw'])}" if vaga["hospital_raw"] else f"!{chave(vaga['texto'][:LONGEST])}"
+    place = hospital_id or named
     parts = (place, vaga["data"] or "sem_data", periodo_id or "sem_periodo", especialidade_id, _apart(vaga))
     return md5("|".join(str(part) for part in parts).encode(), usedforsecurity=False).hexdigest()
 

@@ -7,7 +7,17 @@ Words live in ``dados/``; ``docs/grupos.md`` says how to add one.
 
 from app.contexts.grupos.leitura.heuristica import heuristica
 from app.contexts.grupos.leitura.leitor import ler
-from app.contexts.grupos.leitura.tipos import Campo, Categoria, Fechamento, Leitura, Nota, Periodo, VagaLida, ValorTipo
+from app.contexts.grupos.leitura.tipos import (
+    Campo,
+    Categoria,
+    Fechamento,
+    Leitura,
+    Nota,
+    Periodo,
+    VagaDita,
+    VagaLida,
+    ValorTipo,
+)
 from app.contexts.grupos.leitura.vocabulario import Hospital, Vocabulario
 
 __all__ = [
@@ -18,6 +28,7 @@ __all__ = [
     "Leitura",
     "Nota",
     "Periodo",
+    "VagaDita",
     "VagaLida",
     "ValorTipo",
     "Vocabulario",

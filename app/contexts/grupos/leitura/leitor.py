@@ -41,5 +41,11 @@ def ler(
             whole = folha(unstruck, today, known, regiao or grupo, pedidos(unstruck, sinais(unstruck)))
         taken = tomadas(marks, montar(replace(whole, fechados=()), known), vagas, judged)
     return Leitura(
-        is_offer, judged.confianca, judged.categoria, judged.motivo, vagas.abertas if is_offer else (), taken
+        is_offer,
+        judged.confianca,
+        judged.categoria,
+        judged.motivo,
+        vagas.abertas if is_offer else (),
+        taken,
+        vagas.incompletas if is_offer else (),
     )

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
-from itertools import islice
-from typing import TypeVar
+from itertools import islice, product
+from typing import TypeAlias, TypeVar
 
 from app.contexts.grupos.leitura.datas import feriados
 from app.contexts.grupos.leitura.folha import Folha
@@ -17,13 +17,17 @@ from app.contexts.grupos.leitura.onde import Onde
 from app.contexts.grupos.leitura.pagamentos import forma
 from app.contexts.grupos.leitura.pessoas import Pessoas
 from app.contexts.grupos.leitura.regras import Alvo, Regra, horas_do, por_plantao, regras
-from app.contexts.grupos.leitura.tipos import Campo, Periodo, VagaLida, ValorTipo
+from app.contexts.grupos.leitura.tipos import Campo, Periodo, VagaDita, VagaLida, ValorTipo
 from app.contexts.grupos.leitura.vocabulario import Vocabulario
 
 GERAL = "Clínica Médica"
 # No message offers more; a text made to multiply places by days must end.
 MAIS = 1000
+# Of what lacks its place or its day: a person reads them one by one.
+MAIS_INCOMPLETAS = 20
 _T = TypeVar("_T")
+_Nomeado = TypeVar("_Nomeado", Area, Lugar)
+_Valor: TypeAlias = tuple[Campo[Decimal] | None, Campo[ValorTipo] | None]
 _OPEN = re.compile(r"^[ •>*-]{0,4}[🔴🟢🟡🟠⚪⬜🔵⭕❗🚨🆓🆘❓◻🔲]")
 RESTA = re.compile(
     r"\b(?:restam?|faltam?|ainda|sobrou|sobra|so (?:1|uma)|em aberto|mais (?:1|uma) vaga"
@@ -34,11 +38,12 @@ _TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$")
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
-    """``abertas`` are the vagas; ``fechadas`` counts the days that were taken."""
+    """``abertas`` are the vagas; ``fechadas`` counts the days that were taken. ``incompletas``: what lacks its place or its day."""
 
     abertas: tuple[VagaLida, ...]
     fechadas: int
     passadas: int
+    incompletas: tuple[VagaDita, ...] = ()
 
 
 def montar(folha: Folha, vocabulario: Vocabulario) -> Montagem:
@@ -84,7 +89,13 @@ class _Montador:
             for each in islice(self._vagas(place, block), MAIS - len(found)):
                 key = (each.hospital.valor, each.data.valor, each.periodo.valor, each.especialidade.valor)
                 found.setdefault(key, each)
-        return Montagem(tuple(found.values()), closed, passed)
+        is_told = found or closed or passed
+        return Montagem(
+            tuple(found.values()),
+            closed,
+            passed,
+            () if is_told else tuple(islice(self._incompletas(), MAIS_INCOMPLETAS)),
+        )
 
     def _vagas(self, place: int, block: Bloco) -> Iterator[VagaLida]:
         assert block.dias is not None
@@ -105,16 +116,14 @@ class _Montador:
 
     def _lugares(self, place: int) -> Sequence[Lugar]:
         found = self._onde_lugares.de(place, segue=True)
-        names = {each.nome: each for each in reversed(found)}
-        return list(names.values())[::-1]
+        return _uma_vez(found)
 
     def _areas(self, place: int) -> Sequence[Area]:
         weak = [each for each in self._blocos[place].areas if each.fraca]
         own = _fortes(self._blocos[place])
         alone = weak and not own and not self._onde_areas.soltos
         found = weak[:1] if alone else self._onde_areas.de(place) or weak[:1]
-        names = {each.nome: each for each in reversed(found)}
-        return _alternativas(list(names.values())[::-1], self._folha)
+        return _alternativas(_uma_vez(found), self._folha)
 
     def _turnos(self, place: int, block: Bloco) -> list[_Turno]:
         closed = self._turnos_fechados(block)
@@ -202,7 +211,7 @@ class _Montador:
 
     def _vaga(self, place: int, block: Bloco, where: Lugar, area: Area | None, day: Dia, shift: _Turno) -> VagaLida:
         holiday = self._feriado(day.data, block)
-        speciality = GERAL if area is None else area.nome
+        speciality = _nome(area)
         target = Alvo(where.nome, speciality, day.data, shift.periodo, shift.horas, holiday)
         price, kind = self._valor(place, block, target)
         name, phone = self._pessoas.de(where, block)
@@ -226,13 +235,62 @@ class _Montador:
             contato_whatsapp=phone,
         )
 
+    # What lacks its place or its day.
+
+    def _incompletas(self) -> Iterator[VagaDita]:
+        dated = [(place, block) for place, block in enumerate(self._blocos) if block.dias is not None]
+        if not dated:
+            yield from self._sem_dia()
+            return
+        if self._folha.lugares:
+            return  # both are said, and yet there is no vaga: nobody is asked for what was said
+        for place, block in dated:
+            areas: Sequence[Area | None] = self._areas(place) or (None,)
+            for area, day, shift in product(areas, self._dias(block), self._turnos(place, block)):
+                target = Alvo("", _nome(area), day.data, shift.periodo, shift.horas, self._feriado(day.data, block))
+                yield self._incompleta(None, area, day, shift, self._valor(place, block, target))
+
+    def _sem_dia(self) -> Iterator[VagaDita]:
+        places: Sequence[Lugar | None] = _uma_vez(self._folha.lugares) or (None,)
+        strong = [each for each in self._folha.areas if not each.fraca] or self._folha.areas[:1]
+        areas: Sequence[Area | None] = _alternativas(_uma_vez(strong), self._folha) or (None,)
+        for where, area, shift in product(places, areas, self._distintos(self._folha.turnos)):
+            yield self._incompleta(where, area, None, shift, self._unico_valor(shift))
+
+    def _incompleta(
+        self, where: Lugar | None, area: Area | None, day: Dia | None, shift: _Turno, price: _Valor
+    ) -> VagaDita:
+        mark = shift.marca if shift.marca is not None and (shift.marca.periodo or shift.marca.das) else None
+        name, phone = self._pessoas.primeira()
+        return VagaDita(
+            hospital=None if where is None else self._campo(where.nome, where, where.confianca),
+            especialidade=self._campo(_nome(area), area, 0.8 if area is None or area.fraca else 1.0),
+            data=None if day is None else self._campo(day.data, day),
+            periodo=None if mark is None else self._campo(shift.periodo, mark),
+            hora_inicio=None if mark is None or shift.das is None else self._campo(shift.das, mark),
+            hora_fim=None if mark is None or shift.ate is None else self._campo(shift.ate, mark),
+            valor=price[0],
+            valor_tipo=price[1],
+            forma_pagamento=None if self._forma is None else self._campo(self._forma, self._folha.pagamentos[0]),
+            contato_nome=name,
+            contato_whatsapp=phone,
+        )
+
+    def _unico_valor(self, shift: _Turno) -> _Valor:
+        """The only price there is; of several nobody knows which holds."""
+        if len({rule.preco.reais for rule in self._regras[:50]}) == 1:
+            preco = self._regras[0].preco
+            return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)
+        agreed = next(iter(self._folha.combinar), None)
+        return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
+
     def _campo(self, value: _T, mark: Marca | None, sure: float = 1.0) -> Campo[_T]:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
         return block.feriado or day in feriados(day.year) or day in self._vocabulario.feriados
 
-    def _valor(self, place: int, block: Bloco, target: Alvo) -> tuple[Campo[Decimal] | None, Campo[ValorTipo] | None]:
+    def _valor(self, place: int, block: Bloco, target: Alvo) -> _Valor:
         for scope in self._escopos(place, block):
             chosen = _escolhida(scope, target)
             if chosen is not None:
@@ -249,6 +307,16 @@ class _Montador:
         yield self._onde_regras.soltos
         if len({rule.preco.reais for rule in self._regras[:50]}) == 1:
             yield [Regra(self._regras[0].preco)]
+
+
+def _nome(area: Area | None) -> str:
+    return GERAL if area is None else area.nome
+
+
+def _uma_vez(found: Sequence[_Nomeado]) -> list[_Nomeado]:
+    """Each name once, where it is said first."""
+    names = {each.nome: each for each in reversed(found)}
+    return list(names.values())[::-1]
 
 
 def _fortes(block: Bloco) -> list[Area]:

@@ -20,7 +20,12 @@ class Pessoas:
         self._por_lugar: dict[str, Contato | None] = {}
 
     def de(self, where: Lugar, block: Bloco) -> tuple[Campo[str] | None, Campo[str] | None]:
-        found = self._contato(where, block)
+        return self._campos(self._contato(where, block))
+
+    def primeira(self) -> tuple[Campo[str] | None, Campo[str] | None]:
+        return self._campos(next(iter(self._folha.contatos), None))
+
+    def _campos(self, found: Contato | None) -> tuple[Campo[str] | None, Campo[str] | None]:
         if found is None:
             return None, None
         name = None if found.nome is None else Campo(found.nome.texto, self._trecho(found.nome.inicio, found.nome.fim))

@@ -44,13 +44,13 @@ class Campo(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class VagaLida:
-    """One hospital, one day, one period, one speciality. None: the message does not say."""
+class VagaDita:
+    """What a message says of a shift it offers. None: it does not say."""
 
-    hospital: Campo[str]
+    hospital: Campo[str] | None
     especialidade: Campo[str]
-    data: Campo[date]
-    periodo: Campo[Periodo]
+    data: Campo[date] | None
+    periodo: Campo[Periodo] | None
     cidade: Campo[str] | None = None
     uf: Campo[str] | None = None
     hora_inicio: Campo[time] | None = None
@@ -63,8 +63,19 @@ class VagaLida:
 
     @property
     def confianca(self) -> float:
-        """As sure as the least sure of the four fields that make it one vaga."""
-        return min(each.confianca for each in (self.hospital, self.especialidade, self.data, self.periodo))
+        """As sure as the least sure of the four fields that make it one vaga; what is not said is not sure at all."""
+        told = (self.hospital, self.especialidade, self.data, self.periodo)
+        return min(0.0 if each is None else each.confianca for each in told)
+
+
+@dataclass(frozen=True, slots=True)
+class VagaLida(VagaDita):
+    """One hospital, one day, one period, one speciality."""
+
+    hospital: Campo[str]
+    especialidade: Campo[str]
+    data: Campo[date]
+    periodo: Campo[Periodo]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,7 @@ class Fechamento:
 
 @dataclass(frozen=True, slots=True)
 class Leitura:
-    """``vagas`` may be empty for an offer: no hospital or no date could be made out, or all dates are past."""
+    """``vagas`` may be empty for an offer: all dates are past, or no hospital or no date could be made out (``incompletas``)."""
 
     eh_oferta: bool
     confianca: float
@@ -94,6 +105,7 @@ class Leitura:
     motivo: str
     vagas: tuple[VagaLida, ...] = ()
     fechamento: Fechamento | None = None
+    incompletas: tuple[VagaDita, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,52 @@
+"""Offers that lack their place or their day, on both databases: a person decides, and is not asked twice."""
+
+from datetime import date
+
+import pytest
+
+from app.contexts.grupos.leitura import Periodo
+from app.contexts.grupos.revisao import Correcao, VagaIncompleta
+from app.settings import Settings
+from app.wiring_grupos import review
+from batuta.testing import FakeClock
+from tests.grupos import bancada
+
+
+async def test_an_offer_that_names_no_place_waits_for_a_person_once_however_often_it_is_forwarded(
+    database_url: str, clock: FakeClock
+) -> None:
+    text = "Preciso de pediatra, dia 20/03, 19h às 7h, R$ 1.500, chama no pv"
+    async with bancada(database_url, clock, leitor=None) as mesa:
+        for group in ("120363000000000001@g.us", "120363000000000002@g.us"):
+            await mesa.dizem(text, grupo=group)
+        await mesa.dizem(text.replace("1.500", "1.900"))  # other words: another offer
+        await mesa.trabalha()
+        found = await mesa.rows(
+            "SELECT status, motivo_status, campos_faltando, qtd_fontes FROM vagas_grupo ORDER BY qtd_fontes, status"
+        )
+        assert [each["status"] for each in found] == ["duplicada", "aguardando_revisao", "aguardando_revisao"]
+        assert [each["qtd_fontes"] for each in found] == [0, 1, 2]
+        assert {each["motivo_status"] for each in found[1:]} == {"match_incompleto:hospital"}
+        assert found[2]["campos_faltando"] == ["hospital"]
+        assert await mesa.rows("SELECT id FROM vagas") == []
+        assert {row["status"] for row in await mesa.rows("SELECT status FROM mensagens_grupo")} == {"processada"}
+
+
+async def test_an_offer_without_a_day_becomes_a_vacancy_with_the_day_a_person_says(
+    database_url: str, clock: FakeClock
+) -> None:
+    async with bancada(database_url, clock, leitor=None) as mesa:
+        await mesa.dizem("Hospital Fictício com vagas de anestesia, R$ 2.400, PJ. Datas no pv")
+        await mesa.trabalha()
+        waiting = await mesa.one("SELECT id, motivo_status, campos_faltando, data, periodo_id FROM vagas_grupo")
+        assert (waiting["motivo_status"], waiting["data"], waiting["periodo_id"]) == (
+            "match_incompleto:data",
+            None,
+            None,
+        )
+        assert waiting["campos_faltando"] == ["data", "horario"]
+        revisao = review(mesa.work, Settings())
+        with pytest.raises(VagaIncompleta):
+            await revisao.aprovar(waiting["id"], Correcao(), por="operador")
+        day = Correcao(data=date(2026, 3, 25), periodo=Periodo.NOTURNO)
+        assert (await revisao.aprovar(waiting["id"], day, por="operador")).status == "importada"
