@@ -154,6 +154,17 @@ async def test_a_file_that_cannot_be_taken_says_the_next_step_and_nobody_unknown
     assert (await julia.ask("POST", f"{PATH}/import", headers=BEARER)).status_code == 422
 
 
+@pytest.mark.parametrize("sent", [b"a\x00b.csv", b"../../ab.csv", b"C:\\\\x\\\\ab.csv"])
+async def test_whatever_a_file_is_called_it_is_taken_under_a_harmless_name(julia: Julia, sent: bytes) -> None:
+    row = b"Nome;Data;Endereco;Documento\r\nPessoa;11/03/2026;Rua Um 1;-\r\n"
+    part = (
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="' + sent + b'"\r\n\r\n' + row + b"\r\n--x--\r\n"
+    )
+    headers = {**BEARER, "Content-Type": "multipart/form-data; boundary=x"}
+    answer = await julia.ask("POST", f"{PATH}/import", content=part, headers=headers)
+    assert (answer.status_code, answer.json()["filename"], answer.json()["imported"]) == (200, "ab.csv", 1)
+
+
 def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
     (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1), patient(2, Data="talvez")]))

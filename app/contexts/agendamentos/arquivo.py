@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from app.contexts.agendamentos.linhas import Motivo, Recusa
+from app.contexts.agendamentos.planilha import cabecalho_de
 
+LONGEST_NAME: Final = 200
 MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_UNPACKED: Final = 64 * 1024 * 1024
 MOST_RATIO: Final = 250  # unpacked to packed; a sheet full of cells has about ten
@@ -23,6 +25,7 @@ MOST_ROWS: Final = 50_000
 MOST_COLUMNS: Final = 200
 _CHUNK: Final = 1024 * 1024
 _OVERLAP: Final = 4096
+_BETWEEN: Final = ";,\t|"
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 _DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
@@ -81,15 +84,20 @@ def examinar(content: bytes, name: str) -> Examinado:
     raise Recusa(Motivo.NAO_E_PLANILHA, oque=_what(content, name))
 
 
+def nome_mostravel(name: str) -> str:
+    """The last part of a path, and of it what can be shown: whoever sends a file may call it anything."""
+    last = re.split(r"[/\\]", name)[-1]
+    return "".join(each for each in last if each.isprintable()).strip()[-LONGEST_NAME:]
+
+
 def csv_lido(content: bytes) -> list[list[str]]:
     """UTF-8, or the Latin letters of older programs; commas, semicolons or tabs."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("cp1252", errors="replace")
-    first = text.partition("\n")[0]
-    sign = max(";,\t|", key=first.count)
     csv.field_size_limit(_CHUNK)
+    sign = _sign(text)
     rows: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign):
@@ -99,6 +107,20 @@ def csv_lido(content: bytes) -> list[list[str]]:
     except csv.Error:
         raise Recusa(Motivo.ILEGIVEL) from None
     return rows
+
+
+def _sign(text: str) -> str:
+    """What stands between two cells: the sign by which the most names of a header are found, wherever it stands."""
+    top, first = text[:_CHUNK], text.partition("\n")[0]
+    return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
+
+
+def _names(text: str, sign: str) -> int:
+    try:
+        header = cabecalho_de(csv.reader(io.StringIO(text, newline=""), delimiter=sign))
+    except csv.Error:
+        return 0
+    return 0 if header is None else len(header.colunas)
 
 
 def _package(content: bytes) -> Examinado:

@@ -13,6 +13,7 @@ Celula: TypeAlias = str | float | int | bool | datetime | date | time | timedelt
 LONGEST_TEXT: Final = 2000
 EPOCH, EPOCH_1904 = date(1899, 12, 30), date(1904, 1, 1)
 FIRST_YEAR, LAST_YEAR = 1900, 2100
+FIRST_WITH_HOUR: Final = 1000  # below it a number is no day of ours with an hour in it
 DDDS: Final = frozenset(
     f"{first}{second}"
     for first, seconds in {
@@ -51,6 +52,9 @@ _IN_WORDS = re.compile(
 _CLOCK = re.compile(
     r"(?<![0-9:])([0-9]{1,2})\s?(?::|h(?:s|oras?)?|hr?s?)\s?([0-9]{2})?(?::([0-9]{2}))?\s?(?:m(?:in)?)?(?![0-9:])"
 )
+_DOTTED = re.compile(r"(?<![0-9.,/:-])([0-9]{1,2})\.([0-9]{2})(?![0-9.,/:-])")
+_BARE = re.compile(r"(?<![0-9.,/:-])([0-9]{1,2})()(?=\s?[ap]\.?\s?m\b)")
+_HALF_OF_DAY = re.compile(r"\s?(?:([ap])\.?\s?m\b|da (tarde|noite|manha|madrugada)\b)")
 _PHONE = re.compile(
     r"(?:\+?\s?55[\s.-]*)?(?:\(?0?(?:[0-9]{2})?([1-9][0-9])\)?)[\s.-]*(9?[\s.-]?[0-9]{4})[\s.-]*([0-9]{4})(?![0-9])"
 )
@@ -136,8 +140,7 @@ def hora_da(valor: Celula) -> str | None:
         case float() | int():
             return _fraction(float(valor))
         case _:
-            found = _CLOCK.search(plano(limpo(valor)))
-            return None if found is None else _clock(int(found[1]), int(found[2] or 0))
+            return _written_time(plano(limpo(valor)))
 
 
 def data_hora_da(valor: Celula, *, since_1904: bool = False) -> tuple[date | None, str | None]:
@@ -194,7 +197,33 @@ def _within(day: date) -> date | None:
     return day if FIRST_YEAR <= day.year <= LAST_YEAR else None
 
 
+def _written_time(texto: str) -> str | None:
+    found = _CLOCK.search(texto) or _DOTTED.search(texto) or _BARE.search(texto)
+    if found is None:
+        return None
+    half = _HALF_OF_DAY.match(texto, found.end())
+    return _clock(_of_day(int(found[1]), half and (half[1] or half[2])), int(found[2] or 0))
+
+
+def _of_day(hour: int, half: str | None) -> int:
+    """Negative: there is no such hour in that half."""
+    match half:
+        case "p" | "tarde":
+            return hour + 12 if hour < 12 else hour
+        case "noite":
+            return (hour + 12) % 24 if hour <= 12 else hour
+        case "a" | "madrugada":
+            return hour % 12 if hour <= 12 else -1
+        case "manha":
+            return hour if hour < 12 else -1
+        case _:
+            return hour
+
+
 def _fraction(valor: float) -> str | None:
+    """14.3 may be 14:30 as well as 14:18: it is none."""
+    if 1 <= valor < FIRST_WITH_HOUR:
+        return None
     rest = valor % 1 if 0 <= valor < 80_000 else 1.0
     return _minutes(round(rest * 1440)) if rest < 1 and (valor < 1 or rest) else None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from app.contexts.agendamentos.arquivo import MOST_ROWS
+from app.contexts.agendamentos.arquivo import MOST_ROWS, nome_mostravel
 from app.contexts.agendamentos.leitura import Leitura
 from app.contexts.agendamentos.linhas import Lida, Problema, Recusa, Reparo
 from app.contexts.agendamentos.model import MOST_AT_ONCE, AgendamentoRepetido, chave_de, recusada
@@ -53,6 +53,7 @@ class Importacao:
         self, content: bytes, name: str, *, by: str, told: Callable[[int, int], None] = lambda done, total: None
     ) -> Row:
         """Returned means: every row is there, and its task. ``told`` hears how many of how many are."""
+        name = nome_mostravel(name)
         try:
             lida = await self._leitura.ler(content, name)
         except Recusa as refused:
@@ -107,7 +108,7 @@ class Importacao:
             await transaction.run(
                 self._book.create,
                 id=id,
-                arquivo=name[-200:],
+                arquivo=name,
                 sha256=hashlib.sha256(content).hexdigest(),
                 total_rows=lida.total,
                 valid_rows=len(lida.linhas),

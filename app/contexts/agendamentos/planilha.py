@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from batuta.kernel.json import Json
 
 HEADER_WITHIN: Final = 30  # rows from the top
+MIDNIGHT: Final = "00:00"  # beside a day: how a program writes one without an hour
 MOST_TOLD: Final = 200  # problems of one kind of list
 
 # The fields of a sheet: how people write the header, in plain letters. The first is how it is called to them.
@@ -84,7 +85,7 @@ class Cabecalho(NamedTuple):
 
     @property
     def is_coleta(self) -> bool:
-        return len(OF_COLETA & self.colunas.keys()) >= 2 or "data_hora" in self.colunas
+        return "data_hora" in self.colunas or ("data" not in self.colunas and len(OF_COLETA & self.colunas.keys()) >= 2)
 
 
 @dataclass(slots=True)
@@ -217,8 +218,11 @@ def _when(
 ) -> tuple[str | None, str | None]:
     if "data_hora" in cells:
         dia, hora = data_hora_da(cells["data_hora"], since_1904=lendo.since_1904)
+        if dia is not None and hora is None:
+            remark(lendo.avisos, "data_hora", Problema.HORA_ILEGIVEL)
         return None if dia is None else dia.isoformat(), hora
-    dia, hora = data_da(cells.get("data"), since_1904=lendo.since_1904), hora_da(cells.get("hora"))
+    dia, beside = data_hora_da(cells.get("data"), since_1904=lendo.since_1904)
+    hora = hora_da(cells.get("hora")) or (beside if beside != MIDNIGHT else None)
     if dia is None:
         remark(lendo.avisos, "data", Problema.DATA_ILEGIVEL)
     if hora is None and "hora" in cells:

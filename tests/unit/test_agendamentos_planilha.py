@@ -1,0 +1,107 @@
+"""What is read from a sheet as people really write one: nothing is taken for something else, and what cannot be read is told."""
+
+from datetime import date, datetime, time
+
+import pytest
+
+from app.contexts.agendamentos.arquivo import nome_mostravel
+from app.contexts.agendamentos.celulas import Celula, data_hora_da, hora_da
+from app.contexts.agendamentos.leitura import Leitura
+from app.contexts.agendamentos.linhas import Lida
+from batuta.kernel.clock import SystemClock
+from tests.sheets import HEADER, Cell, patient, xlsx
+
+LABORATORY = ["Nome da Marca", "Nome da Unidade", "Nome do Paciente", "Data/Hora Início Agendamento"]
+
+
+async def read(content: bytes, name: str = "agenda.xlsx") -> Lida:
+    return await Leitura(SystemClock()).ler(content, name)
+
+
+def as_csv(sign: str, *rows: list[Cell]) -> bytes:
+    return "\r\n".join(sign.join(str(cell or "") for cell in row) for row in rows).encode()
+
+
+@pytest.mark.parametrize(
+    ("written", "hour"),
+    [
+        ("2:30 PM", "14:30"), ("02:30pm", "14:30"), ("2:30 p.m.", "14:30"), ("2 PM", "14:00"), ("12:15 PM", "12:15"),
+        ("12:15 AM", "00:15"), ("8:05 am", "08:05"), ("14:30 PM", "14:30"), ("14:30 AM", None), ("2h30 da tarde", "14:30"),
+        ("8h da manhã", "08:00"), ("9 h da noite", "21:00"), ("14h30", "14:30"),
+        ("14h30min", "14:30"), ("14.30", "14:30"), ("8.05", "08:05"),
+        ("14.5", None), ("manhã", None), ("11.03.2026", None), ("25.10", None), (14.3, None), (14, None), (0.604166666667, "14:30"),
+        (46092.604166666664, "14:30"), (time(14, 30), "14:30"),
+    ],
+)  # fmt: skip
+def test_an_hour_is_the_one_that_was_meant_or_none(written: Celula, hour: str | None) -> None:
+    assert hora_da(written) == hour
+
+
+@pytest.mark.parametrize(
+    ("written", "hour"),
+    [
+        ("11/03/2026 02:30 PM", "14:30"),
+        ("11/03/2026 14.30", "14:30"),
+        ("11.03.26 8.15", "08:15"),
+        ("2026-03-11T14:30:00", "14:30"),
+        ("11/03/2026 manhã", None),
+        ("11/03/2026", None),
+    ],
+)
+def test_a_day_and_an_hour_in_one_cell_are_both_read(written: str, hour: str | None) -> None:
+    assert data_hora_da(written) == (date(2026, 3, 11), hour)
+
+
+async def test_an_hour_that_cannot_be_read_is_told_in_the_laboratorys_sheet_too() -> None:
+    row: list[Cell] = ["Marca", "Unidade", "Pessoa Fictícia", "11/03/2026 manhã"]
+    lida = await read(xlsx([LABORATORY, row, [*row[:3], "12/03/2026 14:30"]]))
+    assert [each.get("hora_agendamento") for each in lida.linhas] == [None, "14:30"]
+    assert [(each.linha, each.coluna, each.problema) for each in lida.avisos] == [(2, LABORATORY[3], "hora_ilegivel")]
+
+
+async def test_an_hour_that_stands_beside_the_day_is_not_lost() -> None:
+    lida = await read(
+        xlsx([HEADER, patient(1, Data="11/03/2026 14:30", Hora=None), patient(2, Data=46092.25, Hora="9h")])
+    )
+    assert [each["hora_agendamento"] for each in lida.linhas] == ["14:30", "09:00"]
+    assert not lida.avisos
+
+
+@pytest.mark.parametrize(
+    ("title", "sign"),
+    [
+        ("Relatório do dia", ","),
+        ("Relatório, gerado, em, Campinas, por, ninguém, às, oito, horas, e, pouco", ";"),
+        ("a;b", "\t"),
+    ],
+)
+async def test_a_csv_with_a_title_above_its_header_is_read_by_the_headers_sign(title: str, sign: str) -> None:
+    row = patient(1, **{"Endereço Completo": "Rua Modelo 5", "Documento Completo": None})
+    lida = await read(as_csv(sign, [title], [], list(HEADER), row), "agenda.csv")
+    assert [each["nome_paciente"] for each in lida.linhas] == ["Pessoa Fictícia 00001"]
+
+
+async def test_a_sheet_with_a_day_of_its_own_is_a_plain_one_whatever_else_it_tells() -> None:
+    header = [*HEADER, "Marca", "Canal Confirmação", "Nome da Sala"]
+    lida = await read(xlsx([header, [*patient(1), "Marca", "telefone", "Recepção"]]))
+    assert [(each["data_agendamento"], each["nome_marca"]) for each in lida.linhas] == [("2026-03-11", "Marca")]
+
+
+def test_midnight_of_a_cell_with_a_day_alone_is_no_hour() -> None:
+    assert data_hora_da(datetime(2026, 3, 11, 14, 30)) == (date(2026, 3, 11), "14:30")
+    assert data_hora_da(date(2026, 3, 11)) == (date(2026, 3, 11), None)
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ("a\x00b.csv", "ab.csv"),
+        ("../../etc/agenda.csv", "agenda.csv"),
+        ("C:\\Pessoa\\agenda.csv", "agenda.csv"),
+        ("agen\u202eda\ud800.csv", "agenda.csv"),
+        ("x" * 500 + ".csv", "x" * 196 + ".csv"),
+        ("", ""),
+    ],
+)
+def test_a_files_name_is_its_last_part_and_nothing_that_cannot_be_shown(sent: str, shown: str) -> None:
+    assert nome_mostravel(sent) == shown
