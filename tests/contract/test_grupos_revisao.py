@@ -10,6 +10,7 @@ from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.grupos.revisao import (
     Correcao,
+    HospitalBloqueado,
     Revisao,
     VagaDecidida,
     VagaIncompleta,
@@ -168,3 +169,20 @@ async def test_what_turns_out_to_be_another_vaga_is_no_second_vacancy(mesa: Banc
     assert done.status == "duplicada"
     assert len(await mesa.rows("SELECT id FROM vagas")) == 1
     assert (await mesa.one("SELECT qtd_fontes FROM vagas_grupo WHERE status = 'importada'"))["qtd_fontes"] == 2
+
+
+async def test_nothing_of_a_blocked_hospital_is_approved_and_nothing_changes(mesa: Bancada, revisao: Revisao) -> None:
+    await mesa.carrega("Hospital Verdadeiro", cidade="Santos", uf="SP")
+    await mesa.write(
+        "INSERT INTO hospitais_bloqueados (hospital_id, motivo, bloqueado_por, bloqueado_em)"
+        " SELECT id, 'teste', 'gestora', :now FROM hospitais",
+        now=mesa.clock.now(),
+    )
+    id = await waits(mesa, vaga("Vila Inventada"))
+    with pytest.raises(HospitalBloqueado, match="blocked"):
+        await revisao.aprovar(id, Correcao(hospital="Hospital Verdadeiro"), por="gestora")
+    assert (await mesa.one("SELECT status, revisada_por FROM vagas_grupo")) == {
+        "status": "aguardando_revisao", "revisada_por": None,
+    }  # fmt: skip
+    await mesa.write("UPDATE hospitais_bloqueados SET status = 'liberado'")
+    assert (await revisao.aprovar(id, Correcao(hospital="Hospital Verdadeiro"), por="gestora")).status == "importada"

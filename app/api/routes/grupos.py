@@ -15,6 +15,7 @@ from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.grupos.revisao import (
     Correcao,
     Decidida,
+    HospitalBloqueado,
     Revisao,
     VagaDecidida,
     VagaIncompleta,
@@ -110,6 +111,8 @@ def told(request: Request) -> Iterator[None]:
         raise Problem(404, "vaga_unknown", id=error.facts["id"]) from None
     except VagaDecidida as error:
         raise Problem(409, "vaga_decided", id=error.facts["id"], estado=error.facts["status"]) from None
+    except HospitalBloqueado as error:
+        raise Problem(409, "vaga_refused", why=texts_for(request).error(error)) from None
     except (VagaIncompleta, VagaPassada) as error:
         raise Problem(422, "vaga_refused", why=texts_for(request).error(error)) from None
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from app.contexts.grupos.chaves import Chaves
 from app.contexts.grupos.revisao import VagaInexistente
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
@@ -47,13 +48,14 @@ class Autores:
         self._database = database
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
+        self._chaves = Chaves(database.dialect)
         self._book = load(AuthorBook, Path(__file__).parent / "autores.sql", database.dialect)
 
     async def bloqueados(self, *, limite: int, pular: int = 0) -> Sequence[Row]:
         return await self._database.all(self._book.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
-        """Whoever posted that vaga. Twice is once; what already became a vacancy stays."""
+        """Whoever posted that vaga. Twice is once; what already became a vacancy stays, and what others told as well."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._book.author, vaga=vaga)
@@ -65,6 +67,7 @@ class Autores:
             rejected = 0
             if await transaction.run(self._book.block, id=id, por=por, now=now):
                 rejected = await transaction.run(self._book.reject_waiting, id=id, por=por, now=now)
+                await self._chaves.do_autor(transaction, id, now)
                 await self._note(transaction, por, "bloquear", id, {"vaga_grupo": vaga, "rejeitadas": rejected}, now)
         return Autor(id=id, bloqueado=True, rejeitadas=rejected)
 

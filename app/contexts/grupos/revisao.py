@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.grupos.chaves import Chaves
 from app.contexts.grupos.dicionario import Dicionario
 from app.contexts.grupos.importacao import PERIODO_ID, Decisao, Parecer
 from app.contexts.grupos.leitura import Periodo
@@ -21,7 +22,7 @@ from batuta.kernel.errors import BatutaError
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
+from batuta.stores.sql.database import Database, Query, Row, Transaction
 from batuta.stores.sql.queries import load
 
 LONGEST: Final = 500
@@ -43,6 +44,10 @@ class VagaIncompleta(BatutaError):
 
 class VagaPassada(BatutaError):
     sentence = "vaga {id} is of {data}, which is past: correct its day, or reject it"
+
+
+class HospitalBloqueado(BatutaError):
+    sentence = "{hospital} is blocked, nothing of it is offered: correct the hospital of vaga {id}, or reject it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +78,7 @@ class ReviewBook:
     sources: Query
     take: Query
     correct: Query
+    is_blocked: Query
     reject: Query
     count: Query
 
@@ -95,6 +101,7 @@ class Revisao:
         self._audit = AuditLog(database.dialect, ids)
         self._dicionario = dicionario
         self._vagas = vagas
+        self._chaves = Chaves(database.dialect)
         self._zone = zone
         self._clock = clock
         self._book = load(ReviewBook, Path(__file__).parent / "revisao.sql", database.dialect)
@@ -117,22 +124,19 @@ class Revisao:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             vaga = await self._taken(transaction, id, por, notas, now)
+            former = vaga["hash_dedup"]
             learnt = await self._corrected(transaction, vaga, correcao, por, now)
-            self._refuse_unfit(vaga, now)
-            holder = await self._holder(transaction, vaga, now)
+            await self._refuse_unfit(transaction, vaga, now)
+            if former != vaga["hash_dedup"]:
+                await self._chaves.soltar(transaction, id, former)
+            holder = await self._chaves.tomar(transaction, id, vaga["hash_dedup"], now)
             if holder != id:
-                book = self._vagas.book
-                await transaction.run(book.repeats, id=id, principal=holder, now=now)
+                await transaction.run(self._vagas.book.repeats, id=id, principal=holder, now=now)
                 await self._source(transaction, vaga, holder, now)
                 told: dict[str, Json] = {"status": "duplicada", "duplicada_de": holder, "campos": [*correcao.campos]}
                 await self._note(transaction, por, "aprovar", id, told, now)
                 return Decidida(id=id, status="duplicada", aprendido=learnt)
-            score = float(vaga["score_importacao"] or 0.0)
-            parecer = Parecer(decisao=Decisao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
-            made = self._vagas.resultado(vaga, parecer, now)
-            for query, values in made.statements:
-                await transaction.run(query, **values)
-            vacancy = next(str(values["vaga_id"]) for _, values in made.statements if "vaga_id" in values)
+            vacancy = await self._imported(transaction, vaga, now)
             told = {"status": "importada", "vaga": vacancy, "campos": [*correcao.campos]}
             await self._note(transaction, por, "aprovar", id, told, now)
         self._dicionario.esquecer()
@@ -141,10 +145,21 @@ class Revisao:
     async def rejeitar(self, id: str, motivo: str, *, por: str) -> Decidida:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            await self._taken(transaction, id, por, motivo[:LONGEST], now)
+            vaga = await self._taken(transaction, id, por, motivo[:LONGEST], now)
             await transaction.run(self._book.reject, id=id, motivo=f"rejeitada: {motivo}"[:LONGEST], now=now)
+            await self._chaves.recusada(transaction, vaga, now, mesmo_texto=False)
             await self._note(transaction, por, "rejeitar", id, {"status": "rejeitada"}, now)
         return Decidida(id=id, status="rejeitada")
+
+    async def _imported(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> str:
+        """The vacancy it became: all that is written of it, or nothing."""
+        score = float(vaga["score_importacao"] or 0.0)
+        parecer = Parecer(decisao=Decisao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
+        made = self._vagas.resultado(vaga, parecer, now)
+        for query, values in made.statements:
+            if not await transaction.run(query, **values):
+                raise VagaDecidida(id=vaga["id"], status=Decisao.IMPORTAR.value)
+        return next(str(values["vaga_id"]) for _, values in made.statements if "vaga_id" in values)
 
     async def _note(
         self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime
@@ -215,18 +230,16 @@ class Revisao:
             await transaction.run(query, **values)
         return id
 
-    def _refuse_unfit(self, vaga: Mapping[str, Any], now: datetime) -> None:
+    async def _refuse_unfit(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> None:
         needed = {"hospital": "hospital_id", "especialidade": "especialidade_id", "data": "data"}
         missing = [name for name, column in needed.items() if vaga[column] is None]
         if missing:
             raise VagaIncompleta(id=vaga["id"], falta=", ".join(missing))
         if vaga["data"] < now.astimezone(self._zone).date():
             raise VagaPassada(id=vaga["id"], data=vaga["data"].isoformat())
-
-    async def _holder(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> str:
-        asked = AsJson([{"hash": vaga["hash_dedup"], "vaga": vaga["id"]}])
-        rows = await transaction.all(self._vagas.book.take_keys, asked=asked, now=now, since=self._vagas.desde(now))
-        return str(rows[0]["vaga"])
+        blocked = await transaction.one(self._book.is_blocked, hospital=vaga["hospital_id"])
+        if blocked is not None:
+            raise HospitalBloqueado(id=vaga["id"], hospital=blocked["nome"])
 
     async def _source(self, transaction: Transaction, vaga: Mapping[str, Any], holder: str, now: datetime) -> None:
         told = {**vaga, "texto": str(vaga["texto"])[:LONGEST]}

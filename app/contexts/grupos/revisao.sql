@@ -36,6 +36,10 @@ SET hospital_id = :hospital_id, especialidade_id = :especialidade_id, periodo_id
     hash_dedup = :hash, updated_at = :now
 WHERE id = :id;
 
+-- read is_blocked: nothing is offered of that hospital
+SELECT hospital.nome FROM hospitais_bloqueados AS block JOIN hospitais AS hospital ON hospital.id = block.hospital_id
+WHERE block.hospital_id = :hospital AND block.status = 'bloqueado';
+
 -- write reject: it is none
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = :motivo, updated_at = :now WHERE id = :id;
 

@@ -29,11 +29,13 @@ from batuta.queue.outcome import Writes
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.queries import load
 
+# A key that was taken longer ago may be taken again.
 JANELA: Final = timedelta(hours=48)
 CANARIO: Final = "canario"
 SEM_VAGA: Final = "vaga_sumiu"
 # Of a message's words.
 LONGEST: Final = 500
+DECIDIDA: Final = ("duplicada", "importada", "descartada", "rejeitada")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,10 @@ class VagaBook:
     add_source: Query
     count_sources: Query
     repeats: Query
-    import_: Query
+    stands_alone: Query
     judged: Query
+    import_: Query
+    free_dropped: Query
     arrived: Query
 
 
@@ -92,8 +96,6 @@ class Vagas:
             "ok": is_enough,
             "data_valida": vaga["data"] is not None,
             "hash": chave_de(vaga, hospital_id, especialidade_id, periodo),
-            "status": "normalizada" if is_enough else "aguardando_revisao",
-            "motivo": None if is_enough else f"match_incompleto:{','.join(missing)}",
             "now": now,
         }
         return Next(learnt + area + Writes(((self.book.normalised, written),)))
@@ -103,13 +105,16 @@ class Vagas:
         if vaga is None or vaga["hash_dedup"] is None:
             return Drop(SEM_VAGA) if vaga is None else Next()
         now = self._clock.now()
+        if vaga["status"] in DECIDIDA:
+            return Finish(Writes((self._arrived(vaga, now),)))
         holder = await self._keys.get((vaga["hash_dedup"], vaga["id"]))
         principal = vaga["id"] if holder is None else holder
         source = self.fonte(vaga, principal, now)
         if principal == vaga["id"]:
             return Next(source)
         repeats = (self.book.repeats, {"id": vaga["id"], "principal": principal, "now": now})
-        return Finish(source + Writes((repeats, self._arrived(vaga, now))))
+        stands = (self.book.stands_alone, {"id": vaga["id"], "now": now})
+        return Finish(source + Writes((repeats, stands, self._arrived(vaga, now))))
 
     async def importacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
@@ -120,7 +125,7 @@ class Vagas:
         return Finish(self.resultado(vaga, parecer, now) + Writes((self._arrived(vaga, now),)))
 
     def resultado(self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime) -> Writes:
-        """What a judgement writes: a vacancy if it is to be imported, and in any case how it was judged."""
+        """What a judgement writes: how it was judged, and a vacancy if it is to be one. What is dropped keeps no key."""
         is_imported = parecer.decisao is Decisao.IMPORTAR
         vaga_id = id_de("vacancy", vaga["id"])
         judged: dict[str, object] = {
@@ -135,7 +140,9 @@ class Vagas:
             "now": now,
         }
         made = ((self.book.import_, _vacancy(vaga, vaga_id, now)),) if is_imported else ()
-        return Writes((*made, (self.book.judged, judged)))
+        is_dropped = parecer.decisao is Decisao.DESCARTAR and vaga["hash_dedup"] is not None
+        free = ((self.book.free_dropped, {"id": vaga["id"], "hash": vaga["hash_dedup"]}),) if is_dropped else ()
+        return Writes(((self.book.judged, judged), *made, *free))
 
     async def _hospital(self, vaga: Row, now: datetime) -> tuple[Achado, str | None, Writes]:
         nome = vaga["hospital_raw"] or ""
@@ -160,10 +167,6 @@ class Vagas:
             return known, 1.0, Writes()
         id, learnt = self._dicionario.nova_especialidade(nome, now)
         return id, 1.0, learnt
-
-    def desde(self, now: datetime) -> datetime:
-        """A key that was taken before that may be taken again."""
-        return now - JANELA
 
     def fonte(self, vaga: Row | Mapping[str, Any], principal: str, now: datetime) -> Writes:
         """Its message is one more that tells of the principal."""
@@ -193,7 +196,7 @@ class Vagas:
             first.setdefault(hash, vaga)
         now = self._clock.now()
         listed = AsJson([{"hash": hash, "vaga": vaga} for hash, vaga in sorted(first.items())])
-        rows = await self._database.all(self.book.take_keys, asked=listed, now=now, since=self.desde(now))
+        rows = await self._database.all(self.book.take_keys, asked=listed, now=now, since=now - JANELA)
         holders = {row["hash"]: row["vaga"] for row in rows}
         return {(hash, vaga): holders[hash] for hash, vaga in asked}
 

@@ -30,8 +30,8 @@ WHERE vaga.id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
 UPDATE vagas_grupo
 SET hospital_id = :hospital_id, hospital_match_score = :hospital_score, hospital_criado = :criado, especialidade_id = :especialidade_id,
     especialidade_match_score = :especialidade_score, periodo_id = :periodo_id, campos_faltando = :faltando, dados_minimos_ok = :ok,
-    data_valida = :data_valida, hash_dedup = :hash, status = :status, motivo_status = :motivo, updated_at = :now
-WHERE id = :id;
+    data_valida = :data_valida, hash_dedup = :hash, status = 'normalizada', motivo_status = NULL, updated_at = :now
+WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao');
 
 -- write take_keys on sqlite: whose each key is: its holder's while that is new or its vacancy is open, otherwise whoever asks
 INSERT INTO vagas_grupo_chaves (hash_dedup, vaga_grupo_id, desde)
@@ -70,22 +70,32 @@ ON CONFLICT DO NOTHING;
 -- write count_sources: of a vaga
 UPDATE vagas_grupo SET qtd_fontes = (SELECT count(*) FROM vagas_grupo_fontes WHERE vaga_grupo_id = :id) WHERE id = :id;
 
--- write repeats: it is another's
+-- write repeats: it is another's, if that was not refused meanwhile
 UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, duplicada_de = :principal, motivo_status = 'duplicada', updated_at = :now
-WHERE id = :id;
+WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao')
+  AND EXISTS (SELECT 1 FROM vagas_grupo AS other WHERE other.id = :principal AND other.status NOT IN ('rejeitada', 'descartada'));
 
--- write import_: a vacancy, once
+-- write stands_alone: it is another's, and that was refused meanwhile
+UPDATE vagas_grupo SET status = 'aguardando_revisao', motivo_status = 'outra_recusada', updated_at = :now
+WHERE id = :id AND status IN ('nova', 'normalizada');
+
+-- write import_: a vacancy, once, of a vaga that was judged to be one
 INSERT INTO vagas (id, hospital_id, especialidade_id, periodo_id, data, hora_inicio, hora_fim, valor, valor_tipo, forma_pagamento, status,
                    origem, vaga_grupo_id, hash_dedup, contato_nome, contato_whatsapp, deleted_at, created_at, updated_at)
-VALUES (:id, :hospital_id, :especialidade_id, :periodo_id, :data, :hora_inicio, :hora_fim, :valor, :valor_tipo, :forma_pagamento, :status,
-        :origem, :vaga_grupo_id, :hash, :contato_nome, :contato_whatsapp, :deleted_at, :now, :now)
+SELECT :id, :hospital_id, :especialidade_id, :periodo_id, :data, :hora_inicio, :hora_fim, :valor, :valor_tipo, :forma_pagamento, :status,
+       :origem, grupo.id, :hash, :contato_nome, :contato_whatsapp, :deleted_at, :now, :now
+FROM vagas_grupo AS grupo WHERE grupo.id = :vaga_grupo_id AND grupo.status = 'importada' AND grupo.vaga_importada_id = :id
 ON CONFLICT DO NOTHING;
 
--- write judged: what became of it
+-- write judged: what became of it; what was decided is not decided again
 UPDATE vagas_grupo
 SET status = :status, motivo_status = :motivo, score_importacao = :score, limiar_importacao = :limiar_importacao,
     limiar_revisao = :limiar_revisao, vaga_importada_id = :vaga_id, importada_em = :importada_em, updated_at = :now
-WHERE id = :id;
+WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao');
+
+-- write free_dropped: a key that leads to nothing
+DELETE FROM vagas_grupo_chaves WHERE hash_dedup = :hash AND vaga_grupo_id = :id
+  AND EXISTS (SELECT 1 FROM vagas_grupo AS vaga WHERE vaga.id = :id AND vaga.status = 'descartada');
 
 -- write arrived: one less of a message's vagas is on its way; with the last of them it is done
 UPDATE mensagens_grupo

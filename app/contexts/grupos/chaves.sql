@@ -1,0 +1,44 @@
+-- write free: a key that was its own
+DELETE FROM vagas_grupo_chaves WHERE hash_dedup = :hash AND vaga_grupo_id = :id;
+
+-- write pass_on: a key is another's now
+UPDATE vagas_grupo_chaves SET vaga_grupo_id = :id, desde = :now WHERE hash_dedup = :hash AND vaga_grupo_id = :former;
+
+-- write give_way: nobody has decided about it, and another that is the same was approved
+UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, duplicada_de = :principal, motivo_status = 'duplicada', updated_at = :now
+WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao');
+
+-- read heir: the first that told the same as one that is refused, whoever else tells it; and in words of his own where that counts
+SELECT outra.id, outra.hash_dedup
+FROM vagas_grupo AS refused JOIN vagas_grupo_fontes AS fonte ON fonte.vaga_grupo_id = refused.id
+JOIN vagas_grupo AS outra ON outra.mensagem_id = fonte.mensagem_id AND outra.duplicada_de = refused.id
+JOIN mensagens_grupo AS mensagem ON mensagem.id = outra.mensagem_id
+JOIN mensagens_grupo AS primeira ON primeira.id = refused.mensagem_id
+LEFT JOIN contatos_grupo AS contato ON contato.id = outra.contato_responsavel_id
+WHERE refused.id = :id AND outra.status = 'duplicada' AND contato.bloqueado_em IS NULL
+  AND outra.contato_responsavel_id IS DISTINCT FROM refused.contato_responsavel_id
+  AND (:mesmo_texto OR mensagem.texto <> primeira.texto)
+ORDER BY fonte.ordem, outra.ordinal LIMIT 1;
+
+-- write raise_up: it stands for itself, and waits for a person
+UPDATE vagas_grupo
+SET status = 'aguardando_revisao', eh_duplicada = FALSE, duplicada_de = NULL, motivo_status = 'outra_recusada', updated_at = :now
+WHERE id = :id AND status = 'duplicada';
+
+-- write follow: what else told the same tells of the heir
+UPDATE vagas_grupo SET duplicada_de = :herdeira, updated_at = :now
+WHERE duplicada_de = :id AND id <> :herdeira AND mensagem_id IN (SELECT mensagem_id FROM vagas_grupo_fontes WHERE vaga_grupo_id = :id);
+
+-- write hand_over: the messages that told of one tell of another, but for those of whoever told the first
+INSERT INTO vagas_grupo_fontes (vaga_grupo_id, mensagem_id, grupo_id, contato_id, ordem, texto_original, valor_informado, contato_informado,
+                                created_at)
+SELECT para.id, fonte.mensagem_id, fonte.grupo_id, fonte.contato_id,
+       row_number() OVER (ORDER BY fonte.ordem) + (SELECT count(*) FROM vagas_grupo_fontes AS own WHERE own.vaga_grupo_id = para.id),
+       fonte.texto_original, fonte.valor_informado, fonte.contato_informado, fonte.created_at
+FROM vagas_grupo_fontes AS fonte JOIN vagas_grupo AS de ON de.id = fonte.vaga_grupo_id JOIN vagas_grupo AS para ON para.id = :para
+WHERE fonte.vaga_grupo_id = :de
+  AND (:todas OR fonte.contato_id IS DISTINCT FROM de.contato_responsavel_id)
+ON CONFLICT DO NOTHING;
+
+-- read refused: what waited of an author and was refused with him
+SELECT id, hash_dedup FROM vagas_grupo WHERE contato_responsavel_id = :autor AND status = 'rejeitada' AND revisada_em = :now ORDER BY id;
