@@ -50,4 +50,7 @@ ADVERSAS = {
     "companies": "Vida Remoções ",
     "names before numbers": "Ana Maria da Silva ",
     "holidays": "feriado ",
+    "one long word": "á",
+    "thousands": "mil ",
+    "any doctor": "plantonista 10/08\npediatria\n",
 }

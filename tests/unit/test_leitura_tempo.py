@@ -20,6 +20,19 @@ def test_a_text_made_to_be_slow_is_read_in_time(piece: str) -> None:
     assert time.process_time() - began < BAR
 
 
+@pytest.mark.parametrize("line", ["UPA Exemplo SN\n", "SN\n", "plantonista 11/08\n"])
+def test_many_lines_below_one_day_are_read_in_time(line: str) -> None:
+    began = time.process_time()
+    lida("10/08\n" + line * (64 * 1024 // len(line)))
+    assert time.process_time() - began < BAR
+
+
+def test_a_word_without_end_is_nobody_s_misspelling() -> None:
+    began = time.process_time()
+    lida("á" * 64 * 1024)
+    assert time.process_time() - began < BAR
+
+
 def test_a_text_made_to_multiply_ends() -> None:
     hospitals = " e ".join(f"Hospital Teste {letter}{other}" for letter in "ABCDEFGHIJ" for other in "abcdefghij")
     texto = f"Preciso de clínico {hospitals}\n" + "de 01/09 a 30/10 SD e SN e manhã e tarde 1.500\n" * 20

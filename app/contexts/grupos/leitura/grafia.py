@@ -8,16 +8,17 @@ MENOR = 6
 class Grafias:
     """Every target with each of its letters left out: what is written wrong shares one of those with it."""
 
-    __slots__ = ("_alvos", "_conhecidas", "_faltando")
+    __slots__ = ("_alvos", "_conhecidas", "_faltando", "_maior")
 
     def __init__(self, alvos: Iterable[str], conhecidas: Iterable[str]) -> None:
         self._alvos = frozenset(word for word in alvos if len(word) >= MENOR and word.isalpha())
         self._conhecidas = self._alvos | frozenset(conhecidas)
         self._faltando: Mapping[str, str] = _faltando(self._alvos)
+        self._maior = max(map(len, self._alvos), default=0) + 1
 
     def certa(self, word: str) -> str | None:
         """The word that was meant; None: it is right, or nobody knows."""
-        if len(word) < MENOR - 1 or word in self._conhecidas or not word.isalpha():
+        if not MENOR - 1 <= len(word) <= self._maior or word in self._conhecidas or not word.isalpha():
             return None
         if (whole := self._faltando.get(word)) is not None:
             return whole

@@ -158,8 +158,9 @@ def _herdados(found: list[Bloco]) -> list[Bloco]:
         below = found[place + 1 : stop]
         heirs = _herdeiros(each, below) if each.so_dias else []
         if heirs:
+            whose = {id(other) for other in heirs}
             result.append(replace(each, dias=None))
-            result.extend(_com_dias(each, other) if other in heirs else other for other in below)
+            result.extend(_com_dias(each, other) if id(other) in whose else other for other in below)
         else:
             result.extend(found[place:stop])
         place = stop

@@ -10,7 +10,10 @@ T = TypeVar("T")
 
 
 class Onde(Generic[T]):
-    """``what`` is what a block says of the kind. Headings are those of its kind that stand above the first day."""
+    """``what`` is what a block says of the kind. Headings are those of its kind that stand above the first day.
+
+    ``soltos`` is all that is said where no days are.
+    """
 
     def __init__(self, blocos: Sequence[Bloco], what: Callable[[Bloco], list[T]]) -> None:
         self._ditos = [what(each) for each in blocos]
@@ -19,11 +22,7 @@ class Onde(Generic[T]):
         self._datados = [place for place in said if blocos[place].dias is not None]
         first_day = next((place for place, each in enumerate(blocos) if each.dias is not None), 0)
         self.encabeca = bool(self._soltos) and self._soltos[0] < first_day
-
-    @property
-    def soltos(self) -> list[T]:
-        """All that is said where no days are."""
-        return [each for place in self._soltos for each in self._ditos[place]]
+        self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:
         """Its own; else the nearest heading above; else what comes behind; else a neighbour's.

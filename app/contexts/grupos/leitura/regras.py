@@ -189,10 +189,11 @@ def _has_day_before(folha: Folha, price: Preco, mark: Turno) -> bool:
 def _is_far_from_prices(folha: Folha, each: Turno) -> bool:
     if each.periodo is None and each.das is None:
         return False
-    near = entre(folha.precos, each.inicio - 90, each.fim + 60)
-    return not any(
-        _custo(folha.livre, each.fim, price.inicio, ()) <= 2 or _custo(folha.livre, price.fim, each.inicio, ()) <= 2
-        for price in near
+    before = entre(folha.precos, each.inicio - 90, each.inicio)[-1:]
+    after = entre(folha.precos, each.fim, each.fim + 60)[:1]
+    return not (
+        any(_custo(folha.livre, price.fim, each.inicio, ()) <= 2 for price in before)
+        or any(_custo(folha.livre, each.fim, price.inicio, ()) <= 2 for price in after)
     )
 
 

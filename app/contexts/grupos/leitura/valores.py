@@ -136,7 +136,7 @@ def _por_extenso(livre: str) -> Iterator[Preco]:
         if livre[max(0, each.start() - 2) : each.start()].strip()[-1:].isdigit():
             continue
         amount = 1000 * _UNITS.get(each["m"] or "um", 1) + _TENS.get(each["c"] or "", 0) + (50 if each["d"] else 0)
-        if each["m"] or each["c"] or livre[each.end() :].lstrip().startswith("reais"):
+        if each["m"] or each["c"] or livre.startswith(" reais", each.end()):
             yield Preco(each.start(), each.end(), Decimal(amount))
 
 
