@@ -17,6 +17,13 @@ from tests.unit.leitura_exemplos import SAO_PAULO, curtas, inteiras, lida, vagas
         pytest.param("HTN 10/08 SN clínico 2500 reais", "2500", id="reais behind the number"),
         pytest.param("HTN 10/08 SN clínico 2k", "2000", id="k is a thousand"),
         pytest.param("HTN 10/08 SN clínico 2,5k", "2500", id="a comma before the k"),
+        pytest.param("HTN 10/08 SN clínico 1k8", "1800", id="the hundreds behind the k"),
+        pytest.param("HTN 10/08 SN clínico era 1.500, agora é 1.700", "1700", id="what it was is no more"),
+        pytest.param(
+            "Passo meu SN de 10/08 no HTN, a casa paga 1.450 no dia 20",
+            "1450",
+            id="the day on which it is paid is no shift",
+        ),
         pytest.param("HTN 10/08 SN clínico R$ 1.800,50", "1800.50", id="cents"),
         pytest.param("HTN 10/08 SN clínico mil e oitocentos reais", "1800", id="in words"),
         pytest.param("HTN 10/08 SN clínico 1.8 mil", "1800", id="a point before the thousand"),
@@ -63,6 +70,10 @@ def test_digits_that_are_no_price_make_none(texto: str) -> None:
         ("HTN clínico 26/08 07:00 às 19:00 R$ 900", time(7), time(19)),
         ("HTN clínico 26/08 19h00 às 07h00 R$ 900", time(19), time(7)),
         ("HTN clínico 26/08 das 18h à meia-noite R$ 900", time(18), time(0)),
+        ("HTN clínico 26/08 19x07 R$ 900", time(19), time(7)),
+        ("HTN clínico 26/08 19as7 R$ 900", time(19), time(7)),
+        ("HTN clínico 26/08 das sete da noite às sete da manhã R$ 900", time(19), time(7)),
+        ("HTN clínico, SD = 7h às 19h, SN = 19h às 7h\n26/08 SN\nR$ 900", time(19), time(7)),
     ],
 )
 def test_hours_are_those_of_the_shift_and_not_of_the_date(texto: str, das: time, ate: time) -> None:
@@ -206,3 +217,82 @@ def test_a_value_by_month_is_no_shift() -> None:
 )
 def test_an_ambiguous_alias_is_decided_by_the_town_then_by_the_region(texto: str, regiao: str, hospital: str) -> None:
     assert [each.hospital.valor for each in vagas(texto, regiao=regiao)] == [hospital]
+
+
+@pytest.mark.parametrize(
+    ("texto", "lidas"),
+    [
+        pytest.param(
+            "HTN clínico 10/08 SN e 12/08 SD - 1.500 - Fulana 91 98100-0001",
+            ["08-10 noturno 1500", "08-12 diurno 1500"],
+            id="the only price behind two shifts is both's",
+        ),
+        pytest.param(
+            "HTN clínico 10/08 SD já foi, 11/08 SN já foi, 12/08 SN 1.500",
+            ["08-12 noturno 1500"],
+            id="a comma parts what is taken from the next day",
+        ),
+        pytest.param(
+            "HTN clínico 1.500\n10/08 SN - ok Dra Fulana\n12/08 SN",
+            ["08-12 noturno 1500"],
+            id="agreed with somebody is taken",
+        ),
+        pytest.param(
+            "HTN feriado 07/09: SD, clínico, 1.500. Já fechei o dia 08/09, não chamem",
+            ["09-07 diurno 1500"],
+            id="I have closed it",
+        ),
+        pytest.param(
+            "Preciso de clínico hoje SN no HTN, 1.500, avisar com 24 horas de antecedência",
+            ["08-03 noturno 1500"],
+            id="how long before is no shift",
+        ),
+        pytest.param(
+            "HTN clínico hoje 19h às 7h, já são 16h e ninguém veio, 1.500",
+            ["08-03 noturno 1500"],
+            id="what time it is is no shift",
+        ),
+    ],
+)
+def test_what_belongs_to_a_shift_and_what_does_not(texto: str, lidas: list[str]) -> None:
+    assert curtas(texto) == lidas
+
+
+def test_the_headline_of_a_week_is_no_day_and_a_price_beside_its_hospital_is_that_hospital_s() -> None:
+    text = (
+        "Lista da semana de 10 a 16/08:\n\n*HTN* - clínica médica\n10/08 SD\n11/08 SN\n\n"
+        "*UPA Exemplo* - pediatria (R$ 2.000 qualquer dia)\n12/08 SN\n15/08 SD\n\nClínica médica: seg a sex R$ 1.400 | fds R$ 1.600"
+    )
+    assert inteiras(text) == [
+        "Hospital Teste do Norte | Clínica Médica | 08-10 diurno 1400",
+        "Hospital Teste do Norte | Clínica Médica | 08-11 noturno 1400",
+        "UPA Exemplo Leste | Pediatria | 08-12 noturno 2000",
+        "UPA Exemplo Leste | Pediatria | 08-15 diurno 2000",
+    ]
+
+
+def test_a_place_that_is_denied_beside_another_is_none() -> None:
+    assert inteiras("Corrigindo: é no HTN e não na UPA Exemplo! pediatra amanhã SD, 1.500") == [
+        "Hospital Teste do Norte | Pediatria | 08-04 diurno 1500"
+    ]
+
+
+def test_two_words_and_a_link_are_one_name() -> None:
+    assert {each.hospital.valor for each in vagas("Hospital Amostra e Luz - 10/08 - SN - clínico - 1.500")} == {
+        "Hospital Amostra e Luz"
+    }
+
+
+@pytest.mark.parametrize(
+    ("texto", "nome"),
+    [
+        ("HTN clínico 10/08 SN 1.500 Gi 91 98100-0001", "Gi"),
+        ("HTN clínico 10/08 SN 1.500, me chamem pfv 91 98100-0001", None),
+        ("oi, aqui é a Fulana da escala, preciso de clínico no HTN 10/08 SN, 1.500, chama no 91 98100-0001", "Fulana"),
+        ("HTN clínico 10/08 SN 1.500, falem com a Fulana", "Fulana"),
+        ("HTN clínico 10/08 SN 1.500 𝗙𝘂𝗹𝗮𝗻𝗮 91 98100-0001", "Fulana"),
+    ],
+)
+def test_whom_to_call_is_who_says_so(texto: str, nome: str | None) -> None:
+    [each] = vagas(texto)
+    assert (each.contato_nome and each.contato_nome.valor) == nome

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import cache
+from unicodedata import normalize
 
 from app.contexts.grupos.leitura.marcas import Fone, Marca, apagar
 from app.contexts.grupos.leitura.texto import Palavra, Texto
@@ -24,7 +25,8 @@ _NOISE = re.compile(
     r"|0800[ \d-]{6,14}|(?:crm|rqe|coren|cnes|cnpj)[ :/-]{0,3}(?:[a-z]{2}[ :/-]{0,3})?\d[\d./-]{2,18}"
     r"|(?:rua|av|avenida|alameda|rodovia|estrada|praca|travessa|tv|al)\b\.? [a-z][^\n\d;|]{2,60}[, ] ?(?:n[o.]{0,2} ?)?\d{1,5}\b"
     r"|(?<=\bupa )24 ?h(?:s|rs|oras)?\b|(?<=\bupas )24 ?h(?:s|rs|oras)?\b|cep[ :]{0,2}\d{2}\.?\d{3}-?\d{3}\b"
-    r"|\d{1,2} ?x ?\d{2}h?\b(?![.\d]))"
+    r"|\d{1,3} ?(?:hs?|horas?|dias?) (?:de antecedencia|antes)\b"
+    r"|\d{1,2} ?x ?(?:3[6-9]|[4-9]\d)h?\b(?![.\d]))"
 )
 _NO_AREA = frozenset((20, 23, 25, 26, 29, 30, 36, 39, 40, 50, 52, *range(56, 61), 70, 72, 76, 78, 80, 90))
 _AREAS = frozenset(range(11, 100)) - _NO_AREA
@@ -79,6 +81,8 @@ def contatos(texto: Texto, livre: str, telefones: list[Fone], vocabulario: Vocab
         found.append(Contato(fone, name))
     if not found and (name := reader.assinado()) is not None:
         found.append(Contato(None, name))
+    if len(found) == 1 and found[0].nome is None and (name := reader.apresentado()) is not None:
+        found = [Contato(found[0].fone, name)]
     return found
 
 
@@ -142,6 +146,12 @@ class _Nomes:
             return None
         return self._nome(taken)
 
+    def apresentado(self) -> Nome | None:
+        """ "aqui é a Fulana": who speaks says so."""
+        said = _HERE_IS.search(self._livre)
+        words = [] if said is None else list(self._texto.palavras_entre(said.end(), said.end() + 30))[:1]
+        return self._nome(words) if words and self._could_be(words[0]) else None
+
     def assinado(self) -> Nome | None:
         """No number: a name after "falar com", or a signature at the end."""
         for each in _CALL.finditer(self._livre):
@@ -169,7 +179,13 @@ class _Nomes:
     def _is_word(self, word: Palavra) -> bool:
         """None of ours, and nothing else was read there."""
         is_free = self._livre[word.inicio : word.fim] == word.texto
-        return is_free and len(word.texto) > 2 and word.texto.isalpha() and word.texto not in self._known
+        is_long = len(word.texto) > 2 or (len(word.texto) == 2 and not self._flat and self._is_short_name(word))
+        return is_free and is_long and word.texto.isalpha() and word.texto not in self._known
+
+    def _is_short_name(self, word: Palavra) -> bool:
+        """ "Gi", "Lu": two letters are a name when only the first is large."""
+        first, last = self._texto.trecho(word.inicio, word.fim)
+        return self._texto.fonte[first:last].istitle()
 
     def _could_be(self, word: Palavra) -> bool:
         if not self._is_word(word):
@@ -200,14 +216,15 @@ class _Nomes:
             return None
         start, end = words[0].inicio, words[-1].fim
         first, last = self._texto.trecho(start, end)
-        written = self._texto.fonte[first:last]
+        written = normalize("NFKC", self._texto.fonte[first:last])
         return Nome(start, end, written if not (written.islower() or written.isupper()) else written.title())
 
 
 _CALL = re.compile(
-    r"\b(?:falar|tratar|chamar|contato|contatar|procurar|infos?|informacoes|detalhes|datas|inscricoes|chama|chamem|fala|me\schama)"
+    r"\b(?:falar|tratar|chamar|contato|contatar|procurar|falem|fale|chame|ligar|ligue|procurem|infos?|informacoes|detalhes|datas|inscricoes|chama|chamem|fala|me\schama)"
     r"[ :]{1,2}(?:(?:com|c/|c|a|o|no|pv|privado|direto)[ :]{1,2}){0,3}"
 )
+_HERE_IS = re.compile(r"\b(?:aqui|quem fala) e (?:(?:a|o|dr|dra)\.? ){0,2}")
 _SIGNED = re.compile(r"[-.!\n]\s{0,2}(?:dra?\.?\s)?(?P<n>[a-z]{3,15}(?:\s[a-z]{3,15})?)\.?$")
 
 

@@ -1,6 +1,7 @@
 """All the marks of one message: each reader takes its words off the sheet, so that the next cannot read them otherwise."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -36,6 +37,8 @@ _WORKDAYS = re.compile(
     r"\b(?:dias?\s(?:uteis|util|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:que|proxima|seguinte))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
     r"|(?<=\d\s)semana\b(?!\sque)|(?<=k\s)semana\b|(?<=\d\s\()semana\b"
 )
+_ASKING = re.compile(r"\b(?:ja|foi|sera)\b[^.!?;,\n]{0,25}$")
+_ASKED = re.compile(r"[^.!?;,\n]{0,60}\?")
 _SIGNS = re.compile(r"[❌🔒🚫⛔✖]|✅")
 _CORRECTED = re.compile(
     r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu)\b"
@@ -83,7 +86,7 @@ def folha(
     again = referencias(texto, apagar(free_of_hours, places), places)
     places = sorted((*places, *again), key=lambda each: each.inicio)
     towns = cidades(texto, vocabulario)
-    places = com_a_unica_cidade(places, towns)
+    places = com_a_unica_cidade(_confirmados(texto.plano, places), towns)
     livre = apagar(free_of_hours, places)
     specialities = areas(texto, livre, vocabulario)
     prices = precos(apagar(livre, specialities))
@@ -116,9 +119,15 @@ def _fechados(texto: Texto, livre: str) -> list[Fechado]:
         if words[each.inicio - 1].texto
         not in ("valor", "pacote", "preco", "nao", "escala", "fixo", "estacionamento", "garagem", "area")
         or each.inicio == 0
+        if not _is_asked(texto.plano, words[each.inicio].inicio, words[each.fim - 1].fim)
     ]
     found.extend(Fechado(each.start(), each.end(), each[0]) for each in _SIGNS.finditer(livre))
     return sorted(found, key=lambda each: each.inicio)
+
+
+def _is_asked(plano: str, start: int, end: int) -> bool:
+    """ "já fechou o SN de quinta?" """
+    return _ASKING.search(plano, max(0, start - 30), start) is not None and _ASKED.match(plano, end) is not None
 
 
 def _corrigidas(
@@ -138,6 +147,12 @@ def _corrigidas(
 
 def _negado(plano: str, each: Dias) -> bool:
     return bool(_NOT_AFTER.match(plano, each.fim) or _NOT_BEFORE.search(plano[max(0, each.inicio - 20) : each.inicio]))
+
+
+def _confirmados(plano: str, places: Sequence[Lugar]) -> Sequence[Lugar]:
+    """ "é na UPA e não no hospital": a place that is denied beside another is none."""
+    kept = [each for each in places if not _NOT_BEFORE.search(plano[max(0, each.inicio - 20) : each.inicio])]
+    return kept or places
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:

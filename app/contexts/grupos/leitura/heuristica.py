@@ -9,7 +9,7 @@ from app.contexts.grupos.leitura.vocabulario import Vocabulario, frases
 
 CURTA = 15
 PESOS = {"plantao": 0.30, "hospital": 0.25, "especialidade": 0.25, "valor": 0.20}
-_VALOR = re.compile(r"r?\$ ?\d|\b\d[\d.,]{0,9} ?(?:k|mil|reais|conto)\b|\b\d\.\d{3}\b|\b\d{2,3} ?/ ?h\b")
+_VALOR = re.compile(r"r?\$ ?\d|\b\d[\d.,]{0,9} ?(?:k\d{0,3}|mil|reais|conto)\b|\b\d\.\d{3}\b|\b\d{2,3} ?/ ?h\b")
 _DATA = re.compile(r"\b\d{1,2}/\d{1,2}\b|\b\d{1,2}h\b|\bdias? \d{1,2}\b")
 
 

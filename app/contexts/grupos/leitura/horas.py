@@ -20,12 +20,12 @@ DURACAO = {
 }
 _H = (
     r"(?:(?P<{0}>[0-2]?\d)(?!\d)(?:(?: ?h|:)(?P<{0}m>[0-5]\d)(?!\d| ?h\b))?(?: {{0,2}}(?P<{0}h>h(?:s|rs?|oras?)?\b))?"
-    r"(?: da (?P<{0}p>manha|tarde|noite))?|(?P<{0}w>meia[ -]?noite|meio[ -]?dia))"
+    r"(?: da (?P<{0}p>manha|tarde|noite|madrugada))?|(?P<{0}w>meia[ -]?noite|meio[ -]?dia))"
 )
 _RANGE = re.compile(
     r"(?<![\w.,/$:])(?P<das>(?:das?|de|entre) (?:as )?)?"
     + _H.format("a")
-    + r" {0,2}(?P<liga>-{1,2}>?|>|~|/|\bas\b|\ba\b|\be\b|\bate\b(?: as\b)?|\bx\b) {0,2}(?:as )?"
+    + r" {0,2}(?P<liga>-{1,2}>?|>|~|/|as(?=\b|\d)|\ba\b|\be\b|\bate\b(?: as\b)?|x(?= |\d)) {0,2}(?:as )?"
     + _H.format("b")
     + r"(?![\d%])(?![.,]\d)"
 )
@@ -33,17 +33,39 @@ _START = re.compile(
     r"(?<![\w.,/$:])(?P<cue>(?:as|a partir das|entrada|inicio|comeca(?:ndo)?|das|desde as) (?:as )?)?"
     r"(?P<h>[0-2]?\d)(?:(?: ?h|:)(?P<m>[0-5]\d)(?!\d| ?h\b)| {0,2}h(?:s|rs?|oras?)?\b)"
 )
+_NUMBERS = {
+    **{
+        name: hour
+        for hour, name in enumerate(
+            ["uma", "duas", "tres", "quatro", "cinco", "seis", "sete", "oito", "nove", "dez", "onze", "doze"], 1
+        )
+    },
+    **{
+        name: hour
+        for hour, name in enumerate(
+            ["treze", "quatorze", "quinze", "dezesseis", "dezessete", "dezoito", "dezenove", "vinte"], 13
+        )
+    },
+}
+_SPOKEN = re.compile(
+    r"\b(?:das|de) (?P<a>{0})(?: horas?)?(?: da (?P<ap>manha|tarde|noite|madrugada))? (?:ate )?as (?P<b>{0})\b(?: horas?)?"
+    r"(?: da (?P<bp>manha|tarde|noite|madrugada))?".format("|".join(_NUMBERS))
+)
 _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)")
-_LETTERS = re.compile(r"(?:\x02[ )(:|,*_-]{0,4}|\d ?\()(?P<um>[dnmt])\b(?: {0,2}[/e,+] {0,2}(?P<dois>[dnmt])\b)?(?!')")
-_JOINING = re.compile(r"(?:[ ():,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
+_LETTERS = re.compile(
+    r"(?:\x02[ )(:|,*_-]{0,4}|\d ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; ))(?=[dnmt](?: ?[e/] ?[dnmt])? ?[:=-]? ?r\$))"
+    r"(?P<um>[dnmt])\b(?: {0,2}[/e,+] {0,2}(?P<dois>[dnmt])\b)?(?!')"
+)
+_JOINING = re.compile(r"(?:[ ():=,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
 _LENGTHS = frozenset((4, 5, 6, 8, 10, 12, 18, 24, 36))
 _USUAL = frozenset((0, 1, 6, 7, 8, 12, 13, 14, 18, 19, 20, 22, 23))
+_STARTS = frozenset((6, 7, 8, 13, 18, 19, 20))
 _LETTER = {"d": Periodo.DIURNO, "n": Periodo.NOTURNO, "m": Periodo.MANHA, "t": Periodo.TARDE}
 
 
 def turnos(texto: Texto, livre: str) -> list[Turno]:
     """Every period, pair of hours, beginning or length, in the order of the text."""
-    found = [*_faixas(livre), *_letras(texto, livre)]
+    found = [*_faixas(livre), *_faladas(livre), *_letras(texto, livre)]
     livre = apagar(livre, found)
     found.extend(_inicios(livre))
     livre = apagar(livre, (each for each in found if each.horas is None))
@@ -122,7 +144,23 @@ def _faixas(livre: str) -> Iterator[Turno]:
         yield Turno(start, each.end(), None, first, last)
 
 
+def _faladas(livre: str) -> Iterator[Turno]:
+    """ "das sete da noite às sete da manhã": as a voice message is written down."""
+    for each in _SPOKEN.finditer(livre):
+        first, last = (_de_dia(_NUMBERS[each[name]], each[f"{name}p"]) for name in ("a", "b"))
+        if first != last or each["ap"]:
+            yield Turno(each.start(), each.end(), None, time(first), time(last))
+
+
+def _de_dia(hour: int, part: str | None) -> int:
+    if part in ("tarde", "noite") and hour < 12:
+        return hour + 12
+    return hour % 12 if part in ("madrugada", "noite") and hour == 12 else hour
+
+
 def _is_range(each: re.Match[str], first: time, last: time) -> bool:
+    if each["liga"] == "x" and first.hour in _STARTS and horas_entre(first, last) in (6, 12):
+        return True
     if each["liga"] in ("e", "x") and not (each["ah"] and each["bh"]) and not (each["das"] or "").startswith("entre"):
         return False
     marked = each["ah"] or each["bh"] or each["am"] or each["bm"] or each["aw"] or each["bw"] or each["ap"]
@@ -142,7 +180,7 @@ def _inicios(livre: str) -> Iterator[Turno]:
             yield Turno(each.start("h"), each.end(), Periodo.H24 if hour == 24 else None, horas=hour)
             continue
         end = livre.find("\n", each.end(), each.end() + 40)
-        if livre[max(0, each.start() - 7) : each.start()].endswith(("ate ", "ate as ")):
+        if livre[max(0, each.start() - 7) : each.start()].endswith(("ate ", "ate as ", "sao ")):
             continue
         until = _UNTIL.search(livre, each.end(), min(each.end() + 40, end if end >= 0 else len(livre)))
         last = None if until is None else _clock(until["h"], until["m"])

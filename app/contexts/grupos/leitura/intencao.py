@@ -18,11 +18,14 @@ _MEDIA = re.compile(
     r"|voce apagou esta mensagem|mensagem de voz|ligacao de voz perdida)\]?)"
     r"(?:\W*\(?\d{1,2}:\d\d\)?)?\W*"
 )
-_FILE = re.compile(r"\W*[\w .()-]{1,80}\.(?:pdf|jpe?g|png|docx?|xlsx?|mp4|opus|ogg|webp|vcf)\W*(?:\(\w+ \w+\))?\W*")
+_FILE = re.compile(
+    r"\W*[\w .()-]{1,80}\.(?:pdf|jpe?g|png|docx?|xlsx?|mp4|opus|ogg|webp|vcf)\W*(?:\(?\d+ (?:paginas?|kb|mb)\)?|\(\w+ \w+\))?\W*"
+)
 _LINK_ALONE = re.compile(r"\s*(?:https?://|www\.)\S{1,500}\s*")
 _RECEIPT = re.compile(
     r"\b(?:comprovante|recibo|nota fiscal (?:n|no|de)|nfs-?e|pix (?:enviado|recebido|realizado)|transferencia realizada)\b"
 )
+_RECEIPT_FIRST = re.compile(r"[\W_]{0,8}(?:comprovante|recibo|nfs-?e|nota fiscal|pix (?:enviado|recebido|realizado))\b")
 _LINK = re.compile(r"https?://|www\.|\.com\b|@[a-z]")
 _PER_SHIFT = re.compile(r"(?:\bpor |/ ?|\bcada |\bp/ ?|\bo )plantao\b")
 # "preciso do dia 18": a day is wanted, not a doctor.
@@ -51,7 +54,8 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
     score = _pontos(folha, count)
     if (against := _contra(texto, found, count, folha, montagem, score)) is not None:
         return against
-    named = bool(folha.lugares) or count["oferta"] + count["cede"] > 0
+    whole = bool(folha.precos and folha.contatos and folha.turnos and count["tema"]) and not count["venda"]
+    named = bool(folha.lugares) or count["oferta"] + count["cede"] > 0 or whole
     ours = folha.lugares or folha.areas or count["tema"] or any(each.periodo for each in folha.turnos)
     if score >= BASTA and named and ours:
         return Juizo(Categoria.OFERTA, _certeza(score - BASTA), "oferta")
@@ -74,13 +78,21 @@ def _contra(
 ) -> Juizo | None:
     """What outweighs the signs of an offer."""
     solid = bool(montagem.abertas) and score >= BASTA + 1
+    if _RECEIPT_FIRST.match(texto.plano) and not count["oferta"] + count["cede"]:
+        return Juizo(Categoria.OUTRO, 0.9, "recibo")
+    if (
+        count["aviso"] > 1
+        and not count["golpe"]
+        and not (count["oferta"] + count["cede"] or folha.contatos or folha.combinar)
+    ):
+        return Juizo(Categoria.AVISO, _certeza(count["aviso"]), "aviso") if not count["conversa"] else None
     wanted = count["oferta"] + count["tema"] + count["procura"] + len(folha.precos) + len(folha.turnos)
     if count["nao_medico"] and wanted and not _doctor_wanted(texto, folha, found):
         return Juizo(Categoria.OUTRO, 0.9, "nao_medico")
     of_other_things = count["venda"] > count["troca"] or (count["aviso"] > 1 and not folha.dias and not folha.lugares)
     if count["troca"] and not count["cede"] and not of_other_things and not _gives_away(texto, found):
         return Juizo(Categoria.OUTRO, 0.9, "troca")
-    if count["procura"] and not (solid and _offers_besides(texto, found, folha)):
+    if count["procura"] and count["venda"] <= count["procura"] and not (solid and _offers_besides(texto, found, folha)):
         return Juizo(Categoria.PROCURA, 0.9, "procura_vaga")
     if count["golpe"] > 1 and not solid:
         return Juizo(Categoria.SPAM, _certeza(count["golpe"]), "golpe")
@@ -108,7 +120,7 @@ def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Jui
     kinds = (
         (1.5 * count["golpe"], Categoria.SPAM, "golpe"),
         (sells, Categoria.PROPAGANDA, "venda"),
-        (1.0 * count["aviso"], Categoria.AVISO, "aviso"),
+        (1.0 * count["aviso"] - 0.5 * ("?" in texto.plano), Categoria.AVISO, "aviso"),
         (1.0 * count["conversa"], Categoria.CONVERSA, "conversa"),
     )
     most, kind, why = max(kinds, key=lambda each: each[0])

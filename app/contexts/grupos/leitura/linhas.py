@@ -50,8 +50,11 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
         if start == end:
             continue
         parts = [entre(kind, start, end) for kind in kinds]
-        runs = _juntos(entre(dias, start, end), parts, folha.texto.plano)
-        line = [_bloco(start, end, None, parts, by_price)] if not runs else _partida(start, end, runs, parts, by_price)
+        runs = _juntos(entre(dias, start, end), parts)
+        if runs:
+            line = _partida(folha.texto.plano, start, end, runs, parts, by_price)
+        else:
+            line = [_bloco(start, end, None, parts, by_price)]
         if entre(holidays, start, end):
             for each in line:
                 each.feriado = True
@@ -59,7 +62,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
     return _herdados([each for each in found if not _is_empty(each)])
 
 
-def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]], plano: str) -> list[Dias]:
+def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
     """Runs with nothing but words between them are one: "sábado (10/01) e domingo (11/01)"."""
     kept: list[Dias] = []
     for run in runs:
@@ -95,7 +98,7 @@ def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Mar
 
 
 def _partida(
-    start: int, end: int, runs: list[Dias], parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]
+    plano: str, start: int, end: int, runs: list[Dias], parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]
 ) -> list[Bloco]:
     """A line with days: each run takes its own, and what is said once is for all of them."""
     if len(runs) == 1:
@@ -108,7 +111,7 @@ def _partida(
         if number == len(parts) - 1:
             heading.append([])
             trailing.append([])
-            for place, marks in enumerate(_fechados_de(kind, runs, cuts)):
+            for place, marks in enumerate(_fechados_de(plano, kind, runs, cuts)):
                 own[place].append(marks)
             continue
         pieces = [list(entre(kind, first, last)) for first, last in pairwise(cuts)]
@@ -124,14 +127,20 @@ def _partida(
     ]
 
 
-def _fechados_de(marks: Sequence[Marca], runs: list[Dias], cuts: list[int]) -> Iterator[list[Marca]]:
+def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: list[int]) -> Iterator[list[Marca]]:
     """ "Fechados: 10 e 12/08; 14/08 SN coberto": a word closes the run right behind it, else the one before it."""
     for place, run in enumerate(runs):
-        before = [each for each in entre(marks, cuts[place], run.inicio) if run.inicio - each.fim <= 4]
+        before = [each for each in entre(marks, cuts[place], run.inicio) if _closes_next(plano, each, run)]
         behind = list(entre(marks, run.fim, cuts[place + 2]))
         if place + 1 < len(runs):
-            behind = [each for each in behind if runs[place + 1].inicio - each.fim > 4]
+            behind = [each for each in behind if not _closes_next(plano, each, runs[place + 1])]
         yield before + behind
+
+
+def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
+    """Right before it, and no comma parts them: "04/07 SD já foi, 05/07 SN" speaks of the 4th."""
+    between = plano[mark.fim : run.inicio]
+    return len(between) <= 4 and not any(sign in between for sign in ",;./|)")
 
 
 def _repartidos(pieces: list[list[Marca]]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:

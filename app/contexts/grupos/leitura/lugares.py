@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from unicodedata import normalize
 
 from app.contexts.grupos.leitura.marcas import TOMADO, Lugar, apagar, entre, linha_de
 from app.contexts.grupos.leitura.texto import Palavra, Texto, chave
@@ -162,10 +163,19 @@ class _Nomes:
                 words[place].texto == "e"
                 and words[place + 1 : place + 2]
                 and words[place + 1].texto not in self._generic
+                and not (cased and self._is_second_half(head, place))
             ):
                 break
             end = place + 1
         return end
+
+    def _is_second_half(self, head: int, link: int) -> bool:
+        """ "Hospital Vida e Luz": one word before the link and one behind it make one name; "UPA Norte e Sul" are two."""
+        words = self._texto.palavras
+        if words[head].texto not in _WITH_TWO_WORDS or link != head + 2 or not self._is_upper(words[link + 1]):
+            return False
+        after = self._livre[words[link + 1].fim : words[link + 1].fim + 2]
+        return after.strip(" *_")[:1] in ("", "-", ",", ":", "\n", "(", "/", "|") and after[:1] != "/"
 
     def _cased_from(self, head: int, end: int) -> bool:
         """Whether this writer gives names capitals, seen on the first word of the name."""
@@ -311,7 +321,7 @@ class _Nomes:
         return written[:1].upper() + written[1:]
 
     def _title(self, first: int, last: int) -> str:
-        written = self._texto.fonte[first:last]
+        written = normalize("NFKC", self._texto.fonte[first:last])
         if not (written.islower() or written.isupper()):
             return written
         words = (word if word.lower() in _LINKS else _capital(word) for word in written.lower().split(" "))
@@ -321,6 +331,7 @@ class _Nomes:
         return self._livre[word.inicio : word.fim] == word.texto
 
 
+_WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
 _LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
 
 

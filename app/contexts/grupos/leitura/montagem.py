@@ -30,7 +30,7 @@ _Nomeado = TypeVar("_Nomeado", Area, Lugar)
 _Valor: TypeAlias = tuple[Campo[Decimal] | None, Campo[ValorTipo] | None]
 _OPEN = re.compile(r"^[ •>*-]{0,4}[🔴🟢🟡🟠⚪⬜🔵⭕❗🚨🆓🆘❓◻🔲]")
 RESTA = re.compile(
-    r"\b(?:restam?|faltam?|ainda|sobrou|sobra|so (?:1|uma)|em aberto|mais (?:1|uma) vaga"
+    r"\b(?:restam?|faltam?|ainda|sobrou|sobra|so (?:1|uma)|(?<!nada )em aberto|mais (?:1|uma) vaga"
     r"|(?<!nao )precis(?:o|a|amos|ando)|quem (?:pode|assume|cobre|quer|topa))\b"
 )
 _TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$")
@@ -301,8 +301,11 @@ class _Montador:
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
-        """Its line, its section, the whole message; then the only price there is, whatever stands beside it."""
+        """Its line, its hospital's line, its section, the whole message; then the only price there is, wherever it stands."""
         yield block.regras
+        heading = self._onde_lugares.bloco(place, segue=True)
+        if heading is not None and heading < place and self._blocos[heading].dias is None:
+            yield self._blocos[heading].regras
         yield self._onde_regras.secao(place)
         yield self._onde_regras.soltos
         if len({rule.preco.reais for rule in self._regras[:50]}) == 1:

@@ -29,12 +29,15 @@ class Onde(Generic[T]):
 
         ``segue``: what a line above says of itself goes on, too, as the name of a hospital does.
         """
-        if self._ditos[place]:
-            return self._ditos[place]
-        at = self._acima(place, segue)
-        if at is None:
-            at = self._perto(place)
+        at = self.bloco(place, segue=segue)
         return [] if at is None else self._ditos[at]
+
+    def bloco(self, place: int, *, segue: bool = False) -> int | None:
+        """Which block says it."""
+        if self._ditos[place]:
+            return place
+        at = self._acima(place, segue)
+        return self._perto(place) if at is None else at
 
     def secao(self, place: int) -> list[T]:
         """Of the blocks without days: the nearest above or behind, with those that stand next to it."""

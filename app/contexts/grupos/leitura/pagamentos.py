@@ -19,6 +19,11 @@ _DAY = re.compile(
     r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|pj) ){0,3}dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
     r"|\btodo dia (?P<t>\d{1,2})(?!\d| {0,2}/)|\bdia (?P<s>\d{1,2}) do mes\b"
 )
+_PAID_ON = re.compile(
+    r"\b(?:paga|pagam|pagamos|pago|recebe|cai|cair)(?: r?\$)? {0,2}\d[\d.,]{0,9}(?: reais)? "
+    r"(?P<dia>(?:no |todo |ate o )?dia (?P<n>\d{1,2}))"
+    r"(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
+)
 _WEEKDAY = re.compile(
     r"\b(?:pix|pgto|pagto|pagamento|cai|receb[a-z]{1,8}|deposito) (?:(?:na|no|toda|todo|em|proxima|sempre) ){0,2}"
     r"(?:(?:segunda|terca|quarta|quinta|sexta|sabado|domingo)(?: {0,2}-? {0,2}feira)?|amanha)\b"
@@ -34,7 +39,8 @@ def pagamentos(livre: str) -> list[Pagamento]:
 
 def datas_de_pagamento(livre: str) -> list[Marca]:
     """ "cai dia 10", "pix na segunda": days on which no shift is."""
-    return [Marca(each.start(), each.end()) for pattern in (_DAY, _WEEKDAY, _DAYS) for each in pattern.finditer(livre)]
+    found = [Marca(each.start(), each.end()) for pattern in (_DAY, _WEEKDAY, _DAYS) for each in pattern.finditer(livre)]
+    return [*found, *(Marca(*each.span("dia")) for each in _PAID_ON.finditer(livre))]
 
 
 def forma(found: Sequence[Pagamento]) -> str | None:
@@ -60,6 +66,8 @@ def _prazos(livre: str) -> Iterator[Pagamento]:
         yield Pagamento(each.start(), each.end(), "prazo", f"{int(each['n'])} dias")
     for each in _DAY.finditer(livre):
         yield Pagamento(each.start(), each.end(), "prazo", f"dia {int(each['n'] or each['t'] or each['s'])}")
+    for each in _PAID_ON.finditer(livre):
+        yield Pagamento(*each.span("dia"), "prazo", f"dia {int(each['n'])}")
     for each in _RHYTHM.finditer(livre):
         yield Pagamento(each.start(), each.end(), "prazo", _NAMES[each.lastgroup or "m"])
 

@@ -75,12 +75,16 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
             continue
         elif not has_dates or _begins_shift(folha, each):
             kept.append(each)
-    kept = _sem_fds_repetido(kept)
+    kept = _sem_manchete(_sem_fds_repetido(kept))
     kept_ids = {id(each) for each in kept}
     found = []
     elsewhere = _Alhures.de(folha)
     for price in folha.precos:
-        marks = tuple(mark for mark in held.get(id(price), ()) if id(mark) not in kept_ids)
+        marks = tuple(
+            mark
+            for mark in held.get(id(price), ())
+            if id(mark) not in kept_ids and not _is_last_of_several(folha, price, mark)
+        )
         found.append(
             Regra(price, marks, tuple(mark for mark in marks if _only_condition(folha, price, mark, elsewhere)))
         )
@@ -93,6 +97,15 @@ def _sem_fds_repetido(days: list[Dias]) -> list[Dias]:
         return days
     named = [each for each in days if not (each.solto and each.semana == {5, 6} and len(each.dias) == 2)]
     return named or days[:1]
+
+
+def _sem_manchete(days: list[Dias]) -> list[Dias]:
+    """ "Lista da semana de 09 a 15/11", and below it the days: the headline is no day of its own."""
+    head, rest = days[:1], days[1:]
+    if len(rest) < 3 or len(head[0].dias) < 4:
+        return days
+    spanned = {day.data for day in head[0].dias}
+    return rest if all(day.data in spanned for each in rest for day in each.dias) else days
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
@@ -175,6 +188,16 @@ class _Alhures:
     def de(cls, folha: Folha) -> "_Alhures":
         first = {each.nome: each.inicio for each in reversed(folha.areas)}
         return cls(any(_is_far_from_prices(folha, each) for each in folha.turnos), first)
+
+
+def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
+    """ "18/06 SN e 20/06 SD - 2.000": the only price of its line is not the last shift's alone."""
+    if not isinstance(mark, Turno) or mark.inicio > price.inicio:
+        return False
+    line = linha_de(folha.texto.plano, price.inicio)
+    alone = len(entre(folha.precos, *line)) == 1
+    days = [each for each in entre(folha.dias, line[0], mark.inicio) if not each.feriado]
+    return alone and len(days) > 1 and _has_day_before(folha, price, mark)
 
 
 def _has_day_before(folha: Folha, price: Preco, mark: Turno) -> bool:

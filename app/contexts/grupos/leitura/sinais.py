@@ -41,6 +41,27 @@ _FOR_SHIFTS = re.compile(
     r"(?<!alguem )(?<!quem )\bdisponive(?:l|is) (?:p/|para|pra|p) (?:os |as |fazer |realizar )?"
     r"(?:plantao|plantoes|cobertura|coberturas|sobreaviso|escala)\b"
 )
+_NEEDS_SHIFTS = re.compile(r"\bprecis(?:o|ando) (?:de )?(?:\d{1,2}|um|uns|dois|duas|tres|mais) plant(?:ao|oes)\b")
+_MINE = re.compile(r"\A[\W_]{0,4}(?:eu )?(?:quero|pego|assumo|fico com) (?:ess[ea]|est[ea]|o d[oae] |o s[dn]\b|a vaga)")
+_STILL = re.compile(
+    r"\bainda (?:esta |ta |tem )?(?:de pe|disponive(?:l|is)|em aberto|abert[ao]s?|valendo|livres?)\b[^.!?\n]{0,20}\?"
+)
+_IF_ANY = re.compile(
+    r"\bse (?:sobrar|surgir|aparecer|abrir|rolar|tiver (?:algum|alguma|plantao|vaga|escala))\b"
+    r"[^.!?\n]{0,80}\b(?:avis|cham|lembr|da um toque|me da|pode me)"
+)
+_WANTS = re.compile(
+    r"\b(?:ta|esta|to|estou|anda|estamos) (?:querendo|precisando(?: de)?|interessad[oa] em|a ?fim de)"
+    r"(?: (?:dar|pegar|fazer|uns|um|mais)){0,3} (?:plantao|plantoes|escala|noturnos?|diurnos?)\b"
+)
+_ANYONE_WITH = re.compile(
+    r"\balguem\b[^.!?\n]{0,30}\b(?:com|tem|tenha|passando)(?: (?:algum|alguma|uns|umas|um|uma))? "
+    r"(?:plantao|plantoes|vagas?|noturnos?|diurnos?)\b[^.!?\n]{0,60}\?"
+)
+_KNOWS_OF = re.compile(
+    r"\b(?:alguem|vcs|voces|quem) (?:sabe|sabem|conhece|conhecem)(?: de)?(?: algum| alguma)? "
+    r"(?:hospital|lugar|clinica|upa|servico|local|empresa|escala)\b[^.!?\n]{0,40}\b(?:precis|contrat|com vaga|abrindo|querendo)"
+)
 _FREE = re.compile(r"\b(?:tenho|estou|to|fico)\b[^.!?\n]{0,30}\blivres?\b")
 _MONTHLY = re.compile(
     r"/ ?mes\b|\bpor mes\b|\bao mes\b|\b(?:10|12|16|20|24|30|32|36|40|44) ?h(?:oras|s)? ?(?:semana|/ ?sem|por sem)"
@@ -54,7 +75,9 @@ _ROTA = re.compile(
 )
 _PLACE_FOR = re.compile(r"\bvagas? (?:de|para|p/|pra|p|em) ")
 _LAUGHS = re.compile(r"\bk{3,}\b|\b(?:ha){2,}h?\b|\b(?:rs){2,}\b")
-_ANYBODY = re.compile(r"\balguem (?:pra|para|pro|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$", re.MULTILINE)
+_ANYBODY = re.compile(
+    r"\balguem (?:pra|para|pro|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$|\balguem ?\?", re.MULTILINE
+)
 _INSTALMENTS = re.compile(r"\b(?:em|ate) (?:ate )?\d{1,2} ?x\b")
 # A course that is what the message is about, not what a doctor must have done.
 _COURSE = re.compile(
@@ -63,7 +86,9 @@ _COURSE = re.compile(
     r"(?![^\n]{0,25}\b(?:obrig|desej|exig|necess|em dia|valid|atualiz))"
 )
 _SELLS = re.compile(
-    r"^[\W_]{0,6}(?:vendo|vende[ -]se|alugo|aluga[ -]se|(?:passo|passa[ -]se|repasso) (?:o )?ponto)\b"
+    r"^[\W_]{0,6}(?:vendo|vende[ -]se|alugo|aluga[ -]se|(?:passo|passa[ -]se|repasso) (?:o )?ponto"
+    r"|(?:passo|repasso) (?:a )?minha(?! (?:escala|noite|vaga|tarde|manha|data|parte|cobertura|semana|"
+    r"segunda|terca|quarta|quinta|sexta|sala|porta|uti|\d)))\b"
     r"(?! (?:meus? |os? |um |1 |esse |este )?(?:plant|sd\b|sn\b|notur|diurn|24h|12h|cinderela|vaga|lugar|turno))",
     re.MULTILINE,
 )
@@ -76,17 +101,25 @@ _PATTERNS = (
     ("procura", _SELF, ("min", "dispon")),
     ("procura", _ASKS, ("?",)),
     ("procura", _FREE, ("livre",)),
+    ("procura", _STILL, ("ainda",)),
+    ("procura", _NEEDS_SHIFTS, ("precis",)),
+    ("procura", _MINE, ("quero", "pego", "assumo", "fico")),
+    ("procura", _IF_ANY, ("se ",)),
+    ("procura", _WANTS, ("quer", "precis", "interess", "fim de")),
+    ("procura", _ANYONE_WITH, ("alguem",)),
+    ("procura", _KNOWS_OF, ("sabe", "conhece")),
     ("procura", _FOR_SHIFTS, ("dispon",)),
     ("emprego", _MONTHLY, ("mes", "sem", "30", "40", "44")),
     ("venda", _INSTALMENTS, ("x",)),
     ("venda", _COURSE, ("ls", "fccs")),
-    ("venda", _SELLS, ("vend", "alug", "ponto")),
+    ("venda", _SELLS, ("vend", "alug", "ponto", "minha")),
     ("oferta", _ANYBODY, ("algu", "quem")),
     ("oferta", _PLACE_FOR, ("vaga",)),
     ("conversa", _LAUGHS, ("kkk", "haha", "rsrs")),
     ("aviso", _PAID, ("pagamento",)),
     ("aviso", _ROTA, ("escala",)),
 )
+_SENTENCE_END = re.compile(r"(?<!\bdr)(?<!\bdra)(?<!\bsr)(?<!\bsra)\. ")
 _SENTENCE = re.compile(r"\n|[.!?;] |[.!?]\n")
 
 
@@ -135,7 +168,9 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
 
 def _frase(plano: str, at: int) -> int:
     """Where the sentence begins, or 70 letters before."""
-    return max(plano.rfind("\n", 0, at) + 1, plano.rfind(". ", 0, at) + 1, at - 70, 0)
+    start = max(plano.rfind("\n", 0, at) + 1, at - 70, 0)
+    ends = [each.end() for each in _SENTENCE_END.finditer(plano, start, at)]
+    return ends[-1] if ends else start
 
 
 def pedidos(texto: Texto, found: list[Sinal]) -> tuple[Marca, ...]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import zip_longest
 
 from app.contexts.grupos.leitura.marcas import Combinar, Preco
 from app.contexts.grupos.leitura.texto import Texto
@@ -13,7 +14,7 @@ _NUMBER = r"(?P<n>\d{1,3}(?:\.\d{3}){1,2}(?:,\d{1,2})?|\d{1,6}(?:[.,]\d{1,2})?)(
 _PRICE = re.compile(
     r"(?<![\w.,/:$#])(?P<mais>\+ {0,2})?(?P<vezes>\d{1,2} {0,2}x {0,2})?(?P<r>(?:r\$|\$|rs\b|brl\b)[ $:]{0,3})?"
     + _NUMBER
-    + r"(?P<fim>[.,]00(?!\d))?(?: {0,2}(?P<mil>mil\b(?: e (?P<resto>\d{2,3})\b)?|k\b)"
+    + r"(?P<fim>[.,]00(?!\d))?(?: {0,2}(?P<mil>mil\b(?: e (?P<resto>\d{2,3})\b)?|k(?P<k>\d{1,3})?\b)"
     r"| {0,2}(?P<reais>reais|conto|contos|pila|pilas)\b)?"
     r"(?P<hora> {0,2}(?:/ {0,2}h(?:r|rs|s|ora)?\b|(?:por|a|p/|cada|/) {0,2}hora\b|\bh/?hora\b| reais {0,2}/ {0,2}h\b))?"
 )
@@ -48,6 +49,8 @@ _NOT_MONEY_BEFORE = re.compile(
     r"\b(?:crm|rqe|n|no|numero|num|rua|av|avenida|br|rodovia|km|sala|cep|cnpj|cpf|apto|quadra"
     r"|lote|andar|bloco|id|cod|codigo|ref|edital|lei)[ :.\-/]{0,3}$"
 )
+_FORMER = re.compile(r"\b(?:era|eram|estava|antes)(?: de| por| era)?[ :]{1,2}(?:r\$ {0,2})?$")
+_PRESENT = re.compile(r"\b(?:agora|subiu|passou|foi|virou|aumentou)\b")
 _CUE_BEFORE = re.compile(
     r"(?:\b(?:valor(?:es)?|pag(?:o|a|amos|am|ando|amento)|por|remuneracao|bruto|honorarios?|r\$|\$)|[:=|>💰💵💲-])[ :*_]{0,3}$"
 )
@@ -64,7 +67,8 @@ def precos(livre: str) -> list[Preco]:
             continue
         found.append(price)
     found.extend(_por_extenso(livre))
-    return sorted(found, key=lambda each: each.inicio)
+    found.sort(key=lambda each: each.inicio)
+    return [each for each, after in zip_longest(found, found[1:]) if after is None or not _was(livre, each, after)]
 
 
 def combinar(texto: Texto) -> list[Combinar]:
@@ -122,7 +126,7 @@ def _reais(each: re.Match[str]) -> Decimal | None:
         base = Decimal(digits.replace(",", ".")) if digits.count(".") + digits.count(",") <= 1 else None
         if base is None or base >= 60:
             return None
-        return base * 1000 + Decimal(each["resto"] or 0)
+        return base * 1000 + Decimal(each["resto"] or (each["k"] or "").ljust(3, "0"))
     whole = digits
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d{1,2})?", digits):
         whole = digits.replace(".", "").replace(",", ".")
@@ -147,6 +151,13 @@ def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:
     if re.fullmatch(r" {0,2}(?:a|ate) {0,2}(?:r?\$ {0,2})?", between):
         return True
     return re.fullmatch(r" {0,2}e {0,2}(?:r?\$ {0,2})?", between) is not None and before.endswith("entre ")
+
+
+def _was(livre: str, former: Preco, present: Preco) -> bool:
+    """ "era 1.500, agora é 1.700": the first holds no more."""
+    before = livre[max(0, former.inicio - 20) : former.inicio]
+    between = livre[former.fim : present.inicio]
+    return len(between) <= 40 and bool(_FORMER.search(before)) and bool(_PRESENT.search(between))
 
 
 def _is_sum(livre: str, one: Preco, total: Preco) -> bool:
