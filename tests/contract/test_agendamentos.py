@@ -17,6 +17,7 @@ from app.contexts.agendamentos.model import (
     AgendamentoRepetido,
     PlanilhaRecusada,
 )
+from app.contexts.agendamentos.relato import em_csv
 from app.contexts.agendamentos.service import QUEUE, Filtro
 from app.settings import Settings
 from app.wiring import build
@@ -107,6 +108,89 @@ async def test_a_file_that_comes_twice_changes_rows_instead_of_doubling_them(off
     await office.work_on()
     second = (await rows(office.database, f"{READ} ORDER BY linha"))[1]
     assert second["endereco_normalizado"]["cidade"] == "Recife"
+
+
+async def test_what_a_file_says_nothing_of_stays_and_a_status_is_never_turned_back(office: Office) -> None:
+    await office.importar(patient(1, Observações="portão azul"))
+    id = (await office.one("SELECT id FROM appointments"))["id"]
+    by_hand = {"status": "Confirmado", "carro": "CARRO 9", "canal_confirmacao": "telefone", "cep": "13010-001"}
+    await office.agendamentos.alterar(id, by_hand, by="alguém")
+    await office.work_on()
+    columns = ["Nome do Paciente", "Data", "Hora", "Unidade", "Endereço Completo", "Documento Completo", "Telefone"]
+    row: list[Cell] = [*patient(1)]
+    again = [dict(zip(HEADER, row, strict=True))[name] for name in columns]
+    content = xlsx([[*columns, "Status"], [*again[:-2], "***.982.247-**", None, "pendente"]])
+    done = await office.importacao.importar(content, "outra.xlsx", by="alguém")
+    assert (done["imported"], done["duplicates"], done["jobs_enqueued"]) == (0, 1, 0)
+    kept = await office.agendamentos.um(id)
+    assert {name: kept[name] for name in by_hand} == by_hand
+    assert (kept["telefone"], kept["observacoes"], kept["cpf"]) == ("5511900000001", "portão azul", "52998224725")
+    assert kept["normalization_status"] == "completed"
+    assert [(each["coluna"], each["problema"]) for each in done["warnings"]] == [("Documento Completo", "coberto")]
+    content = xlsx([[*columns, "Status"], [*again, "coletado"]])
+    await office.importacao.importar(content, "outra.xlsx", by="alguém")
+    assert (await office.agendamentos.um(id))["status"] == "Coletado"
+
+
+async def test_another_address_does_not_keep_the_cep_of_the_one_before(office: Office) -> None:
+    id = await office.criar(data_agendamento="11/03/2026", endereco_completo="Rua Um, 1, Campinas/SP", cep="13010-001")
+    header = ["Nome do Paciente", "Data", "Endereço Completo", "Documento Completo"]
+    for address, cep in (("Rua Um, 1, Campinas/SP", "13010-001"), ("Rua Dois, 2, Recife/PE", None)):
+        content = xlsx([header, ["Pessoa Fictícia", "11/03/2026", address, None]])
+        await office.importacao.importar(content, "agenda.xlsx", by="alguém")
+        kept = await office.agendamentos.um(id)
+        assert (kept["endereco_completo"], kept["cep"]) == (address, cep)
+
+
+async def test_what_is_exported_can_be_imported_and_changes_nothing(office: Office) -> None:
+    header = [*HEADER, "Marca", "Protocolo", "Nr. Carteira", "Canal de Confirmação"]
+    more: list[Cell] = ["Marca", "P-1", "0001", "telefone"]
+    names: list[dict[str, Cell]] = [{}, {"Nome do Paciente": "=CMD()"}, {"Data": "talvez"}]
+    content = xlsx([header, *([*patient(n, **some), more[0], f"P-{n}", *more[2:]] for n, some in enumerate(names))])
+    await office.importacao.importar(content, "agenda.xlsx", by="alguém")
+    await office.importar(patient(7))
+    for row in await office.agendamentos.lista(Filtro(), 10):
+        await office.agendamentos.alterar(row["id"], {"carro": "CARRO 1", "status": "Agendado"}, by="alguém")
+    await office.work_on()
+    wanted = "SELECT * FROM appointments ORDER BY id"
+    before = await rows(office.database, wanted)
+    exported = em_csv(before, com_documentos=False, header=True)
+    assert "529" not in exported.replace("***.982.247-**", "")
+    done = await office.importacao.importar(f"\ufeff{exported}".encode(), "agendamentos.csv", by="alguém")
+    assert (done["imported"], done["duplicates"], done["jobs_enqueued"]) == (0, 4, 0)
+    others = ("importacao_id", "linha", "updated_at")
+    after = await rows(office.database, wanted)
+    assert [{**row, **dict.fromkeys(others)} for row in after] == [{**row, **dict.fromkeys(others)} for row in before]
+
+
+async def test_of_changes_at_the_same_time_none_is_lost(office: Office) -> None:
+    id = await office.criar(data_agendamento="11/03/2026", endereco_completo="Rua Um, 1, Campinas/SP")
+    header = ["Nome do Paciente", "Data", "Endereço Completo", "Documento Completo", "Nome do Exame"]
+    for n in range(5):
+        changes = [
+            {"telefone": f"55119{90000000 + n}"},
+            {"observacoes": f"nota {n}"},
+            {"endereco_completo": f"Rua Nova, {n}"},
+        ]
+        content = xlsx([header, ["Pessoa Fictícia", "11/03/2026", None, None, f"exame {n}"]])
+        await asyncio.gather(
+            *(office.agendamentos.alterar(id, change, by="alguém") for change in changes),
+            office.importacao.importar(content, "agenda.xlsx", by="alguém"),
+        )
+        kept = await office.agendamentos.um(id)
+        assert {name: kept[name] for change in changes for name in change} == {
+            k: v for each in changes for k, v in each.items()
+        }
+        assert (kept["exames"], kept["normalization_job_id"] is not None) == (f"exame {n}", True)
+
+
+async def test_two_that_become_the_same_at_the_same_time_are_not_the_same(office: Office) -> None:
+    one, other = await office.criar(), await office.criar(nome_paciente="Outra")
+    wanted = {"nome_paciente": "Uma Só"}
+    ended = await asyncio.gather(
+        *(office.agendamentos.alterar(id, wanted, by="alguém") for id in (one, other)), return_exceptions=True
+    )
+    assert sorted(isinstance(each, AgendamentoRepetido) for each in ended) == [False, True]
 
 
 async def test_one_bad_row_stops_no_other_and_every_problem_has_its_line(office: Office) -> None:
@@ -252,6 +336,7 @@ async def test_what_cannot_be_is_refused_by_its_name(office: Office) -> None:
         {"data_agendamento": "31/02/2026"},
         {"cor": "azul"},
         {"observacoes": "a\x00b"},
+        {"documento_completo": "***"},
         {"status": "Talvez"},
     ):
         with pytest.raises(AgendamentoRecusado, match=next(iter(campos))):

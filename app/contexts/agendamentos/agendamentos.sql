@@ -1,5 +1,17 @@
--- read known: those of these keys that are there already
-SELECT id, chave, fonte, normalization_status FROM appointments WHERE chave IN ({chaves});
+-- write known on sqlite: those of these keys that are there already; a transaction that writes is the only one anyway
+SELECT id, chave, fonte, {campos} FROM appointments WHERE chave IN ({chaves});
+
+-- write known on postgres: those of these keys that are there already; nobody else changes them until the transaction ends
+SELECT id, chave, fonte, {campos} FROM appointments WHERE chave IN ({chaves}) ORDER BY chave FOR UPDATE;
+
+-- read taken: another one that has this key
+SELECT id FROM appointments WHERE chave = :chave AND id <> :id;
+
+-- write hold on sqlite: one that is about to be changed; a transaction that writes is the only one anyway
+SELECT id, chave, importacao_id, linha, fonte, {campos} FROM appointments WHERE id = :id;
+
+-- write hold on postgres: one that is about to be changed; nobody else changes it until the transaction ends
+SELECT id, chave, importacao_id, linha, fonte, {campos} FROM appointments WHERE id = :id FOR UPDATE;
 
 -- write insert on sqlite: new ones; one whose key came meanwhile is left out
 INSERT INTO appointments ({columns}, created_at, updated_at)

@@ -83,10 +83,15 @@ def texto_da(valor: Celula) -> str:
 
 def dito(valor: Celula) -> str | None:
     """What a cell says; None: nothing. What no database holds is left out."""
-    texto = texto_da(valor)[:LONGEST_TEXT]
+    texto = _armed(texto_da(valor)[:LONGEST_TEXT])
     if not texto.isprintable():
         texto = "".join(each for each in texto if each.isspace() or each.isprintable()).translate(_SEPARATORS)
     return None if not texto.strip() or (len(texto) < 40 and _nada(texto)) else texto.strip()
+
+
+def _armed(texto: str) -> str:
+    """Without the apostrophe that keeps a spreadsheet program from taking it for a formula, as our own exports write it."""
+    return texto[1:] if texto[:1] == "'" and texto[1:2] in ("=", "+", "-", "@") else texto
 
 
 @lru_cache(maxsize=4096)
@@ -94,9 +99,16 @@ def _nada(texto: str) -> bool:
     return diz_nada(limpo(texto))
 
 
+def esta_coberto(texto: str) -> bool:
+    """``***.982.247-**``, as our own lists show a document to whoever may not see it."""
+    return "***" in texto
+
+
 def documento_da(valor: Celula) -> str | None:
-    """A CPF typed as a number has lost its zeros: they come back if the digits prove it."""
+    """A CPF typed as a number has lost its zeros: they come back if the digits prove it. A covered one says nothing."""
     texto = dito(valor)
+    if texto is not None and esta_coberto(texto):
+        return None
     if texto is None or not isinstance(valor, float | int) or isinstance(valor, bool):
         return texto
     padded = texto.zfill(11)

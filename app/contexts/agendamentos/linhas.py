@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from batuta.kernel.json import Json
@@ -23,6 +23,10 @@ class Situacao(StrEnum):
     RECOLETA = "Recoleta"
 
 
+# What is covered for whoever may not see it. A cover that comes back says nothing.
+COBRIVEIS: Final = ("documento_completo", "carteira_convenio")
+
+
 class Problema(StrEnum):
     """What is said of a row. The words stand in the tables of texts, under ``agendamentos.motivo``."""
 
@@ -33,6 +37,7 @@ class Problema(StrEnum):
     TELEFONE_ILEGIVEL = "telefone_ilegivel"
     CEP_ILEGIVEL = "cep_ilegivel"
     STATUS_DESCONHECIDO = "status_desconhecido"
+    COBERTO = "coberto"
     TEXTO_CORTADO = "texto_cortado"
     COLUNA_REPETIDA = "coluna_repetida"
     REPETIDO = "repetido"

@@ -18,11 +18,12 @@ from app.contexts.agendamentos.celulas import (
     data_hora_da,
     dito,
     documento_da,
+    esta_coberto,
     hora_da,
     telefone_da,
     texto_da,
 )
-from app.contexts.agendamentos.linhas import Lida, Motivo, Problema, Recusa, Reparo, Situacao
+from app.contexts.agendamentos.linhas import COBRIVEIS, Lida, Motivo, Problema, Recusa, Reparo, Situacao
 from app.contexts.agendamentos.texto import limpo, plano
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
     "observacoes": ("Observações", "observacao", "obs"),
     "exames": ("Nomes dos Exames", "exame", "nome do exame", "nome dos exame"),
     "sala": ("Nome da Sala", "sala"),
+    "carro": ("Carro",),
     "canal_confirmacao": ("Canal Confirmação", "canal de confirmacao", "canal da confirmacao"),
     "data_hora_confirmacao": ("Data/Hora Confirmação", "data hora da confirmacao", "data hora de confirmacao"),
     "data_confirmacao": ("Data Confirmação", "data da confirmacao", "data de confirmacao"),
@@ -65,9 +67,9 @@ CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
     "convenio": ("Convênio", "plano", "plano de saude"),
     "numero_convenio": ("Número Convênio", "numero do convenio", "nr convenio", "n convenio"),
     "nome_convenio": ("Nome do Convênio", "nome convenio"),
-    "carteira_convenio": ("Nr. Carteira", "numero da carteira", "carteira", "carteirinha", "nr da carteira"),
+    "carteira_convenio": ("Nr. Carteira", "numero da carteira", "carteira", "carteirinha", "nr da carteira", "carteira convenio"),
     "especialidade": ("Especialidade",),
-    "origem_id": ("Código do Agendamento", "id agendamento", "codigo agendamento", "id do agendamento", "protocolo"),
+    "origem_id": ("Código do Agendamento", "id agendamento", "codigo agendamento", "id do agendamento", "protocolo", "origem id"),
 }  # fmt: skip
 SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
 COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")
@@ -188,7 +190,7 @@ def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula])
     def remark(where: list[Reparo], name: str, problema: Problema) -> None:
         where.append(Reparo(number, header.nomes.get(name), problema))
 
-    carro = None
+    carro = dito(cells.get("carro"))
     if "sala" in cells and header.is_coleta:
         room = _ROOM.fullmatch(limpo(texto_da(cells["sala"])))
         if room is None:
@@ -243,6 +245,9 @@ def _texts(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark) -> "dict[
     for name, valor in cells.items():
         if isinstance(valor, str) and len(valor) > LONGEST_TEXT:
             remark(lendo.avisos, name, Problema.TEXTO_CORTADO)
+        if name in COBRIVEIS and isinstance(valor, str) and esta_coberto(valor):
+            row[name] = None
+            remark(lendo.avisos, name, Problema.COBERTO)
     row["endereco_completo"] = row.get("endereco_completo") or row.get("endereco_coleta")
     return row
 
@@ -256,10 +261,10 @@ def _checked(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark, *, is_c
     if (convenio := dito(cells.get("convenio"))) is not None:
         row["numero_convenio" if is_coleta else "nome_convenio"] = convenio
     said = dito(cells.get("status"))
-    situacao = Situacao.PENDENTE if said is None else _SITUACOES.get(plano(limpo(said)))
-    if situacao is None:
+    situacao = None if said is None else _SITUACOES.get(plano(limpo(said)))
+    if situacao is None and said is not None:
         remark(lendo.avisos, "status", Problema.STATUS_DESCONHECIDO)
-    row["status"] = (situacao or Situacao.PENDENTE).value
+    row["status"] = None if situacao is None else situacao.value
     return row
 
 

@@ -28,6 +28,8 @@ READ = ("normalization_error", "endereco_normalizado", "documento_normalizado", 
 @dataclass(frozen=True, slots=True)
 class AppointmentBook:
     known: Query
+    taken: Query
+    hold: Query
     insert: Query
     change: Query
     cars: Query
@@ -72,6 +74,7 @@ def appointment_book(dialect: Dialect) -> AppointmentBook:
         ),
     ]
     gaps = {
+        "{campos}": ", ".join(CAMPOS),
         "{columns}": ", ".join(COLUMNS),
         "{from_row}": ", ".join(_of_row(each, dialect) for each in COLUMNS),
         "{changed}": ", ".join(f"{each} = {_of_row(each, dialect)}" for each in changed),

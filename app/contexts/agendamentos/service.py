@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Final, Protocol
 
-from app.contexts.agendamentos.celulas import cep_da, data_da, hora_da, telefone_da
-from app.contexts.agendamentos.linhas import Situacao
+from app.contexts.agendamentos.atualizacao import atualizado
+from app.contexts.agendamentos.celulas import cep_da, data_da, esta_coberto, hora_da, telefone_da
+from app.contexts.agendamentos.linhas import COBRIVEIS, Situacao
 from app.contexts.agendamentos.model import (
     CAMPOS,
     AgendamentoInexistente,
@@ -19,6 +20,7 @@ from app.contexts.agendamentos.model import (
 )
 from app.contexts.agendamentos.repository import COLUMNS, appointment_book, page_query
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.writable import is_writable
@@ -133,24 +135,29 @@ class Agendamentos:
     async def alterar(self, id: str, campos: Mapping[str, Json], *, by: str) -> Row:
         """What is not named stays. Another address or document is read anew."""
         checked = conferidos(campos)
+        try:
+            await self._change(id, checked, by)
+        except StoreConflict:  # somebody else made the same of another one meanwhile
+            raise AgendamentoRepetido from None
+        self._wake()
+        return await self.um(id)
+
+    async def _change(self, id: str, checked: Mapping[str, Json], by: str) -> None:
         async with self._database.transaction() as transaction:
-            before = await transaction.one(self._book.one, id=id)
+            before = await transaction.one(self._book.hold, id=id)
             if before is None:
                 raise AgendamentoInexistente(id=id)
-            merged = {name: before[name] for name in CAMPOS} | checked
+            merged = {name: before[name] for name in CAMPOS} | dict(checked)
             if not merged["nome_paciente"]:
                 raise AgendamentoRecusado(campo="nome_paciente")
             chave = chave_de(merged)
-            others = await transaction.all(self._book.known, chaves=AsJson([chave]))
-            if any(other["id"] != id for other in others):
+            if chave != before["chave"] and await transaction.one(self._book.taken, chave=chave, id=id) is not None:
                 raise AgendamentoRepetido
-            row = self._row(chave, merged, before, before["importacao_id"]) | {"linha": before["linha"]}
+            row = self._made(chave, merged, id, before["importacao_id"], before["linha"])
             if row["fonte"] != before["fonte"] and row["normalization_status"] == Status.PENDING:
                 (row["normalization_job_id"],) = await self._enqueue(transaction, [id])
             await transaction.run(self._book.change, rows=AsJson([row]), now=self._clock.now())
             await self._note(transaction, by, "alterar", id, sorted(checked))
-        self._wake()
-        return await self.um(id)
 
     async def um(self, id: str) -> Row:
         row = await self._database.one(self._book.one, id=id)
@@ -196,17 +203,22 @@ class Agendamentos:
         keys = [f"agendamento:{id}" for id in ids]
         return await self._tarefas.enqueue_many(TASK, [(id,) for id in ids], keys=keys, within=transaction)
 
-    def _row(
-        self, chave: str, campos: Mapping[str, Json], known: Row | None, importacao: str | None
+    def _row(self, chave: str, dito: Mapping[str, Json], known: Row | None, importacao: str | None) -> dict[str, Json]:
+        """As a file says it."""
+        id = self._ids.new() if known is None else str(known["id"])
+        return self._made(chave, dito if known is None else atualizado(known, dito), id, importacao, dito.get("linha"))
+
+    def _made(
+        self, chave: str, campos: Mapping[str, Json], id: str, importacao: str | None, linha: Json
     ) -> dict[str, Json]:
         row: dict[str, Json] = dict.fromkeys(COLUMNS) | {name: campos.get(name) for name in CAMPOS}
         row["status"] = campos.get("status") or Situacao.PENDENTE.value
         texts = (campos.get("endereco_completo"), campos.get("documento_completo"), campos.get("cep"))
         return row | {
-            "id": self._ids.new() if known is None else known["id"],
+            "id": id,
             "chave": chave,
             "importacao_id": importacao,
-            "linha": campos.get("linha"),
+            "linha": linha,
             "fonte": fonte_de(*(None if each is None else str(each) for each in texts)),
             "normalization_status": (Status.PENDING if self._ligado.tem_o_que_ler(campos) else Status.SKIPPED).value,
         }
@@ -236,7 +248,7 @@ def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
         if name not in CAMPOS or not (value is None or isinstance(value, str)):
             raise AgendamentoRecusado(campo=name[:40])
         text = None if value is None else value.strip()
-        if text and (len(text) > LONGEST or not is_writable(text)):
+        if text and (len(text) > LONGEST or not is_writable(text) or (name in COBRIVEIS and esta_coberto(text))):
             raise AgendamentoRecusado(campo=name)
         checked[name] = _checked(name, text) if text else None
     return checked
