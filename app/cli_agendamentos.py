@@ -9,6 +9,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from app.cli_saida import Saida
 from app.contexts.agendamentos.importacao import Importacao, resultado
 from app.contexts.agendamentos.leitura import Leitura
 from app.contexts.agendamentos.linhas import Lida, Recusa
@@ -75,7 +76,7 @@ def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 def exportar(
     context: typer.Context,
-    saida: Annotated[Path, typer.Option("--saida", dir_okay=False)],
+    saida: Saida,
     documentos: Documents = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -99,7 +100,7 @@ def reprocessar(
 def avaliar(
     context: typer.Context,
     arquivo: FileArgument,
-    saida: Annotated[Path, typer.Option("--saida", dir_okay=False)],
+    saida: Saida,
     as_json: JsonFlag = False,
 ) -> None:
     """What the rules make of every row, without a database."""

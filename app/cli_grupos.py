@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli_saida import Saida
 from app.contexts.grupos.leitura import Vocabulario, ler
 from app.contexts.grupos.leitura.documento import documento
 from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of
@@ -22,7 +23,7 @@ class _BadInput(Exception):
 def avaliar(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(dir_okay=False, exists=True, readable=True)],
-    saida: Annotated[Path, typer.Option("--saida", dir_okay=False, writable=True)],
+    saida: Saida,
     canonicos: Annotated[Path | None, typer.Option("--canonicos", dir_okay=False, exists=True)] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -109,6 +109,35 @@ async def test_documents_are_covered_unless_somebody_may_see_them_and_asks(julia
         assert (await julia.ask("GET", path, headers=headers)).status_code == 403
 
 
+async def test_a_cpf_is_covered_wherever_somebody_wrote_it_and_its_cover_never_replaces_it(julia: Julia) -> None:
+    said = {
+        "observacoes": "cpf 529.982.247-25, ligar 11 90000-0001", "exames": f"***glicose*** {CPF}", "numero_convenio": "123456789",
+        "endereco_completo": f"Rua Um, 1, casa do CPF {CPF}, Campinas/SP", "nome_convenio": "\uff1d1+1",
+    }  # fmt: skip
+    made = (await ask(julia, "POST", PATH, json={"nome_paciente": "Pessoa", **said})).json()
+    await julia.work.work_once(QUEUE, 10)
+    exported = (await ask(julia, "GET", f"{PATH}/export")).content
+    listed = (await ask(julia, "GET", PATH)).json()["appointments"]
+    for shown in (made, *listed):
+        assert (shown["observacoes"], shown["numero_convenio"]) == ("cpf ***.982.247-**, ligar 11 90000-0001", "***")
+    assert "'\uff1d1+1" in exported.decode("utf-8-sig")
+    for text in (json.dumps(listed), exported.decode("utf-8-sig")):
+        assert (CPF in text, "529.982.247-25" in text, "123456789" in text) == (False, False, False)
+    again = (await upload(julia, exported, "agendamentos.csv")).json()
+    assert (again["duplicates"], again["imported"], again["jobs_enqueued"]) == (1, 0, 0)
+    kept = (await ask(julia, "GET", f"{PATH}/{made['id']}?documentos=true")).json()
+    assert {name: kept[name] for name in said} == said
+    assert (await ask(julia, "PATCH", f"{PATH}/{made['id']}", json={"exames": listed[0]["exames"]})).status_code == 422
+    assert (await ask(julia, "PATCH", f"{PATH}/{made['id']}", json={"exames": "***jejum***"})).status_code == 200
+
+
+async def test_no_name_is_longer_than_a_database_can_find_again(julia: Julia) -> None:
+    long = "\u4e00" * 201
+    for name in ("nome_unidade", "carro", "nome_paciente", "origem_id"):
+        refused = await ask(julia, "POST", PATH, json={"nome_paciente": "Pessoa", name: long})
+        assert is_problem(refused, 422, "invalid"), name
+
+
 async def test_one_is_made_changed_and_read_again(julia: Julia) -> None:
     made = await ask(
         julia, "POST", PATH, json={"nome_paciente": "Pessoa", "endereco_completo": "Rua Um, 1, Campinas/SP"}
@@ -214,3 +243,14 @@ def test_a_file_that_is_not_there_is_said_so_in_the_chosen_language(
     for language, said in (("pt-BR", portuguese), ("en", english)):
         code, _, err = batuta("--app", "app.main:work", "--lang", language, "agendamentos", "importar", file)
         assert (code, said in err, "`batuta agendamentos importar --help`" in err) == (2, True, True), err
+
+
+@pytest.mark.parametrize("command", [("exportar",), ("avaliar", "agenda.xlsx")])
+def test_a_file_that_cannot_be_written_is_said_so_before_anything_is_read(
+    batuta: Command, folder: Path, command: tuple[str, ...]
+) -> None:
+    (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1)]))
+    for language, said in (("pt-BR", "não existe"), ("en", "does not exist")):
+        spoken = ("--app", "app.main:work", "--lang", language, "agendamentos")
+        code, _, err = batuta(*spoken, *command, "--saida", "no/such/folder.csv")
+        assert (code, "no/such' " + said in err, "Traceback" in err) == (2, True, False), err

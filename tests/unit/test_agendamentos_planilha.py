@@ -87,6 +87,17 @@ async def test_a_sheet_with_a_day_of_its_own_is_a_plain_one_whatever_else_it_tel
     assert [(each["data_agendamento"], each["nome_marca"]) for each in lida.linhas] == [("2026-03-11", "Marca")]
 
 
+async def test_a_name_that_is_too_long_is_cut_and_told() -> None:
+    long = "\u4e00" * 1500
+    header = [*HEADER, "Carro"]
+    lida = await read(xlsx([header, [*patient(1, Unidade=long, Observações="o" * 1500), long]]))
+    (row,) = lida.linhas
+    assert (row["nome_unidade"], row["carro"], row["observacoes"]) == (long[:200], long[:200], "o" * 1500)
+    assert {(each.linha, each.coluna, each.problema) for each in lida.avisos} == {
+        (2, "Unidade", "texto_cortado"), (2, "Carro", "texto_cortado"),
+    }  # fmt: skip
+
+
 def test_midnight_of_a_cell_with_a_day_alone_is_no_hour() -> None:
     assert data_hora_da(datetime(2026, 3, 11, 14, 30)) == (date(2026, 3, 11), "14:30")
     assert data_hora_da(date(2026, 3, 11)) == (date(2026, 3, 11), None)

@@ -14,7 +14,7 @@ from starlette.types import Scope as Scope_
 
 from app.contexts.agendamentos.celulas import DDDS
 from app.contexts.agendamentos.importacao import Importacao, resultado
-from app.contexts.agendamentos.linhas import Situacao
+from app.contexts.agendamentos.linhas import LONGEST_NAME, LONGEST_TEXT, Situacao
 from app.contexts.agendamentos.model import (
     AgendamentoInexistente,
     AgendamentoRecusado,
@@ -57,7 +57,8 @@ def _number(value: object) -> object:
     return value
 
 
-Text = Annotated[str, Field(max_length=2000, pattern=TEXT)]
+Text = Annotated[str, Field(max_length=LONGEST_TEXT, pattern=TEXT)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME, pattern=TEXT)]
 Day = Annotated[str, AfterValidator(_day), Field(json_schema_extra={"format": "date"})]
 Clock = Annotated[str, Field(pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$")]
 Phone = Annotated[str, Field(pattern=rf"^55(?:{'|'.join(sorted(DDDS))})(?:9[0-9]{{8}}|[2-8][0-9]{{7}})$")]
@@ -77,38 +78,38 @@ class Campos(BaseModel):
     """What is not named stays as it is; null empties it."""
 
     model_config = ConfigDict(extra="forbid")
-    nome_marca: Text | None = None
-    nome_unidade: Text | None = None
+    nome_marca: Name | None = None
+    nome_unidade: Name | None = None
     data_agendamento: Day | None = None
     hora_agendamento: Clock | None = None
     status: Situacao = Situacao.PENDENTE
     telefone: Phone | None = None
     observacoes: Text | None = None
     exames: Text | None = None
-    carro: Text | None = None
-    canal_confirmacao: Text | None = None
+    carro: Name | None = None
+    canal_confirmacao: Name | None = None
     data_confirmacao: Day | None = None
     hora_confirmacao: Clock | None = None
     cep: Cep | None = None
     endereco_coleta: Text | None = None
     endereco_completo: Text | None = None
     documento_completo: Text | None = None
-    numero_convenio: Text | None = None
-    nome_convenio: Text | None = None
-    carteira_convenio: Text | None = None
-    especialidade: Text | None = None
-    origem_id: Text | None = None
+    numero_convenio: Name | None = None
+    nome_convenio: Name | None = None
+    carteira_convenio: Name | None = None
+    especialidade: Name | None = None
+    origem_id: Name | None = None
 
     def given(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 class Novo(Campos):
-    nome_paciente: Text
+    nome_paciente: Name
 
 
 class Mudanca(Campos):
-    nome_paciente: Text = ""
+    nome_paciente: Name = ""
 
 
 class Reprocesso(BaseModel):

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.contexts.agendamentos.linhas import Motivo, Recusa
+from app.contexts.agendamentos.linhas import LONGEST_NAME, Motivo, Recusa
 from app.contexts.agendamentos.planilha import cabecalho_de
 
-LONGEST_NAME: Final = 200
 MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_UNPACKED: Final = 64 * 1024 * 1024
 MOST_RATIO: Final = 250  # unpacked to packed; a sheet full of cells has about ten

@@ -6,13 +6,15 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from app.contexts.agendamentos.documento import cpf_valido
+from app.contexts.agendamentos.linhas import LONGEST_TEXT
 from app.contexts.agendamentos.texto import diz_nada, limpo, plano
 
 Celula: TypeAlias = str | float | int | bool | datetime | date | time | timedelta | None
 
-LONGEST_TEXT: Final = 2000
 EPOCH, EPOCH_1904 = date(1899, 12, 30), date(1904, 1, 1)
 FIRST_YEAR, LAST_YEAR = 1900, 2100
+# What a spreadsheet program takes for the beginning of a formula, narrow and wide.
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 FIRST_WITH_HOUR: Final = 1000  # below it a number is no day of ours with an hour in it
 DDDS: Final = frozenset(
     f"{first}{second}"
@@ -91,7 +93,7 @@ def dito(valor: Celula) -> str | None:
 
 def _armed(texto: str) -> str:
     """Without the apostrophe that keeps a spreadsheet program from taking it for a formula, as our own exports write it."""
-    return texto[1:] if texto[:1] == "'" and texto[1:2] in ("=", "+", "-", "@") else texto
+    return texto[1:] if texto[:1] == "'" and texto[1:2] in FORMULA else texto
 
 
 @lru_cache(maxsize=4096)
@@ -99,16 +101,9 @@ def _nada(texto: str) -> bool:
     return diz_nada(limpo(texto))
 
 
-def esta_coberto(texto: str) -> bool:
-    """``***.982.247-**``, as our own lists show a document to whoever may not see it."""
-    return "***" in texto
-
-
 def documento_da(valor: Celula) -> str | None:
-    """A CPF typed as a number has lost its zeros: they come back if the digits prove it. A covered one says nothing."""
+    """A CPF typed as a number has lost its zeros: they come back if the digits prove it."""
     texto = dito(valor)
-    if texto is not None and esta_coberto(texto):
-        return None
     if texto is None or not isinstance(valor, float | int) or isinstance(valor, bool):
         return texto
     padded = texto.zfill(11)

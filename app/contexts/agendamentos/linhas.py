@@ -23,8 +23,20 @@ class Situacao(StrEnum):
     RECOLETA = "Recoleta"
 
 
-# What is covered for whoever may not see it. A cover that comes back says nothing.
-COBRIVEIS: Final = ("documento_completo", "carteira_convenio")
+LONGEST_TEXT: Final = 2000
+# Short ones: some stand in an index, of whose rows PostgreSQL takes 2704 bytes, and a letter has up to four.
+LONGEST_NAME: Final = 200
+NOMES: Final = frozenset(
+    [
+        "nome_paciente", "nome_marca", "nome_unidade", "carro", "canal_confirmacao", "numero_convenio", "nome_convenio",
+        "carteira_convenio", "especialidade", "origem_id", "convenio", "sala",
+    ]
+)  # fmt: skip
+
+
+def mais_longo(campo: str) -> int:
+    """Letters a field may have."""
+    return LONGEST_NAME if campo in NOMES else LONGEST_TEXT
 
 
 class Problema(StrEnum):

@@ -11,19 +11,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from app.contexts.agendamentos.celulas import (
-    LONGEST_TEXT,
     Celula,
     cep_da,
     data_da,
     data_hora_da,
     dito,
     documento_da,
-    esta_coberto,
     hora_da,
     telefone_da,
     texto_da,
 )
-from app.contexts.agendamentos.linhas import COBRIVEIS, Lida, Motivo, Problema, Recusa, Reparo, Situacao
+from app.contexts.agendamentos.cobertura import COVERED, esta_coberto
+from app.contexts.agendamentos.linhas import Lida, Motivo, Problema, Recusa, Reparo, Situacao, mais_longo
 from app.contexts.agendamentos.texto import limpo, plano
 
 if TYPE_CHECKING:
@@ -190,13 +189,20 @@ def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula])
     def remark(where: list[Reparo], name: str, problema: Problema) -> None:
         where.append(Reparo(number, header.nomes.get(name), problema))
 
+    for name, valor in cells.items():
+        if isinstance(valor, str) and COVERED in valor and esta_coberto(name, valor):
+            cells[name] = None
+            remark(lendo.avisos, name, Problema.COBERTO)
+        elif isinstance(valor, str) and len(valor) > mais_longo(name):
+            cells[name] = texto_da(valor)[: mais_longo(name)]
+            remark(lendo.avisos, name, Problema.TEXTO_CORTADO)
     carro = dito(cells.get("carro"))
     if "sala" in cells and header.is_coleta:
         room = _ROOM.fullmatch(limpo(texto_da(cells["sala"])))
         if room is None:
             remark(lendo.avisos, "sala", Problema.SALA)
             return None
-        carro = room[1].partition(" - ")[0].strip()
+        carro = room[1].partition(" - ")[0].strip()[: mais_longo("carro")]
     for name in ("nome_marca", "nome_unidade", "nome_paciente") if header.is_coleta else ("nome_paciente",):
         if dito(cells[name]) is None:
             remark(lendo.erros, name, Problema.SEM_NOME if name == "nome_paciente" else Problema.SEM_VALOR)
@@ -242,12 +248,6 @@ def _texts(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark) -> "dict[
         if name in cells:
             row[name] = dito(cells[name])
     row["documento_completo"] = documento_da(cells.get("documento_completo"))
-    for name, valor in cells.items():
-        if isinstance(valor, str) and len(valor) > LONGEST_TEXT:
-            remark(lendo.avisos, name, Problema.TEXTO_CORTADO)
-        if name in COBRIVEIS and isinstance(valor, str) and esta_coberto(valor):
-            row[name] = None
-            remark(lendo.avisos, name, Problema.COBERTO)
     row["endereco_completo"] = row.get("endereco_completo") or row.get("endereco_coleta")
     return row
 

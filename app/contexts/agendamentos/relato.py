@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from app.contexts.agendamentos.celulas import FORMULA
+from app.contexts.agendamentos.cobertura import COBRIVEIS, COVERED, cpf_coberto, sem_cpf
 from app.contexts.agendamentos.model import CAMPOS, Status
 from batuta.stores.sql.database import Row
 from batuta.tasks.status import TaskStatus
@@ -18,9 +20,6 @@ READING: Final = (
     "endereco_normalizado",
     "documento_normalizado",
 )
-COVERED: Final = "***"
-# What a spreadsheet program takes for the beginning of a formula.
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 EXPORTED: Final = (
     "id", *CAMPOS, "normalization_status", "normalization_error", "logradouro", "numero", "complemento", "bairro", "cidade", "uf",
     "cep_normalizado", "cpf", "rg", "orgao_emissor", "uf_emissor",
@@ -40,18 +39,17 @@ def agendamento_em_palavras(row: Row | Mapping[str, Any], *, com_documentos: boo
     told |= {name: zulu(row[name]) for name in INSTANTS}
     if com_documentos:
         return told
-    document = told["documento_normalizado"]
+    document, address = told["documento_normalizado"], told["endereco_normalizado"]
+    told |= {name: sem_cpf(told[name]) for name in CAMPOS if isinstance(told[name], str)}
     told["cpf"] = cpf_coberto(told["cpf"])
-    for name in ("rg", "documento_completo", "carteira_convenio"):
+    for name in ("rg", *COBRIVEIS):
         told[name] = COVERED if told[name] else None
+    if isinstance(address, dict):
+        told["endereco_normalizado"] = {k: sem_cpf(v) if isinstance(v, str) else v for k, v in address.items()}
     if isinstance(document, dict):
         covered = {name: COVERED if document.get(name) else None for name in ("rg", "cns")}
         told["documento_normalizado"] = {**document, **covered, "cpf": cpf_coberto(document.get("cpf"))}
     return told
-
-
-def cpf_coberto(cpf: str | None) -> str | None:
-    return f"***.{cpf[3:6]}.{cpf[6:9]}-**" if cpf else None
 
 
 def job_em_palavras(status: TaskStatus) -> dict[str, Any]:

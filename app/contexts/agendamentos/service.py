@@ -7,8 +7,9 @@ from datetime import date
 from typing import Any, Final, Protocol
 
 from app.contexts.agendamentos.atualizacao import atualizado
-from app.contexts.agendamentos.celulas import cep_da, data_da, esta_coberto, hora_da, telefone_da
-from app.contexts.agendamentos.linhas import COBRIVEIS, Situacao
+from app.contexts.agendamentos.celulas import cep_da, data_da, hora_da, telefone_da
+from app.contexts.agendamentos.cobertura import esta_coberto
+from app.contexts.agendamentos.linhas import Situacao, mais_longo
 from app.contexts.agendamentos.model import (
     CAMPOS,
     AgendamentoInexistente,
@@ -27,7 +28,6 @@ from batuta.kernel.writable import is_writable
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Row, Transaction
 
-LONGEST: Final = 2000
 TASK: Final = "normalize_appointment"
 QUEUE: Final = "agendamentos"
 CEP: Final = r"^(?:[1-9][0-9]{4}|0[1-9][0-9]{3})-[0-9]{3}$"
@@ -248,7 +248,7 @@ def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
         if name not in CAMPOS or not (value is None or isinstance(value, str)):
             raise AgendamentoRecusado(campo=name[:40])
         text = None if value is None else value.strip()
-        if text and (len(text) > LONGEST or not is_writable(text) or (name in COBRIVEIS and esta_coberto(text))):
+        if text and (len(text) > mais_longo(name) or not is_writable(text) or esta_coberto(name, text)):
             raise AgendamentoRecusado(campo=name)
         checked[name] = _checked(name, text) if text else None
     return checked
