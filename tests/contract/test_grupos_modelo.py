@@ -1,5 +1,6 @@
 """A model beside the rules, on both databases: asked once about what they are unsure of; while it is away, messages wait."""
 
+import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -208,6 +209,33 @@ async def test_whatever_a_message_talks_the_model_into_no_field_is_forged(tmp_pa
         await mesa.work.close()
 
 
+def nested(depth: int) -> Json:
+    return [] if depth == 0 else [nested(depth - 1)]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"confianca": 10**400}, {"confianca": math.nan}, {"confianca": math.inf}, {"nobody reads this": math.nan},
+        {"nobody reads this": nested(80)}, {"nobody reads this": "a\x00b"}, {"nobody reads this": "a\ud800b"}, {"a\ud800b": 1},
+    ],
+    ids=lambda each: ascii(each)[:40],
+)  # fmt: skip
+async def test_an_answer_that_cannot_be_kept_is_none_is_paid_once_and_the_rules_decide(
+    mesa: Bancada, oraculo: Oraculo, clock: FakeClock, lie: dict[str, Json]
+) -> None:
+    oraculo.answer = Respondeu({**ANSWER, **lie}, 1000, 100)
+    for _ in range(2):
+        await mesa.dizem(DOUBTFUL)
+        await mesa.trabalha()
+        await clock.advance(timedelta(minutes=20))
+    assert set(await mesa.fila()) == {"descartado"}
+    assert len(oraculo.asked) == 1
+    spent = await mesa.one("SELECT resposta, custo_usd FROM leituras_modelo")
+    assert spent["custo_usd"] == pytest.approx(0.00021)
+    assert spent["resposta"] in ({}, "{}")
+
+
 # The protocol, against the simulator
 
 
@@ -256,6 +284,19 @@ async def test_an_answer_in_a_fence_is_read_and_one_without_json_is_nothing(
     assert isinstance(first, Respondeu)
     assert isinstance(second, Respondeu)
     assert (first.documento, second.documento) == ({"eh_oferta": True}, None)
+
+
+async def test_an_answer_with_half_a_letter_is_an_answer_and_has_its_price(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = rb'{"choices": [{"message": {"content": "{\"x\": \"\ud800\"}"}}], "usage": {"completion_tokens": 7}}'
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=said))
+    async with httpx2.AsyncClient(transport=transport) as world:
+        asking = ChatClient("http://modelo", "chave", "modelo-de-teste", clock)
+        monkeypatch.setattr(asking, "_open", lambda: world)
+        answer = await asking.perguntar("o", "d", {})
+    assert isinstance(answer, Respondeu)
+    assert answer.saida == 7
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,34 @@ def test_another_field_that_was_made_up_is_left_out(changes: dict[str, Any], fie
     assert getattr(vaga, field) is None
 
 
+NUMBERS = "Cobertura no Hospital Inventado dia 11/12/2026 das 19h às 07h por R$ 1.500, tratar com Fulana 13 98100-0001"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"contato_whatsapp": "11122026190"}, "contato_whatsapp"),  # of the day and the hour
+        ({"contato_whatsapp": "1981000001"}, "contato_whatsapp"),
+        ({"contato_whatsapp": "1398100000"}, "contato_whatsapp"),
+        ({"hora_inicio": "19:37"}, "hora_inicio"),
+        ({"hora_inicio": "11:00"}, "hora_inicio"),  # the day's number
+        ({"hora_fim": "07:00:59"}, "hora_fim"),
+        ({"hora_fim": "13:00"}, "hora_fim"),  # the telephone's area
+        ({"valor": 2026, "valor_texto": "2026"}, "valor"),
+        ({"valor": 2026, "valor_texto": "11/12/2026"}, "valor"),
+        ({"valor": 500, "valor_texto": "500"}, "valor"),
+    ],
+)
+def test_digits_are_a_telephone_an_hour_or_a_price_only_where_they_are_written_as_one(
+    changes: dict[str, Any], field: str
+) -> None:
+    told = {"data": "2026-12-11", "data_texto": "11/12/2026", "valor": 1500, "valor_texto": "R$ 1.500"}
+    (true,) = read(NUMBERS, **told).vagas
+    assert getattr(true, field) is not None
+    (vaga,) = read(NUMBERS, **{**told, **changes}).vagas
+    assert getattr(vaga, field) is None
+
+
 @pytest.mark.parametrize(
     ("words", "day"),
     [
@@ -140,10 +168,11 @@ def test_what_is_no_answer_is_none(answer: Any) -> None:
 
 
 def test_one_vaga_twice_is_one_and_strange_ones_are_left_out() -> None:
-    answer: Any = {"eh_oferta": True, "confianca": 7, "vagas": [VAGA, VAGA, "x", None, {}]}
-    found = verificada(answer, TEXTO, HOJE, Vocabulario.padrao())
-    assert found is not None
-    assert (len(found.vagas), found.confianca) == (1, 1.0)
+    for sure in (7, 10**400):
+        answer: Any = {"eh_oferta": True, "confianca": sure, "vagas": [VAGA, VAGA, "x", None, {}]}
+        found = verificada(answer, TEXTO, HOJE, Vocabulario.padrao())
+        assert found is not None
+        assert (len(found.vagas), found.confianca) == (1, 1.0)
 
 
 def test_the_schema_leaves_no_room_for_anything_else() -> None:

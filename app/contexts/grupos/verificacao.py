@@ -1,7 +1,7 @@
 """What a model filled in, as far as the message bears it out. What it made up, or was talked into, is not there.
 
-A name must be written in the message, a day must follow from words that are, a price and a telephone must be its digits. A vaga
-whose place or day does not stand the test is none.
+A name must be written in the message, a day must follow from words that are; a price, an hour and a telephone must be what the
+rules, too, read as one: the digits of a date are nobody's number. A vaga whose place or day does not stand the test is none.
 """
 
 import re
@@ -11,7 +11,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from app.contexts.grupos.leitura import Campo, Categoria, Leitura, Periodo, VagaLida, ValorTipo, Vocabulario
-from app.contexts.grupos.leitura.texto import chave
+from app.contexts.grupos.leitura.folha import folha
+from app.contexts.grupos.leitura.texto import Texto, chave
 from app.contexts.grupos.nomes import pode_ser_nome
 from batuta.kernel.json import Json
 
@@ -57,7 +58,7 @@ def verificada(documento: Json, texto: str, hoje: date, vocabulario: Vocabulario
     """The reading a model's answer amounts to; None: it is no answer. ``hoje``: the day on which it was said."""
     match documento:
         case {"eh_oferta": bool(is_offer), "confianca": int() | float() as sure, "vagas": list(listed)}:
-            confianca = min(max(float(sure), 0.0), 1.0)
+            confianca = float(min(max(sure, 0), 1))
         case _:
             return None
     if not is_offer:
@@ -74,8 +75,10 @@ class _Pagina:
     def __init__(self, texto: str, hoje: date, vocabulario: Vocabulario) -> None:
         self._texto = texto
         self._plain = f" {chave(texto)} "
-        self._digits = re.sub(r"\D", "", texto)
-        self._numbers = {int(each) for each in re.findall(r"\d{1,4}", texto)}
+        marks = folha(Texto.de(texto, vocabulario.grafias), hoje, vocabulario, None)
+        self._phones = {each.fone.numero for each in marks.contatos if each.fone is not None}
+        self._hours = {hour for each in marks.turnos for hour in (each.das, each.ate) if hour is not None}
+        self._prices = {each.reais for each in marks.precos}
         self._hoje = hoje
         self._vocabulario = vocabulario
 
@@ -139,19 +142,20 @@ class _Pagina:
         if place is None or not 100 <= said <= 50_000:
             return None
         written = {_amount(*each) for each in _PRICE.findall(words)}
-        return Campo(Decimal(str(said)), place, SURE) if Decimal(str(said)) in written else None
+        amount = Decimal(str(said))
+        return Campo(amount, place, SURE) if amount in written & self._prices else None
 
     def _phone(self, said: object) -> Campo[str] | None:
         digits = re.sub(r"\D", "", said) if isinstance(said, str) else ""
         national = digits.removeprefix("55") if len(digits) > 11 else digits
-        return Campo(f"55{national}", None, SURE) if len(national) in (10, 11) and national in self._digits else None
+        return Campo(f"55{national}", None, SURE) if f"55{national}" in self._phones else None
 
     def _hour(self, said: object) -> Campo[time] | None:
         try:
             hour = time.fromisoformat(str(said))
         except ValueError:
             return None
-        return Campo(hour.replace(tzinfo=None), None, SURE) if hour.hour in self._numbers else None
+        return Campo(hour, None, SURE) if hour in self._hours else None
 
     def _place(self, said: str) -> tuple[int, int] | None:
         text, wanted = self._texto.lower(), said.strip().lower()

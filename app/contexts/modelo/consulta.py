@@ -5,13 +5,13 @@ answer is kept but its price).
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo
 
-from app.contexts.modelo.pergunta import Calou, Modelo, Pergunta, Precos, Respondeu
+from app.contexts.modelo.pergunta import Calou, Modelo, Pergunta, Precos, Respondeu, legivel
 from batuta.guard.base import WORKED, Guard, Hold, Told
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
@@ -135,8 +135,8 @@ class Consulta:
                 await self._database.run(self._book.unanswered, chave=chave)
                 return Snooze(told.retry_at or self._clock.now() + LATER, said_instead(told))
             case Respondeu(documento=document) as said:
-                # What cannot be read is kept as well: asking again would cost again, and say the same.
-                kept = document if isinstance(document, dict) else {}
+                # That it cannot be read is kept as well: asking again would cost again, and say the same.
+                kept = {} if document is None else document
                 await self._pay(uso, chave, said, kept)
                 return kept
 
@@ -147,7 +147,7 @@ class Consulta:
         await began()
         said = await self._modelo.perguntar(pergunta.instrucao, pergunta.dados, pergunta.schema)
         await admitted.ticket.used(said.told if isinstance(said, Calou) else WORKED)
-        return said
+        return replace(said, documento=legivel(said.documento)) if isinstance(said, Respondeu) else said
 
     async def _pay(self, uso: str, chave: str, said: Respondeu, kept: Json) -> None:
         cost = self._precos.de(said)

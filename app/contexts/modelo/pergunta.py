@@ -3,10 +3,13 @@
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from batuta.guard.base import Told
 from batuta.kernel.json import Json
+from batuta.kernel.writable import json_object
+
+LARGEST: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,13 @@ class Respondeu:
     documento: Json
     entrada: int = 0
     saida: int = 0
+
+
+def legivel(documento: Json) -> Json:
+    """An object that both databases can hold as it is, or None: a number without end or half a letter is no answer to anything."""
+    if not isinstance(documento, Mapping):
+        return None
+    return documento if json_object(documento, LARGEST) == documento else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from app.contexts.mensagens.whatsapp import (
     Unknown,
 )
 from app.contexts.telefone import address
+from app.integrations.evolution.content import instant_of, text_of
 from app.integrations.evolution.http import Answer, Reply, Silence
 from batuta.kernel.json import Json
 from batuta.kernel.writable import told
@@ -129,9 +130,12 @@ def number_of(row: Json) -> Numero | None:
 def found_of(row: Json) -> Encontrada | None:
     """A stored message of ours; None: it is not one, or has no text."""
     match row:
-        case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, "messageTimestamp": int(at), **rest}:
-            text = text_of(cast("Json", rest.get("message")))
-            if text is None:
+        case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, **rest}:
+            text, at = (
+                text_of(cast("Json", rest.get("message"))),
+                instant_of(cast("Json", rest.get("messageTimestamp"))),
+            )
+            if text is None or at is None:
                 return None
             updates = _mappings(cast("Json", rest.get("MessageUpdate")))
             words = [rest.get("status"), *(each.get("status") for each in updates)]
@@ -139,27 +143,10 @@ def found_of(row: Json) -> Encontrada | None:
             return Encontrada(
                 id=id,
                 jid=jid,
-                em=datetime.fromtimestamp(at, UTC),
+                em=at,
                 conteudo_hash=hash_do_texto(text),
                 entrega=max(reached, key=lambda each: each.rank, default=Entrega.PENDING),
             )
-        case _:
-            return None
-
-
-def text_of(message: Json) -> str | None:
-    """What a message says: its text, or the caption of its picture, film or document."""
-    match message:
-        case {"conversation": str(text)} if text:
-            return text
-        case {"extendedTextMessage": {"text": str(text)}}:
-            return text
-        case {"imageMessage": {"caption": str(text)}} | {"videoMessage": {"caption": str(text)}} if text:
-            return text
-        case {"documentMessage": {"caption": str(text)}} if text:
-            return text
-        case {"documentWithCaptionMessage": {"message": dict(inner)}} | {"ephemeralMessage": {"message": dict(inner)}}:
-            return text_of(inner)
         case _:
             return None
 

@@ -8,7 +8,8 @@ from typing import cast
 from app.contexts.mensagens.whatsapp import Entrega
 from app.contexts.telefone import Address, address
 from app.contexts.webhooks.model import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
-from app.integrations.evolution.answers import ENTREGAS, conexao, text_of
+from app.integrations.evolution.answers import ENTREGAS, conexao
+from app.integrations.evolution.content import MEDIA, contexts, instant_of, media_of, text_of
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.writable import json_object, writable
 
@@ -16,16 +17,6 @@ CANAL = "evolution"
 # Longer than any text a person writes; media come without their bytes.
 LONGEST = 512 * 1024
 WANTED = frozenset({"messages.upsert", "messages.update", "send.message", "connection.update", "status.instance"})
-MEDIA = {
-    "imageMessage": "imagem",
-    "videoMessage": "video",
-    "audioMessage": "audio",
-    "documentMessage": "documento",
-    "documentWithCaptionMessage": "documento",
-    "stickerMessage": "figurinha",
-    "locationMessage": "localizacao",
-    "contactMessage": "contato",
-}
 # A name, a word of state: nothing that somebody outside writes may be longer than this in a column of ours.
 LONGEST_NAME = 200
 _EARLIEST = datetime(2015, 1, 1, tzinfo=UTC)
@@ -86,7 +77,8 @@ def _message(evento: str, instance: str, data: Mapping[str, Json], now: datetime
     if key.get("fromMe") is True or evento == "send.message":
         entrega = ENTREGAS.get(str(data.get("status")), Entrega.PENDING)
         return Eco(message_id=id, instance=instance, para=chat, texto=texto, entrega=entrega, em=at)
-    nome, midia = _name(data.get("pushName")), MEDIA.get(str(data.get("messageType")))
+    nome = _name(data.get("pushName"))
+    midia = MEDIA.get(str(data.get("messageType"))) or media_of(data.get("message"))
     if texto is None and midia is None:
         return Ignorado(f"a message of type {str(data.get('messageType'))[:40]}")
     if not chat.is_group:
@@ -153,12 +145,9 @@ def _key(evento: str, instance: str, payload: Mapping[str, Json]) -> str:
 
 
 def _instant(value: Json, now: datetime) -> datetime:
-    """Seconds since 1970, as a number or as text; what cannot be meant is now."""
-    try:
-        at = datetime.fromtimestamp(int(str(value)), UTC)
-    except (ValueError, OverflowError, OSError):
-        return now
-    return at if _EARLIEST < at < now + _AHEAD else now
+    """What cannot be meant is now."""
+    at = instant_of(value)
+    return at if at is not None and _EARLIEST < at < now + _AHEAD else now
 
 
 def _wall_time(value: object) -> datetime | None:
@@ -180,9 +169,8 @@ def _quoted(data: Mapping[str, Json]) -> str | None:
 
 
 def _contexts(data: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
-    """Of the message, or of the part of it that holds its text or picture."""
-    for holder in (data, *(each for each in _mapping(data.get("message")).values() if isinstance(each, Mapping))):
-        yield _mapping(holder.get("contextInfo"))
+    yield _mapping(data.get("contextInfo"))
+    yield from contexts(data.get("message"))
 
 
 def _name(value: Json) -> str | None:

@@ -113,10 +113,10 @@ def _answer(read: bytes) -> Resposta:
 def _document(content: str) -> Json:
     """The JSON in an answer, also where a model that knows no schema puts a fence or prose around it. None: there is none."""
     start, end = content.find("{"), content.rfind("}")
-    return _parsed(content[start : end + 1].encode()) if 0 <= start < end else None
+    return _parsed(content[start : end + 1]) if 0 <= start < end else None
 
 
-def _parsed(text: bytes) -> Json:
+def _parsed(text: str | bytes) -> Json:
     try:
         parsed: Json = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,0 +1,110 @@
+"""What a message of the messenger says, whatever it is wrapped in; and when, however that is written."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from batuta.kernel.json import Json
+
+MEDIA = {
+    "imageMessage": "imagem",
+    "videoMessage": "video",
+    "audioMessage": "audio",
+    "documentMessage": "documento",
+    "documentWithCaptionMessage": "documento",
+    "stickerMessage": "figurinha",
+    "locationMessage": "localizacao",
+    "contactMessage": "contato",
+}
+# Where each kind keeps what can be read of it, in the order in which it is shown; "*" stands for each of a list.
+_WORDS = (
+    (("conversation",),),
+    (("extendedTextMessage", "text"),),
+    *(((kind, "caption"),) for kind in ("imageMessage", "videoMessage", "documentMessage")),
+    tuple(("buttonsMessage", name) for name in ("text", "contentText", "footerText")),
+    *(
+        tuple(("templateMessage", kind, f"hydrated{name}Text") for name in ("Title", "Content", "Footer"))
+        for kind in ("hydratedTemplate", "hydratedFourRowTemplate")
+    ),
+    *(
+        tuple((*before, *names) for names in (("header", "title"), ("header", "subtitle"), ("body", "text"), ("footer", "text")))
+        for before in (("interactiveMessage",), ("templateMessage", "interactiveMessageTemplate"))
+    ),
+    (
+        ("listMessage", "title"),
+        ("listMessage", "description"),
+        ("listMessage", "sections", "*", "rows", "*", "title"),
+        ("listMessage", "footerText"),
+    ),
+)  # fmt: skip
+_DEEPEST = 10
+# Seconds count so far in the year 5138 only: these are milliseconds.
+_MILLISECONDS = 10**11
+
+
+def text_of(message: Json) -> str | None:
+    """Its text, the caption of its picture, film or document, or what stands above its buttons or its list."""
+    for layer in _layers(message, _DEEPEST):
+        for places in _WORDS:
+            read = [text for place in places for text in _texts(layer, place)]
+            if read:
+                return "\n".join(read)
+    return None
+
+
+def media_of(message: Json) -> str | None:
+    kinds = (MEDIA.get(name) for layer in _layers(message, _DEEPEST) for name in layer)
+    return next((kind for kind in kinds if kind), None)
+
+
+def contexts(message: Json) -> Iterator[Mapping[str, Json]]:
+    """What a message answers, and whether it was passed on, stands beside its text or picture."""
+    for layer in _layers(message, _DEEPEST):
+        for part in layer.values():
+            if isinstance(part, Mapping) and isinstance(context := part.get("contextInfo"), Mapping):
+                yield context
+
+
+def instant_of(value: Json) -> datetime | None:
+    """Seconds or milliseconds since 1970, as a number, as text or in two halves; or a date with its offset. None: it is none."""
+    try:
+        match value:
+            case bool():
+                return None
+            case {"low": int(low), "high": int(high)}:
+                return _since_1970((high << 32) + (low & 0xFFFFFFFF))
+            case int() | float():
+                return _since_1970(value)
+            case str() if "T" in value.upper():
+                told = datetime.fromisoformat(value)
+                return told.astimezone(UTC) if told.tzinfo is not None else None
+            case str():
+                return _since_1970(float(value))
+            case _:
+                return None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _since_1970(count: float) -> datetime:
+    return datetime.fromtimestamp(count / 1000 if count >= _MILLISECONDS else count, UTC)
+
+
+def _layers(message: Json, deepest: int) -> Iterator[Mapping[str, Json]]:
+    """The message, and those in it: one that disappears, is seen once or mentions somebody stands within another."""
+    if not isinstance(message, Mapping) or deepest == 0:
+        return
+    yield message
+    for part in message.values():
+        if isinstance(part, Mapping):
+            yield from _layers(part.get("message"), deepest - 1)
+
+
+def _texts(value: Json, place: tuple[str, ...]) -> Iterator[str]:
+    if not place:
+        if isinstance(value, str) and value.strip():
+            yield value
+    elif place[0] == "*":
+        for each in value if isinstance(value, list) else ():
+            yield from _texts(each, place[1:])
+    elif isinstance(value, Mapping):
+        yield from _texts(value.get(place[0]), place[1:])

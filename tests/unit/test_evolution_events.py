@@ -1,0 +1,133 @@
+"""What the gateway tells of a message, in the many forms that messengers and their tools give it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.contexts.webhooks.model import DeGrupo, Entregue, Fato, Recebida
+from app.integrations.evolution.answers import found_of
+from app.integrations.evolution.events import delivery_of, facts_of
+
+SENT = datetime(2026, 3, 10, 12, tzinfo=UTC)
+LATER = SENT + timedelta(days=2)
+SECONDS = int(SENT.timestamp())
+GROUP = "120363000000000001@g.us"
+OFFER = "Plantão pediatria Hospital Fictício dia 20/03 SN R$ 1.500"
+
+
+def told(message: Any, kind: str = "conversation", chat: str = GROUP, **more: Any) -> Fato:
+    key = {"remoteJid": chat, "id": "3EB0000001", "fromMe": False, "participant": "5511900000077@s.whatsapp.net"}
+    data = {"key": key, "message": message, "messageType": kind, "messageTimestamp": SECONDS, **more}
+    delivery = delivery_of({"event": "messages.upsert", "instance": "escuta", "data": data})
+    assert isinstance(delivery, Entregue)
+    (fact,) = facts_of(delivery.evento, delivery.payload, LATER)
+    return fact
+
+
+def within(*wrappers: str, message: Any) -> Any:
+    for wrapper in reversed(wrappers):
+        message = {wrapper: {"message": message}}
+    return message
+
+
+PICTURE = {"imageMessage": {"caption": OFFER}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(
+            within(wrapper, message=PICTURE)
+            for wrapper in (
+                "viewOnceMessage", "viewOnceMessageV2", "viewOnceMessageV2Extension", "ephemeralMessage", "groupMentionedMessage",
+            )
+        ),
+        within("documentWithCaptionMessage", message={"documentMessage": {"caption": OFFER}}),
+        within("ephemeralMessage", "viewOnceMessageV2", message=PICTURE),
+        {"buttonsMessage": {"contentText": OFFER}},
+        {"templateMessage": {"hydratedTemplate": {"hydratedContentText": OFFER}}},
+        {"templateMessage": {"hydratedFourRowTemplate": {"hydratedContentText": OFFER}}},
+        {"templateMessage": {"interactiveMessageTemplate": {"body": {"text": OFFER}}}},
+        {"interactiveMessage": {"body": {"text": OFFER}}},
+        within("viewOnceMessage", message={"interactiveMessage": {"body": {"text": OFFER}}}),
+        {"listMessage": {"description": OFFER}},
+        {"conversation": "", "extendedTextMessage": {"text": OFFER}},
+        {"conversation": None, **PICTURE},
+        {"extendedTextMessage": {"text": ""}, **PICTURE},
+        {"extendedTextMessage": {"text": " "}, **PICTURE},
+    ],
+)  # fmt: skip
+def test_the_text_is_read_whatever_it_is_wrapped_in(message: Any) -> None:
+    fact = told(message, next(iter(message)))
+    assert isinstance(fact, DeGrupo)
+    assert fact.texto == OFFER
+
+
+def test_of_buttons_and_lists_everything_is_read_that_is_shown_in_the_order_of_it() -> None:
+    rows = [{"title": "20/03 SN", "rowId": "1"}, {"title": "21/03 SD", "rowId": "2"}]
+    listed = {"title": "Hospital Fictício", "description": "Escolha", "footerText": "PV", "sections": [{"rows": rows}]}
+    fact = told({"listMessage": listed}, "listMessage")
+    assert isinstance(fact, DeGrupo)
+    assert fact.texto == "Hospital Fictício\nEscolha\n20/03 SN\n21/03 SD\nPV"
+    fact = told({"buttonsMessage": {"text": "Hospital Fictício", "contentText": "20/03 SN", "footerText": "PV"}})
+    assert isinstance(fact, DeGrupo)
+    assert fact.texto == "Hospital Fictício\n20/03 SN\nPV"
+
+
+def test_a_wrapped_picture_without_a_word_is_a_picture() -> None:
+    fact = told(within("viewOnceMessageV2", message={"imageMessage": {}}), "viewOnceMessageV2")
+    assert isinstance(fact, DeGrupo)
+    assert (fact.texto, fact.midia) == ("", "imagem")
+    spoken = told(within("viewOnceMessage", message={"audioMessage": {}}), "x", chat="5511900000077@s.whatsapp.net")
+    assert isinstance(spoken, Recebida)
+    assert spoken.midia == "audio"
+
+
+def test_a_reply_in_a_chat_that_disappears_keeps_what_it_answers_and_that_it_was_passed_on() -> None:
+    text = {"text": "fechado", "contextInfo": {"stanzaId": "OFERTA1", "isForwarded": True}}
+    fact = told(within("ephemeralMessage", message={"extendedTextMessage": text}), "ephemeralMessage")
+    assert isinstance(fact, DeGrupo)
+    assert (fact.citada, fact.encaminhada) == ("OFERTA1", True)
+
+
+def test_however_deep_it_is_wrapped_it_is_no_error() -> None:
+    told(within(*["ephemeralMessage"] * 300, message={"conversation": OFFER}), "imageMessage")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SECONDS, str(SECONDS), float(SECONDS), SECONDS * 1000, str(SECONDS * 1000), {"low": SECONDS, "high": 0, "unsigned": True},
+        {"low": (SECONDS * 1000 & 0xFFFFFFFF) - 2**32, "high": SECONDS * 1000 >> 32}, "2026-03-10T12:00:00Z",
+        "2026-03-10T09:00:00.000-03:00",
+    ],
+)  # fmt: skip
+def test_an_instant_is_read_however_it_is_written(written: Any) -> None:
+    fact = told({"conversation": OFFER}, messageTimestamp=written)
+    assert isinstance(fact, DeGrupo)
+    assert fact.em == SENT
+    row: dict[str, Any] = {"key": {"id": "1", "remoteJid": GROUP, "fromMe": True}, "message": {"conversation": OFFER}}
+    found = found_of({**row, "messageTimestamp": written})
+    assert found is not None
+    assert found.em == SENT
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        None, "", "amanhã", True, -1, 0, 1e300, 10**18, "nan", "inf", "9" * 5000, {"low": 1}, {"low": "x", "high": 0}, [],
+        "2026-03-10T12:00:00", "T", "9999-12-31T23:59:59-23:59", SECONDS * 2,
+    ],
+)  # fmt: skip
+def test_what_cannot_be_an_instant_is_now(written: Any) -> None:
+    fact = told({"conversation": OFFER}, messageTimestamp=written)
+    assert isinstance(fact, DeGrupo)
+    assert fact.em == LATER
+    found_of(
+        {
+            "key": {"id": "1", "remoteJid": GROUP, "fromMe": True},
+            "message": {"conversation": "x"},
+            "messageTimestamp": written,
+        }
+    )
