@@ -248,5 +248,7 @@ def _tell(desk: Desk, document: dict[str, Any]) -> None:
         if field["valor"] is not None:
             where = "" if field["trecho"] is None else f"  [{field['trecho'][0]}–{field['trecho'][1]}]"
             desk.say(f"  {name}: {field['valor']}{where}")
+    if (asked := document["pergunta"]) is not None:
+        desk.say(f"  pergunta: {asked['estado']}  {asked['em'][:16]}  {asked['mensagem'] or ''}")
     desk.say("")
     desk.out.print(document["texto"], markup=False, highlight=False)

@@ -33,6 +33,9 @@ class Settings(EngineSettings):
     feedback_automatico_enabled: bool = False
     """autonomous feedback, with PILOT_MODE off"""
 
+    recuperacao_automatica_enabled: bool = False
+    """whoever posted an incomplete offer in a group is asked what is missing, with PILOT_MODE off"""
+
     @property
     def webhook_address(self) -> str:
         return self.webhook_url or f"{self.api_url}/webhook/evolution"

@@ -18,10 +18,12 @@ from app.contexts.grupos.limpeza import Limpeza
 from app.contexts.grupos.metricas import Metricas
 from app.contexts.grupos.modelo import USO, ComModelo
 from app.contexts.grupos.operacao import Operacao
+from app.contexts.grupos.recuperacao import Recuperacao
 from app.contexts.grupos.revisao import Revisao
 from app.contexts.grupos.saude import SaudeDosGrupos
 from app.contexts.grupos.service import Grupos
 from app.contexts.grupos.vagas import Vagas
+from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.modelo.consulta import Consulta, Custos
 from app.contexts.operacao.eventos import Eventos
@@ -77,8 +79,15 @@ def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -
 
 
 def group_line(work: Batuta, line: Line | None) -> Mapping[str, Handler]:
-    """What is asked of the gateway about groups. ``line``: None where none is set."""
-    return {"sincronizar-grupos": Apresentacao(work.database, line, names(work), work.clock).sincronizar_grupos}
+    """What is asked of the gateway about groups, and of people who post there. ``line``: None where none is set."""
+    return {
+        "sincronizar-grupos": Apresentacao(work.database, line, names(work), work.clock).sincronizar_grupos,
+        "recovery-vagas-incompletas": recovery(work).recovery_vagas_incompletas,
+    }
+
+
+def recovery(work: Batuta) -> Recuperacao:
+    return Recuperacao(work.database, work.queues[FILA_MENSAGENS.name], work.ids, work.zone, work.clock)
 
 
 def group_jobs(work: Batuta, settings: Settings) -> GroupJobs:

@@ -64,9 +64,9 @@ def followup(part: str, janelas: str) -> Entry:
     return Entry(f"{whole}_{part}", "followup", None, janelas, whole.replace("_", "-"), replaces=whole)
 
 
-def gatilho(name: str, continuo: str, flag: str) -> Entry:
+def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None) -> Entry:
     """Acts on its own initiative; a late one would come at an hour nobody meant."""
-    endpoint = f"executar-{name.replace('_', '-')}"
+    endpoint = endpoint or f"executar-{name.replace('_', '-')}"
     return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP)
 
 
@@ -107,6 +107,9 @@ CATALOGUE: Final = (
     gatilho("discovery_autonomo", "0 9,14 * * 1-5", "discovery_automatico_enabled"),
     gatilho("reativacao_autonoma", "0 10 * * 1", "reativacao_automatica_enabled"),
     gatilho("feedback_autonomo", "0 11 * * *", "feedback_automatico_enabled"),
+    gatilho(
+        "recovery_vagas_incompletas", "0,30 9-19 * * 1-5", "recuperacao_automatica_enabled", "recovery-vagas-incompletas",
+    ),
     # Sync
     Entry("sincronizar_briefing", "sync", "0 * * * *"),
     Entry("sincronizar_templates", "sync", "0 6 * * *", endpoint="sync-templates"),

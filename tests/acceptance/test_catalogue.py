@@ -77,7 +77,7 @@ report_fim_dia                  0 20 * * *      /jobs/report-periodo?tipo=fim_di
 report_semanal                  0 9 * * 1       /jobs/report-semanal                   report
 processar_confirmacao_plantao   0 * * * *       /jobs/processar-confirmacao-plantao    confirmacao
 """
-UPKEEP = {"limpar_historico", "canario_grupos", "sincronizar_grupos", "limpeza_hospitais"}
+UPKEEP = {"limpar_historico", "canario_grupos", "sincronizar_grupos", "limpeza_hospitais", "recovery_vagas_incompletas"}
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_a_windowed_job_is_scheduled_when_its_window_opens() -> None:
 
 def test_every_trigger_that_acts_by_itself_needs_pilot_mode_off_and_its_own_flag(work: Batuta) -> None:
     triggers = [job for job in work.book if job.categoria == "gatilho"]
-    assert len({job.name for job in triggers}) == 4
+    assert len({job.name for job in triggers}) == 5
     for job in triggers:
         assert job.autonomous
         assert [(rule.key == "pilot_mode", rule.hold_when) for rule in job.holds] == [(True, True), (False, False)]

@@ -11,7 +11,7 @@ UPDATE campanhas SET status = 'ativa', iniciada_em = coalesce(iniciada_em, :now)
 WHERE id = :id AND (status = 'ativa' OR (status = 'agendada' AND agendar_para <= :now));
 
 -- read words: which specialties and places the doctors' rows name
-SELECT DISTINCT especialidade, cidade, estado FROM clientes WHERE deleted_at IS NULL;
+SELECT DISTINCT especialidade, cidade, estado FROM clientes WHERE deleted_at IS NULL AND tipo = 'medico';
 
 -- read candidates: everybody it asks for who was not considered yet, with everything that decides
 SELECT doctor.id, doctor.primeiro_nome, doctor.especialidade, doctor.pressure_score_atual,
@@ -39,11 +39,11 @@ SELECT doctor.id, doctor.primeiro_nome, doctor.especialidade, doctor.pressure_sc
        EXISTS (SELECT 1 FROM interacoes AS came WHERE came.cliente_id = doctor.id AND came.tipo = 'entrada')
            AS "ja_respondeu [BOOLEAN]"
 FROM clientes AS doctor LEFT JOIN doctor_state AS state ON state.cliente_id = doctor.id
-WHERE {wanted}
+WHERE doctor.tipo = 'medico' AND {wanted}
   AND NOT EXISTS (SELECT 1 FROM campanha_destinatarios AS seen WHERE seen.campanha_id = :id AND seen.cliente_id = doctor.id);
 
 -- read known: how many of these ids are doctors'
-SELECT count(*) AS quantos FROM clientes AS doctor WHERE doctor.id IN ({clientes});
+SELECT count(*) AS quantos FROM clientes AS doctor WHERE doctor.tipo = 'medico' AND doctor.id IN ({clientes});
 
 -- write hold: from here to the end of the transaction it is ours, and nobody has stopped it
 UPDATE campanhas SET updated_at = :now WHERE id = :id AND status = 'ativa';

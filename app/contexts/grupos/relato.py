@@ -36,6 +36,7 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
         "hospital_score": row["hospital_match_score"],
         "especialidade": row["especialidade_nome"],
         "faltando": row["campos_faltando"],
+        "pergunta": _pergunta(row, zone),
         "vaga_id": row["vaga_importada_id"],
         "revisada_por": row["revisada_por"],
         "qtd_fontes": row["qtd_fontes"],
@@ -50,6 +51,14 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
             for fonte in fontes
         ],
     }
+
+
+def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
+    """Whether whoever posted it was asked for what is missing, and what became of that message."""
+    if row["dm_recovery_status"] is None:
+        return None
+    at = row["dm_recovery_sent_at"].astimezone(zone).isoformat()
+    return {"estado": row["dm_recovery_status"], "em": at, "mensagem": row["pergunta_status"]}
 
 
 def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: ZoneInfo) -> dict[str, Any]:

@@ -22,7 +22,12 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
         WHERE same.cliente_id = message.cliente_id AND same.envio_hash = :hash AND same.id <> message.id
         AND (same.status = 'enviada' OR same.envio_estado IS NOT NULL)) AS "mesmas_palavras_em [TIMESTAMPTZ]",
        EXISTS (SELECT 1 FROM interacoes AS came WHERE came.provider_message_id = :inbound AND came.tipo = 'entrada'
-               AND came.cliente_id = message.cliente_id) AS "prova_entrada [BOOLEAN]"
+               AND came.cliente_id = message.cliente_id) AS "prova_entrada [BOOLEAN]",
+       message.tipo = 'recuperacao' AND (
+           NOT EXISTS (SELECT 1 FROM vagas_grupo AS asked WHERE asked.dm_recovery_mensagem_id = message.id
+                       AND asked.status = 'aguardando_revisao')
+           OR EXISTS (SELECT 1 FROM contatos_grupo AS poster WHERE poster.telefone IN (message.telefone_destino, :other_form)
+                      AND poster.bloqueado_em IS NOT NULL)) AS "sem_assunto [BOOLEAN]"
 FROM fila_mensagens AS message
 JOIN clientes AS doctor ON doctor.id = message.cliente_id
 LEFT JOIN doctor_state AS state ON state.cliente_id = message.cliente_id

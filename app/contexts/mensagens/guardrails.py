@@ -144,7 +144,7 @@ def kind(pedido: Pedido, medico: Medico, now: datetime) -> Tipo:
             return Tipo.SISTEMA
         case "resposta" if pedido.proves_inbound and _wrote_lately(medico, now):
             return Tipo.RESPOSTA
-        case "prospeccao" | "discovery" | "oferta" | "reativacao":
+        case "prospeccao" | "discovery" | "oferta" | "reativacao" | "recuperacao":
             return Tipo.PROSPECCAO
         case _:
             return Tipo.FOLLOWUP

@@ -373,7 +373,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             texto=row["conteudo"],
             created_at=row["created_at"],
             due_at=row["devida_em"],
-            cancel_requested=row["cancelamento_pedido"] or row["deleted_at"] is not None,
+            cancel_requested=row["cancelamento_pedido"] or row["deleted_at"] is not None or row["sem_assunto"],
             campaign_status=row["campanha_status"],
             same_words_at=row["mesmas_palavras_em"],
             proves_inbound=row["prova_entrada"],

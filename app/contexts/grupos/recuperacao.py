@@ -1,0 +1,175 @@
+"""Whoever posted offers that lack something is asked for it: one message a person, about all of them, and one a day at most.
+
+The message and the stamps on what it asks about are written together, so that who dies in between has asked nobody. It leaves as
+every message does, with everything that may forbid it asked again at that instant.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any, Final, Protocol
+from zoneinfo import ZoneInfo
+
+from app.contexts.grupos.pergunta import Falta, pergunta
+from app.contexts.telefone import chave, forms, telefone_de
+from batuta.dispatch.answer import JobAnswer, Ok
+from batuta.dispatch.endpoints import JobCall
+from batuta.kernel.clock import Clock
+from batuta.kernel.ids import Ids
+from batuta.queue.item import NewItem
+from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
+from batuta.stores.sql.queries import load
+
+PESSOAS: Final = 20
+# One person may have two addresses in groups, by number and hidden.
+ADDRESSES: Final = 3 * PESSOAS
+PRIORITY: Final = 3
+TIPO: Final = "recuperacao"
+
+
+class Fila(Protocol):
+    async def put(
+        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
+    ) -> list[str | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryBook:
+    no_phone: Query
+    people: Query
+    waiting: Query
+    left_alone: Query
+    meet: Query
+    person: Query
+    hold: Query
+    asked: Query
+    lacking: Query
+    stamp: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pessoa:
+    """Somebody who posted, by every address he has in groups."""
+
+    telefone: str
+    nome: str | None
+    contatos: tuple[str, ...]
+
+
+class Recuperacao:
+    def __init__(self, database: Database, fila: Fila, ids: Ids, zone: ZoneInfo, clock: Clock) -> None:
+        self._database = database
+        self._fila = fila
+        self._ids = ids
+        self._zone = zone
+        self._clock = clock
+        self._book = load(RecoveryBook, Path(__file__).parent / "recuperacao.sql", database.dialect)
+
+    async def recovery_vagas_incompletas(self, call: JobCall) -> JobAnswer:
+        """At most twenty people; fewer while earlier questions have not left."""
+        now = self._clock.now()
+        unknown = await self._database.run(self._book.no_phone, now=now)
+        hoje = now.astimezone(self._zone).date()
+        waiting = await self._database.one(self._book.waiting)
+        room = PESSOAS - (0 if waiting is None else int(waiting["items"]))
+        found = {"perguntada": 0, "recusada": 0, "falhou": 0}
+        asked = 0
+        for pessoa in await self._people(hoje):
+            if asked >= room:
+                break
+            status, vagas = await self._ask(pessoa, hoje)
+            found[status] += vagas
+            asked += bool(vagas) and status == "perguntada"
+        return Ok(
+            items=asked,
+            details={
+                "vagas_encontradas": sum(found.values()) + unknown,
+                "dms_enviados": asked,
+                "sem_telefone": unknown,
+                "recusadas": found["recusada"],
+                "erros": found["falhou"],
+            },
+        )
+
+    async def _people(self, hoje: date) -> list[Pessoa]:
+        rows = await self._database.all(self._book.people, hoje=hoje, desde=self._midnight(hoje), limite=ADDRESSES)
+        apart: dict[str, list[Row]] = {}
+        for row in rows:
+            apart.setdefault(chave(row["telefone"]), []).append(row)
+        return [
+            Pessoa(telefone=same[0]["telefone"], nome=same[0]["nome"], contatos=tuple(str(row["id"]) for row in same))
+            for same in apart.values()
+        ]
+
+    async def _ask(self, pessoa: Pessoa, hoje: date) -> tuple[str, int]:
+        """What came of it, and of how many vagas; of none, if somebody else asked him meanwhile or a person decided."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            if telefone_de(pessoa.telefone) != pessoa.telefone:
+                return "falhou", await self._stamped(transaction, pessoa, hoje, "falhou", now)
+            if await self._is_left_alone(transaction, pessoa.telefone):
+                return "recusada", await self._stamped(transaction, pessoa, hoje, "recusada", now)
+            cliente_id = await self._met(transaction, pessoa, now)
+            since = self._midnight(hoje)
+            if await transaction.one(self._book.asked, cliente_id=cliente_id, desde=since) is not None:
+                return "perguntada", 0
+            vagas = await self._lacking(transaction, pessoa, hoje)
+            if not vagas:
+                return "perguntada", 0
+            (id,) = await self._fila.put([_item(pessoa, cliente_id, vagas, hoje, now)], within=transaction)
+            if id is None:
+                return "perguntada", 0
+            for vaga in vagas:
+                await transaction.run(self._book.stamp, id=vaga["id"], status="perguntada", mensagem_id=id, now=now)
+        return "perguntada", len(vagas)
+
+    async def _is_left_alone(self, transaction: Transaction, telefone: str) -> bool:
+        every = forms(telefone)
+        return await transaction.one(self._book.left_alone, form=every[0], other_form=every[-1]) is not None
+
+    async def _met(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
+        await transaction.run(
+            self._book.meet, id=self._ids.new(), telefone=pessoa.telefone, nome=pessoa.nome, now=now
+        )  # fmt: skip
+        row = await transaction.one(self._book.person, chave=chave(pessoa.telefone))
+        assert row is not None
+        await transaction.run(self._book.hold, id=row["id"])
+        return str(row["id"])
+
+    async def _lacking(self, transaction: Transaction, pessoa: Pessoa, hoje: date) -> Sequence[Row]:
+        return await transaction.all(self._book.lacking, contatos=AsJson([*pessoa.contatos]), hoje=hoje)
+
+    async def _stamped(self, transaction: Transaction, pessoa: Pessoa, hoje: date, status: str, now: datetime) -> int:
+        vagas = await self._lacking(transaction, pessoa, hoje)
+        for vaga in vagas:
+            await transaction.run(self._book.stamp, id=vaga["id"], status=status, mensagem_id=None, now=now)
+        return len(vagas)
+
+    def _midnight(self, hoje: date) -> datetime:
+        return datetime.combine(hoje, time(), self._zone)
+
+
+def _item(pessoa: Pessoa, cliente_id: str, vagas: Sequence[Row], hoje: date, now: datetime) -> NewItem:
+    text = pergunta(pessoa.nome, [_falta(vaga) for vaga in vagas])
+    return NewItem(
+        values={
+            "cliente_id": cliente_id,
+            "telefone_destino": pessoa.telefone,
+            "conteudo": text,
+            "tipo": TIPO,
+            "prioridade": PRIORITY,
+            "devida_em": now,
+        },
+        key=f"{TIPO}:{cliente_id}:{hoje.isoformat()}",
+    )
+
+
+def _falta(vaga: Row | Mapping[str, Any]) -> Falta:
+    return Falta(
+        campos=tuple(vaga["campos_faltando"]),
+        hospital=vaga["hospital_raw"],
+        especialidade=vaga["especialidade_raw"],
+        data=vaga["data"],
+        periodo=vaga["periodo_raw"],
+    )

@@ -1,0 +1,61 @@
+-- write no_phone: of whoever posted these nobody knows a number, and they are not looked at again
+UPDATE vagas_grupo SET dm_recovery_status = 'sem_telefone', dm_recovery_sent_at = :now, updated_at = :now
+WHERE status = 'aguardando_revisao' AND dm_recovery_status IS NULL AND motivo_status LIKE 'match_incompleto:%'
+  AND NOT EXISTS (SELECT 1 FROM contatos_grupo AS contato LEFT JOIN contatos_lid AS hidden ON hidden.lid = contato.jid
+                  WHERE contato.id = vagas_grupo.contato_responsavel_id AND coalesce(contato.telefone, hidden.telefone) IS NOT NULL);
+
+-- read people: who posted what lacks something and was not asked about, the oldest first; who was asked today is asked tomorrow
+SELECT contato.id, contato.nome, coalesce(contato.telefone, hidden.telefone) AS telefone, min(vaga.created_at) AS "desde [TIMESTAMPTZ]"
+FROM vagas_grupo AS vaga JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
+LEFT JOIN contatos_lid AS hidden ON hidden.lid = contato.jid
+WHERE vaga.status = 'aguardando_revisao' AND vaga.dm_recovery_status IS NULL AND vaga.motivo_status LIKE 'match_incompleto:%'
+  AND (vaga.data IS NULL OR vaga.data >= :hoje) AND coalesce(contato.telefone, hidden.telefone) IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM vagas_grupo AS asked WHERE asked.contato_responsavel_id = contato.id
+                  AND asked.status = 'aguardando_revisao' AND asked.dm_recovery_status = 'perguntada' AND asked.dm_recovery_sent_at >= :desde)
+GROUP BY contato.id, contato.nome, contato.telefone, hidden.telefone ORDER BY 4, contato.id LIMIT :limite;
+
+-- read waiting: questions that have not left yet
+SELECT count(*) AS items FROM fila_mensagens WHERE tipo = 'recuperacao' AND status IN ('pendente', 'processando');
+
+-- read left_alone: he asked to be, or is blocked, or is one of us; his number in every form
+SELECT 1 AS there FROM clientes AS person LEFT JOIN doctor_state AS state ON state.cliente_id = person.id
+WHERE person.telefone IN (:form, :other_form)
+  AND (person.opt_out OR person.opted_out OR person.status IN ('optout', 'opt_out') OR state.permission_state = 'opted_out')
+UNION ALL SELECT 1 FROM external_contacts AS other WHERE other.telefone IN (:form, :other_form) AND other.permission_state = 'opted_out'
+UNION ALL SELECT 1 FROM contatos_grupo AS poster LEFT JOIN contatos_lid AS hidden ON hidden.lid = poster.jid
+    WHERE poster.bloqueado_em IS NOT NULL AND coalesce(poster.telefone, hidden.telefone) IN (:form, :other_form)
+UNION ALL SELECT 1 FROM chips AS chip WHERE chip.telefone IN (:form, :other_form)
+LIMIT 1;
+
+-- write meet: he is one of the people we write to; a doctor of ours stays one
+INSERT INTO clientes (id, telefone, primeiro_nome, tipo, status_telefone, created_at)
+VALUES (:id, :telefone, :nome, 'divulgador', 'validado', :now) ON CONFLICT DO NOTHING;
+
+-- read person: whose number it is
+SELECT id FROM clientes WHERE telefone_chave = :chave AND deleted_at IS NULL;
+
+-- write hold: two who would ask him at once do so one after the other
+UPDATE clientes SET tipo = tipo WHERE id = :id;
+
+-- read asked: he was asked since then, or is about to be
+SELECT 1 AS there FROM fila_mensagens
+WHERE cliente_id = :cliente_id AND tipo = 'recuperacao' AND (created_at >= :desde OR status IN ('pendente', 'processando')) LIMIT 1;
+
+-- read lacking on sqlite: what of theirs lacks something and was not asked about
+SELECT vaga.id, vaga.hospital_raw, vaga.especialidade_raw, vaga.data, vaga.periodo_raw, vaga.campos_faltando
+FROM vagas_grupo AS vaga
+WHERE vaga.contato_responsavel_id IN (SELECT value FROM json_each(:contatos)) AND vaga.status = 'aguardando_revisao'
+  AND vaga.dm_recovery_status IS NULL AND vaga.motivo_status LIKE 'match_incompleto:%' AND (vaga.data IS NULL OR vaga.data >= :hoje)
+ORDER BY vaga.data IS NULL, vaga.data, vaga.id;
+
+-- read lacking on postgres: what of theirs lacks something and was not asked about; nobody decides about it meanwhile
+SELECT vaga.id, vaga.hospital_raw, vaga.especialidade_raw, vaga.data, vaga.periodo_raw, vaga.campos_faltando
+FROM vagas_grupo AS vaga
+WHERE vaga.contato_responsavel_id IN (SELECT jsonb_array_elements_text(:contatos)::uuid) AND vaga.status = 'aguardando_revisao'
+  AND vaga.dm_recovery_status IS NULL AND vaga.motivo_status LIKE 'match_incompleto:%' AND (vaga.data IS NULL OR vaga.data >= :hoje)
+ORDER BY vaga.data IS NULL, vaga.data, vaga.id FOR UPDATE;
+
+-- write stamp: what came of asking
+UPDATE vagas_grupo
+SET dm_recovery_status = :status, dm_recovery_mensagem_id = :mensagem_id, dm_recovery_sent_at = :now, updated_at = :now
+WHERE id = :id;
