@@ -159,6 +159,17 @@ async def test_what_another_tells_in_words_of_his_own_waits_on_when_the_first_is
     assert await revisao.quantas() == 0
 
 
+async def test_a_shift_that_was_cancelled_and_is_offered_again_is_a_new_vacancy(mesa: Bancada) -> None:
+    await mesa.dizem(vaga())
+    await mesa.trabalha()
+    assert (await told_again(mesa, vaga()))["status"] == "duplicada"
+    await mesa.write("UPDATE vagas SET status = 'cancelada'")
+    again = await told_again(mesa, vaga())
+    assert again["status"] == "importada"
+    assert (await told_again(mesa, vaga()))["duplicada_de"] == again["id"]
+    assert len(await mesa.rows("SELECT id FROM vagas WHERE status = 'aberta'")) == 1
+
+
 async def blocked(mesa: Bancada) -> None:
     await mesa.write(
         "INSERT INTO hospitais_bloqueados (hospital_id, motivo, bloqueado_por, bloqueado_em)"

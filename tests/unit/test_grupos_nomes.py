@@ -1,9 +1,11 @@
 """Names of places: what can be one, and whose it is."""
 
 import pytest
+from rapidfuzz import fuzz
 
+from app.contexts.grupos.importacao import CERTO
 from app.contexts.grupos.leitura import Vocabulario
-from app.contexts.grupos.nomes import Conhecido, Nomes, achar, busca, pode_ser_nome
+from app.contexts.grupos.nomes import SEMELHANTE, Conhecido, Nomes, achar, busca, pode_ser_nome
 
 
 def nomes(*known: tuple[str, str | None, str | None, float]) -> Nomes:
@@ -11,6 +13,10 @@ def nomes(*known: tuple[str, str | None, str | None, float]) -> Nomes:
     for n, (nome, cidade, uf, confianca) in enumerate(known):
         found.setdefault(busca(nome), []).append(Conhecido(str(n), nome, cidade, uf, confianca))
     return Nomes(1, Vocabulario.padrao(), found, {})
+
+
+def is_alike(one: str, other: str) -> bool:
+    return fuzz.token_sort_ratio(busca(one), busca(other)) >= SEMELHANTE
 
 
 @pytest.mark.parametrize(
@@ -89,3 +95,80 @@ def test_what_is_almost_the_same_is_the_same_but_for_its_number() -> None:
 def test_what_a_machine_learnt_stays_as_doubtful_as_it_was() -> None:
     known = nomes(("Hosp Invetado da Serra", None, None, 0.91))
     assert achar("Hosp Invetado da Serra", None, None, None, known).score == 0.91
+
+
+@pytest.mark.parametrize(
+    ("known", "written"),
+    [
+        ("Hospital São José", "Hospital São Jorge"), ("UPA Vila Maria", "UPA Vila Mariana"), ("UPA Zona Leste", "UPA Zona Oeste"),
+        ("Hospital Santa Lúcia", "Hospital Santa Luzia"), ("Hospital Santa Paula", "Hospital São Paulo"),
+        ("Hospital Municipal de Santo Amaro", "Hospital Municipal de Santo André"),
+        ("Hospital Municipal de Fictícia", "Hospital Estadual de Fictícia"),
+        ("Hospital Inventado da Serra", "Hospital Infantil Inventado da Serra"),
+        ("Hospital Inventado Central", "Hospital Inventada Central"),
+    ],
+)  # fmt: skip
+def test_two_names_that_differ_in_a_word_are_two_places_and_a_person_looks(known: str, written: str) -> None:
+    found = achar(written, None, None, None, nomes((known, None, None, 1.0)))
+    assert (found.id, found.como) == (None, "novo")
+    assert found.score < CERTO or not is_alike(known, written)
+
+
+@pytest.mark.parametrize(
+    ("known", "written"),
+    [
+        ("Hospital Inventado da Serra", "Hospital Inventdo da Serra"), ("Hospital Thereza Fictícia", "Hospital Tereza Ficticia"),
+        ("Hospital São Luiz Fictício", "Hospital São Luís Fictício"), ("Hospital Fictício de Lugar", "Hosp. Fictício do Lugar"),
+        ("Hospital Municipal Doutor Fictício Inventado da Serra de Lugar", "Hospital Doutor Fictício Inventado da Serra de Lugar"),
+        ("Hospital Souza Inventado", "Hospital Sousa Inventado"), ("Hospital Doutor Inventado", "Hospital Inventado Dr."),
+        ("Hospital Municipal Fictício", "Hosp. Mun. Fictício"), ("Hospital Inventado Geral", "Hospital Invetnado Geral"),
+    ],
+)  # fmt: skip
+def test_a_name_in_another_spelling_is_the_same_place(known: str, written: str) -> None:
+    found = achar(written, None, None, None, nomes((known, None, None, 1.0)))
+    assert found.id == "0"
+
+
+def test_a_word_of_another_place_we_know_is_no_slip_of_the_hand() -> None:
+    place = ("Hospital Lamarques Inventado", None, None, 1.0)
+    assert achar("Hospital Lamarquez Inventado", None, None, None, nomes(place)).id == "0"
+    assert achar("Hospital Lamarque Inventado", None, None, None, nomes(place)).id == "0"
+    other = ("UPA Lamarque", None, None, 1.0)
+    assert achar("Hospital Lamarque Inventado", None, None, None, nomes(place, other)).como == "novo"
+
+
+def test_likeness_is_to_a_name_and_not_to_what_was_like_it() -> None:
+    known = nomes(("Hospital Regional Aurora", None, None, 1.0))
+    known.hospitais[busca("Hospital Regional Auroma")] = [Conhecido("0", "Hospital Regional Aurora", None, None, 0.95)]  # type: ignore[index]
+    found = achar("Hospital Regional Auromi", None, None, None, known)
+    assert found.como == "novo"
+    assert found.score < CERTO
+
+
+def test_what_a_machine_made_is_that_name_in_that_town() -> None:
+    known = nomes(("Hospital Inventado", "Belém", "PA", 0.9))
+    assert achar("Hospital Inventado", None, None, None, known).id == "0"
+    assert achar("Hospital Inventado", None, None, "Belém/PA", known).id == "0"
+    assert achar("Hospital Inventado", None, None, "Campinas/SP", known).como == "novo"
+    assert achar("Hospital Inventado", None, None, "SP", known).como == "novo"
+    nowhere = nomes(("Hospital Inventado", None, None, 0.9))
+    assert achar("Hospital Inventado", "Campinas", "SP", None, nowhere).como == "novo"
+    assert achar("Hospital Inventado", None, None, None, nowhere).id == "0"
+
+
+def test_what_people_named_without_a_town_is_wherever_it_is_told() -> None:
+    known = nomes(("Hospital Inventado", None, None, 1.0), ("Hospital Fictício", "Belém", "PA", 1.0))
+    assert achar("Hospital Inventado", "Campinas", "SP", None, known).id == "0"
+    assert achar("Hospital Fictício", None, None, "Campinas/SP", known).id == "1"
+
+
+@pytest.mark.parametrize(
+    "text", ["médico", "noturno", "Plantão noturno", "dia", "bom dia", "zona leste", "urgente", "()", "- x"]
+)
+def test_words_of_every_message_are_no_name(text: str) -> None:
+    assert pode_ser_nome(text)[0] == 0.0
+
+
+def test_a_name_that_begins_with_a_bracket_is_not_nobodys() -> None:
+    known = Nomes(1, Vocabulario.padrao(), {"": [Conhecido("0", "()", None, None, 1.0)]}, {})
+    assert achar("(Ala B) Hospital Inventado", None, None, None, known).id is None

@@ -15,8 +15,12 @@ from rapidfuzz import fuzz, process
 
 from app.contexts.grupos.leitura import Vocabulario
 from app.contexts.grupos.leitura.texto import chave
+from app.contexts.grupos.leitura.vocabulario import palavras_soltas
+from app.contexts.grupos.parecidos import PROPRIOS, por_extenso, so_grafia
 
 SEMELHANTE: Final = 88.0
+# How sure a name is that is like another's and may be another place's: a person looks.
+PARECIDO: Final = 0.6
 LONGEST, SHORTEST, SHORTEST_WORD = 120, 3, 5
 _DADOS: Final = tomllib.loads((Path(__file__).parent / "nomes.toml").read_text(encoding="utf-8"))
 _NO_COMECO: Final[Mapping[str, str]] = _DADOS["no_comeco"]
@@ -62,7 +66,18 @@ class Nomes:
 
     @cached_property
     def formas(self) -> list[str]:
-        return list(self.hospitais)
+        """Those another name may be like: given by people, or a hospital's own; not what was like one of these itself."""
+        return [form for form in self.hospitais if form and self.firmes(form)]
+
+    @cached_property
+    def palavras(self) -> frozenset[str]:
+        """Words that are right as they are: a name with one of them is not another name with a slip of the hand."""
+        sure = (form for form, known in self.hospitais.items() if any(each.confianca == 1.0 for each in known))
+        names = (word for form in sure for word in form.split())
+        return frozenset((*names, *self.vocabulario.cidades.palavras())) | PROPRIOS | palavras_soltas("nao_sao_nomes")
+
+    def firmes(self, form: str) -> list[Conhecido]:
+        return [each for each in self.hospitais[form] if each.confianca == 1.0 or busca(each.nome) == form]
 
 
 def busca(nome: str) -> str:
@@ -86,6 +101,8 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
     if _STRANGE.search(plain):
         return 0.0, "tem_outra_coisa"
     words = form.split()
+    if not (set(words) - palavras_soltas("nao_sao_nomes")) and words[0] not in _SAUDE:
+        return 0.0, "nao_e_nome"
     if len(words) > 1 and _SAUDE & {" ".join(words[:n]) for n in (1, 2, 3)}:
         return 0.9, None
     if len(words) > 1:
@@ -96,21 +113,31 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
 def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
     """Whose name it is. A city that is said must be the hospital's; where several share a name, city and region choose."""
     for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
-        found = _chosen(nomes.hospitais.get(form, ()), cidade, uf, regiao)
+        found = _chosen(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
         if found is not None:
             return found
-    similar = _similar(busca(nome), cidade, uf, regiao, nomes)
-    if similar is not None:
-        return similar
+    alike = _alike(busca(nome), cidade, uf, regiao, nomes)
+    if alike is not None and alike.como != "parecido":
+        return alike
     is_area = nomes.vocabulario.especialidades.valor(nome) is not None
     score, why = pode_ser_nome(nome, eh_especialidade=is_area)
+    if score and alike is not None:
+        return Achado(None, min(score, PARECIDO), "novo", "parecido")
     return Achado(None, score, "novo" if score else "recusado", why)
+
+
+def onde(cidade: str | None, uf: str | None, regiao: str | None) -> tuple[str | None, str | None]:
+    """Town and state of what is told: as the message says, else as its group's region does."""
+    if cidade is not None or not regiao:
+        return cidade, uf
+    town, _, state = regiao.rpartition("/")
+    return (town or None) if len(state) == 2 else None, uf or (state if len(state) == 2 else None)
 
 
 def _chosen(
     known: Sequence[Conhecido], cidade: str | None, uf: str | None, regiao: str | None, *, at_most: float = 1.0
 ) -> Achado | None:
-    fitting = [each for each in known if _fits(each.cidade, cidade) and _fits(each.uf, uf)]
+    fitting = [each for each in known if _is_there(each, cidade, uf, regiao)]
     if len({each.id for each in fitting}) > 1 and regiao:
         near = chave(regiao)
         fitting = [each for each in fitting if each.cidade and chave(each.cidade) in near] or fitting
@@ -123,22 +150,34 @@ def _chosen(
     return Achado(best.id, round(min(best.confianca, at_most), 3), how)
 
 
+def _is_there(known: Conhecido, cidade: str | None, uf: str | None, regiao: str | None) -> bool:
+    """A machine knows a name in a town and nothing else: told of another, or of one where it knew none, it is another place."""
+    if known.confianca < 1.0:
+        town, state = onde(cidade, uf, regiao)
+        is_town = town is None or (known.cidade is not None and chave(known.cidade) == chave(town))
+        return is_town and _fits(known.uf, state)
+    return _fits(known.cidade, cidade) and _fits(known.uf, uf)
+
+
 def _fits(known: str | None, said: str | None) -> bool:
     return not known or not said or chave(known) == chave(said)
 
 
-def _similar(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
+def _alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
+    """One that differs in its spelling alone is the same; one that is only like it may be another's (parecido)."""
     if len(form) < 2 * SHORTEST:
         return None
-    numbers = _numbers(form)
+    numbers, said, doubt = _numbers(form), por_extenso(form), None
     for other, ratio, _ in process.extract(
-        form, nomes.formas, scorer=fuzz.token_sort_ratio, score_cutoff=SEMELHANTE, limit=5
+        said, nomes.formas, scorer=fuzz.token_sort_ratio, score_cutoff=SEMELHANTE, limit=5
     ):
-        if _numbers(other) == numbers:  # UPA 1 is not UPA 2
-            found = _chosen(nomes.hospitais[other], cidade, uf, regiao, at_most=ratio / 100 - 0.001)
-            if found is not None:
-                return found
-    return None
+        if _numbers(other) != numbers:  # UPA 1 is not UPA 2
+            continue
+        found = _chosen(nomes.firmes(other), cidade, uf, regiao, at_most=ratio / 100 - 0.001)
+        if found is not None and so_grafia(said, por_extenso(other), nomes.palavras):
+            return found
+        doubt = doubt or found
+    return None if doubt is None else Achado(doubt.id, PARECIDO, "parecido")
 
 
 def _numbers(form: str) -> frozenset[str]:

@@ -25,8 +25,10 @@ ON CONFLICT (hospital_id, alias_normalizado) DO UPDATE
 SET origem = excluded.origem, criado_por = excluded.criado_por, confianca = excluded.confianca, confirmado = excluded.confirmado
 WHERE excluded.confirmado AND NOT hospitais_alias.confirmado;
 
--- write unlearn_hospital_alias: a name that a machine gave to another hospital is not that one's
-DELETE FROM hospitais_alias WHERE alias_normalizado = :forma AND hospital_id <> :id AND NOT confirmado AND origem = 'sistema_auto';
+-- write unlearn_hospital_alias: a name that a machine gave to another hospital is not that one's, unless that is in another town
+DELETE FROM hospitais_alias WHERE alias_normalizado = :forma AND hospital_id <> :id AND NOT confirmado AND origem = 'sistema_auto'
+  AND NOT EXISTS (SELECT 1 FROM hospitais AS other JOIN hospitais AS own ON own.id = :id
+                  WHERE other.id = hospitais_alias.hospital_id AND other.cidade <> own.cidade);
 
 -- write use_hospital_alias: it served once more
 UPDATE hospitais_alias SET vezes_usado = vezes_usado + 1 WHERE hospital_id = :id AND alias_normalizado = :forma;

@@ -21,7 +21,7 @@ from app.contexts.grupos.juntos import Juntos
 from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.leitura.texto import chave
 from app.contexts.grupos.limiares import Limiares
-from app.contexts.grupos.nomes import Achado, busca
+from app.contexts.grupos.nomes import Achado, busca, onde
 from batuta.kernel.clock import Clock
 from batuta.pipeline.stage import Drop, Finish, Next, StageOutcome
 from batuta.queue.item import Lease
@@ -153,7 +153,9 @@ class Vagas:
             case "semelhante":
                 return found, found.id, self._dicionario.semelhante(found.id or "", nome, found.score, now)
             case "novo":
-                id, learnt = self._dicionario.novo_hospital(nome, *_onde(vaga), found.score, now)
+                id, learnt = self._dicionario.novo_hospital(
+                    nome, *onde(vaga["cidade"], vaga["estado"], vaga["regiao"]), found.score, now
+                )
                 return found, id, learnt
             case _:
                 return found, None, Writes()
@@ -214,14 +216,6 @@ def chave_de(
     place = hospital_id or named
     parts = (place, vaga["data"] or "sem_data", periodo_id or "sem_periodo", especialidade_id, _apart(vaga))
     return md5("|".join(str(part) for part in parts).encode(), usedforsecurity=False).hexdigest()
-
-
-def _onde(vaga: Row) -> tuple[str | None, str | None]:
-    """Town and state of a place nobody knew: as the message says, else as its group's region does."""
-    if vaga["cidade"] is not None or not vaga["regiao"]:
-        return vaga["cidade"], vaga["estado"]
-    town, _, state = str(vaga["regiao"]).rpartition("/")
-    return (town or None) if len(state) == 2 else None, vaga["estado"] or (state if len(state) == 2 else None)
 
 
 def _apart(vaga: Row | Mapping[str, Any]) -> str:

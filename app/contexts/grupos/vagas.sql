@@ -33,26 +33,30 @@ SET hospital_id = :hospital_id, hospital_match_score = :hospital_score, hospital
     data_valida = :data_valida, hash_dedup = :hash, status = 'normalizada', motivo_status = NULL, updated_at = :now
 WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao');
 
--- write take_keys on sqlite: whose each key is: its holder's while that is new or its vacancy is open, otherwise whoever asks
+-- write take_keys on sqlite: whose each key is: its holder's while that is new and not given up, or its vacancy is open; otherwise whoever asks
 INSERT INTO vagas_grupo_chaves (hash_dedup, vaga_grupo_id, desde)
 SELECT asked.value ->> 'hash', asked.value ->> 'vaga', :now FROM json_each(:asked) AS asked WHERE TRUE
 ON CONFLICT (hash_dedup) DO UPDATE
-SET vaga_grupo_id = CASE WHEN vagas_grupo_chaves.desde > :since OR EXISTS (
+SET vaga_grupo_id = CASE WHEN (vagas_grupo_chaves.desde > :since AND NOT EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))) OR EXISTS (
         SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
         AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.vaga_grupo_id ELSE excluded.vaga_grupo_id END,
-    desde = CASE WHEN vagas_grupo_chaves.desde > :since OR EXISTS (
+    desde = CASE WHEN (vagas_grupo_chaves.desde > :since AND NOT EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))) OR EXISTS (
         SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
         AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.desde ELSE excluded.desde END
 RETURNING hash_dedup AS hash, vaga_grupo_id AS vaga;
 
--- write take_keys on postgres: whose each key is: its holder's while that is new or its vacancy is open, otherwise whoever asks
+-- write take_keys on postgres: whose each key is: its holder's while that is new and not given up, or its vacancy is open; otherwise whoever asks
 INSERT INTO vagas_grupo_chaves (hash_dedup, vaga_grupo_id, desde)
 SELECT asked.hash, asked.vaga, :now FROM jsonb_to_recordset(:asked) AS asked (hash text, vaga uuid)
 ON CONFLICT (hash_dedup) DO UPDATE
-SET vaga_grupo_id = CASE WHEN vagas_grupo_chaves.desde > :since OR EXISTS (
+SET vaga_grupo_id = CASE WHEN (vagas_grupo_chaves.desde > :since AND NOT EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))) OR EXISTS (
         SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
         AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.vaga_grupo_id ELSE excluded.vaga_grupo_id END,
-    desde = CASE WHEN vagas_grupo_chaves.desde > :since OR EXISTS (
+    desde = CASE WHEN (vagas_grupo_chaves.desde > :since AND NOT EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))) OR EXISTS (
         SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
         AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.desde ELSE excluded.desde END
 RETURNING hash_dedup AS hash, vaga_grupo_id AS vaga;

@@ -1,0 +1,55 @@
+"""Whether two names differ in their spelling alone. Names that differ in a word are names of two places, however alike they are."""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Container, Mapping
+from pathlib import Path
+from typing import Final
+
+from rapidfuzz.distance import OSA
+
+_DADOS: Final = tomllib.loads((Path(__file__).parent / "nomes.toml").read_text(encoding="utf-8"))
+_A_MAIS: Final = frozenset(_DADOS["a_mais"])
+_MIUDAS: Final = frozenset(_DADOS["miudas"])
+_ABREVIADAS: Final[Mapping[str, str]] = _DADOS["abreviadas"]
+PROPRIOS: Final = frozenset(word for line in _DADOS["proprios"] for word in line.split())
+# In a shorter word another letter makes another word too often.
+SHORTEST: Final = 5
+_SOUNDS: Final = (("ph", "f"), ("th", "t"), ("y", "i"), ("z", "s"), ("w", "v"), ("k", "c"))
+_TWICE: Final = re.compile(r"(.)\1")
+
+
+def por_extenso(form: str) -> str:
+    return " ".join(_ABREVIADAS.get(word, word) for word in form.split())
+
+
+def so_grafia(dito: str, conhecido: str, palavras: Container[str]) -> bool:
+    """Both in their search form, written out. ``palavras``: those that are right as they are."""
+    said, known = _words(dito), _words(conhecido)
+    ours, theirs = list((said - known).elements()), list((known - said).elements())
+    for word in tuple(ours):
+        twin = next((other for other in theirs if _same(word, other, palavras)), None)
+        if twin is not None:
+            ours.remove(word)
+            theirs.remove(twin)
+    # One may have more than the other; each something else is two places.
+    return not (ours and theirs) and all(word in _A_MAIS for word in (*ours, *theirs))
+
+
+def _words(form: str) -> Counter[str]:
+    return Counter(word for word in form.split() if word not in _MIUDAS)
+
+
+def _same(word: str, other: str, palavras: Container[str]) -> bool:
+    if _sound(word) == _sound(other):
+        return True
+    is_other = word in palavras or word[:-1] == other[:-1]  # Paulo, Paula: the last letter makes another name
+    is_word = word.isalpha() and other.isalpha() and min(len(word), len(other)) >= SHORTEST
+    return is_word and not is_other and OSA.distance(word, other) == 1
+
+
+def _sound(word: str) -> str:
+    for written, heard in _SOUNDS:
+        word = word.replace(written, heard)
+    return _TWICE.sub(r"\1", word)
