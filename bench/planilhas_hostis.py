@@ -71,8 +71,11 @@ async def _read(path: Path) -> dict[str, object]:
     idle, began, watch = _memory("VmRSS"), time.perf_counter(), Watch()
     watch.start()
     try:
-        lida = await leitura.ler(content, path.name)
-        said = f"{len(lida.linhas):,d} rows, {len(lida.avisos):,d} warnings"
+        rows = 0
+        async with leitura.aberta(content, path.name) as folha:
+            async for pedaco in folha.pedacos():
+                rows += len(pedaco.linhas)
+        said = f"{rows:,d} rows, {len(pedaco.avisos):,d} warnings"
     except Recusa as refused:
         said = f"refused: {refused.motivo.value}"
     took = time.perf_counter() - began

@@ -9,7 +9,7 @@ import pytest
 
 from app.contexts.agendamentos.conferencia import Conferente
 from app.contexts.agendamentos.importacao import ImportLoop
-from app.contexts.agendamentos.linhas import Motivo
+from app.contexts.agendamentos.linhas import Motivo, Pedaco
 from app.contexts.agendamentos.model import (
     RECUSAS,
     AgendamentoInexistente,
@@ -245,22 +245,19 @@ async def test_the_laboratorys_sheet_is_read_by_its_own_header(office: Office) -
     assert (kept["documento_completo"], kept["endereco_completo"]) == ("11144477735", "Rua Modelo, 5, São Paulo/SP")
 
 
-async def test_many_rows_are_committed_in_blocks_and_an_interrupted_import_goes_on(office: Office) -> None:
+async def test_many_rows_are_committed_in_pieces_and_an_interrupted_import_goes_on(office: Office) -> None:
     content = xlsx([HEADER, *(patient(n) for n in range(1, 601))])
-    taken = office.importacao._one_block
-    blocks = 0
+    taken = office.importacao._one_piece
 
-    async def dies(id: str) -> bool:
-        nonlocal blocks
-        blocks += 1
-        if blocks == 2:
+    async def dies(id: str, desde: int, pedaco: Pedaco) -> bool:
+        if desde:
             raise asyncio.CancelledError
-        return await taken(id)
+        return await taken(id, desde, pedaco)
 
-    office.importacao._one_block = dies  # type: ignore[method-assign]
+    office.importacao._one_piece = dies  # type: ignore[method-assign]
     with pytest.raises(asyncio.CancelledError):
         await office.importacao.importar(content, "agenda.xlsx", by="alguém")
-    office.importacao._one_block = taken  # type: ignore[method-assign]
+    office.importacao._one_piece = taken  # type: ignore[method-assign]
     assert (await office.one("SELECT count(*) AS n FROM appointments"))["n"] == 500
     loop = ImportLoop(office.importacao)
     await loop.tick()
@@ -269,7 +266,7 @@ async def test_many_rows_are_committed_in_blocks_and_an_interrupted_import_goes_
     await loop.tick()
     done = await office.one("SELECT status, imported, jobs_enqueued FROM importacoes")
     assert (done["status"], done["imported"], done["jobs_enqueued"]) == ("concluida", 600, 600)
-    assert (await office.one("SELECT count(*) AS n FROM importacao_blocos"))["n"] == 0
+    assert (await office.one("SELECT count(*) AS n FROM importacao_arquivos"))["n"] == 0
     assert await office.work_on(2000) == 600
     assert (await office.agendamentos.contagem())["completed"] == 600
 

@@ -13,15 +13,6 @@ SELECT id, chave, importacao_id, linha, fonte, {campos} FROM appointments WHERE 
 -- write hold on postgres: one that is about to be changed; nobody else changes it until the transaction ends
 SELECT id, chave, importacao_id, linha, fonte, {campos} FROM appointments WHERE id = :id FOR UPDATE;
 
--- write insert on sqlite: new ones; one whose key came meanwhile is left out
-INSERT INTO appointments ({columns}, created_at, updated_at)
-SELECT {from_row}, :now, :now FROM json_each(:rows) AS row WHERE TRUE ON CONFLICT DO NOTHING;
-
--- write insert on postgres: new ones; one whose key came meanwhile is left out
-INSERT INTO appointments ({columns}, created_at, updated_at)
-SELECT {from_row}, :now::timestamptz, :now::timestamptz FROM jsonb_populate_recordset(NULL::appointments, :rows) AS row
-ON CONFLICT DO NOTHING;
-
 -- write change on sqlite: what they say now; a reading of something else goes
 UPDATE appointments
 SET {changed}, {read_again}, updated_at = :now

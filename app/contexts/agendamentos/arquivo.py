@@ -8,8 +8,8 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from app.contexts.agendamentos.linhas import LONGEST_NAME, Motivo, Recusa
@@ -28,8 +28,15 @@ _BETWEEN: Final = ";,\t|"
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 _DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-_FILLED = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"(?:[^>]*[^/>])?>\s*<(v|is|f)(?=[ >/])')
-_UNCOUNTED = re.compile(rb"<f[^>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>")
+# A cell with something in it, near the last row or column there may be (GR50000) or beyond: few of a good sheet's are.
+_FAR = re.compile(
+    rb'<c r="(?=[A-Z]{3}|[G-Z][A-Z]|[A-Z]+0*(?:[5-9][0-9]{4}|[1-9][0-9]{5}))'
+    rb'([A-Z]{1,3})([0-9]{1,7})"(?:[^>]*[^/>])?>\s*<(?:v|is|f)(?=[ >/])'
+)
+_UNCOUNTED = re.compile(
+    rb'<c r="[A-Z]{1,3}([0-9]{1,7})"(?:[^>]*[^/>])?>\s*'
+    rb"<f(?: [^>]*)?(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
+)
 _DATE1904 = re.compile(rb'date1904="(?:1|true)"')
 _SIGNATURES: Final = (
     (b"%PDF", "PDF"),
@@ -59,13 +66,6 @@ class Examinado:
 SHEETS: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".tsv")
 
 
-@dataclass(slots=True)
-class _Sheet:
-    last_row: int = 0
-    last_column: int = 0
-    formulas: set[int] = field(default_factory=set)
-
-
 def examinar(content: bytes, name: str) -> Examinado:
     """Raises what the file is refused for."""
     if not content.strip(b"\x00 \t\r\n"):
@@ -89,23 +89,29 @@ def nome_mostravel(name: str) -> str:
     return "".join(each for each in last if each.isprintable()).strip()[-LONGEST_NAME:]
 
 
-def csv_lido(content: bytes) -> list[list[str]]:
-    """UTF-8, or the Latin letters of older programs; commas, semicolons or tabs."""
+def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
+    """UTF-8, or the Latin letters of older programs; commas, semicolons or tabs. Its rows, as often as they are asked for.
+
+    They are counted and found readable here, so that whoever reads them afterwards comes to the end.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("cp1252", errors="replace")
     csv.field_size_limit(_CHUNK)
     sign = _sign(text)
-    rows: list[list[str]] = []
-    try:
+
+    def rows() -> Iterator[list[str]]:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign):
-            rows.append(row[:MOST_COLUMNS])
-            if len(rows) > MOST_ROWS:
-                raise Recusa(Motivo.GRANDE, oque=f"> {MOST_ROWS} linhas", limite=MOST_ROWS)
+            yield row[:MOST_COLUMNS]
+
+    try:
+        height = sum(1 for _ in rows())
     except csv.Error:
         raise Recusa(Motivo.ILEGIVEL) from None
-    return rows
+    if height > MOST_ROWS:
+        raise Recusa(Motivo.GRANDE, oque=f"{height} linhas", limite=MOST_ROWS)
+    return height, rows
 
 
 def _sign(text: str) -> str:
@@ -151,13 +157,12 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
     since_1904, formulas = False, set[int]()
     for entry in entries:
         if entry.filename.lower().endswith((".xml", ".rels")):
-            sheet = _Sheet()
             for chunk in _chunks(package, entry):
                 _refuse_dtd(chunk)
                 since_1904 = since_1904 or (entry.filename == "xl/workbook.xml" and bool(_DATE1904.search(chunk)))
                 if entry.filename.startswith("xl/worksheets/"):
-                    _measure(sheet, chunk)
-            formulas |= sheet.formulas
+                    _measure(chunk)
+                    formulas |= _uncounted(chunk)
     return Examinado(since_1904=since_1904, formulas=tuple(sorted(formulas)[:100]))
 
 
@@ -174,20 +179,24 @@ def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]
 
 
 def _refuse_dtd(chunk: bytes) -> None:
-    if chunk.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")) or b"\x00<\x00!" in chunk or _DTD.search(chunk):
+    if chunk.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")) or b"\x00<\x00!" in chunk:
+        raise Recusa(Motivo.PERIGOSA, oque="uma DTD")
+    if b"<!" in chunk and _DTD.search(chunk):
         raise Recusa(Motivo.PERIGOSA, oque="uma DTD")
 
 
-def _measure(sheet: _Sheet, chunk: bytes) -> None:
+def _measure(chunk: bytes) -> None:
     """Rows and columns with something in them: a reader would make room for all up to the last."""
-    for found in _FILLED.finditer(chunk):
+    for found in _FAR.finditer(chunk):
         row = int(found[2])
         if row > MOST_ROWS:
             raise Recusa(Motivo.GRANDE, oque=f"linha {row}", limite=MOST_ROWS)
         if _column(found[1]) > MOST_COLUMNS:
             raise Recusa(Motivo.GRANDE, oque=f"coluna {found[1].decode()}", limite=MOST_COLUMNS)
-        if found[3] == b"f" and _UNCOUNTED.match(chunk, found.end() - 2):
-            sheet.formulas.add(row)
+
+
+def _uncounted(chunk: bytes) -> set[int]:
+    return {int(found[1]) for found in _UNCOUNTED.finditer(chunk)} if b"<f" in chunk else set()
 
 
 def _column(letters: bytes) -> int:

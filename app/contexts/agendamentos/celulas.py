@@ -45,6 +45,7 @@ _MONTHS: Final = {
     )
     for word in (name, name[:3])
 }
+_AROUND: Final = "\x00 \t\r\n\u00a0\ufeff"
 _SEPARATORS: Final = dict.fromkeys(range(0x1C, 0x20), " ") | {0x85: "\n", 0x0B: "\n", 0x0C: "\n"}
 _DAY_FIRST = re.compile(r"([0-9]{1,2})\s?[/.\-]\s?([0-9]{1,2})\s?[/.\-]\s?([0-9]{4}|[0-9]{2})(?![0-9])")
 _ISO = re.compile(r"([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})(?![0-9])")
@@ -64,6 +65,8 @@ _PHONE = re.compile(
 
 def texto_da(valor: Celula) -> str:
     """A cell as text; a whole number without its ``.0``."""
+    if isinstance(valor, str):
+        return valor.strip(_AROUND)
     match valor:
         case None:
             return ""
@@ -79,12 +82,12 @@ def texto_da(valor: Celula) -> str:
             return valor.strftime("%H:%M")
         case timedelta():
             return hora_da(valor) or ""
-        case _:
-            return valor.strip("\x00 \t\r\n\u00a0\ufeff")
 
 
 def dito(valor: Celula) -> str | None:
     """What a cell says; None: nothing. What no database holds is left out."""
+    if valor is None or valor == "":
+        return None
     texto = _armed(texto_da(valor)[:LONGEST_TEXT])
     if not texto.isprintable():
         texto = "".join(each for each in texto if each.isspace() or each.isprintable()).translate(_SEPARATORS)

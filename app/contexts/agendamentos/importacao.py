@@ -1,7 +1,10 @@
-"""A file of appointments: kept first, then turned into rows a block at a time, so that whoever crashes in between goes on there.
+"""A file of appointments: opened first, then kept, then turned into rows a piece at a time while a child process reads on.
 
-recebendo ─▶ em_andamento ─▶ concluida       a block goes in the transaction that makes its appointments and their tasks
-     └─▶ falhou                              its sender never got an answer: what was kept of it goes
+em_andamento ─▶ concluida     a piece goes in the transaction that makes its appointments and their tasks and notes its last line
+      └─▶ falhou              nobody came to its end, however often it was tried
+
+Nothing is written of a file before all it can be refused for is known (``leitor``). After that it is kept until its last row is an
+appointment: whoever is interrupted, the process or the child that reads, it goes on after the last line that was noted.
 """
 
 import hashlib
@@ -9,26 +12,26 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from app.contexts.agendamentos.arquivo import MOST_ROWS, nome_mostravel
-from app.contexts.agendamentos.leitura import Leitura
-from app.contexts.agendamentos.linhas import Lida, Problema, Recusa, Reparo
-from app.contexts.agendamentos.model import MOST_AT_ONCE, AgendamentoRepetido, chave_de, recusada
+from app.contexts.agendamentos.arquivo import nome_mostravel
+from app.contexts.agendamentos.leitura import Aberta, Interrompida, Leitura
+from app.contexts.agendamentos.linhas import Pedaco, Recusa
+from app.contexts.agendamentos.model import AgendamentoRepetido, recusada
 from app.contexts.agendamentos.repository import import_book
 from app.contexts.agendamentos.service import Agendamentos
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
 from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.supervise.loop import Doorbell, Idle, Pace
 
 LOOK_EVERY: Final = timedelta(seconds=15)
 # Nobody has gone on for this long: whoever did is gone.
 INTERRUPTED_AFTER: Final = timedelta(seconds=30)
-UNRECEIVED_AFTER: Final = timedelta(hours=1)
 KEPT: Final = timedelta(days=180)  # what is known of an import; its appointments stay
-MOST_TOLD: Final = 200
 MOST_RETRIES: Final = 5
-MOST_BLOCKS: Final = MOST_ROWS // MOST_AT_ONCE + 2
+# So often an import is gone on with.
+MOST_RESUMED: Final = 10
+
+Told = Callable[[int, int], None]
 
 
 class Importacao:
@@ -49,28 +52,32 @@ class Importacao:
         self._wake = wake
         self._book = import_book(database.dialect)
 
-    async def importar(
-        self, content: bytes, name: str, *, by: str, told: Callable[[int, int], None] = lambda done, total: None
-    ) -> Row:
-        """Returned means: every row is there, and its task. ``told`` hears how many of how many are."""
+    async def importar(self, content: bytes, name: str, *, by: str, told: Told = lambda done, at_most: None) -> Row:
+        """Returned means: every row is there, and its task; unless it says ``em_andamento``, and what is missing follows.
+
+        ``told`` hears how many rows of at most how many are done.
+        """
         name = nome_mostravel(name)
         try:
-            lida = await self._leitura.ler(content, name)
+            async with self._leitura.aberta(content, name) as folha:
+                id = await self._receive(folha, content, name, by)
+                await self._take_in(id, folha, 0, told)
         except Recusa as refused:
             raise recusada(refused) from None
-        id = await self._receive(lida, content, name, by)
-        for done in range(1, _blocks(lida) + 2):
-            await self.continuar(id)
-            told(min(done * MOST_AT_ONCE, len(lida.linhas)), len(lida.linhas))
+        except Interrompida:
+            await self._go_on(id, told)
         return await self.uma(id)
 
-    async def continuar(self, id: str) -> bool:
-        """One block more. False: there is none left, and it is concluded unless somebody else is at its last."""
-        if await self._one_block(id):
-            self._wake()
-            return True
-        await self._database.run(self._book.finish, id=id, now=self._clock.now())
-        return False
+    async def continuar(self, id: str) -> None:
+        """What its process left undone, unless somebody else is at it; one that was gone on with too often has failed."""
+        now = self._clock.now()
+        asked = {"id": id, "now": now, "before": now - INTERRUPTED_AFTER, "most": MOST_RESUMED}
+        if await self._database.run(self._book.resume, **asked):
+            await self._go_on(id, lambda done, at_most: None)
+            return
+        async with self._database.transaction() as transaction:
+            if await transaction.run(self._book.fail, **asked):
+                await transaction.run(self._book.drop, id=id)
 
     async def uma(self, id: str) -> Row:
         row = await self._database.one(self._book.show, id=id)
@@ -87,65 +94,67 @@ class Importacao:
         rows = await self._database.all(self._book.interrupted, before=self._clock.now() - INTERRUPTED_AFTER)
         return [row["id"] for row in rows]
 
-    async def esquecer_incompletas(self) -> int:
-        """Of a file that never came whole: its sender sends it again."""
-        now = self._clock.now()
-        rows = await self._database.all(self._book.unreceived, before=now - UNRECEIVED_AFTER)
-        for row in rows:
-            async with self._database.transaction() as transaction:
-                await transaction.run(self._book.drop, id=row["id"])
-                await transaction.run(self._book.fail, id=row["id"], now=now)
-        return len(rows)
-
     async def esquecer_antigas(self) -> int:
         return await self._database.run(self._book.forget, before=self._clock.now() - KEPT, limit=100)
 
-    async def _receive(self, lida: Lida, content: bytes, name: str, by: str) -> str:
-        id, now = self._ids.new(), self._clock.now()
-        linhas = [{**row, "chave": chave_de(row)} for row in lida.linhas]
-        repeated = _repeated(linhas)
+    async def _receive(self, folha: Aberta, content: bytes, name: str, by: str) -> str:
+        """Until its end is read it has as many rows as the sheet is high."""
+        id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
+        asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
         async with self._database.transaction() as transaction:
-            await transaction.run(
-                self._book.create,
-                id=id,
-                arquivo=name,
-                sha256=hashlib.sha256(content).hexdigest(),
-                total_rows=lida.total,
-                valid_rows=len(lida.linhas),
-                invalid_rows=len({each.linha for each in lida.erros}),
-                skipped=lida.puladas,
-                errors=AsJson(_told(lida.erros)),
-                warnings=AsJson(_told([*lida.avisos, *repeated])),
-                by=by,
-                now=now,
-            )
-        for bloco in range(_blocks(lida)):
-            rows = linhas[bloco * MOST_AT_ONCE : (bloco + 1) * MOST_AT_ONCE]
-            await self._database.run(self._book.keep, id=id, bloco=bloco, linhas=AsJson(rows))
-        await self._database.run(self._book.receive, id=id, now=self._clock.now())
+            await transaction.run(self._book.create, id=id, **asked)
+            await transaction.run(self._book.keep, id=id, conteudo=content)
         return id
 
-    async def _one_block(self, id: str) -> bool:
+    async def _go_on(self, id: str, told: Told) -> None:
+        row = await self._database.one(self._book.file, id=id)
+        if row is None:
+            return
+        try:
+            async with self._leitura.aberta(row["conteudo"], row["arquivo"], row["linha"]) as folha:
+                await self._take_in(id, folha, row["linha"], told)
+        except (Recusa, Interrompida):
+            return  # it was found good once: whoever looks later tries again
+
+    async def _take_in(self, id: str, folha: Aberta, desde: int, told: Told) -> None:
+        async for pedaco in folha.pedacos():
+            if not await self._one_piece(id, desde, pedaco):
+                return  # somebody else goes on with it
+            desde = pedaco.ate
+            self._wake()
+            told(pedaco.ate, folha.altura)
+
+    async def _one_piece(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         for _ in range(MOST_RETRIES):
             try:
-                async with self._database.transaction() as transaction:
-                    taken = await transaction.one(self._book.take, id=id)
-                    if taken is None:
-                        return False
-                    done = await self._agendamentos.gravar(transaction, taken["linhas"], id)
-                    await transaction.run(
-                        self._book.count,
-                        id=id,
-                        imported=done.novas,
-                        duplicates=done.repetidas,
-                        cars=done.carros,
-                        jobs=done.tarefas,
-                        now=self._clock.now(),
-                    )
+                return await self._written(id, desde, pedaco)
             except AgendamentoRepetido:
                 continue  # another file brought the same at the same time: now it is known
-            return True
         raise AgendamentoRepetido
+
+    async def _written(self, id: str, desde: int, pedaco: Pedaco) -> bool:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            if not await transaction.run(self._book.advance, id=id, desde=desde, ate=pedaco.ate, now=now):
+                return False
+            done = await self._agendamentos.gravar(transaction, pedaco.linhas, id)
+            await transaction.run(
+                self._book.count,
+                id=id,
+                valid=pedaco.total - pedaco.invalidas - pedaco.puladas,
+                invalid=pedaco.invalidas,
+                skipped=pedaco.puladas,
+                imported=done.novas,
+                duplicates=done.repetidas,
+                cars=done.carros,
+                jobs=done.tarefas,
+            )
+            if pedaco.is_last:
+                errors, warnings = ([each.em_json() for each in some] for some in (pedaco.erros, pedaco.avisos))
+                said = {"errors": AsJson(errors), "warnings": AsJson(warnings)}
+                await transaction.run(self._book.finish, id=id, total_rows=pedaco.total, now=now, **said)
+                await transaction.run(self._book.drop, id=id)
+        return True
 
 
 class ImportLoop:
@@ -158,38 +167,13 @@ class ImportLoop:
         self._importacao = importacao
 
     async def tick(self) -> Pace:
-        await self._importacao.esquecer_incompletas()
         await self._importacao.esquecer_antigas()
         for id in await self._importacao.interrompidas():
-            for _ in range(MOST_BLOCKS):
-                if not await self._importacao.continuar(id):
-                    break
+            await self._importacao.continuar(id)
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
         """Nothing was started that outlives a tick."""
-
-
-def _blocks(lida: Lida) -> int:
-    return -(-len(lida.linhas) // MOST_AT_ONCE)
-
-
-def _repeated(linhas: Sequence[Mapping[str, Json]]) -> list[Reparo]:
-    """Rows of one file that say the same appointment: the last one counts."""
-    seen: set[str] = set()
-    found: list[Reparo] = []
-    for row in linhas:
-        if row["chave"] in seen:
-            found.append(Reparo(int(str(row["linha"])), None, Problema.REPETIDO))
-        seen.add(str(row["chave"]))
-    return found
-
-
-def _told(reparos: Sequence[Reparo]) -> list[dict[str, Json]]:
-    told = [each.em_json() for each in reparos[:MOST_TOLD]]
-    if len(reparos) > MOST_TOLD:
-        told.append(Reparo(None, str(len(reparos) - MOST_TOLD), Problema.MUITOS).em_json())
-    return told
 
 
 def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:

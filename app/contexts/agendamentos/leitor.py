@@ -1,60 +1,78 @@
-"""The child process that opens a stranger's file: ``python -m app.contexts.agendamentos.leitor NAME < FILE``.
+"""The child process that opens a stranger's file: ``python -m app.contexts.agendamentos.leitor NAME LINE < FILE``.
 
-It takes the file on its standard input and answers one line of JSON. It has little memory and little time; whatever the file does
-to it, the process that asked goes on.
+It takes the file on its standard input and answers in frames, each the length of a JSON text and the text: a refusal, or how many
+rows the sheet has and then its rows after LINE, some at a time; whoever does not read them keeps it waiting. It has little memory
+and little time; whatever the file does to it, the process that asked goes on.
+
+Everything a file can be refused for is known before its first row is given: while it is opened the limits are narrower than
+afterwards, and what comes afterwards needs little more. So nobody has to take back what a refused file has brought.
 """
 
 import json
 import resource
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from app.contexts.agendamentos.arquivo import MOST_BYTES, MOST_COLUMNS, MOST_ROWS, csv_lido, examinar
 from app.contexts.agendamentos.celulas import Celula
-from app.contexts.agendamentos.linhas import Lida, Motivo, Recusa
-from app.contexts.agendamentos.planilha import cabecalho_de, ler
+from app.contexts.agendamentos.linhas import Motivo, Pedaco, Recusa
+from app.contexts.agendamentos.planilha import TOP, Cabecalho, cabecalho_conferido, cabecalho_de, pedacos_de
 
-MEMORY: Final = 192 * 1024 * 1024  # of addresses; fifty thousand rows need 130
-CPU_SECONDS: Final = 10
+MEMORY: Final = 192 * 1024 * 1024  # of addresses; fifty thousand rows need 100
+MEMORY_TO_OPEN: Final = MEMORY - 32 * 1024 * 1024
+CPU_SECONDS: Final = 30
+CPU_SECONDS_TO_OPEN: Final = 10
 OUT_OF_MEMORY: Final = 3
+LENGTH: Final = 4  # bytes of a frame that say how many follow
+
+
+@dataclass(frozen=True, slots=True)
+class Folha:
+    """A sheet that can be taken: ``altura`` rows, those above its header and empty ones among them."""
+
+    altura: int
+    header: Cabecalho
+    linhas: Callable[[], Iterable[Sequence[Celula]]]
+    since_1904: bool = False
+    formulas: Sequence[int] = ()
+
+    def pedacos(self, apos: int = 0) -> Iterator[Pedaco]:
+        return pedacos_de(self.linhas(), self.header, since_1904=self.since_1904, formulas=self.formulas, apos=apos)
 
 
 def main(arguments: list[str]) -> int:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(MEMORY_TO_OPEN, CPU_SECONDS_TO_OPEN)
     try:
-        answer = em_json(lida(sys.stdin.buffer.read(MOST_BYTES + 1), arguments[0]))
+        folha = aberta(sys.stdin.buffer.read(MOST_BYTES + 1), arguments[0])
+        _limit(MEMORY, CPU_SECONDS)
+        _say({"altura": folha.altura})
+        for pedaco in folha.pedacos(int(arguments[1])):
+            _say(_em_json(pedaco))
     except Recusa as refused:
-        answer = {"recusada": refused.motivo.value, "facts": refused.facts}
+        _say({"recusada": refused.motivo.value, "facts": refused.facts})
     except MemoryError:
         return OUT_OF_MEMORY
-    json.dump(answer, sys.stdout, ensure_ascii=True)
     return 0
 
 
-def lida(content: bytes, name: str) -> Lida:
+def aberta(content: bytes, name: str) -> Folha:
+    """Raises ``Recusa``; nothing does that afterwards."""
     examined = examinar(content, name)
     if examined.is_csv:
-        return ler(csv_lido(content))
-    return ler(_cells(content), since_1904=examined.since_1904, formulas=examined.formulas)
+        height, rows = csv_lido(content)
+        return Folha(height, cabecalho_conferido([*islice(rows(), TOP)]), rows)
+    return _of_workbook(content, since_1904=examined.since_1904, formulas=examined.formulas)
 
 
-def em_json(read: Lida) -> dict[str, object]:
-    return {
-        "linhas": read.linhas,
-        "total": read.total,
-        "puladas": read.puladas,
-        "erros": [each.em_json() for each in read.erros],
-        "avisos": [each.em_json() for each in read.avisos],
-    }
-
-
-def _cells(content: bytes) -> list[list[Celula]]:
+def _of_workbook(content: bytes, *, since_1904: bool, formulas: Sequence[int]) -> Folha:
     """Of the first visible sheet that has a header; otherwise of the first with anything in it."""
     from io import BytesIO
 
-    from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+    from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
     try:
         book = CalamineWorkbook.from_filelike(BytesIO(content))
@@ -63,18 +81,55 @@ def _cells(content: bytes) -> list[list[Celula]]:
             for sheet in book.sheets_metadata
             if sheet.visible == SheetVisibleEnum.Visible and sheet.typ == SheetTypeEnum.WorkSheet
         ]
-        first: list[list[Celula]] | None = None
+        chosen: tuple[CalamineSheet, list[list[Celula]]] | None = None
         for name in seen[:20]:
-            rows = book.get_sheet_by_name(name).to_python(skip_empty_area=False, nrows=MOST_ROWS)
-            cells: list[list[Celula]] = [[*row[:MOST_COLUMNS]] for row in rows]
-            if cabecalho_de(cells) is not None:
-                return cells
-            first = first or cells
+            sheet = book.get_sheet_by_name(name)
+            top: list[list[Celula]] = [
+                [*row[:MOST_COLUMNS]] for row in sheet.to_python(skip_empty_area=False, nrows=TOP)
+            ]
+            is_the_one = cabecalho_de(top) is not None
+            if is_the_one or (chosen is None and top):
+                chosen = sheet, top
+            if is_the_one:
+                break
     except (CalamineError, ValueError, OverflowError):
         raise Recusa(Motivo.ILEGIVEL) from None
-    if not first:
+    if chosen is None:
         raise Recusa(Motivo.VAZIA)
-    return first
+    found, top = chosen
+    height = 0 if found.end is None else found.end[0] + 1
+    if height > MOST_ROWS:
+        raise Recusa(Motivo.GRANDE, oque=f"linha {height}", limite=MOST_ROWS)
+
+    def rows() -> Iterator[Sequence[Celula]]:
+        for row in found.iter_rows():
+            yield row[:MOST_COLUMNS]
+
+    return Folha(height, cabecalho_conferido(top), rows, since_1904, formulas)
+
+
+def _limit(memory: int, seconds: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (memory, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, CPU_SECONDS))
+
+
+def _em_json(pedaco: Pedaco) -> dict[str, object]:
+    return {
+        "linhas": pedaco.linhas,
+        "ate": pedaco.ate,
+        "total": pedaco.total,
+        "invalidas": pedaco.invalidas,
+        "puladas": pedaco.puladas,
+        "is_last": pedaco.is_last,
+        "erros": [each.em_json() for each in pedaco.erros],
+        "avisos": [each.em_json() for each in pedaco.avisos],
+    }
+
+
+def _say(document: dict[str, object]) -> None:
+    text = json.dumps(document, ensure_ascii=True).encode()
+    sys.stdout.buffer.write(len(text).to_bytes(LENGTH, "big") + text)
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What is read from a spreadsheet. Nothing here knows the engine: a child process that reads one file must start at once."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from batuta.kernel.json import Json
+
+MOST_AT_ONCE: Final = 500  # rows in one piece, and in one transaction
 
 
 class Situacao(StrEnum):
@@ -55,6 +58,7 @@ class Problema(StrEnum):
     REPETIDO = "repetido"
     SALA = "sala"
     FORMULA = "formula"
+    ILEGIVEL = "ilegivel"
     MUITOS = "muitos"
 
 
@@ -94,11 +98,35 @@ class Reparo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pedaco:
+    """Some rows of a sheet, and what is known of all up to the line ``ate``. The last one says what people should know."""
+
+    linhas: "Sequence[Mapping[str, Json]]"
+    ate: int
+    total: int
+    invalidas: int
+    puladas: int
+    is_last: bool = False
+    erros: Sequence[Reparo] = ()
+    avisos: Sequence[Reparo] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lida:
-    """A spreadsheet as it was read. ``linhas``: those that can be taken, each with its fields and its ``linha``."""
+    """A whole spreadsheet as it was read. ``linhas``: those that can be taken, each with its fields and its ``linha``."""
 
     linhas: "Sequence[Mapping[str, Json]]"
     total: int
     puladas: int
     erros: Sequence[Reparo] = ()
     avisos: Sequence[Reparo] = field(default_factory=tuple)
+
+
+def chave_de(campos: "Mapping[str, Json]") -> str:
+    """The same for one appointment, however often its row comes: the origin's own id, or who, where and when."""
+    if campos.get("origem_id"):
+        said = ["origem", str(campos["origem_id"])]
+    else:
+        parts = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
+        said = [" ".join(str(campos.get(each) or "").casefold().split()) for each in parts]
+    return hashlib.sha256("|".join(said).encode()).hexdigest()

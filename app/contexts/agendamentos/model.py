@@ -7,9 +7,7 @@ from typing import Final
 
 from app.contexts.agendamentos.linhas import Motivo, Recusa
 from batuta.kernel.errors import BatutaError
-from batuta.kernel.json import Json
 
-MOST_AT_ONCE: Final = 500  # rows in one transaction
 TIMEOUT_SAID: Final = "Job timeout exceeded"
 
 
@@ -29,16 +27,6 @@ CAMPOS: Final = (
     "exames", "carro", "canal_confirmacao", "data_confirmacao", "hora_confirmacao", "cep", "endereco_coleta", "endereco_completo",
     "documento_completo", "numero_convenio", "nome_convenio", "carteira_convenio", "especialidade", "origem_id",
 )  # fmt: skip
-
-
-def chave_de(campos: Mapping[str, Json]) -> str:
-    """The same for one appointment, however often its row comes: the origin's own id, or who, where and when."""
-    if campos.get("origem_id"):
-        said = ["origem", str(campos["origem_id"])]
-    else:
-        parts = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
-        said = [" ".join(str(campos.get(each) or "").casefold().split()) for each in parts]
-    return hashlib.sha256("|".join(said).encode()).hexdigest()
 
 
 def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> str:

@@ -5,7 +5,7 @@ with brand, unit and one column for date and time; of it only rows of a car's ro
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,7 +22,17 @@ from app.contexts.agendamentos.celulas import (
     texto_da,
 )
 from app.contexts.agendamentos.cobertura import COVERED, esta_coberto
-from app.contexts.agendamentos.linhas import Lida, Motivo, Problema, Recusa, Reparo, Situacao, mais_longo
+from app.contexts.agendamentos.linhas import (
+    MOST_AT_ONCE,
+    Motivo,
+    Pedaco,
+    Problema,
+    Recusa,
+    Reparo,
+    Situacao,
+    chave_de,
+    mais_longo,
+)
 from app.contexts.agendamentos.texto import limpo, plano
 
 if TYPE_CHECKING:
@@ -30,7 +40,9 @@ if TYPE_CHECKING:
 
 HEADER_WITHIN: Final = 30  # rows from the top
 MIDNIGHT: Final = "00:00"  # beside a day: how a program writes one without an hour
+TOP: Final = 1000  # rows of which one must say something
 MOST_TOLD: Final = 200  # problems of one kind of list
+HEAVIEST: Final = 1024 * 1024  # characters in one piece
 
 # The fields of a sheet: how people write the header, in plain letters. The first is how it is called to them.
 CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -89,11 +101,45 @@ class Cabecalho(NamedTuple):
         return "data_hora" in self.colunas or ("data" not in self.colunas and len(OF_COLETA & self.colunas.keys()) >= 2)
 
 
+class Reparos:
+    """The first of them, and how many there are."""
+
+    def __init__(self) -> None:
+        self.quantos = 0
+        self._first: list[Reparo] = []
+
+    def append(self, reparo: Reparo) -> None:
+        self.quantos += 1
+        if self.quantos <= MOST_TOLD:
+            self._first.append(reparo)
+
+    def com(self, more: "Reparos") -> "list[Reparo]":
+        both, left = [*self._first, *more._first], self.quantos + more.quantos - MOST_TOLD
+        return both if left <= 0 else [*both[:MOST_TOLD], Reparo(None, str(left), Problema.MUITOS)]
+
+
 @dataclass(slots=True)
 class _Lendo:
     since_1904: bool
-    erros: list[Reparo] = field(default_factory=list)
-    avisos: list[Reparo] = field(default_factory=list)
+    is_coleta: bool
+    erros: Reparos = field(default_factory=Reparos)
+    avisos: Reparos = field(default_factory=Reparos)
+    repetidos: Reparos = field(default_factory=Reparos)
+    total: int = 0
+    puladas: int = 0
+    chaves: set[bytes] = field(default_factory=set)
+
+    def pedaco(self, linhas: "Sequence[Mapping[str, Json]]", ate: int, *, is_last: bool = False) -> Pedaco:
+        return Pedaco(
+            linhas=linhas,
+            ate=ate,
+            total=self.total,
+            invalidas=self.erros.quantos,
+            puladas=self.puladas,
+            is_last=is_last,
+            erros=self.erros.com(Reparos()) if is_last else (),
+            avisos=self.avisos.com(self.repetidos) if is_last else (),
+        )
 
 
 def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
@@ -108,31 +154,70 @@ def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
     return best
 
 
-def ler(linhas: Sequence[Sequence[Celula]], *, since_1904: bool = False, formulas: Iterable[int] = ()) -> Lida:
-    """``formulas``: rows in which a formula has no stored value. Raises what a whole sheet can be refused for."""
-    if not any(_says_something(linha) for linha in linhas[:1000]):
+def cabecalho_conferido(top: Sequence[Sequence[Celula]]) -> Cabecalho:
+    """``top``: the sheet's first rows. Raises what a whole sheet can be refused for, before anything below is read."""
+    if not any(_says_something(linha) for linha in top):
         raise Recusa(Motivo.VAZIA)
-    header = cabecalho_de(linhas)
+    header = cabecalho_de(top)
     if header is None:
         raise Recusa(Motivo.SEM_CABECALHO, colunas=_called(SIMPLES))
     required = COLETA if header.is_coleta else SIMPLES
     if missing := [each for each in required if each not in header.colunas]:
         raise Recusa(Motivo.SEM_COLUNAS, colunas=_called(missing))
-    lendo = _Lendo(since_1904)
-    lendo.avisos += [Reparo(header.linha, nome, Problema.COLUNA_REPETIDA) for nome in header.repetidas]
-    lendo.avisos += [Reparo(row, None, Problema.FORMULA) for row in formulas if row > header.linha]
-    taken: list[dict[str, Json]] = []
-    total = skipped = 0
-    for number, linha in enumerate(linhas[header.linha :], start=header.linha + 1):
-        if not _says_something(linha):
+    return header
+
+
+def pedacos_de(
+    linhas: Iterable[Sequence[Celula]],
+    header: Cabecalho,
+    *,
+    since_1904: bool = False,
+    formulas: Iterable[int] = (),
+    apos: int = 0,
+) -> Iterator[Pedaco]:
+    """The rows of a whole sheet that can be taken, some at a time; those up to the line ``apos`` are counted and not given.
+
+    ``formulas``: rows in which a formula has no stored value.
+    """
+    lendo = _Lendo(since_1904, header.is_coleta)
+    for nome in header.repetidas:
+        lendo.avisos.append(Reparo(header.linha, nome, Problema.COLUNA_REPETIDA))
+    for number in formulas:
+        if number > header.linha:
+            lendo.avisos.append(Reparo(number, None, Problema.FORMULA))
+    some: list[dict[str, Json]] = []
+    number = weight = 0
+    for number, linha in enumerate(linhas, start=1):
+        row = _counted(lendo, header, number, linha) if number > header.linha else None
+        if row is None or number <= apos:
             continue
-        total += 1
+        some.append(row)
+        weight += sum(len(value) for value in row.values() if isinstance(value, str))
+        if len(some) >= MOST_AT_ONCE or weight >= HEAVIEST:
+            yield lendo.pedaco(some, number)
+            some, weight = [], 0
+    yield lendo.pedaco(some, number, is_last=True)
+
+
+def _counted(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
+    if not _says_something(linha):
+        return None
+    lendo.total += 1
+    wrong = lendo.erros.quantos
+    try:
         row = _row(lendo, header, number, linha)
-        if row is not None:
-            taken.append(row)
-        elif not (lendo.erros and lendo.erros[-1].linha == number):
-            skipped += 1
-    return Lida(linhas=taken, total=total, puladas=skipped, erros=lendo.erros, avisos=lendo.avisos)
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):
+        # No cell is known that does this to us: if there is one, it costs its own row and no other.
+        lendo.erros.append(Reparo(number, None, Problema.ILEGIVEL))
+        return None
+    if row is None:
+        lendo.puladas += lendo.erros.quantos == wrong
+        return None
+    chave = chave_de(row)
+    if (mark := bytes.fromhex(chave)[:16]) in lendo.chaves:
+        lendo.repetidos.append(Reparo(number, None, Problema.REPETIDO))
+    lendo.chaves.add(mark)
+    return row | {"chave": chave}
 
 
 @lru_cache(maxsize=512)
@@ -186,7 +271,7 @@ def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula])
     """None: it is not taken; if that is a fault of the row's, the errors say which."""
     cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
 
-    def remark(where: list[Reparo], name: str, problema: Problema) -> None:
+    def remark(where: Reparos, name: str, problema: Problema) -> None:
         where.append(Reparo(number, header.nomes.get(name), problema))
 
     for name, valor in cells.items():
@@ -197,28 +282,28 @@ def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula])
             cells[name] = texto_da(valor)[: mais_longo(name)]
             remark(lendo.avisos, name, Problema.TEXTO_CORTADO)
     carro = dito(cells.get("carro"))
-    if "sala" in cells and header.is_coleta:
+    if "sala" in cells and lendo.is_coleta:
         room = _ROOM.fullmatch(limpo(texto_da(cells["sala"])))
         if room is None:
             remark(lendo.avisos, "sala", Problema.SALA)
             return None
         carro = room[1].partition(" - ")[0].strip()[: mais_longo("carro")]
-    for name in ("nome_marca", "nome_unidade", "nome_paciente") if header.is_coleta else ("nome_paciente",):
+    for name in ("nome_marca", "nome_unidade", "nome_paciente") if lendo.is_coleta else ("nome_paciente",):
         if dito(cells[name]) is None:
             remark(lendo.erros, name, Problema.SEM_NOME if name == "nome_paciente" else Problema.SEM_VALOR)
             return None
     dia, hora = _when(lendo, header, cells, remark)
-    if header.is_coleta and dia is None:
+    if lendo.is_coleta and dia is None:
         remark(lendo.erros, "data_hora", Problema.DATA_ILEGIVEL)
         return None
     row: dict[str, Json] = {"linha": number, "data_agendamento": dia, "hora_agendamento": hora, "carro": carro}
     row |= _texts(lendo, cells, remark)
-    row |= _checked(lendo, cells, remark, is_coleta=header.is_coleta)
+    row |= _checked(lendo, cells, remark, is_coleta=lendo.is_coleta)
     row |= _confirmation(lendo, cells)
     return {name: value for name, value in row.items() if value is not None}
 
 
-Remark = Callable[[list[Reparo], str, Problema], None]
+Remark = Callable[[Reparos, str, Problema], None]
 
 
 def _when(

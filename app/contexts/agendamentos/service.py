@@ -9,17 +9,16 @@ from typing import Any, Final, Protocol
 from app.contexts.agendamentos.atualizacao import atualizado
 from app.contexts.agendamentos.celulas import cep_da, data_da, hora_da, telefone_da
 from app.contexts.agendamentos.cobertura import esta_coberto
-from app.contexts.agendamentos.linhas import Situacao, mais_longo
+from app.contexts.agendamentos.linhas import Situacao, chave_de, mais_longo
 from app.contexts.agendamentos.model import (
     CAMPOS,
     AgendamentoInexistente,
     AgendamentoRecusado,
     AgendamentoRepetido,
     Status,
-    chave_de,
     fonte_de,
 )
-from app.contexts.agendamentos.repository import COLUMNS, appointment_book, page_query
+from app.contexts.agendamentos.repository import COLUMNS, appointment_book, insert_query, page_query
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
@@ -107,11 +106,11 @@ class Agendamentos:
         jobs = await self._enqueue(transaction, [str(row["id"]) for row in waiting])
         for row, job in zip(waiting, jobs, strict=True):
             row["normalization_job_id"] = job
-        now = self._clock.now()
         new = [row for row in made if row["chave"] not in there]
         old = [row for row in made if row["chave"] in there]
-        if new and await transaction.run(self._book.insert, rows=AsJson(new), now=now) != len(new):
+        if new and await self._insert(transaction, new) != len(new):
             raise AgendamentoRepetido
+        now = self._clock.now()
         if old:
             await transaction.run(self._book.change, rows=AsJson(old), now=now)
         cars = sorted({str(row["carro"]) for row in made if row.get("carro")})
@@ -196,6 +195,12 @@ class Agendamentos:
         rows = [{"id": id, "job": job} for id, job in zip(ids, jobs, strict=True)]
         if rows:
             await transaction.run(self._book.requeue, rows=AsJson(rows), now=self._clock.now())
+
+    async def _insert(self, transaction: Transaction, rows: Sequence[Mapping[str, Json]]) -> int:
+        filled = [{name: value for name, value in row.items() if value is not None} for row in rows]
+        used = set[str]().union(*filled)
+        query = insert_query(self._database.dialect, tuple(each for each in COLUMNS if each in used))
+        return await transaction.run(query, rows=AsJson(filled), now=self._clock.now())
 
     async def _enqueue(self, transaction: Transaction, ids: Sequence[str]) -> list[str]:
         if not ids:
