@@ -248,6 +248,34 @@ def test_an_ambiguous_alias_is_decided_by_the_town_then_by_the_region(texto: str
             id="how long before is no shift",
         ),
         pytest.param(
+            "HTN 10/08 e 11/08 clínica SN e pediatria SD. 1.500",
+            ["08-10 diurno 1500", "08-10 noturno 1500", "08-11 diurno 1500", "08-11 noturno 1500"],
+            id="each speciality has its own shift",
+        ),
+        pytest.param(
+            "HTN – feriado 07/09\n06/09 dom SD 1.500\n07/09 seg SD e SN 2.000\nCM. Fulano 91 98100-0001",
+            ["09-06 diurno 1500", "09-07 diurno 2000", "09-07 noturno 2000"],
+            id="a day announced above is told below, and a price holds for both shifts",
+        ),
+        pytest.param(
+            "HTN pediatra amanhã T e domingo M, 900", ["08-04 tarde 900", "08-09 manha 900"], id="tomorrow and Sunday"
+        ),
+        pytest.param(
+            "HTN clínico dia 10/08 das 19h00min às 07h00min, 1.420", ["08-10 noturno 1420"], id="minutes by name"
+        ),
+        pytest.param("HTN clínico 10/08, das 8 às 14h, R$ 900/dia", ["08-10 manha 900"], id="by the day is no shift"),
+        pytest.param(
+            "HTN clínico\nAtualizado 03/08 16h\n10/08 SN 1.500",
+            ["08-10 noturno 1500"],
+            id="when it was written is no shift",
+        ),
+        pytest.param(
+            "HTN (UTI)\nSeg-sex: SD 1.900 | SN 2.050\nSáb-dom: SD 2.150 | SN 2.300\nFeriado: 2.800\n\n"
+            "07/08 sex SN\n08/08 sáb SD\n07/09 seg SD",
+            ["08-07 noturno 2050", "08-08 diurno 2150", "09-07 diurno 2800"],
+            id="what heads a line of prices holds for all of them, a holiday above all",
+        ),
+        pytest.param(
             "HTN clínico hoje 19h às 7h, já são 16h e ninguém veio, 1.500",
             ["08-03 noturno 1500"],
             id="what time it is is no shift",
@@ -290,9 +318,32 @@ def test_two_words_and_a_link_are_one_name() -> None:
         ("HTN clínico 10/08 SN 1.500, me chamem pfv 91 98100-0001", None),
         ("oi, aqui é a Fulana da escala, preciso de clínico no HTN 10/08 SN, 1.500, chama no 91 98100-0001", "Fulana"),
         ("HTN clínico 10/08 SN 1.500, falem com a Fulana", "Fulana"),
+        ("HTN clínico 10/08 SN 1.500, telefonar para o Dr. Fulano, no número 91 98100-0001", "Fulano"),
+        ("Boa noite, sou a Fulana do HTN. Preciso de clínico 10/08 SN 1.500. Meu zap: 91 98100-0001", "Fulana"),
+        ("HTN clínico 10/08 SN 1.500. Levo e trago de BEL. Fulano 91 98100-0001", "Fulano"),
         ("HTN clínico 10/08 SN 1.500 𝗙𝘂𝗹𝗮𝗻𝗮 91 98100-0001", "Fulana"),
     ],
 )
 def test_whom_to_call_is_who_says_so(texto: str, nome: str | None) -> None:
     [each] = vagas(texto)
     assert (each.contato_nome and each.contato_nome.valor) == nome
+
+
+def test_prices_are_told_apart_by_sector_and_by_town() -> None:
+    by_sector = "HTN\nUTI\n10/08 N\n15/08 D N\nPS ADULTO\n11/08 D\n\nUTI: seg-sex 2.000 / sáb-dom 2.250\nPS: seg-sex 1.400 / sáb-dom 1.550"
+    assert inteiras(by_sector) == [
+        "Hospital Teste do Norte | Clínica Médica | 08-11 diurno 1400",
+        "Hospital Teste do Norte | Medicina Intensiva | 08-10 noturno 2000",
+        "Hospital Teste do Norte | Medicina Intensiva | 08-15 diurno 2250",
+        "Hospital Teste do Norte | Medicina Intensiva | 08-15 noturno 2250",
+    ]
+    by_town = "Vagas de UTI\nHTN: 10/08 SN\nHGM: 11/08 SD\nR$ 2.000 Belém / R$ 2.300 Pelotas"
+    assert curtas(by_town) == ["08-10 noturno 2000", "08-11 diurno 2300"]
+
+
+def test_each_hospital_s_number_is_found_by_its_short_name() -> None:
+    text = "HTN\n10/08 SN\nUPA Exemplo\n11/08 SD\n1.500\nContato UPA: Beltrana 91 98100-0002\nContato HTN: Fulana 91 98100-0001"
+    assert {each.hospital.valor: each.contato_nome and each.contato_nome.valor for each in vagas(text)} == {
+        "Hospital Teste do Norte": "Fulana",
+        "UPA Exemplo Leste": "Beltrana",
+    }

@@ -25,6 +25,8 @@ _NOISE = re.compile(
     r"|0800[ \d-]{6,14}|(?:crm|rqe|coren|cnes|cnpj)[ :/-]{0,3}(?:[a-z]{2}[ :/-]{0,3})?\d[\d./-]{2,18}"
     r"|(?:rua|av|avenida|alameda|rodovia|estrada|praca|travessa|tv|al)\b\.? [a-z][^\n\d;|]{2,60}[, ] ?(?:n[o.]{0,2} ?)?\d{1,5}\b"
     r"|(?<=\bupa )24 ?h(?:s|rs|oras)?\b|(?<=\bupas )24 ?h(?:s|rs|oras)?\b|cep[ :]{0,2}\d{2}\.?\d{3}-?\d{3}\b"
+    r"|(?:atualizad[oa]|atualizacao|postad[oa]|publicad[oa])(?: em| as| dia|:){0,2} {0,2}\d{1,2}/\d{1,2}(?:/\d{2,4})?"
+    r"(?:[ ,]{1,2}(?:as )?\d{1,2}(?:h|:)\d{0,2}(?:min)?)?"
     r"|\d{1,3} ?(?:hs?|horas?|dias?) (?:de antecedencia|antes)\b"
     r"|\d{1,2} ?x ?(?:3[6-9]|[4-9]\d)h?\b(?![.\d]))"
 )
@@ -111,12 +113,12 @@ class _Nomes:
     def _until_name(self, words: list[Palavra], at: int) -> list[Palavra]:
         """The last name before ``at``: drops what introduces the number, then takes what is no known word."""
         while words and (words[-1].texto in _apresentam() or words[-1].texto.isdigit()):
-            words.pop()
+            at = words.pop().inicio
         taken: list[Palavra] = []
         while words and len(taken) < 4:
             word = words[-1]
             between = self._livre[word.fim : taken[0].inicio if taken else at]
-            if taken and not re.fullmatch(r"[ .*_]{1,3}", between):
+            if taken and not re.fullmatch(r"[ *_]{1,3}" if len(word.texto) > 2 else r"[ .*_]{1,3}", between):
                 break
             if not taken and re.search(r"\n.*\n|[.!?;,]\s*[a-z]", between):
                 break
@@ -221,10 +223,10 @@ class _Nomes:
 
 
 _CALL = re.compile(
-    r"\b(?:falar|tratar|chamar|contato|contatar|procurar|falem|fale|chame|ligar|ligue|procurem|infos?|informacoes|detalhes|datas|inscricoes|chama|chamem|fala|me\schama)"
+    r"\b(?:falar|tratar|chamar|contato|contatar|procurar|telefonar|falem|fale|chame|ligar|ligue|procurem|infos?|informacoes|detalhes|datas|inscricoes|chama|chamem|fala|me\schama)"
     r"[ :]{1,2}(?:(?:com|c/|c|a|o|no|pv|privado|direto)[ :]{1,2}){0,3}"
 )
-_HERE_IS = re.compile(r"\b(?:aqui|quem fala) e (?:(?:a|o|dr|dra)\.? ){0,2}")
+_HERE_IS = re.compile(r"\b(?:(?:aqui|quem fala) e (?:(?:a|o|dr|dra)\.? ){0,2}|sou [ao] (?:dra?\.? )?)")
 _SIGNED = re.compile(r"[-.!\n]\s{0,2}(?:dra?\.?\s)?(?P<n>[a-z]{3,15}(?:\s[a-z]{3,15})?)\.?$")
 
 

@@ -115,7 +115,7 @@ class Calendario:
         weekdays: list[int] = []
         before, end, in_month = "", at, False
         while (each := _WEEKDAY.match(livre, end if not days else at)) is not None:
-            if not days and not _is_weekday(livre, each):
+            if not days and (not _is_weekday(livre, each) or livre.startswith(" passad", each.end())):
                 return None
             named = [_SEMANA[each["wd"][:3]]] if not each["wd"][0].isdigit() else [int(each["wd"][0]) - 2]
             if before == "faixa" and weekdays:

@@ -19,7 +19,7 @@ DURACAO = {
     Periodo.H24: 24,
 }
 _H = (
-    r"(?:(?P<{0}>[0-2]?\d)(?!\d)(?:(?: ?h|:)(?P<{0}m>[0-5]\d)(?!\d| ?h\b))?(?: {{0,2}}(?P<{0}h>h(?:s|rs?|oras?)?\b))?"
+    r"(?:(?P<{0}>[0-2]?\d)(?!\d)(?:(?: ?h|:)(?P<{0}m>[0-5]\d)(?!\d| ?h\b)(?:min\b)?)?(?: {{0,2}}(?P<{0}h>h(?:s|rs?|oras?)?\b))?"
     r"(?: da (?P<{0}p>manha|tarde|noite|madrugada))?|(?P<{0}w>meia[ -]?noite|meio[ -]?dia))"
 )
 _RANGE = re.compile(
@@ -54,7 +54,7 @@ _SPOKEN = re.compile(
 _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)")
 _LETTERS = re.compile(
     r"(?:\x02[ )(:|,*_-]{0,4}|\d ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; ))(?=[dnmt](?: ?[e/] ?[dnmt])? ?[:=-]? ?r\$))"
-    r"(?P<um>[dnmt])\b(?: {0,2}[/e,+] {0,2}(?P<dois>[dnmt])\b)?(?!')"
+    r"(?P<um>[dnmt])\b(?:(?: {0,2}[/e,+] {0,2}| )(?P<dois>[dnmt])\b)?(?!')"
 )
 _JOINING = re.compile(r"(?:[ ():=,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
 _LENGTHS = frozenset((4, 5, 6, 8, 10, 12, 18, 24, 36))
@@ -220,6 +220,8 @@ def _is_period(texto: Texto, start: int, end: int) -> bool:
         return True
     after = texto.plano[words[start].fim : words[start].fim + 4].lstrip(" *_")
     if word == "dia":
+        if re.search(r"\d ?/ ?$", texto.plano[max(0, words[start].inicio - 4) : words[start].inicio]):
+            return False
         is_date = after[:1].isdigit() or after.startswith((":", "a ", "da ", "do "))
         return not is_date and before not in palavras_soltas("antes_de_dia")
     if word in ("noite", "tarde", "manha"):

@@ -23,7 +23,8 @@ _FILE = re.compile(
 )
 _LINK_ALONE = re.compile(r"\s*(?:https?://|www\.)\S{1,500}\s*")
 _RECEIPT = re.compile(
-    r"\b(?:comprovante|recibo|nota fiscal (?:n|no|de)|nfs-?e|pix (?:enviado|recebido|realizado)|transferencia realizada)\b"
+    r"\b(?:comprovante|recibo|nota fiscal (?:n|no|de)|nf(?: n[o.]?)? ?\d{3,}|nfs-?e|pix (?:enviado|recebido|realizado)"
+    r"|transferencia realizada)\b"
 )
 _RECEIPT_FIRST = re.compile(r"[\W_]{0,8}(?:comprovante|recibo|nfs-?e|nota fiscal|pix (?:enviado|recebido|realizado))\b")
 _LINK = re.compile(r"https?://|www\.|\.com\b|@[a-z]")
@@ -101,7 +102,10 @@ def _contra(
         return Juizo(Categoria.PROPAGANDA, _certeza(count["venda"]), "venda")
     if not montagem.abertas and _is_closed(folha, montagem, count):
         return Juizo(Categoria.AVISO, 0.9, "fechada")
-    if count["emprego"] > count["venda"] and not (solid and (count["emprego"] == 1 or _PER_SHIFT.search(texto.plano))):
+    talk = count["conversa"] and not (folha.precos or folha.contatos)
+    if count["emprego"] > max(count["venda"], talk) and not (
+        solid and (count["emprego"] == 1 or _PER_SHIFT.search(texto.plano))
+    ):
         return Juizo(Categoria.OUTRO, 0.85, "emprego")
     return None
 
@@ -144,7 +148,12 @@ def _doctor_wanted(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
     others = [each for each in found if each.tipo == "nao_medico"]
     if all(_STAFF.search(texto.plano, max(0, each.inicio - 25), each.inicio) for each in others):
         return True
-    if any(_DOCTOR.fullmatch(texto.plano, each.inicio, each.fim) for each in folha.areas if not each.fraca):
+    apart = [
+        each
+        for each in folha.areas
+        if not any(one.inicio - 2 <= each.fim and each.inicio <= one.fim + 2 for one in others)
+    ]
+    if any(_DOCTOR.fullmatch(texto.plano, each.inicio, each.fim) for each in apart if not each.fraca):
         return True
     return any(
         word.texto in ("medico", "medica", "medicos", "plantonista", "plantonistas")

@@ -59,7 +59,18 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
             for each in line:
                 each.feriado = True
         found.extend(line)
-    return _herdados([each for each in found if not _is_empty(each)])
+    return _herdados(_sem_anuncio([each for each in found if not _is_empty(each)]))
+
+
+def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
+    """ "UPA – feriado 12/10" above "12/10 SD e SN": a day that is told again with its shift was only announced."""
+    told = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
+    return [
+        replace(each, dias=None)
+        if each.dias and each.so_dias and each.lugares and all(day.data in told for day in each.dias.dias)
+        else each
+        for each in found
+    ]
 
 
 def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:

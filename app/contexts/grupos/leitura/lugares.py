@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from unicodedata import normalize
 
-from app.contexts.grupos.leitura.marcas import TOMADO, Lugar, apagar, entre, linha_de
+from app.contexts.grupos.leitura.marcas import TOMADO, Lugar, Marca, apagar, entre, linha_de
 from app.contexts.grupos.leitura.texto import Palavra, Texto, chave
 from app.contexts.grupos.leitura.vocabulario import Hospital, Vocabulario, frases, palavras
 
@@ -24,9 +24,7 @@ _MAX_WORDS = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Cidade:
-    inicio: int
-    fim: int
+class Cidade(Marca):
     nome: str
     uf: str
 

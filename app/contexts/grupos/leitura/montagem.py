@@ -102,11 +102,31 @@ class _Montador:
         places = self._lugares(place)
         areas: Sequence[Area | None] = self._areas(place) or (None,)
         shifts = self._turnos(place, block)
+        pairs = self._pares(block, areas, shifts)
         for where in places:
-            for area in areas:
-                for day in self._dias(block):
-                    for shift in shifts:
-                        yield self._vaga(place, block, where, area, day, shift)
+            for day in self._dias(block):
+                for area, shift in pairs:
+                    yield self._vaga(place, block, where, area, day, shift)
+
+    def _pares(
+        self, block: Bloco, areas: Sequence[Area | None], shifts: Sequence[_Turno]
+    ) -> Sequence[tuple[Area | None, _Turno]]:
+        """Each speciality on each shift; but "clínica SN e pediatria SD" are two."""
+        told = sorted(
+            (mark for mark in (*areas, *(each.marca for each in shifts)) if mark is not None),
+            key=lambda mark: mark.inicio,
+        )
+        kinds = [isinstance(mark, Area) for mark in told]
+        if len(areas) == len(shifts) > 1 and kinds == [True, False] * len(areas) and told[0].inicio >= block.inicio:
+            by_mark = {id(each.marca): each for each in shifts}
+            near = all(two.inicio - one.fim <= 4 for one, two in zip(told[::2], told[1::2], strict=True))
+            if near:
+                return [
+                    (one, by_mark[id(two)])
+                    for one, two in zip(told[::2], told[1::2], strict=True)
+                    if isinstance(one, Area) and id(two) in by_mark
+                ]
+        return list(product(areas, shifts))
 
     def _dias(self, block: Bloco) -> tuple[Dia, ...]:
         assert block.dias is not None
@@ -122,8 +142,18 @@ class _Montador:
         weak = [each for each in self._blocos[place].areas if each.fraca]
         own = _fortes(self._blocos[place])
         alone = weak and not own and not self._onde_areas.soltos
-        found = weak[:1] if alone else self._onde_areas.de(place) or weak[:1]
+        found = weak[:1] if alone else self._setor(place) or self._onde_areas.de(place) or weak[:1]
         return _alternativas(_uma_vez(found), self._folha)
+
+    def _setor(self, place: int) -> Sequence[Area]:
+        """ "PS (porta)" above the day: where a hospital's line names only a weak area, that is its own."""
+        heading = self._onde_lugares.bloco(place, segue=True)
+        if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
+            return ()
+        said = self._blocos[heading].areas
+        between = self._onde_areas.bloco(place)
+        is_nearest = between is None or between <= heading
+        return said[:1] if said and is_nearest and all(each.fraca for each in said) else ()
 
     def _turnos(self, place: int, block: Bloco) -> list[_Turno]:
         closed = self._turnos_fechados(block)
@@ -212,7 +242,7 @@ class _Montador:
     def _vaga(self, place: int, block: Bloco, where: Lugar, area: Area | None, day: Dia, shift: _Turno) -> VagaLida:
         holiday = self._feriado(day.data, block)
         speciality = _nome(area)
-        target = Alvo(where.nome, speciality, day.data, shift.periodo, shift.horas, holiday)
+        target = Alvo(where.nome, where.cidade, speciality, day.data, shift.periodo, shift.horas, holiday)
         price, kind = self._valor(place, block, target)
         name, phone = self._pessoas.de(where, block)
         town = where.cidade_em or (where.inicio, where.fim)
@@ -247,7 +277,9 @@ class _Montador:
         for place, block in dated:
             areas: Sequence[Area | None] = self._areas(place) or (None,)
             for area, day, shift in product(areas, self._dias(block), self._turnos(place, block)):
-                target = Alvo("", _nome(area), day.data, shift.periodo, shift.horas, self._feriado(day.data, block))
+                target = Alvo(
+                    "", None, _nome(area), day.data, shift.periodo, shift.horas, self._feriado(day.data, block)
+                )
                 yield self._incompleta(None, area, day, shift, self._valor(place, block, target))
 
     def _sem_dia(self) -> Iterator[VagaDita]:

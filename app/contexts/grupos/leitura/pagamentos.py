@@ -10,10 +10,12 @@ _REGIME = re.compile(
     r"|pessoa (?P<pessoa>juridica|fisica))\b"
 )
 _ON_THE_SPOT = re.compile(
-    r"\b(?:a {0,2}vista|no ato|na hora|ao sair|na saida|no (?:mesmo )?dia do plantao|no mesmo dia"
+    r"\b(?:a {0,2}vista|no ato|na h(?:ora|r)|ao sair|na saida|no (?:mesmo )?dia do plantao|no mesmo dia"
     r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pago|pagamento|pgto|pagto) (?:no dia|imediato|na entrega))\b"
 )
-_DAYS = re.compile(r"\b(?P<n>\d{1,3}) {0,2}dias\b(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))")
+_DAYS = re.compile(
+    r"\b(?P<n>\d{1,3}(?= {0,2}dias\b)|\d{2,3}(?=d\b))(?: {0,2}dias|d)\b(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))"
+)
 _DAY = re.compile(
     r"\b(?:pgto|pagto|pagamentos?|pagam?|pagamos|pago|receb[a-z]{1,8}|cai|credita[a-z]{0,3}|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
     r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|pj) ){0,3}dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"

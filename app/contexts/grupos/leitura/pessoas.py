@@ -16,7 +16,9 @@ class Pessoas:
         self._texto = folha.texto
         plano = folha.texto.plano
         self._inicios = [each.inicio for each in folha.contatos]
-        self._linhas = [chave(plano[slice(*linha_de(plano, each, 200))]) for each in self._inicios]
+        lines = [linha_de(plano, each, 200) for each in self._inicios]
+        self._linhas = [chave(plano[slice(*each)]) for each in lines]
+        self._lugares = [{place.nome for place in entre(folha.lugares, *each)} for each in lines]
         self._por_lugar: dict[str, Contato | None] = {}
 
     def de(self, where: Lugar, block: Bloco) -> tuple[Campo[str] | None, Campo[str] | None]:
@@ -50,8 +52,8 @@ class Pessoas:
         names = [chave(each) for each in (where.nome, where.cidade) if each]
         fitting = (
             each
-            for each, line in zip(self._folha.contatos, self._linhas, strict=True)
-            if any(name in line for name in names)
+            for each, line, places in zip(self._folha.contatos, self._linhas, self._lugares, strict=True)
+            if where.nome in places or any(name in line for name in names)
         )
         return next(fitting, None)
 

@@ -1,6 +1,7 @@
 """What a price holds for: a weekday, a holiday, a period, a length, a speciality, a hospital."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -8,10 +9,14 @@ from decimal import Decimal
 
 from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.horas import DURACAO, horas_entre, periodo_das_horas
+from app.contexts.grupos.leitura.lugares import Cidade
 from app.contexts.grupos.leitura.marcas import Area, Condicao, Dias, Lugar, Marca, Preco, Turno, entre, linha_de
 from app.contexts.grupos.leitura.tipos import Periodo
 from app.contexts.grupos.leitura.vocabulario import palavras_soltas
 
+_BULLET = re.compile(r"[^a-z0-9]{0,6}")
+_AND = re.compile(r" {0,2}(?:e|ou|/|,) {0,2}")
+_COLON = re.compile(r"[ *_]{0,2}[:=]")
 _PART = re.compile(r"[a-z0-9]+|[^\sa-z0-9]|\n")
 _COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01": 4, "\x02": 4, "•": 5, "+": 2}
 
@@ -33,15 +38,23 @@ class Regra:
 
     @property
     def peso(self) -> int:
-        """Hospital or speciality over period over holiday over weekday."""
-        weights = {Lugar: 16, Area: 16, Turno: 8}
-        heaviest = 0
-        for each in self.condicoes:
-            days = 4 if isinstance(each, Condicao | Dias) and each.feriado else 2
-            if isinstance(each, Condicao | Dias) and len(each.semana) == 1:
-                days += 1
-            heaviest = max(heaviest, weights.get(type(each), days))
-        return heaviest
+        """Hospital, town or speciality over holiday over period over weekday; the more it asks, the more it weighs."""
+        weights = {type(each): _peso(each) for each in self.condicoes}
+        return sum(weights.values())
+
+
+def _peso(mark: Marca) -> int:
+    match mark:
+        case Lugar() | Area() | Cidade():
+            return 32
+        case Turno():
+            return 8
+        case Condicao(feriado=True) | Dias(feriado=True):
+            return 16
+        case Condicao() | Dias():
+            return 3 if len(mark.semana) == 1 else 2
+        case _:
+            return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +62,7 @@ class Alvo:
     """The vaga a price is looked up for."""
 
     hospital: str
+    cidade: str | None
     especialidade: str
     data: date
     periodo: Periodo
@@ -62,9 +76,12 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     loose = [each for each in folha.dias if each.solto]
     has_dates = any(not each.solto for each in days)
     fortes = [each for each in folha.areas if not each.fraca]
-    candidates: list[Marca] = [*loose, *folha.condicoes, *folha.turnos, *fortes, *folha.lugares]
-    candidates.sort(key=lambda each: each.inicio)
+    others: list[Marca] = [*loose, *folha.condicoes, *folha.turnos, *folha.lugares, *_cidades_de_lugares(folha)]
+    candidates = sorted((*others, *fortes), key=lambda each: each.inicio)
     held = _presos(folha, candidates)
+    _com_cabeca(folha, sorted((*others, *folha.areas), key=lambda each: each.inicio), held)
+    for hung in held.values():
+        hung.extend(_enumerados(folha, hung))
     conditions = {id(mark) for marks in held.values() for mark in marks}
     free = [each for each in loose if id(each) not in conditions and not each.feriado]
     kept: list[Dias] = []
@@ -130,6 +147,37 @@ def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]
     return held
 
 
+def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
+    """ "SD e SN 2.000" holds for both."""
+    found: list[Turno] = []
+    for each in marks:
+        at = bisect_left(folha.turnos, each.inicio, key=lambda turno: turno.inicio) if isinstance(each, Turno) else 0
+        while at and _AND.fullmatch(folha.livre, folha.turnos[at - 1].fim, each.inicio):
+            at -= 1
+            each = folha.turnos[at]
+            found.append(each)
+    return [each for each in found if each not in marks]
+
+
+def _cidades_de_lugares(folha: Folha) -> Sequence[Cidade]:
+    """ "2.000 Recife / 2.300 Caruaru": towns tell prices apart where the hospitals are in several."""
+    several = {each.cidade for each in folha.lugares if each.cidade}
+    return [each for each in folha.cidades if each.nome in several] if len(several) > 1 else ()
+
+
+def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> None:
+    """ "UTI: semana 2.000 / fds 2.250": what heads a line of prices holds for each of them."""
+    plano = folha.texto.plano
+    for price in folha.precos:
+        start, _ = linha_de(plano, price.inicio)
+        head = next(iter(entre(candidates, start, price.inicio)), None)
+        if head is None or not _BULLET.fullmatch(plano, start, head.inicio) or not _COLON.match(plano, head.fim):
+            continue
+        marks = held.setdefault(id(price), [])
+        if not any(type(each) is type(head) for each in marks):
+            marks.append(head)
+
+
 def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
     """Only days are enumerated before a price: "feriado e domingo 1.800"."""
     if not isinstance(each, Dias | Condicao):
@@ -154,9 +202,10 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
 
 
 def _begins_shift(folha: Folha, each: Dias) -> bool:
-    """A weekday among dates is a day of its own when a shift follows it and its line has no date."""
-    if any(not other.solto for other in entre(folha.dias, *linha_de(folha.texto.plano, each.inicio))):
-        return False
+    """A weekday among dates is a day of its own when a shift follows it, and one stands between a date of its line and it."""
+    for other in entre(folha.dias, *linha_de(folha.texto.plano, each.inicio)):
+        if not other.solto and not entre(folha.turnos, other.fim, each.inicio):
+            return False
     return bool(entre(folha.turnos, each.fim, each.fim + 5))
 
 
@@ -224,6 +273,8 @@ def _holds(mark: Marca, alvo: Alvo) -> tuple[str, bool]:
     match mark:
         case Lugar():
             return "lugar", mark.nome == alvo.hospital
+        case Cidade():
+            return "cidade", mark.nome == alvo.cidade
         case Area():
             return "area", mark.nome == alvo.especialidade
         case Turno():

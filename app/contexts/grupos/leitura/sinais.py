@@ -14,7 +14,8 @@ from app.contexts.grupos.leitura.vocabulario import Frases, palavras
 _KINDS = ("oferta", "tema", "procura", "troca", "cede", "emprego", "nao_medico", "venda", "golpe", "aviso", "conversa")
 _AVAILABLE = re.compile(r"\bdisponive(?:l|is)\b|\ba disposicao\b")
 _PERSON = re.compile(
-    r"(?:ista|iatra|etra|ologa|ologo|cirurgiao|cirurgia|clinic[oa]|residente|medic[oa]|\bdra?|doutora?|\br[1-5])\b"
+    r"(?:ista|iatra|etra|ologa|ologo|cirurgiao|cirurgia|clinic[oa]|residente|medic[oa]|\bdra?|doutora?|\br[1-5]"
+    r"|\b(?:meu|minha) (?:irma|irmao|prim[oa]|esposa|marido|filh[oa]|namorad[oa]|amig[oa]|noiv[oa]|cunhad[oa]))\b"
 )
 _WANTED = re.compile(
     r"\b(?:alguem|algum|alguma|vagas?|plantao|plantoes|quem|precis[a-z]{1,6}|horarios?|datas?|busc[a-z]{1,5}|temos|tem)\b"
@@ -32,6 +33,7 @@ _PERSON_WANTED = re.compile(
     r"(?:ista|iatra|etra|cirurgiao|clinic[oa]|medic[oa]|plantonista|dentista|terapeuta|enfermeir[oa]|alguem|colega"
     r"|substitut[oa]|gente|pessoa|tecnic[oa]|contador|apartamento|apto|quarto|casa|carro|imovel|consultorio|dupla|quem)s?\b"
 )
+_DOCTOR_WANTED = re.compile(r"(?:ista|iatra|cirurgiao|clinic[oa]|medic[oa]|plantonista|substitut[oa])")
 _ASKS = re.compile(
     r"\b(?:tem|teria|ha|existe|abriu|sobrou|rola|surgiu|esta precisando|ta precisando|estao precisando|contratando)\b"
     r"(?![^.!?\n]{0,80}\b(?:quem|alguem|interess|dispon))"
@@ -42,6 +44,7 @@ _FOR_SHIFTS = re.compile(
     r"(?:plantao|plantoes|cobertura|coberturas|sobreaviso|escala)\b"
 )
 _NEEDS_SHIFTS = re.compile(r"\bprecis(?:o|ando) (?:de )?(?:\d{1,2}|um|uns|dois|duas|tres|mais) plant(?:ao|oes)\b")
+_GETS_ME = re.compile(r"\bquem me (?:consegue|arruma|arranja|descola|passa)\b")
 _MINE = re.compile(r"\A[\W_]{0,4}(?:eu )?(?:quero|pego|assumo|fico com) (?:ess[ea]|est[ea]|o d[oae] |o s[dn]\b|a vaga)")
 _STILL = re.compile(
     r"\bainda (?:esta |ta |tem )?(?:de pe|disponive(?:l|is)|em aberto|abert[ao]s?|valendo|livres?)\b[^.!?\n]{0,20}\?"
@@ -59,8 +62,9 @@ _ANYONE_WITH = re.compile(
     r"(?:plantao|plantoes|vagas?|noturnos?|diurnos?)\b[^.!?\n]{0,60}\?"
 )
 _KNOWS_OF = re.compile(
-    r"\b(?:alguem|vcs|voces|quem) (?:sabe|sabem|conhece|conhecem)(?: de)?(?: algum| alguma)? "
-    r"(?:hospital|lugar|clinica|upa|servico|local|empresa|escala)\b[^.!?\n]{0,40}\b(?:precis|contrat|com vaga|abrindo|querendo)"
+    r"\b(?:(?:alguem|vcs|voces|quem) (?:sabe|conhece)|sabem|conhecem)(?: de)?(?: algum| alguma)? "
+    r"(?:hospital|lugar|clinica|upa|servico|local|empresa|escala)\b"
+    r"[^.!?\n]{0,40}\b(?:precis|contrat|com vaga|com escala|abrindo|querendo)"
 )
 _FREE = re.compile(r"\b(?:tenho|estou|to|fico)\b[^.!?\n]{0,30}\blivres?\b")
 _MONTHLY = re.compile(
@@ -71,9 +75,10 @@ _PAID = re.compile(
     r"\bpagamentos?\b[^.\n]{0,40}\b(?:liberad|realizad|creditad|efetuad|sera|serao|program|em conta|ja caiu)"
 )
 _ROTA = re.compile(
-    r"\bescala\b[^.\n]{0,40}\b(?:publicad|fechad|pronta|liberad|no drive|em anexo|atualizad|ja esta disponivel)"
+    r"\bescala\b[^.\n]{0,40}\b(?:publicad|fechad|pronta|liberad|no drive|em anexo|atualizad|ja (?:esta )?disponivel|sai\b|saira\b)"
 )
 _PLACE_FOR = re.compile(r"\bvagas? (?:de|para|p/|pra|p|em) ")
+_LAST = re.compile(r"\b(?:segunda|terca|quarta|quinta|sexta|sabado|domingo|semana|mes|ano|plantao) passad[oa]\b")
 _LAUGHS = re.compile(r"\bk{3,}\b|\b(?:ha){2,}h?\b|\b(?:rs){2,}\b")
 _ANYBODY = re.compile(
     r"\balguem (?:pra|para|pro|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$|\balguem ?\?", re.MULTILINE
@@ -103,6 +108,7 @@ _PATTERNS = (
     ("procura", _FREE, ("livre",)),
     ("procura", _STILL, ("ainda",)),
     ("procura", _NEEDS_SHIFTS, ("precis",)),
+    ("procura", _GETS_ME, ("quem me",)),
     ("procura", _MINE, ("quero", "pego", "assumo", "fico")),
     ("procura", _IF_ANY, ("se ",)),
     ("procura", _WANTS, ("quer", "precis", "interess", "fim de")),
@@ -115,6 +121,7 @@ _PATTERNS = (
     ("venda", _SELLS, ("vend", "alug", "ponto", "minha")),
     ("oferta", _ANYBODY, ("algu", "quem")),
     ("oferta", _PLACE_FOR, ("vaga",)),
+    ("conversa", _LAST, ("passad",)),
     ("conversa", _LAUGHS, ("kkk", "haha", "rsrs")),
     ("aviso", _PAID, ("pagamento",)),
     ("aviso", _ROTA, ("escala",)),
@@ -156,6 +163,8 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
         covers = each["eu"] and plano.startswith(" cobertura", each.end())
         if after is None and by_somebody and not covers:
             yield Sinal("procura", each.start(), each.end())
+        elif after is not None and each["eu"] and _DOCTOR_WANTED.match(after[0]):
+            yield Sinal("oferta", each.start(), each.end())
     if "http" in plano or "www." in plano:
         for pattern in (_THREAT, _FETCH):
             for each in pattern.finditer(plano):
