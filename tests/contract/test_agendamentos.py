@@ -383,6 +383,31 @@ async def test_with_both_readings_off_nothing_is_enqueued(database_url: str) -> 
         assert (done["jobs_enqueued"], (await office.agendamentos.contagem())["skipped"]) == (0, 1)
 
 
+async def test_what_was_not_read_while_it_was_switched_off_can_be_read_later(database_url: str) -> None:
+    off = settings_of(database_url, address_normalization_enabled=False, document_normalization_enabled=False)
+    nothing = {"Endereço Completo": None, "Documento Completo": None}
+    async with build(off, FakeClock(START)) as work:
+        office = Office(work, FakeClock(START), off)
+        await office.importar(patient(1), patient(2), patient(3, **nothing))
+        assert await office.agendamentos.reprocessar(limit=10, by="alguém") == []
+    clock, on = FakeClock(START), settings_of(database_url)
+    async with build(on, clock) as work:
+        office = Office(work, clock, on)
+        again = await office.importar(patient(1), patient(3, **nothing))
+        assert (again["duplicates"], again["jobs_enqueued"]) == (2, 1)
+        assert len(await office.agendamentos.reprocessar(limit=10, by="alguém")) == 1
+        assert await office.work_on() == 2
+        assert (await office.agendamentos.contagem())["completed"] == 2
+        assert await office.agendamentos.reprocessar(limit=10, by="alguém") == []
+        every = [row["id"] for row in await office.agendamentos.lista(Filtro(), 10)]
+        assert (
+            len(await office.agendamentos.reprocessar(every, limit=10, by="alguém")) == 2
+        )  # whoever names them, means them
+        assert (await office.agendamentos.contagem())["pending"] == 2
+        assert await office.work_on() == 2
+        assert [row["cpf"] for row in await rows(office.database, f"{READ} ORDER BY linha")].count("52998224725") == 2
+
+
 async def test_how_the_reading_goes_is_counted(office: Office) -> None:
     health = health_of(office.work, settings_of("sqlite:///unused.db"))
     await office.importar(patient(1), patient(2), patient(3, **{"Endereço Completo": None, "Documento Completo": None}))

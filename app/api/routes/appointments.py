@@ -114,7 +114,11 @@ class Mudanca(Campos):
 
 class Reprocesso(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    ids: list[UUID] | None = Field(default=None, max_length=1000, description="only these; nothing: all that failed")
+    ids: list[UUID] | None = Field(
+        default=None,
+        max_length=1000,
+        description="only these, read or not; nothing: all that failed or was switched off",
+    )
     limite: Annotated[int, BeforeValidator(_number)] = Field(default=1000, ge=1, le=10_000)
 
 
@@ -139,7 +143,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
 
     @routes.post("/appointments/reprocess", operation_id="reprocess_appointments")
     async def reprocess(request: Request, quais: Reprocesso | None = None) -> dict[str, Any]:
-        """Those whose reading failed are read again: a task is enqueued for each."""
+        """Those whose reading failed or was switched off are read again, or whoever is named: a task is enqueued for each."""
         asked = quais or Reprocesso()
         ids = None if asked.ids is None else [str(each) for each in asked.ids]
         found = await agendamentos.reprocessar(ids, limit=asked.limite, by=who(request))

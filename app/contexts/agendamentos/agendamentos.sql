@@ -1,17 +1,17 @@
 -- write known on sqlite: those of these keys that are there already; a transaction that writes is the only one anyway
-SELECT id, chave, fonte, {campos} FROM appointments WHERE chave IN ({chaves});
+SELECT id, chave, fonte, normalization_status, {campos} FROM appointments WHERE chave IN ({chaves});
 
 -- write known on postgres: those of these keys that are there already; nobody else changes them until the transaction ends
-SELECT id, chave, fonte, {campos} FROM appointments WHERE chave IN ({chaves}) ORDER BY chave FOR UPDATE;
+SELECT id, chave, fonte, normalization_status, {campos} FROM appointments WHERE chave IN ({chaves}) ORDER BY chave FOR UPDATE;
 
 -- read taken: another one that has this key
 SELECT id FROM appointments WHERE chave = :chave AND id <> :id;
 
 -- write hold on sqlite: one that is about to be changed; a transaction that writes is the only one anyway
-SELECT id, chave, importacao_id, linha, fonte, {campos} FROM appointments WHERE id = :id;
+SELECT id, chave, importacao_id, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id;
 
 -- write hold on postgres: one that is about to be changed; nobody else changes it until the transaction ends
-SELECT id, chave, importacao_id, linha, fonte, {campos} FROM appointments WHERE id = :id FOR UPDATE;
+SELECT id, chave, importacao_id, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id FOR UPDATE;
 
 -- write change on sqlite: what they say now; a reading of something else goes
 UPDATE appointments
@@ -40,19 +40,27 @@ FROM appointments WHERE normalization_job_id = :job;
 SELECT normalization_status AS status, count(*) AS quantos FROM appointments GROUP BY normalization_status;
 
 -- read failed: those whose reading failed, the oldest first
-SELECT id FROM appointments WHERE normalization_status = 'failed' AND (:ids_all OR id IN ({ids})) ORDER BY updated_at LIMIT :limit;
+SELECT id FROM appointments WHERE normalization_status = 'failed' ORDER BY updated_at LIMIT :limit;
+
+-- read unread: those whose reading was switched off and is not any more, the oldest first
+SELECT id FROM appointments WHERE normalization_status = 'skipped' AND {readable} ORDER BY updated_at LIMIT :limit;
+
+-- read chosen: those of these that can be read, and are not being read already
+SELECT id FROM appointments
+WHERE id IN ({ids}) AND normalization_status IN ('failed', 'skipped', 'completed') AND (normalization_status = 'failed' OR {readable})
+ORDER BY updated_at LIMIT :limit;
 
 -- write requeue on sqlite: their reading begins again
 UPDATE appointments
 SET normalization_status = 'pending', normalization_error = NULL, normalization_job_id = row.value ->> 'job', updated_at = :now
 FROM json_each(:rows) AS row
-WHERE appointments.id = row.value ->> 'id' AND normalization_status IN ('failed', 'pending', 'processing', 'skipped');
+WHERE appointments.id = row.value ->> 'id' AND normalization_status IN ('failed', 'pending', 'processing', 'skipped', 'completed');
 
 -- write requeue on postgres: their reading begins again
 UPDATE appointments
 SET normalization_status = 'pending', normalization_error = NULL, normalization_job_id = row.job, updated_at = :now
 FROM jsonb_to_recordset(:rows) AS row (id uuid, job uuid)
-WHERE appointments.id = row.id AND normalization_status IN ('failed', 'pending', 'processing', 'skipped');
+WHERE appointments.id = row.id AND normalization_status IN ('failed', 'pending', 'processing', 'skipped', 'completed');
 
 -- read source: what is to be read, and what has been
 SELECT id, endereco_completo, documento_completo, cep, fonte, normalization_status, endereco_normalizado, documento_normalizado

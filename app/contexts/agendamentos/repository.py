@@ -36,6 +36,8 @@ class AppointmentBook:
     of_job: Query
     counts: Query
     failed: Query
+    unread: Query
+    chosen: Query
     requeue: Query
     source: Query
     begin: Query
@@ -64,7 +66,7 @@ class ImportBook:
 def appointment_book(dialect: Dialect) -> AppointmentBook:
     text = (HERE / "agendamentos.sql").read_text(encoding="utf-8")
     changed = [each for each in COLUMNS if each not in (*UNCHANGED, "normalization_status", "normalization_job_id")]
-    is_same = f"appointments.fonte = {_of_row('fonte', dialect)}"
+    is_same = f"(appointments.fonte = {_of_row('fonte', dialect)} AND appointments.normalization_status <> 'skipped')"
     read_again = [
         *(f"{each} = CASE WHEN {is_same} THEN appointments.{each} ELSE NULL END" for each in READ),
         *(
@@ -73,6 +75,8 @@ def appointment_book(dialect: Dialect) -> AppointmentBook:
         ),
     ]
     gaps = {
+        "{readable}": "((:endereco AND (endereco_completo IS NOT NULL OR cep IS NOT NULL))"
+        " OR (:documento AND documento_completo IS NOT NULL))",
         "{campos}": ", ".join(CAMPOS),
         "{changed}": ", ".join(f"{each} = {_of_row(each, dialect)}" for each in changed),
         "{read_again}": ", ".join(read_again),

@@ -102,7 +102,7 @@ class Agendamentos:
         known = await transaction.all(self._book.known, chaves=AsJson(list(rows)))
         there = {row["chave"]: row for row in known}
         made = [self._row(chave, row, there.get(chave), importacao) for chave, row in rows.items()]
-        waiting = [row for row in made if row["normalization_status"] == Status.PENDING and self._is_due(row, there)]
+        waiting = [row for row in made if _is_due(row, there.get(str(row["chave"])))]
         jobs = await self._enqueue(transaction, [str(row["id"]) for row in waiting])
         for row, job in zip(waiting, jobs, strict=True):
             row["normalization_job_id"] = job
@@ -153,7 +153,7 @@ class Agendamentos:
             if chave != before["chave"] and await transaction.one(self._book.taken, chave=chave, id=id) is not None:
                 raise AgendamentoRepetido
             row = self._made(chave, merged, id, before["importacao_id"], before["linha"])
-            if row["fonte"] != before["fonte"] and row["normalization_status"] == Status.PENDING:
+            if _is_due(row, before):
                 (row["normalization_job_id"],) = await self._enqueue(transaction, [id])
             await transaction.run(self._book.change, rows=AsJson([row]), now=self._clock.now())
             await self._note(transaction, by, "alterar", id, sorted(checked))
@@ -178,11 +178,17 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in Status}
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
-        """Those whose reading failed are read again, by tasks that are really there. Tells whose."""
+        """Those whose reading failed or was switched off are read again, by tasks that are really there. Tells whose.
+
+        Of those that are named also whoever was read.
+        """
+        on = {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
         async with self._database.transaction() as transaction:
-            rows = await transaction.all(
-                self._book.failed, ids=AsJson(list(ids or ())), ids_all=ids is None, limit=limit
-            )
+            if ids is None:
+                rows = await transaction.all(self._book.failed, limit=limit)
+                rows += await transaction.all(self._book.unread, limit=limit - len(rows), **on)
+            else:
+                rows = await transaction.all(self._book.chosen, ids=AsJson(list(ids)), limit=limit, **on)
             found = [str(row["id"]) for row in rows]
             await self.reenfileirar(transaction, found)
             if found:
@@ -228,11 +234,6 @@ class Agendamentos:
             "normalization_status": (Status.PENDING if self._ligado.tem_o_que_ler(campos) else Status.SKIPPED).value,
         }
 
-    def _is_due(self, row: Mapping[str, Json], there: Mapping[str, Row]) -> bool:
-        """New, or read from something else."""
-        known = there.get(str(row["chave"]))
-        return known is None or known["fonte"] != row["fonte"]
-
     async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
         """Which fields, never what they say."""
         await self._audit.note(
@@ -244,6 +245,13 @@ class Agendamentos:
             after={"campos": [*fields]},
             now=self._clock.now(),
         )
+
+
+def _is_due(row: Mapping[str, Json], known: Row | None) -> bool:
+    """There is something to read, and it is new, or was read from something else, or was not while that was switched off."""
+    if row["normalization_status"] != Status.PENDING:
+        return False
+    return known is None or known["fonte"] != row["fonte"] or known["normalization_status"] == Status.SKIPPED
 
 
 def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
