@@ -1,6 +1,7 @@
 """The only place that knows concretes: settings in, a Batuta with everything of Julia's out."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -51,7 +52,7 @@ from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.dispatch.endpoints import Handler
 from batuta.dispatch.plan import held_by_switch
 from batuta.engine import Batuta
-from batuta.extension import Command, Examined, Extension
+from batuta.extension import Command, Examined, Extension, Role
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock
@@ -90,7 +91,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             service="julia",
             migrations=migrations(),
             texts=[HERE / "texts"],
-            roles=[] if settings.in_production else [simulator(settings, build)],
+            roles=roles(settings, lambda: work),
             commands=commands(settings),
             examine=lambda: _examine(work, settings),
             later=["telegram"],
@@ -123,6 +124,18 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
     if settings.redis_url is not None:
         work.probes["redis"] = Probe(lambda: redis.answers(settings.redis_url, settings.redis_password), needed=False)
     return work
+
+
+def roles(settings: Settings, work: Callable[[], Batuta]) -> Sequence[Role]:
+    """What Julia is besides the engine's own: the simulator in development, and who runs tasks where they are on ARQ."""
+
+    async def run_tasks(stop: asyncio.Event) -> None:
+        from app.workers.config import run_role
+
+        await run_role(settings, work(), stop)
+
+    made = [] if settings.in_production else [simulator(settings, build)]
+    return [*made, Role("arq", run_tasks)] if settings.tasks_backend == "arq" else made
 
 
 def commands(settings: Settings) -> Mapping[str, Command]:

@@ -16,6 +16,7 @@ from app.demo import planilha_de_demonstracao
 from app.settings import Settings
 from app.wiring_modelo import model_of
 from batuta.engine import Batuta
+from batuta.stores.arq.relay import RUNNER
 from batuta.supervise.loop import LoopPolicy
 
 SEEING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=5), max_failures=20)
@@ -71,8 +72,17 @@ def add_appointments(work: Batuta, settings: Settings, modelo: Modelo | None = N
 
 def health_of(work: Batuta, settings: Settings) -> SaudeDosAgendamentos:
     agendamentos, _ = appointments_of(work, settings)
-    depth, consumer = work.queues[QUEUE].depth, f"worker:{QUEUE}"
-    return SaudeDosAgendamentos(work.database, depth, agendamentos.contagem, work.beats, consumer, work.now, work.zone)
+    queue, is_handed_over = work.queues[QUEUE], settings.tasks_backend == "arq"
+    return SaudeDosAgendamentos(
+        work.database,
+        queue.depth,
+        agendamentos.contagem,
+        work.beats,
+        RUNNER if is_handed_over else f"worker:{QUEUE}",
+        work.now,
+        work.zone,
+        handed_over=queue.pulse if is_handed_over else None,
+    )
 
 
 async def demonstrate(work: Batuta, settings: Settings) -> None:

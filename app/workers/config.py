@@ -4,37 +4,78 @@ It hands over what waits in the database, too, so that one such process is enoug
 """
 
 import asyncio
+import signal
 import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.integrations.redis.arq import HEARING, add_arq, redis_of
+from arq.connections import ArqRedis, create_pool
+from arq.worker import create_worker
+
+from app.integrations.redis.arq import HEARING, RedisAway, add_arq, redis_of, require_redis, where_of
 from app.settings import Settings
 from app.wiring import build
 from batuta.config import environment, load
 from batuta.dispatch.scheduler import owner
 from batuta.engine import Batuta
-from batuta.kernel.errors import ConfigError
+from batuta.kernel.errors import BatutaError, ConfigError
 from batuta.logs import begin_logging
 from batuta.queue.lease import Tenure
 from batuta.serving import Served, queue_loops
-from batuta.stores.arq.relay import LATER, Here, functions
+from batuta.stores.arq.relay import GONE, LATER, ArqRunner, Here, functions
 from batuta.stores.sql.tasks import SqlTasks
+from batuta.supervise.beats import BEATING
 from batuta.supervise.supervisor import Supervisor
 
 if TYPE_CHECKING:
     WorkerSettings: type
 
+NAME = "arq"
+
 
 def __getattr__(name: str) -> object:
     if name == "WorkerSettings":
-        return worker_settings(load(Settings, environment(), Path(".env")))
+        return _made()
     raise AttributeError(name)
 
 
-def worker_settings(settings: Settings, work: Batuta | None = None) -> type:
-    """``work``: put together already, by whoever rehearses."""
+def _made() -> type:
+    """For ``arq``, which would show a traceback of its own."""
+    try:
+        settings = load(Settings, environment(), Path(".env"))
+        made = worker_settings(settings)
+        asyncio.run(require_redis(settings))
+    except BatutaError as error:
+        raise SystemExit(f"julia: {error}") from None
+    # ARQ asks for the loop of its thread, which asyncio.run has taken away.
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    return made
+
+
+async def run_role(settings: Settings, work: Batuta, stop: asyncio.Event) -> None:
+    """``batuta arq``: the same worker as a role of ours, for ``batuta up``."""
+    await require_redis(settings)
+    made: Any = worker_settings(settings, work, speaks=False)
+    pool = await create_pool(redis_of(settings))
+    worker = create_worker(made, redis_pool=pool, handle_signals=False)
+    running, asked = asyncio.create_task(worker.async_run()), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        asked.cancel()
+        worker.handle_sig(signal.SIGTERM)
+        (ended, *_) = await asyncio.gather(running, *worker.tasks.values(), return_exceptions=True)
+        await made.on_shutdown(worker.ctx)
+        await pool.aclose(close_connection_pool=True)
+    if isinstance(ended, GONE):
+        raise RedisAway(where=where_of(settings), why=type(ended).__name__)
+    if isinstance(ended, Exception):
+        raise ended
+
+
+def worker_settings(settings: Settings, work: Batuta | None = None, *, speaks: bool = True) -> type:
+    """``work``: put together already, by whoever rehearses. ``speaks``: nobody else has begun to log in this process."""
     if settings.tasks_backend != "arq":
         raise ConfigError(
             problem="an ARQ worker would have nothing to do: TASKS_BACKEND is not arq",
@@ -44,7 +85,7 @@ def worker_settings(settings: Settings, work: Batuta | None = None) -> type:
     store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
     keep = timedelta(seconds=settings.arq_keep_result)
     here = Here(store.report, work.clock, work.events)
-    serving = Serving(work, settings, store)
+    serving = Serving(work, settings, store, speaks=speaks)
     return type(
         "WorkerSettings",
         (),
@@ -65,7 +106,8 @@ def worker_settings(settings: Settings, work: Batuta | None = None) -> type:
 class Serving:
     """What stands beside ARQ's own loop: the one that hands tasks over, and nothing else of a worker's."""
 
-    def __init__(self, work: Batuta, settings: Settings, store: SqlTasks) -> None:
+    def __init__(self, work: Batuta, settings: Settings, store: SqlTasks, *, speaks: bool) -> None:
+        self._speaks = speaks
         self._work = work
         self._settings = settings
         self._store = store
@@ -74,10 +116,11 @@ class Serving:
         self._running: asyncio.Task[None] | None = None
 
     async def begin(self, ctx: dict[Any, Any]) -> None:
-        begin_logging(self._work.events, self._settings, service="arq", stream=sys.stdout, zone=self._work.zone)
+        if self._speaks:
+            begin_logging(self._work.events, self._settings, service=NAME, stream=sys.stdout, zone=self._work.zone)
         await self._work.open()
         grace = timedelta(seconds=self._settings.batuta_drain_seconds)
-        self._running = asyncio.create_task(self._supervisor().run(self._stop, grace))
+        self._running = asyncio.create_task(self._supervisor(ctx["redis"]).run(self._stop, grace))
 
     async def end(self, ctx: dict[Any, Any]) -> None:
         self._stop.set()
@@ -85,8 +128,11 @@ class Serving:
             await self._running
         await self._work.close()
 
-    def _supervisor(self) -> Supervisor:
+    def _supervisor(self, redis: ArqRedis) -> Supervisor:
         work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
+        # First, so that it drains last: by its beat others know that somebody runs what they hand over.
+        supervisor.add(work.watching.heart(NAME, lambda: supervisor.running), BEATING)
+        supervisor.add(ArqRunner(redis), HEARING)
         recipes = work.task_registry.recipes(self._store.report)
         served = [
             Served(work.queues[name], lambda lease: recipes.get(lease.row["name"]), work.worker_policy)

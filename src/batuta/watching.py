@@ -89,11 +89,17 @@ class Watching:
         ):
             self.watchman.add(check)
 
-    def watch_queue(self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str) -> None:
+    def watch_queue(
+        self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str, hands_over: bool = False
+    ) -> None:
         """Make an application's own queue part of health. ``loops``: who works on it; unless said, a worker of its name."""
         working = loops or (f"worker:{queue.name}",)
         self._queues[queue.name] = WatchedQueue(
-            name=queue.name, pulse=queue.pulse, loops=working, limits=limits or QueueLimits()
+            name=queue.name,
+            pulse=queue.pulse,
+            loops=working,
+            limits=limits or QueueLimits(),
+            hands_over=hands_over,
         )
 
     def queues(self) -> Iterator[WatchedQueue]:

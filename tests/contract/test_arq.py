@@ -7,26 +7,32 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from arq.connections import ArqRedis, RedisSettings, create_pool
-from arq.constants import default_queue_name
+from arq.constants import default_queue_name, in_progress_key_prefix, job_key_prefix
 
+from app.contexts.agendamentos.service import QUEUE
 from app.integrations.redis.arq import add_arq
 from app.settings import Settings
 from app.wiring import build
-from app.wiring_agendamentos import appointments_of
+from app.wiring_agendamentos import appointments_of, health_of
 from app.workers.config import worker_settings
-from batuta import Batuta
+from batuta import Batuta, Failed
+from batuta.health import checks
 from batuta.kernel.errors import ConfigError
-from batuta.tasks.registry import TaskContext
-from batuta.testing import EventRecorder
+from batuta.queue.item import Lease
+from batuta.queue.lease import Tenure
+from batuta.stores.arq.relay import RUNNER, ArqRelay
+from batuta.tasks.registry import Task, TaskContext
+from batuta.testing import EventRecorder, FakeClock
 from tests.contract.test_tasks import arq_working, ended
 from tests.sheets import HEADER, patient, xlsx
 
 ROOT = Path(__file__).parents[2]
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 @asynccontextmanager
@@ -74,6 +80,109 @@ async def test_a_call_that_redis_lost_is_sent_again_and_costs_no_attempt(
     assert (status.status, status.result, status.attempts) == ("complete", 42, 1)
 
 
+def a_lease() -> Lease:
+    return Lease("018f0000-0000-7000-8000-000000000001", 1, 1, {"args": [[], {}], "created_at": START, "name": "nada"})
+
+
+async def test_waiting_for_somebody_who_runs_it_costs_nothing_and_what_takes_too_long_is_taken_back(
+    redis_url: str,
+) -> None:
+    clock = FakeClock(START)
+    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock)
+    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    id = f"{a_lease().id}:1"
+
+    async def an_hour_passes() -> None:
+        for _ in range(60):
+            clock.step(timedelta(minutes=1))
+            await relay.tick()
+
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+        waiting = asyncio.create_task(relay.run(task, a_lease()))
+        await queued(redis, set())
+        await an_hour_passes()
+        assert not waiting.done()
+        await redis.set(in_progress_key_prefix + id, b"1")
+        await relay.tick()
+        await an_hour_passes()
+        assert await waiting == Failed("Job timeout exceeded")
+        assert await redis.zcard(default_queue_name) == 0
+        assert not await redis.exists(job_key_prefix + id)
+    await relay.close()
+
+
+async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(database_url: str, redis_url: str) -> None:
+    told = {"database_url": database_url, "tasks_backend": "arq", "redis_url": redis_url}
+    settings, clock = Settings.model_validate(told), FakeClock(START)
+    async with build(settings, clock=clock) as work:
+        _, importacao = appointments_of(work, settings)
+        await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
+        await work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
+        assert len((await work.queues[QUEUE].turn([], Tenure(owner="relay", lease=timedelta(hours=1)), 1)).leases) == 1
+        clock.step(timedelta(seconds=61))
+        await work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
+
+        page = await health_of(work, settings).documento()
+        assert (page["status"], page["alerts"], page["metrics"]["has_worker"]) == ("critical", ["no_worker"], False)
+        assert "queue.deserted.agendamentos" in await causes(work)
+
+        await work.beats.beat("runner", "arq", {RUNNER: {"alive": True}}, now=clock.now())
+        page = await health_of(work, settings).documento()
+        assert (page["status"], page["alerts"], page["metrics"]["has_worker"]) == ("healthy", [], True)
+        assert "queue.deserted.agendamentos" not in await causes(work)
+
+
+async def causes(work: Batuta) -> set[str]:
+    check = checks.queues(work.watching.queues, work.beats, work.now)
+    return {finding.cause for finding in (await check.ask()).findings}
+
+
+async def test_up_starts_one_that_runs_what_an_import_left(tmp_path: Path, redis_url: str) -> None:
+    url = f"sqlite:///{tmp_path}/julia.db"
+    settings = Settings.model_validate({"database_url": url, "tasks_backend": "arq", "redis_url": redis_url})
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+    async with build(settings) as work:
+        agendamentos, importacao = appointments_of(work, settings)
+        await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
+        (role,) = [each for each in build(settings).extension.roles if each.name == "arq"]
+        assert role.in_up
+        stop = asyncio.Event()
+        running = asyncio.ensure_future(role.run(stop))
+        async with asyncio.timeout(120):
+            while (await agendamentos.contagem())["completed"] < 1:
+                assert not running.done()
+                await work.clock.sleep(0.05)
+            while RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
+                await work.clock.sleep(0.05)
+            stop.set()
+            await running
+        assert RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops
+    own = Settings.model_validate({"database_url": url})
+    assert "arq" not in [each.name for each in build(own).extension.roles]
+
+
+def test_without_its_redis_the_worker_says_one_sentence(tmp_path: Path) -> None:
+    env = {**os.environ, "DATABASE_URL": f"sqlite:///{tmp_path}/a.db", "TASKS_BACKEND": "arq"}
+    command = [sys.executable, "-m", "arq", "app.workers.config.WorkerSettings"]
+    for redis_url, sentence in (
+        ("redis://127.0.0.1:1", "julia: Redis at 127.0.0.1:1 does not answer (ConnectionRefusedError): start it, or"),
+        (None, "julia: REDIS_URL is not set and TASKS_BACKEND=arq needs it: set it"),
+    ):
+        told = {"REDIS_URL": redis_url} if redis_url else {}
+        ran = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**env, **told, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (ran.returncode, ran.stderr.startswith(sentence), ran.stderr.count("\n")) == (1, True, 1), ran.stderr
+
+
 async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_url: str) -> None:
     url = f"sqlite:///{tmp_path}/julia.db"
     settings = Settings.model_validate({"database_url": url, "tasks_backend": "arq", "redis_url": redis_url})
@@ -93,6 +202,8 @@ async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_
             async with asyncio.timeout(300):
                 while (await agendamentos.contagem())["completed"] < 60:
                     assert worker.poll() is None, (tmp_path / "log").read_text()[-2000:]
+                    await work.clock.sleep(0.1)
+                while RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
                     await work.clock.sleep(0.1)
         finally:
             worker.send_signal(signal.SIGTERM)

@@ -31,7 +31,7 @@ def queue(**limits: int) -> WatchedQueue:
     return WatchedQueue(name="mail", pulse=nobody_asks, loops=("worker:mail",), limits=QueueLimits(**limits))  # type: ignore[arg-type]
 
 
-def pulse(due: int = 0, oldest: timedelta | None = None, **facts: int) -> Pulse:
+def pulse(due: int = 0, oldest: timedelta | None = None, **facts: int | datetime) -> Pulse:
     at = None if oldest is None else NOW - oldest
     values = {"stuck": 0, "dead": 0, "dead_lately": 0, **facts}
     return Pulse(now=NOW, due=due, oldest_due_at=at, **values)  # type: ignore[arg-type]
@@ -47,6 +47,16 @@ def test_a_queue_with_due_items_and_no_worker_is_critical_within_two_minutes() -
     assert alone.lost == 20
     assert told(judge_queue(queue(), pulse(50, 59 * SECOND), has_worker=False)) == {}
     assert told(judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=True)) == {}
+
+
+def test_what_was_handed_over_and_nobody_runs_is_critical_as_well() -> None:
+    """Claimed by whoever sends it on, and waiting for one who is not there."""
+    handed = replace(queue(), hands_over=True)
+    waits = pulse(running=5, running_since=NOW - 61 * SECOND)
+    assert told(judge_queue(handed, waits, has_worker=False)) == {"queue.deserted.mail": Severity.CRITICAL}
+    assert told(judge_queue(handed, waits, has_worker=True)) == {}
+    assert told(judge_queue(queue(), waits, has_worker=False)) == {}
+    assert told(judge_queue(handed, replace(waits, running_since=NOW - 59 * SECOND), has_worker=False)) == {}
 
 
 def test_a_queue_without_due_items_needs_no_worker() -> None:

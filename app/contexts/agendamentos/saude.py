@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.agendamentos.model import Status
 from batuta.health.checks import Now
+from batuta.health.queues import Pulse
 from batuta.health.watchman import HealthPage
 from batuta.health.workers import FORGOTTEN, Beats
 from batuta.queue.store import Depth
@@ -42,8 +43,10 @@ class SaudeDosAgendamentos:
         consumer: str,
         now: Now,
         zone: ZoneInfo,
+        *,
+        handed_over: Callable[[], Awaitable[Pulse]] | None = None,
     ) -> None:
-        """``consumer``: the loop that works on the queue, in some process."""
+        """``consumer``: the loop that works on the queue. ``handed_over``: set if what is claimed may still wait for it."""
         self._database = database
         self._depth = depth
         self._counts = counts
@@ -51,6 +54,7 @@ class SaudeDosAgendamentos:
         self._consumer = consumer
         self._now = now
         self._zone = zone
+        self._handed_over = handed_over
         self._book = load(HealthBook, Path(__file__).parent / "saude.sql", database.dialect)
 
     @property
@@ -79,7 +83,7 @@ class SaudeDosAgendamentos:
             "appointments": counts,
         }
         stands = imports["desde"] is not None and signs.now - imports["desde"] > IMPORT_STANDS
-        alerts = alertas(metrics, depth.oldest_due, import_stands=stands)
+        alerts = alertas(metrics, depth.oldest_due, await self._unserved(depth), import_stands=stands)
         return {
             "status": "critical" if "no_worker" in alerts else "degraded" if alerts else "healthy",
             "alerts": alerts,
@@ -87,11 +91,19 @@ class SaudeDosAgendamentos:
             "timestamp": signs.now.astimezone(self._zone).isoformat(),
         }
 
+    async def _unserved(self, depth: Depth) -> timedelta:
+        if self._handed_over is None:
+            return depth.oldest_due
+        pulse = await self._handed_over()
+        since = pulse.running_since
+        return max(depth.oldest_due, timedelta(0) if since is None else pulse.now - since)
 
-def alertas(metrics: dict[str, Any], waited: timedelta, *, import_stands: bool) -> list[str]:
+
+def alertas(metrics: dict[str, Any], waited: timedelta, unserved: timedelta, *, import_stands: bool) -> list[str]:
+    """``unserved``: how long the oldest waits that nobody works on if no worker lives."""
     ended = metrics["completed_last_hour"] + metrics["failed_last_hour"]
     found = {
-        "no_worker": not metrics["has_worker"] and waited > timedelta(minutes=1),
+        "no_worker": not metrics["has_worker"] and unserved > timedelta(minutes=1),
         "waits_too_long": waited > WAITS_TOO_LONG,
         "too_many_fail": ended >= ENOUGH and metrics["error_rate"] > TOO_MANY_FAIL,
         "failed": metrics["appointments"][Status.FAILED] > 0,

@@ -1,14 +1,16 @@
-"""Tasks on ARQ: whose Redis it is, and how Julia's worker hands them over."""
+"""Tasks on ARQ: whose Redis it is, how Julia's worker hands them over, and how one is told who runs them."""
 
 from datetime import timedelta
 
 from arq import create_pool
 from arq.connections import ArqRedis, RedisSettings
 
+from app.integrations.redis.probe import answers
 from app.settings import Settings
 from batuta.engine import Batuta
-from batuta.kernel.errors import MissingSetting
-from batuta.stores.arq.relay import ArqRelay
+from batuta.health.ready import State
+from batuta.kernel.errors import BatutaError, MissingBeside
+from batuta.stores.arq.relay import RUNNER, ArqRelay
 from batuta.supervise.loop import LoopPolicy
 
 HEARING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100)
@@ -16,14 +18,32 @@ HEARING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1
 UNDER_WAY = 4
 
 
+class RedisAway(BatutaError):
+    sentence = "Redis at {where} does not answer ({why}): start it, or correct REDIS_URL and REDIS_PASSWORD"
+
+
 def redis_of(settings: Settings) -> RedisSettings:
     if settings.redis_url is None:
-        raise MissingSetting(name="REDIS_URL")
+        raise MissingBeside(name="REDIS_URL", beside="TASKS_BACKEND=arq")
     made = RedisSettings.from_dsn(settings.redis_url.get_secret_value())
     if settings.redis_password is not None:
         made.password = settings.redis_password.get_secret_value()
     made.conn_timeout, made.conn_retries = 2, 0  # whoever asks tries again in his own time
     return made
+
+
+def where_of(settings: Settings) -> str:
+    """Without its password."""
+    made = redis_of(settings)
+    return f"{made.host}:{made.port}"
+
+
+async def require_redis(settings: Settings) -> None:
+    found = await answers(settings.redis_url, settings.redis_password)
+    if found.state is not State.OK:
+        raise RedisAway(
+            where=where_of(settings), why=(found.why or found.state).removeprefix(where_of(settings)).strip(": ")
+        )
 
 
 def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
@@ -37,4 +57,6 @@ def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
     work.task_registry.elsewhere = relay.run
     work.add_loop(relay, HEARING)
     work.closers.append(relay.close)
+    for name in work.task_registry.queues:
+        work.watching.watch_queue(work.queues[name], None, RUNNER, hands_over=True)
     return relay

@@ -1,7 +1,7 @@
 """How a queue is. Only what is *due* is a backlog; what waits for its retry waits; stuck is what a dead worker left behind."""
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from batuta.health.finding import Finding, Report, Severity
@@ -22,6 +22,8 @@ class Pulse:
     stuck: int  # their lease was over longer ago than the grace: nobody brings them back
     dead: int  # all that are kept
     dead_lately: int  # in the last hour
+    running: int = 0
+    running_since: datetime | None = None  # since when the oldest of those has been there
     is_held: bool = False  # somebody paused it: nothing is expected to move
 
 
@@ -43,12 +45,16 @@ class QueueLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedQueue:
-    """``loops``: names of the loops that work on it; one of them must live in some process."""
+    """``loops``: names of the loops that work on it; one of them must live in some process.
+
+    ``hands_over``: whoever claims an item has it run by one of them, so that it may wait although it is claimed.
+    """
 
     name: str
     pulse: Callable[[], Awaitable[Pulse]]
     loops: tuple[str, ...]
     limits: QueueLimits = QueueLimits()
+    hands_over: bool = False
 
 
 def judge_queue(queue: WatchedQueue, pulse: Pulse, *, has_worker: bool) -> Report:
@@ -61,8 +67,9 @@ def judge_queue(queue: WatchedQueue, pulse: Pulse, *, has_worker: bool) -> Repor
 
 def _found(queue: WatchedQueue, pulse: Pulse, has_worker: bool) -> Iterator[tuple[Finding, int]]:
     limits, age = queue.limits, _age(pulse)
-    if not has_worker and age > limits.deserted_after:
-        yield _finding(queue, Severity.CRITICAL, "deserted", pulse, value=pulse.due, threshold=0), 20
+    waiting = _with_handed_over(pulse) if queue.hands_over else pulse
+    if not has_worker and _age(waiting) > limits.deserted_after:
+        yield _finding(queue, Severity.CRITICAL, "deserted", waiting, value=waiting.due, threshold=0), 20
     if age > limits.slow_after and pulse.due > limits.backlog_warning:
         is_worse = pulse.due > limits.backlog_critical
         limit = limits.backlog_critical if is_worse else limits.backlog_warning
@@ -103,6 +110,11 @@ def _finding(
         # Whoever should work on it is not there: that is the one thing to say.
         because=(f"queue.deserted.{queue.name}",) if what in ("backlog", "old", "stuck") else (),
     )
+
+
+def _with_handed_over(pulse: Pulse) -> Pulse:
+    since = [at for at in (pulse.oldest_due_at, pulse.running_since) if at is not None]
+    return replace(pulse, due=pulse.due + pulse.running, oldest_due_at=min(since, default=None))
 
 
 def _age(pulse: Pulse) -> timedelta:

@@ -6,6 +6,7 @@
     │   │   └── StrangeSetting      and none is called nearly that
     │   ├── InvalidSetting          a value that cannot be
     │   ├── MissingSetting          production needs it
+    │   │   └── MissingBeside       another setting needs it
     │   ├── MarkerMismatch          this database belongs to another project
     │   ├── UnknownApp              --app names nothing that can run
     │   ├── InvalidCron             a schedule that cannot be read, or would never fire
@@ -94,6 +95,10 @@ class MissingSetting(ConfigError):
     sentence = (
         "{name} is not set and APP_ENV is production: set it (or {name}_FILE, a file that holds it) and start again"
     )
+
+
+class MissingBeside(MissingSetting):
+    sentence = "{name} is not set and {beside} needs it: set it (or {name}_FILE, a file that holds it) and start again"
 
 
 class MarkerMismatch(ConfigError):

@@ -24,7 +24,8 @@ TaskRunner: TypeAlias = "Callable[[Task, Lease], Awaitable[Outcome]]"
 DEFAULT_QUEUE = "default"
 # What failed for good stays long enough for somebody to look at it.
 KEEP_FAILED = timedelta(days=30)
-ELSEWHERE = timedelta(seconds=60)
+# Whoever runs it elsewhere minds its time, and how long it waits there is not its fault.
+ELSEWHERE = timedelta(days=3650)
 _NAME = re.compile(r"^[a-z_][a-z0-9_.]*$")
 
 
@@ -64,13 +65,13 @@ class Task:
             raise TypeError(f"task {self.name} cannot be called so: {error}") from None
 
     def recipe(self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None) -> Recipe:
-        """``elsewhere``: whoever runs it there minds its time; here it is waited for twice as long, and then sent again."""
+        """``elsewhere``: whoever has it run there minds its time."""
         return Recipe(
             handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
             traceparent=lambda lease: _carried(lease.row["args"]),
-            timeout=self.timeout if elsewhere is None else 2 * self.timeout + ELSEWHERE,
+            timeout=self.timeout if elsewhere is None else ELSEWHERE,
             retry=self.retry,
-            retry_timeout=self.retry_timeout or elsewhere is not None,
+            retry_timeout=self.retry_timeout,
             keep=self.keep_result,
             keep_dead=KEEP_FAILED,
         )

@@ -6,18 +6,19 @@
                                  ARQ's queue ─▶ an ARQ worker runs it ────────┘
 
 So nothing is lost with Redis: a call that is no longer there is sent again, and one whose sender died is taken over when its lease
-ends. Retries, time limits and what a status says are decided where they always are. A call may run twice if a process dies at the
-wrong moment, as with any queue; what its second run says is not heard if the first one was.
+ends. Retries, time limits and what a status says are decided where they always are. Waiting for somebody who runs it costs
+nothing: only the time for which ARQ says that it is under way counts. A call may run twice if a process dies at the wrong moment,
+as with any queue; what its second run says is not heard if the first one was.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, assert_never
 
 from arq.connections import ArqRedis
-from arq.constants import default_queue_name
+from arq.constants import default_queue_name, in_progress_key_prefix, job_key_prefix, retry_key_prefix
 from arq.worker import Function, func
 from redis.exceptions import RedisError
 
@@ -40,10 +41,31 @@ KEPT: Final = timedelta(hours=1)
 LATER: Final = timedelta(seconds=10)
 GONE: Final = (RedisError, OSError)
 TIMED_OUT: Final = "Job timeout exceeded"
+# For a call that is under way: twice as long as it may take, and then it is sent again.
+SPARE: Final = timedelta(seconds=60)
+# The loop that lives where calls are run: by it others know that somebody does.
+RUNNER: Final = "arq-runner"
 
 
 class Report(Protocol):
     def __call__(self, lease: Lease, progress: Json) -> Awaitable[None]: ...
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A call whose outcome is waited for. ``ran``: how long it has been under way; ``seen_at``: when it was seen to be, last."""
+
+    limit: timedelta
+    heard: "asyncio.Future[Outcome]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    ran: timedelta = timedelta(0)
+    seen_at: datetime | None = None
+
+    def see(self, under_way: bool, now: datetime) -> bool:
+        """Whether it has taken too long."""
+        if under_way and self.seen_at is not None:
+            self.ran += now - self.seen_at
+        self.seen_at = now if under_way else None
+        return self.ran > self.limit
 
 
 class ArqRelay:
@@ -57,7 +79,7 @@ class ArqRelay:
         self._clock = clock
         self._redis: ArqRedis | None = None
         self._opening = asyncio.Lock()
-        self._waiting: dict[str, asyncio.Future[Outcome]] = {}
+        self._waiting: dict[str, _Sent] = {}
         self._looked_at = clock.now()
 
     async def run(self, task: Task, lease: Lease) -> Outcome:
@@ -75,11 +97,10 @@ class ArqRelay:
             await redis.enqueue_job(task.name, dumps(call), _job_id=id)
         except GONE as error:
             return Snooze(self._clock.now() + AWAY_FOR, f"Redis does not answer: {type(error).__name__}")
-        heard: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting[id] = heard
+        sent = self._waiting[id] = _Sent(2 * task.timeout + SPARE)
         self.doorbell.ring()
         try:
-            return await heard
+            return await sent.heard
         finally:
             self._waiting.pop(id, None)
 
@@ -113,7 +134,9 @@ class ArqRelay:
                 self._tell(id, _outcome(loads(answer)))
         if self._clock.now() - self._looked_at > LOST_AFTER:
             self._looked_at = self._clock.now()
-            await self._look_for([id for id, answer in zip(ids, answers, strict=True) if answer is None], redis)
+            unheard = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
+            await self._look_for(unheard, redis)
+            await self._give_up([id for id in unheard if id in self._waiting], redis)
 
     async def _look_for(self, ids: list[str], redis: ArqRedis) -> None:
         """ARQ keeps a call in its queue until it has run. One that is neither there nor has answered is sent again."""
@@ -126,6 +149,16 @@ class ArqRelay:
             lost: Outcome = Snooze(self._clock.now(), "Redis lost it")
             self._tell(id, lost if answer is None else _outcome(loads(answer)))
 
+    async def _give_up(self, ids: list[str], redis: ArqRedis) -> None:
+        """Those that have been under way for too long. They are taken out of ARQ's queue, so that nobody runs them for nothing."""
+        marks = await redis.mget([in_progress_key_prefix + id for id in ids]) if ids else []
+        for id, mark in zip(ids, marks, strict=True):
+            sent = self._waiting.get(id)
+            if sent is not None and sent.see(mark is not None, self._clock.now()):
+                await redis.zrem(default_queue_name, id)
+                await redis.delete(job_key_prefix + id, retry_key_prefix + id)
+                self._tell(id, Failed(TIMED_OUT))
+
     async def _away(self, error: Exception) -> None:
         """Whatever was on its way may be gone with it: it is sent again when Redis is back."""
         until = self._clock.now() + AWAY_FOR
@@ -133,9 +166,26 @@ class ArqRelay:
             self._tell(id, Snooze(until, f"Redis does not answer: {type(error).__name__}"))
 
     def _tell(self, id: str, outcome: Outcome) -> None:
-        heard = self._waiting.pop(id, None)
-        if heard is not None and not heard.done():
-            heard.set_result(outcome)
+        sent = self._waiting.pop(id, None)
+        if sent is not None and not sent.heard.done():
+            sent.heard.set_result(outcome)
+
+
+class ArqRunner:
+    """A loop beside a plain ARQ worker: it lives where calls are run, and fails while their Redis is away."""
+
+    name = RUNNER
+
+    def __init__(self, redis: ArqRedis) -> None:
+        self.doorbell = Doorbell()
+        self._redis = redis
+
+    async def tick(self) -> Pace:
+        await self._redis.ping()
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        """ARQ ends what it runs."""
 
 
 @dataclass(frozen=True, slots=True)

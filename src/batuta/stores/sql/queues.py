@@ -227,6 +227,8 @@ class SqlQueue:
             stuck=row["stuck"],
             dead=row["dead"],
             dead_lately=row["dead_lately"],
+            running=row["running"],
+            running_since=row["running_since"],
             is_held=row["is_held"],
         )
 

@@ -90,6 +90,8 @@ SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
         WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) - :grace{in_queue}) AS stuck,
        (SELECT count(*) FROM {table} WHERE {is_dead}) AS dead,
        (SELECT count(*) FROM {table} WHERE {is_dead} AND {finished_at} >= coalesce(:now, now()) - :lately) AS dead_lately,
+       (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
+       (SELECT min({created_at}) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS "running_since [TIMESTAMPTZ]",
        NOT {not_held} AS "is_held [BOOLEAN]"
 FROM level WHERE value IS NOT NULL;
 
@@ -108,6 +110,8 @@ SELECT coalesce(:now, statement_timestamp()) AS now, due.items AS due, due.oldes
        (SELECT count(*) FROM {table} WHERE {is_dead}) AS dead,
        (SELECT count(*) FROM {table} WHERE {is_dead}
         AND {finished_at} >= coalesce(:now, statement_timestamp()) - :lately::bigint * INTERVAL '1 microsecond') AS dead_lately,
+       (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
+       (SELECT min({created_at}) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running_since,
        NOT {not_held} AS is_held
 FROM due;
 
