@@ -73,5 +73,5 @@ def _tell(desk: Desk, told: list[dict[str, Any]]) -> None:
         desk.say(f"{each['id']}  {each['motivo'] or ''}")
         desk.out.print(each["texto"], markup=False, highlight=False)
         for vaga in each["vagas"]:
-            words = (vaga["id"], vaga["hospital"], vaga["especialidade"], vaga["data"], vaga["periodo"] or "")
+            words = (vaga[name] or "" for name in ("id", "hospital", "especialidade", "data", "periodo", "status"))
             desk.out.print("  " + "  ".join(words), markup=False, highlight=False, soft_wrap=True)

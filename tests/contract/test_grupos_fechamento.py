@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from app.contexts.grupos.fechamentos import FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
-from app.wiring_grupos import closings
+from app.contexts.grupos.relato import aviso_em_palavras
+from app.contexts.grupos.revisao import Correcao
+from app.settings import Settings
+from app.wiring_grupos import closings, review
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada
 
@@ -184,6 +187,64 @@ async def test_a_vacancy_somebody_reserved_is_not_closed_by_a_group(mesa: Bancad
     await said(mesa, "já foi", citada=offer)
     assert (await mesa.one("SELECT status FROM vagas"))["status"] == "reservada"
     assert await mesa.rows("SELECT id FROM fechamentos_grupo") == []
+
+
+INCERTA = "Vaga de pediatria\nLocal: Vila Inventada\n20/03 SN, R$ 1.500"
+SEM_LUGAR = "Preciso de pediatra, dia 20/03, 19h às 7h, R$ 1.500, chama no pv"
+
+
+async def waiting_ones(mesa: Bancada) -> list[tuple[str, str]]:
+    rows = await mesa.rows("SELECT status, motivo_status FROM vagas_grupo ORDER BY created_at, id")
+    return [(row["status"], row["motivo_status"]) for row in rows]
+
+
+@pytest.mark.parametrize("offer", [INCERTA, SEM_LUGAR])
+async def test_what_waits_for_a_person_and_is_taken_meanwhile_waits_no_more(mesa: Bancada, offer: str) -> None:
+    id = await said(mesa, offer)
+    assert (await waiting_ones(mesa))[0][0] == "aguardando_revisao"
+    await said(mesa, "já foi preenchida", citada=id)
+    assert await waiting_ones(mesa) == [("rejeitada", "preenchida")]
+    vaga = await mesa.one("SELECT id, revisada_por FROM vagas_grupo")
+    notice = await mesa.one("SELECT status, como, fechadas FROM fechamentos_grupo")
+    assert (vaga["revisada_por"], notice["status"], notice["fechadas"]) == ("grupos", "fechada", [vaga["id"]])
+    noted = await mesa.one("SELECT actor, action, subject FROM audit_log")
+    assert tuple(noted.values()) == ("grupos", "vaga_grupo.rejeitar", f"vaga_grupo:{vaga['id']}")
+    await said(mesa, f"Abriu de novo!\n{offer}")
+    assert [status for status, _ in await waiting_ones(mesa)] == ["rejeitada", "aguardando_revisao"]
+
+
+async def test_a_notice_that_names_what_waits_puts_that_away_alone(mesa: Bancada) -> None:
+    await said(mesa, INCERTA)
+    await said(mesa, INCERTA.replace("20/03", "21/03"))
+    await said(mesa, "Local: Vila Inventada\n20/03 SN pediatria PREENCHIDA")
+    assert await waiting_ones(mesa) == [("rejeitada", "preenchida"), ("aguardando_revisao", "hospital_incerto")]
+
+
+async def test_a_notice_that_may_mean_what_waits_says_so_to_the_person(mesa: Bancada, fechamentos: Fechamentos) -> None:
+    await said(mesa, NOITE)
+    await said(mesa, INCERTA)
+    await said(mesa, "Vaga preenchida")
+    assert await doubts(mesa) == [("nao_diz_qual", 2)]
+    ((row, candidates),) = await fechamentos.pendentes(limite=10)
+    told = aviso_em_palavras(row, candidates, mesa.work.zone)
+    assert sorted(each["status"] for each in told["vagas"]) == ["aberta", "aguardando_revisao"]
+    waits = next(each["id"] for each in told["vagas"] if each["status"] == "aguardando_revisao")
+    done = await fechamentos.resolver(row["id"], [waits], por="gestora")
+    assert (done.vagas, await open_ones(mesa)) == ((waits,), ["20 SN"])
+    assert ("rejeitada", "preenchida") in await waiting_ones(mesa)
+
+
+async def test_what_a_person_approved_before_the_notice_was_decided_is_closed_as_the_vacancy_it_became(
+    mesa: Bancada, fechamentos: Fechamentos
+) -> None:
+    await said(mesa, INCERTA)
+    await said(mesa, "Vaga preenchida")
+    vaga = (await mesa.one("SELECT id FROM vagas_grupo"))["id"]
+    await review(mesa.work, Settings()).aprovar(vaga, Correcao(), por="gestora")
+    assert await open_ones(mesa) == ["20 SN"]
+    ((row, _),) = await fechamentos.pendentes(limite=10)
+    await fechamentos.resolver(row["id"], [vaga], por="gestora")
+    assert await open_ones(mesa) == []
 
 
 async def test_a_person_says_which_it_closes_once_and_only_of_those_it_can_mean(

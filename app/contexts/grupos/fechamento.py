@@ -11,12 +11,15 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aberta:
-    """An open vacancy that a message of the same group told of. ``citavel``: that message, by the messenger's id."""
+    """An open vacancy, or what waits for a person to be one, that a message of the same group told of.
+
+    ``citavel``: that message, by the messenger's id. None: the offer does not say.
+    """
 
     id: str
-    hospital_id: str
-    especialidade_id: str
-    data: date
+    hospital_id: str | None
+    especialidade_id: str | None
+    data: date | None
     periodo_id: int | None
     citavel: str
     autor: str | None

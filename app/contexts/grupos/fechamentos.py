@@ -1,4 +1,7 @@
-"""What is told to be taken: the vacancy is closed, or somebody is asked which. Every closing says who, why and by which message."""
+"""What is told to be taken: the vacancy is closed, or somebody is asked which. Every closing says who, why and by which message.
+
+An offer that still waits for a person is put away by the same rules: nobody need decide about what is taken.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -45,6 +48,7 @@ class ClosingBook:
     unread: Query
     open_in_group: Query
     close_vacancy: Query
+    put_away: Query
     free_key: Query
     keep: Query
     waiting: Query
@@ -149,14 +153,17 @@ class Fechamentos:
     async def _close(
         self, transaction: Transaction, vagas: Sequence[str], by: str, how: str | None, because: str, now: datetime
     ) -> tuple[str, ...]:
-        """Those that were still open."""
+        """Those that were still open, or still waited."""
         closed = []
         for id in vagas:
-            if await transaction.run(self._book.close_vacancy, id=id, now=now):
-                await transaction.run(self._book.free_key, id=id)
-                closed.append(id)
-                after: dict[str, Json] = {"status": "fechada", "como": how, "por_causa_de": because}
-                await self._note(transaction, by, "vaga.fechar", f"vaga:{id}", after, now)
+            waited = await transaction.run(self._book.put_away, id=id, por=by, now=now)
+            if not waited and not await transaction.run(self._book.close_vacancy, id=id, now=now):
+                continue
+            await transaction.run(self._book.free_key, id=id)
+            closed.append(id)
+            what, did, became = ("vaga_grupo", "rejeitar", "rejeitada") if waited else ("vaga", "fechar", "fechada")
+            after: dict[str, Json] = {"status": became, "como": how, "por_causa_de": because}
+            await self._note(transaction, by, f"{what}.{did}", f"{what}:{id}", after, now)
         return tuple(closed)
 
     async def _note(

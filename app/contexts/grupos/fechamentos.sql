@@ -3,21 +3,32 @@ SELECT 1 AS there FROM mensagens_grupo AS mensagem JOIN fila_processamento_grupo
 WHERE mensagem.grupo_id = :grupo_id AND mensagem.timestamp_msg < :em AND mensagem.timestamp_msg > :since
   AND fila.estagio IN ('pendente', 'classificacao', 'extracao', 'normalizacao', 'deduplicacao', 'importacao') LIMIT 1;
 
--- read open_in_group: open vacancies that earlier messages of the group told of
-SELECT vaga.id, vaga.hospital_id, vaga.especialidade_id, vaga.data, vaga.periodo_id, mensagem.message_id AS citavel,
-       fonte.contato_id AS autor
+-- read open_in_group: open vacancies, and what still waits for a person to become one, that earlier messages of the group told of
+SELECT vaga.id AS "id [UUID]", vaga.hospital_id AS "hospital_id [UUID]", vaga.especialidade_id AS "especialidade_id [UUID]",
+       vaga.data AS "data [DATE]", vaga.periodo_id, mensagem.message_id AS citavel, fonte.contato_id AS "autor [UUID]"
 FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS mensagem ON mensagem.id = fonte.mensagem_id
 JOIN vagas AS vaga ON vaga.vaga_grupo_id = fonte.vaga_grupo_id
 WHERE fonte.grupo_id = :grupo_id AND fonte.mensagem_id <> :mensagem_id AND mensagem.timestamp_msg <= :em
   AND vaga.status IN ('aberta', 'anunciada') AND vaga.deleted_at IS NULL
-ORDER BY vaga.data, vaga.id;
+UNION ALL
+SELECT vaga.id, vaga.hospital_id, vaga.especialidade_id, vaga.data, vaga.periodo_id, mensagem.message_id, fonte.contato_id
+FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS mensagem ON mensagem.id = fonte.mensagem_id
+JOIN vagas_grupo AS vaga ON vaga.id = fonte.vaga_grupo_id
+WHERE fonte.grupo_id = :grupo_id AND fonte.mensagem_id <> :mensagem_id AND mensagem.timestamp_msg <= :em
+  AND vaga.status = 'aguardando_revisao'
+ORDER BY 4, 1;
 
--- write close_vacancy: nobody is wanted for it any more
+-- write close_vacancy: nobody is wanted for it any more; also if a person made it one since
 UPDATE vagas SET status = 'fechada', fechada_em = :now, updated_at = :now
-WHERE id = :id AND status IN ('aberta', 'anunciada') AND deleted_at IS NULL;
+WHERE (id = :id OR vaga_grupo_id = :id) AND status IN ('aberta', 'anunciada') AND deleted_at IS NULL;
+
+-- write put_away: it waits for a person no more
+UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'preenchida', revisada_por = :por, revisada_em = :now, updated_at = :now
+WHERE id = :id AND status = 'aguardando_revisao';
 
 -- write free_key: whoever offers the same again, after it was taken, offers something new
-DELETE FROM vagas_grupo_chaves WHERE hash_dedup = (SELECT vaga.hash_dedup FROM vagas AS vaga WHERE vaga.id = :id);
+DELETE FROM vagas_grupo_chaves
+WHERE hash_dedup = (SELECT vaga.hash_dedup FROM vagas AS vaga WHERE vaga.id = :id) OR vaga_grupo_id = :id;
 
 -- write keep: what a message closed, or that somebody has to say what
 INSERT INTO fechamentos_grupo (id, mensagem_id, grupo_id, status, como, motivo, trecho, fechadas, candidatas, created_at)
@@ -33,19 +44,31 @@ WHERE fechamento.status = :status ORDER BY fechamento.created_at, fechamento.id 
 -- read one: a notice
 SELECT id, status, candidatas FROM fechamentos_grupo WHERE id = :id;
 
--- read candidates on sqlite: vacancies in words
-SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, hospital.nome AS hospital, especialidade.nome AS especialidade,
-       periodo.nome AS periodo
+-- read candidates on sqlite: vacancies in words, and what waits to become one
+SELECT vaga.id AS "id [UUID]", vaga.status, vaga.data AS "data [DATE]", vaga.hora_inicio, vaga.hora_fim, hospital.nome AS hospital,
+       especialidade.nome AS especialidade, periodo.nome AS periodo
 FROM vagas AS vaga JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
 JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
-WHERE vaga.id IN (SELECT value FROM json_each(:ids)) ORDER BY vaga.data, vaga.id;
+WHERE vaga.id IN (SELECT value FROM json_each(:ids))
+UNION ALL
+SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, hospital.nome, especialidade.nome, periodo.nome
+FROM vagas_grupo AS vaga LEFT JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id
+LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
+WHERE vaga.id IN (SELECT value FROM json_each(:ids)) ORDER BY 3, 1;
 
--- read candidates on postgres: vacancies in words
-SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, hospital.nome AS hospital, especialidade.nome AS especialidade,
-       periodo.nome AS periodo
+-- read candidates on postgres: vacancies in words, and what waits to become one
+SELECT vaga.id AS "id [UUID]", vaga.status, vaga.data AS "data [DATE]", vaga.hora_inicio, vaga.hora_fim, hospital.nome AS hospital,
+       especialidade.nome AS especialidade, periodo.nome AS periodo
 FROM vagas AS vaga JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
 JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
-WHERE vaga.id IN (SELECT jsonb_array_elements_text(:ids)::uuid) ORDER BY vaga.data, vaga.id;
+WHERE vaga.id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
+UNION ALL
+SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, hospital.nome, especialidade.nome, periodo.nome
+FROM vagas_grupo AS vaga LEFT JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id
+LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
+WHERE vaga.id IN (SELECT jsonb_array_elements_text(:ids)::uuid) ORDER BY 3, 1;
 
 -- write take: a person says what it closes, or that it closes nothing; nobody else can any more
 UPDATE fechamentos_grupo

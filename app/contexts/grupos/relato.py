@@ -79,7 +79,7 @@ def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: 
                 "status": vaga["status"],
                 "hospital": vaga["hospital"],
                 "especialidade": vaga["especialidade"],
-                "data": vaga["data"].isoformat(),
+                "data": None if vaga["data"] is None else vaga["data"].isoformat(),
                 "periodo": vaga["periodo"],
                 "hora_inicio": vaga["hora_inicio"],
                 "hora_fim": vaga["hora_fim"],
