@@ -330,7 +330,10 @@ def test_whom_to_call_is_who_says_so(texto: str, nome: str | None) -> None:
 
 
 def test_prices_are_told_apart_by_sector_and_by_town() -> None:
-    by_sector = "HTN\nUTI\n10/08 N\n15/08 D N\nPS ADULTO\n11/08 D\n\nUTI: seg-sex 2.000 / sáb-dom 2.250\nPS: seg-sex 1.400 / sáb-dom 1.550"
+    by_sector = (
+        "HTN\nUTI\n10/08 N\n15/08 D N\nPS ADULTO\n11/08 D\n\n"
+        "UTI: seg-sex 2.000 / sáb-dom 2.250\nPS: seg-sex 1.400 / sáb-dom 1.550"
+    )
     assert inteiras(by_sector) == [
         "Hospital Teste do Norte | Clínica Médica | 08-11 diurno 1400",
         "Hospital Teste do Norte | Medicina Intensiva | 08-10 noturno 2000",
