@@ -33,7 +33,10 @@ def complementos(texto: str) -> Itens:
             break
         item, place = found
         itens.append(item)
-    return Itens(tuple(itens), texto[place:].strip(" ,;-/."))
+    resto = texto[place:].strip(" ,;-/.")
+    if itens and itens[-1].startswith("Quadra") and plano(resto) in ("norte", "sul", "leste", "oeste"):
+        return Itens((*itens[:-1], f"{itens[-1]} {titulo(resto.lower())}"), "")
+    return Itens(tuple(itens), resto)
 
 
 def _phrase(texto: str, start: int) -> tuple[str, int] | None:

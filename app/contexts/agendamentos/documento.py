@@ -56,8 +56,11 @@ def cns_valido(digits: str) -> bool:
 
 
 def documento_de(texto: str) -> Documento:
-    bare = limpo(texto)
+    bare = _LABEL_BEHIND.sub(r"\2 \1", limpo(texto))
     return Documento() if diz_nada(bare) else _read(list(_tokens(bare)))
+
+
+_LABEL_BEHIND = re.compile(r"([0-9][0-9.-]{3,17}x?)\s?\((cpf|rg|cns)\)", re.IGNORECASE)  # 529.982.247-25 (CPF)
 
 
 class Tipo(Enum):
@@ -92,7 +95,7 @@ _NUMBERS = (
     r"|[0-9]{9}\s?[-/. ]\s?[0-9]{2}(?![0-9])"
     r"|\(?[0-9]{2}\)?\s?9?[0-9]{4}-[0-9]{4}(?![0-9])"  # a telephone
     rf"|[0-9]{{1,3}}(?:[. ][0-9]{{3}})+(?:\s?[-./]?\s?{_LAST}|\s?-\s?[0-9]{{2}}(?![0-9]))?"
-    rf"|[0-9]{{1,10}}\s?-\s?{_LAST}"
+    rf"|[0-9]{{1,13}}\s?-\s?{_LAST}"
     r"|[0-9]+x?"
 )
 _TOKEN = re.compile(
@@ -112,6 +115,7 @@ _TOKEN = re.compile(
     | (?P<number>{_NUMBERS})
     | (?P<uf>(?<![a-z])(?:{_STATES})(?![a-zà-ÿ]))
     | (?P<secretary>secretaria\s+d[ea]\s+seguran[cç]a\s+p[uú]blica)
+    | (?P<police>pol[ií]cia\s+civil)
     | (?P<pause>[;|\n])
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -134,6 +138,8 @@ def _tokens(texto: str) -> Iterator[Token]:
                 yield Token(Tipo.UF, found["of"][-2:].upper(), found.end(), found.start())
         elif found["secretary"]:
             yield Token(Tipo.ORGAO, "SSP", found.end(), found.start())
+        elif found["police"]:
+            yield Token(Tipo.ORGAO, "PC", found.end(), found.start())
         elif found["prefix"]:
             letters = re.sub(r"[^a-z]", "", found[0].lower()).upper()
             yield Token(Tipo.UF, "MG" if letters == "M" else letters, found.end(), found.start())

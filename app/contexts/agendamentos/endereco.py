@@ -38,9 +38,13 @@ class Endereco:
 
 
 _CEP_LABEL = re.compile(
-    r"\(?\bc\.?\s?e\.?\s?p\b[\s.:=\-nº°]*([0-9][0-9.\- ]{0,14}[0-9]|[0-9]|)(?![0-9])\)?", re.IGNORECASE
+    r"\(?\bc\.?\s?e\.?\s?p(?![a-z])[\s.:=\-nº°]*([0-9][0-9.\- ]{0,14}[0-9]|[0-9]|)(?![0-9])\)?", re.IGNORECASE
 )
-_CEP_BARE = re.compile(r"(?<![0-9./-])([0-9]{2})\.?([0-9]{3})[-.]?([0-9]{3})(?![0-9]|[-./][0-9])")
+# Parted by a space only at the end of its part: "12345 678" inside one may be a house and a flat.
+_CEP_BARE = re.compile(
+    r"(?<![0-9./-])[0-9]{2}\.?[0-9]{3}(?:[-.]?[0-9]{3}(?![0-9]|[-./][0-9])|\s[0-9]{3}(?=\s*(?:$|[,;|\n)])))"
+)
+_LIVES_AT = re.compile(r"\A(?:reside(?:nte)?|mora(?:dora?)?|domiciliad[oa])\s+(?:[àa]|n[ao]|em)\s+", re.IGNORECASE)
 _PHONE = re.compile(
     r"\b(?:telefone|fone|tel|cel|celular|whats|whatsapp|zap|contato)s?\b[\s.:]*\+?[0-9() .\-]{8,20}", re.IGNORECASE
 )
@@ -87,10 +91,12 @@ def endereco_de(texto: str) -> Endereco:
     bare = limpo(texto)
     if diz_nada(bare):
         return Endereco()
-    resto, cep, avisos = _without_cep(bare)
+    resto, cep, avisos = _without_cep(_LIVES_AT.sub("", bare))
     resto, referencia = _without_landmarks(resto)
     rotulados = _labelled(_PHONE.sub(" ", resto))
     lida = _leitura(_parts(rotulados.livre))
+    if "numero" in rotulados.campos and lida.logradouro and lida.numero and lida.numero.isdigit():
+        lida.logradouro = f"{lida.logradouro} {lida.numero}"
     lugar = lugar_de(lida.lugar)
     if lida.logradouro is None and lugar.uf == "DF" and lida.itens and lida.itens[0].startswith("Quadra"):
         lida.logradouro = lida.itens.pop(0)
@@ -173,8 +179,16 @@ def _parts(texto: str) -> list[str]:
     texto = _KM.sub(lambda found: f"km {found[1]}" + (f"{COMMA}{found[2]}" if found[2] else ""), texto)
     texto = _UNMARKED.sub(lambda found: f", {found[1] or ''}", texto)
     texto = SEM_NUMERO.sub(f" {S_N} ", texto)
-    parts = (each.strip(" ,;.-/\n") for each in _PARTS.split(texto))
+    parts = (each.strip(" ,;.-/\n") for whole in _PARTS.split(texto) for each in _number_first(whole))
     return [part for part in parts if part == S_N or not (diz_nada(part) or _is_landmark(part))]
+
+
+def _number_first(parte: str) -> tuple[str, ...]:
+    """ "Nº 340 Rua Modelo": the house before its street."""
+    numero = numero_no_inicio(parte.strip(), bare=False)
+    if numero is None or not numero.resto or rua_de(numero.resto) is None:
+        return (parte,)
+    return parte.strip()[: -len(numero.resto)], numero.resto
 
 
 def _leitura(partes: list[str]) -> _Leitura:
@@ -192,7 +206,10 @@ def _leitura(partes: list[str]) -> _Leitura:
     assert rua is not None
     lida.logradouro, lida.numero = rua.nome or None, rua.numero
     for parte in partes[:place]:
-        _read_on(lida, parte, numbered=True)
+        if lida.numero is None and parte is partes[place - 1] and NUMERO_SO.fullmatch(parte):
+            _read_on(lida, parte)
+        else:
+            _read_on(lida, parte, numbered=True)
     if rua.extra:
         lida.itens.append(rua.extra)
     if rua.resto:

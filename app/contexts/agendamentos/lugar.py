@@ -19,9 +19,10 @@ _UF_AT_END = re.compile(r"(.+?)(\s*[/\-–]\s*|\s+)([a-z]{2})\.?$", re.IGNORECAS
 _UF_AT_START = re.compile(r"([a-z]{2})\s*[/-]\s*(.{3,})$", re.IGNORECASE)
 _DROPPED = re.compile(r"(?:bairro|bair\.|bairro:|b\.)\s*:?\s*(?=\S)", re.IGNORECASE)
 _STATE_OF = re.compile(r"estado\s+(?:de|do|da)\s+", re.IGNORECASE)
-_PREFIX = re.compile(r"([^\W\d_]+)(\.?)\s+")
+_PREFIX = re.compile(r"([^\W\d_]+)(?:(\.)\s*|\s+)(?=\S)")
 _INNER = re.compile(r"\b(n\.?\s?s(?:ra|enhora)|(?<=\s)(?:sta|sto|nva))\b\.?(?=\s)", re.IGNORECASE)
 _INNER_WORDS: Final = {"sta": "Santa", "sto": "Santo", "nva": "Nova"}
+_RURAL = re.compile(r"zona\s+rural\s+d[eoa]\s+(?=\S)", re.IGNORECASE)
 _JOINING: Final = frozenset(["de", "da", "do", "das", "dos", "e"])
 
 
@@ -142,6 +143,8 @@ def _alone(parte: str, uf: str | None) -> Lugar:
         return Lugar(cidade=cidade_.nome) if is_city and cidade_ is not None else Lugar(bairro=bairro_de(parte))
     words = parte.split(" ")
     starts = plano(words[0]).strip(".")
+    if (rural := _RURAL.match(parte)) is not None:
+        return Lugar("Zona Rural", nome_da_cidade(parte[rural.end() :], uf), uf)
     if starts == "centro" and len(words) > 1:
         return Lugar("Centro", nome_da_cidade(" ".join(words[1:]).strip(" -/"), uf), uf)
     if starts == "cidade" and cidade_de(" ".join(words[1:]), uf) is not None:

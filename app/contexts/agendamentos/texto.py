@@ -17,6 +17,11 @@ NOTHING: Final = frozenset(
     .replace("    ", "")
     .split("|")
 )
+# And whatever somebody adds to it: "mesmo endereço da mãe", "a confirmar com o paciente".
+_BEGINS_NOTHING: Final = (
+    "mesmo endereco", "o mesmo endereco", "mesma residencia", "a confirmar", "a verificar", "confirmar com", "nao informad", "nao soube",
+    "em situacao de rua", "situacao de rua", "paciente em situacao de rua", "morador de rua", "moradora de rua", "sem endereco",
+)  # fmt: skip
 _INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), 0x2060, 0xFEFF, 0xAD])
 _SIGNS: Final = (
     {ord(sign): "-" for sign in "‐‑‒–—―−"} | {ord(sign): "'" for sign in "’‘´`"} | {0x00A0: " ", 0x202F: " "}
@@ -45,7 +50,10 @@ def plano(texto: str) -> str:
 
 def diz_nada(texto: str) -> bool:
     """ "não informado", "-", "o mesmo da mãe": somebody filled the cell, and said nothing."""
-    return not texto or plano(texto).strip(" .!*()") in NOTHING or not any(each.isalnum() for each in texto)
+    said = plano(texto).strip(" .!*()")
+    if said.startswith(_BEGINS_NOTHING) and not any(each.isdigit() for each in said):
+        return True
+    return not texto or said in NOTHING or not any(each.isalnum() for each in texto)
 
 
 def titulo(texto: str) -> str:

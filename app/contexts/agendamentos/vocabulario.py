@@ -54,6 +54,7 @@ COM_VALOR: Final = {
         "Quadra": "quadra qd qda qdra q",
         "Lote": "lote lt lte l",
         "Box": "box bx",
+        "Sobrado": "sobrado sobr",
         "Andar": "andar",
         "Unidade": "unidade und unid",
         "Galpão": "galpao galp gp",
@@ -154,7 +155,7 @@ INICIAM_BAIRRO: Final = frozenset(
 )
 # Somebody explains the way: not part of the address.
 REFERENCIAS: Final = (
-    "prox", "proximo", "proxima", "perto", "em frente", "ao lado", "atras", "esquina", "portao", "referencia", "ref",
+    "prox", "proximo", "proxima", "perto", "em frente", "ao lado", "atras", "esquina", "esq ", "esq.", "portao", "referencia", "ref",
     "ponto de", "antes d", "depois d", "junto a", "defronte", "entre a", "entre o", "entre as", "casa de cor", "muro", "vizinho",
     "fica ", "subindo", "descendo", "sentido", "altura d", "final da", "inicio da",
     "casa da esquina", "lado d", "entrar ", "virar ", "interfone", "falar com", "campainha", "obs",
