@@ -19,7 +19,8 @@ NOTHING: Final = frozenset(
 )
 # And whatever somebody adds to it: "mesmo endereço da mãe", "a confirmar com o paciente".
 _BEGINS_NOTHING: Final = (
-    "mesmo endereco", "o mesmo endereco", "mesma residencia", "a confirmar", "a verificar", "confirmar com", "nao informad", "nao soube",
+    "mesmo endereco", "o mesmo endereco", "mesma residencia", "a confirmar", "a verificar", "confirmar com",
+    "nao informad", "nao soube",
     "em situacao de rua", "situacao de rua", "paciente em situacao de rua", "morador de rua", "moradora de rua", "sem endereco",
 )  # fmt: skip
 _INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), 0x2060, 0xFEFF, 0xAD])

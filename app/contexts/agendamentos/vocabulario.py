@@ -155,7 +155,8 @@ INICIAM_BAIRRO: Final = frozenset(
 )
 # Somebody explains the way: not part of the address.
 REFERENCIAS: Final = (
-    "prox", "proximo", "proxima", "perto", "em frente", "ao lado", "atras", "esquina", "esq ", "esq.", "portao", "referencia", "ref",
+    "prox", "proximo", "proxima", "perto", "em frente", "ao lado", "atras", "esquina", "esq ", "esq.", "portao", "referencia",
+    "ref",
     "ponto de", "antes d", "depois d", "junto a", "defronte", "entre a", "entre o", "entre as", "casa de cor", "muro", "vizinho",
     "fica ", "subindo", "descendo", "sentido", "altura d", "final da", "inicio da",
     "casa da esquina", "lado d", "entrar ", "virar ", "interfone", "falar com", "campainha", "obs",
