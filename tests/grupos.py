@@ -84,14 +84,15 @@ class Bancada:
         self._said = 0
 
     async def dizem(
-        self, texto: str, *, grupo: str = GRUPO, id: str | None = None, autor: str = AUTOR, citada: str | None = None
-    ) -> str:
-        """Somebody says something in a group. The message's id."""
+        self, texto: str, *, grupo: str = GRUPO, id: str | None = None, autor: str = AUTOR, citada: str | None = None,
+        outro: str | None = None, em: datetime | None = None,
+    ) -> str:  # fmt: skip
+        """Somebody says something in a group; ``outro``: another address of his, ``em``: when, if not now. The message's id."""
         self._said += 1
         id = id or f"3EB0{self._said:06d}"
         fato = DeGrupo(
-            message_id=id, instance="escuta", grupo=grupo, autor=address(autor), nome="Pessoa Teste", texto=texto, midia=None,
-            encaminhada=False, em=self.clock.now(), citada=citada,
+            message_id=id, instance="escuta", grupo=grupo, autor=address(autor, outro), nome="Pessoa Teste", texto=texto,
+            midia=None, encaminhada=False, em=em or self.clock.now(), citada=citada,
         )  # fmt: skip
         async with self.work.database.transaction() as transaction:
             await self.grupos.ingerir(transaction, fato, now=self.clock.now())

@@ -99,6 +99,39 @@ async def test_an_answer_to_a_list_closes_the_one_it_names_or_all_of_them(mesa: 
     assert await open_ones(mesa) == []
 
 
+async def test_whoever_neither_posted_it_nor_answers_it_closes_nothing_by_naming_it(mesa: Bancada) -> None:
+    await said(mesa, NOITE)
+    await said(mesa, DIA)
+    await said(mesa, "Hospital Fictício 20/03 noturno pediatria PREENCHIDA", autor=OUTRA)
+    await said(mesa, f"~{DIA}~", autor=OUTRA)
+    assert await open_ones(mesa) == ["20 SD", "20 SN"]
+    assert await doubts(mesa) == [("dito_por_outro", 1)] * 2
+
+
+async def test_whoever_told_of_it_as_well_may_close_it_by_naming_it(mesa: Bancada) -> None:
+    await said(mesa, NOITE)
+    await said(mesa, f"Repassando: {NOITE}", autor=OUTRA)
+    await said(mesa, "Hospital Fictício 20/03 noturno pediatria PREENCHIDA", autor=OUTRA)
+    assert (await open_ones(mesa), await doubts(mesa)) == ([], [])
+
+
+async def test_the_words_of_a_closing_in_another_sense_close_nothing(mesa: Bancada) -> None:
+    offer = await said(mesa, NOITE)
+    for talk in (
+        "Grupo fechado só para admins",
+        "quase preenchida, corram",
+        "Contrato fechado com o Hospital Fictício, dia 20/03 noturno começamos",
+    ):
+        await said(mesa, talk, citada=offer)
+    assert (await open_ones(mesa), await doubts(mesa)) == (["20 SN"], [])
+
+
+async def test_of_what_it_is_said_that_nobody_knows_is_a_persons_to_say(mesa: Bancada) -> None:
+    offer = await said(mesa, NOITE)
+    await said(mesa, "telhado coberto", citada=offer)
+    assert (await open_ones(mesa), await doubts(mesa)) == (["20 SN"], [("sentido_incerto", 1)])
+
+
 @pytest.mark.parametrize(
     ("notice", "why"),
     [
@@ -170,6 +203,40 @@ async def test_a_notice_read_before_its_offer_waits_for_it(mesa: Bancada) -> Non
     assert await open_ones(mesa) == ["20 SN"]
     await mesa.clock.advance(timedelta(minutes=1))
     await mesa.trabalha()
+    assert await open_ones(mesa) == []
+
+
+async def test_a_notice_of_the_same_second_waits_for_the_offer_it_answers(mesa: Bancada) -> None:
+    await mesa.dizem("Preenchida! Obrigado", citada="OFERTA1")
+    await mesa.dizem(NOITE, id="OFERTA1")
+    for _ in range(4):
+        await mesa.trabalha()
+        await mesa.clock.advance(timedelta(seconds=40))
+    assert (await mesa.one("SELECT status FROM vagas"))["status"] == "fechada"
+
+
+async def test_a_notice_waits_a_while_for_an_offer_that_did_not_arrive_yet_and_not_for_ever(mesa: Bancada) -> None:
+    await mesa.dizem("Preenchida! Obrigado", citada="OFERTA1")
+    await mesa.dizem("Preenchida! Obrigado", citada="NUNCA")
+    await mesa.trabalha()
+    assert set(await mesa.fila()) == {"classificacao"}
+    at = mesa.clock.now()
+    await mesa.clock.advance(timedelta(minutes=1))
+    await mesa.dizem(NOITE, id="OFERTA1", em=at - timedelta(seconds=2))
+    for _ in range(12):
+        await mesa.trabalha()
+        await mesa.clock.advance(timedelta(seconds=40))
+    assert (await mesa.one("SELECT status FROM vagas"))["status"] == "fechada"
+    assert set(await mesa.fila()) == {"finalizado", "descartado"}
+
+
+async def test_two_notices_of_the_same_second_do_not_wait_for_each_other(mesa: Bancada) -> None:
+    first, second = await said(mesa, NOITE), await said(mesa, DIA)
+    await mesa.dizem("já foi", citada=first)
+    await mesa.dizem("já foi", citada=second)
+    for _ in range(3):
+        await mesa.trabalha()
+        await mesa.clock.advance(timedelta(seconds=40))
     assert await open_ones(mesa) == []
 
 

@@ -70,19 +70,29 @@ def decidir(
     """``alvos``: what it names; ``citada``: the message it answers; ``autor``: who says so."""
     answered = [each for each in abertas if citada is not None and each.citavel == citada]
     if answered:
-        return _citada(fechamento, alvos, answered, autor)
-    if not fechamento.certo:
+        meant = _citada(fechamento, alvos, answered, autor)
+    elif fechamento.certo:
+        meant = _nomeadas(alvos, abertas, autor)
+    else:
         return NADA
+    if meant.fecha and not fechamento.claro:
+        return Decisao(duvida=(*meant.fecha, *meant.duvida)[:MOST], motivo="sentido_incerto")
+    return meant
+
+
+def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[Aberta], autor: str | None) -> Decisao:
+    """It names them: those are meant that whoever says so told of himself. Anybody can name what another offers."""
+    own = {each.id for each in abertas if _own(each, autor)}
     closed: list[str] = []
     doubted: list[str] = []
+    of_others: list[str] = []
     for alvo in alvos:
-        found = _ids(each for each in abertas if alvo.fits(each) and (not alvo.is_empty or _own(each, autor)))
-        if alvo.is_whole and len(found) == 1:
-            closed.extend(found)
-        else:
-            doubted.extend(found)
-    left = tuple(dict.fromkeys(id for id in doubted if id not in closed))[:MOST]
-    why = None if not left else "varias_vagas" if any(each.is_whole for each in alvos) else "nao_diz_qual"
+        found = _ids(each for each in abertas if alvo.fits(each) and (not alvo.is_empty or each.id in own))
+        is_clear = alvo.is_whole and len(found) == 1
+        (doubted if not is_clear else closed if found[0] in own else of_others).extend(found)
+    left = tuple(dict.fromkeys(id for id in (*of_others, *doubted) if id not in closed))[:MOST]
+    unclear = "varias_vagas" if any(each.is_whole for each in alvos) else "nao_diz_qual"
+    why = None if not left else "dito_por_outro" if of_others else unclear
     return Decisao(tuple(dict.fromkeys(closed)), "mesma_vaga" if closed else None, left, why)
 
 

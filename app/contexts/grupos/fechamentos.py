@@ -28,6 +28,8 @@ from batuta.stores.sql.queries import load
 SOON: Final = timedelta(seconds=30)
 # What is older and still not read will not be waited for.
 WAITED_FOR: Final = timedelta(hours=1)
+# What a notice answers comes through another chip within that time, or was said before we were there.
+ARRIVES: Final = timedelta(minutes=5)
 MAQUINA: Final = "grupos"
 
 
@@ -46,6 +48,7 @@ class VagaDeOutro(BatutaError):
 @dataclass(frozen=True, slots=True)
 class ClosingBook:
     unread: Query
+    heard: Query
     open_in_group: Query
     close_vacancy: Query
     put_away: Query
@@ -80,7 +83,7 @@ class Fechamentos:
             return NADA
         now, em = self._clock.now(), mensagem["timestamp_msg"]
         group = mensagem["grupo_id"]
-        if await self._database.one(self._book.unread, grupo_id=group, em=em, since=now - WAITED_FOR) is not None:
+        if await self._is_early(mensagem, now):
             return Snooze(now + SOON, "an earlier message of the group is not read yet")
         rows = await self._database.all(
             self._book.open_in_group, grupo_id=group, mensagem_id=mensagem["id"], em=em
@@ -90,6 +93,18 @@ class Fechamentos:
         abertas = [Aberta(**{name: row[name] for name in Aberta.__slots__}) for row in rows]
         alvos = await self._alvos(dito, mensagem["regiao"])
         return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
+
+    async def _is_early(self, mensagem: Row, now: datetime) -> bool:
+        """What it answers did not arrive yet, through whichever chip, or something before it is on its way."""
+        quoted = mensagem["citada"]
+        is_fresh = quoted is not None and now - mensagem["created_at"] < ARRIVES
+        if is_fresh and await self._database.one(self._book.heard, citada=quoted) is None:
+            return True
+        earlier = await self._database.one(
+            self._book.unread, grupo_id=mensagem["grupo_id"], mensagem_id=mensagem["id"], em=mensagem["timestamp_msg"],
+            since=now - WAITED_FOR, citada=quoted or "",
+        )  # fmt: skip
+        return earlier is not None
 
     def feito(
         self, mensagem: Row, dito: Fechamento, decisao: Decisao, junto: Writes

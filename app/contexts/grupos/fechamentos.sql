@@ -1,7 +1,11 @@
--- read unread: an earlier message of the group is still on its way
+-- read unread: an earlier message of the group is still on its way; of the same second only the one that is answered, or one that waits for nobody
 SELECT 1 AS there FROM mensagens_grupo AS mensagem JOIN fila_processamento_grupos AS fila ON fila.mensagem_id = mensagem.id
-WHERE mensagem.grupo_id = :grupo_id AND mensagem.timestamp_msg < :em AND mensagem.timestamp_msg > :since
-  AND fila.estagio IN ('pendente', 'classificacao', 'extracao', 'normalizacao', 'deduplicacao', 'importacao') LIMIT 1;
+WHERE mensagem.grupo_id = :grupo_id AND mensagem.timestamp_msg <= :em AND mensagem.timestamp_msg > :since AND mensagem.id <> :mensagem_id
+  AND fila.estagio IN ('pendente', 'classificacao', 'extracao', 'normalizacao', 'deduplicacao', 'importacao')
+  AND (mensagem.timestamp_msg < :em OR mensagem.message_id = :citada OR fila.estagio NOT IN ('classificacao', 'extracao')) LIMIT 1;
+
+-- read heard: a message that another answers
+SELECT 1 AS there FROM mensagens_grupo WHERE message_id = :citada;
 
 -- read open_in_group: open vacancies, and what still waits for a person to become one, that earlier messages of the group told of
 SELECT vaga.id AS "id [UUID]", vaga.hospital_id AS "hospital_id [UUID]", vaga.especialidade_id AS "especialidade_id [UUID]",

@@ -1,11 +1,11 @@
 -- read messages on sqlite: what the first stages need of some messages
-SELECT mensagem.id, mensagem.texto, mensagem.timestamp_msg, mensagem.grupo_id, mensagem.contato_id, mensagem.citada,
+SELECT mensagem.id, mensagem.texto, mensagem.timestamp_msg, mensagem.grupo_id, mensagem.contato_id, mensagem.citada, mensagem.created_at,
        mensagem.score_heuristica, mensagem.limiar_heuristica, grupo.nome AS grupo, grupo.regiao
 FROM mensagens_grupo AS mensagem JOIN grupos_whatsapp AS grupo ON grupo.id = mensagem.grupo_id
 WHERE mensagem.id IN (SELECT value FROM json_each(:ids));
 
 -- read messages on postgres: what the first stages need of some messages
-SELECT mensagem.id, mensagem.texto, mensagem.timestamp_msg, mensagem.grupo_id, mensagem.contato_id, mensagem.citada,
+SELECT mensagem.id, mensagem.texto, mensagem.timestamp_msg, mensagem.grupo_id, mensagem.contato_id, mensagem.citada, mensagem.created_at,
        mensagem.score_heuristica, mensagem.limiar_heuristica, grupo.nome AS grupo, grupo.regiao
 FROM mensagens_grupo AS mensagem JOIN grupos_whatsapp AS grupo ON grupo.id = mensagem.grupo_id
 WHERE mensagem.id IN (SELECT jsonb_array_elements_text(:ids)::uuid);

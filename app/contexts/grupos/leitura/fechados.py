@@ -8,10 +8,10 @@ from app.contexts.grupos.leitura.marcas import Fechado
 from app.contexts.grupos.leitura.montagem import RESTA, Montagem
 from app.contexts.grupos.leitura.texto import Texto
 from app.contexts.grupos.leitura.tipos import Categoria, Fechamento, VagaLida
-from app.contexts.grupos.leitura.vocabulario import frases
+from app.contexts.grupos.leitura.vocabulario import frases, palavras_soltas
 
 _UNSURE = re.compile(
-    r"\b(?:nao|nunca|acho)\b[^.!?;\n]{0,30}$|\b(?:se|caso|quando|sera|assim que|alguem sabe)\b[^.!?;\n]{0,80}$"
+    r"\b(?:nao|nunca|acho|quase)\b[^.!?;\n]{0,30}$|\b(?:se|caso|quando|sera|assim que|alguem sabe)\b[^.!?;\n]{0,80}$"
 )
 _ASKED = re.compile(r"[^.!?;\n]{0,200}\?")
 _ALL = re.compile(r"(?<!\ba )\b(?:tod[ao]s|tudo|amb[ao]s|as duas|os dois|as tres|os tres)\b")
@@ -45,6 +45,7 @@ def tomadas(folha: Folha, todas: Montagem, abertas: Montagem, juizo: Juizo) -> F
         periodos=tuple(dict.fromkeys(each.periodo for each in folha.turnos if each.periodo)),
         certo=is_offer or juizo.motivo == "fechada",
         firme=bool(taken) or bool(_WHAT.search(plano)) or not all(word in _AGREED for word in said),
+        claro=all(_is_clear(folha, each) for each in words),
         todas=bool(_ALL.search(plano)) or any(word.endswith(("as", "os", "foram")) for word in said),
     )
 
@@ -55,6 +56,21 @@ _KINDS = (Categoria.OFERTA, Categoria.AVISO, Categoria.CONVERSA)
 def _is_said(plano: str, each: Fechado) -> bool:
     """Neither asked ("já fechou?") nor denied ("não foi preenchida") nor only thought of ("se já fechou, me avisa")."""
     return not _UNSURE.search(plano, max(0, each.inicio - 100), each.inicio) and not _ASKED.match(plano, each.fim)
+
+
+def _is_clear(folha: Folha, each: Fechado) -> bool:
+    """A word alone is of what stands before it: something of the offer, or nothing ("telhado coberto" may be of anything)."""
+    plano = folha.texto.plano
+    before = list(folha.texto.palavras_entre(max(0, each.inicio - 40), each.inicio))
+    if not before or " " in plano[each.inicio : each.fim] or plano[before[-1].fim : each.inicio].strip(" *_"):
+        return True
+    word = before[-1]
+    marks = (*folha.lugares, *folha.dias, *folha.turnos, *folha.areas, *folha.precos, *folha.cidades)
+    return (
+        word.texto in palavras_soltas("fecha_vaga")
+        or not word.texto.isalpha()
+        or any(mark.inicio <= word.inicio < mark.fim for mark in marks)
+    )
 
 
 def _key(vaga: VagaLida) -> tuple[object, ...]:

@@ -29,7 +29,7 @@ from app.contexts.grupos.leitura.marcas import (
 from app.contexts.grupos.leitura.pagamentos import datas_de_pagamento, pagamentos
 from app.contexts.grupos.leitura.texto import Texto
 from app.contexts.grupos.leitura.valores import combinar, precos
-from app.contexts.grupos.leitura.vocabulario import Vocabulario, frases
+from app.contexts.grupos.leitura.vocabulario import Vocabulario, frases, palavras_soltas
 
 _M = TypeVar("_M", bound=Marca)
 _STRUCK = re.compile(r"~[^~\n]{1,400}~")
@@ -39,6 +39,7 @@ _WORKDAYS = re.compile(
 )
 _ASKING = re.compile(r"\b(?:ja|foi|sera)\b[^.!?;,\n]{0,25}$")
 _ASKED = re.compile(r"[^.!?;,\n]{0,60}\?")
+_PAID_BY = re.compile(r" (?:por|pel[oa]|com) (?:o |a )?(?:convenio|plano|sus|seguro|cooperativa|particular)\b")
 _SIGNS = re.compile(r"[❌🔒🚫⛔✖]|✅")
 _CORRECTED = re.compile(
     r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu)\b"
@@ -116,9 +117,8 @@ def _fechados(texto: Texto, livre: str) -> list[Fechado]:
         Fechado(words[each.inicio].inicio, words[each.fim - 1].fim)
         for each in frases("fechado").todas(words)
         if [word.texto for word in words[each.fim : each.fim + 1]] != ["entao"]
-        if words[each.inicio - 1].texto
-        not in ("valor", "pacote", "preco", "nao", "escala", "fixo", "estacionamento", "garagem", "area")
-        or each.inicio == 0
+        if each.inicio == 0 or words[each.inicio - 1].texto not in palavras_soltas("fecha_outra_coisa")
+        if not _PAID_BY.match(texto.plano, words[each.fim - 1].fim)
         if not _is_asked(texto.plano, words[each.inicio].inicio, words[each.fim - 1].fim)
     ]
     found.extend(Fechado(each.start(), each.end(), each[0]) for each in _SIGNS.finditer(livre))

@@ -83,6 +83,7 @@ class Fechamento:
     """A message says that something is taken. ``vagas``: those it tells whole; the rest is what else it names.
 
     ``certo``: the message is a notice, no talk. ``firme``: its word cannot mean "agreed". ``todas``: more than one is meant.
+    ``claro``: nothing but a shift can be what it is of.
     """
 
     trecho: Trecho
@@ -92,6 +93,7 @@ class Fechamento:
     periodos: tuple[Periodo, ...] = ()
     certo: bool = True
     firme: bool = True
+    claro: bool = True
     todas: bool = False
 
 
