@@ -7,6 +7,7 @@ from uuid import UUID
 import typer
 
 from app.contexts.grupos.fechamentos import Fechado, FechamentoInexistente, Fechamentos, VagaDeOutro
+from app.contexts.grupos.motivos import motivo_em_palavras
 from app.contexts.grupos.relato import aviso_em_palavras
 from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
 
@@ -70,7 +71,7 @@ def _tell(desk: Desk, told: list[dict[str, Any]]) -> None:
     if not told:
         desk.say(desk.texts()("cli.grupos.no_notice"))
     for each in told:
-        desk.say(f"{each['id']}  {each['motivo'] or ''}")
+        desk.say(f"{each['id']}  {motivo_em_palavras(desk.texts(), each['motivo'])}".rstrip())
         desk.out.print(each["texto"], markup=False, highlight=False)
         for vaga in each["vagas"]:
             words = (vaga[name] or "" for name in ("id", "hospital", "especialidade", "data", "periodo", "status"))

@@ -12,9 +12,10 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from app import cli_grupos_autores, cli_grupos_fechamentos
+from app import cli_grupos_autores, cli_grupos_fechamentos, cli_grupos_ler, cli_grupos_vistos
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.leitura import Periodo
+from app.contexts.grupos.motivos import motivo_em_palavras
 from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
 from app.contexts.grupos.revisao import Correcao, Decidida, Revisao, VagaInexistente
 from app.settings import Settings
@@ -32,8 +33,9 @@ Limite = Annotated[int, typer.Option("--limite", min=1, max=100_000)]
 
 def status(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    found = wait_for(_with_operation(desk, lambda operacao: operacao.fila()))
-    desk.show({"fila": found}, as_json, lambda: _tell_counts(desk, found))
+    found, reasons = wait_for(_counts(desk))
+    document = {"fila": found, "descartadas_por_motivo": reasons}
+    desk.show(document, as_json, lambda: _tell_counts(desk, found, reasons))
 
 
 def reprocessar(
@@ -148,6 +150,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "rejeitar": rejeitar,
     **cli_grupos_fechamentos.COMMANDS,
     **cli_grupos_autores.COMMANDS,
+    **cli_grupos_vistos.COMMANDS,
+    **cli_grupos_ler.COMMANDS,
 }
 
 
@@ -195,9 +199,11 @@ async def _operation(desk: Desk) -> "AsyncIterator[Operacao]":
         yield operation(work, cast("Settings", desk.settings()))
 
 
-async def _with_operation(desk: Desk, act: "Callable[[Operacao], Awaitable[T]]") -> T:
+async def _counts(desk: Desk) -> tuple[dict[str, Any], dict[str, int]]:
+    from app.wiring_grupos_vistos import heard
+
     async with _operation(desk) as operacao:
-        return await act(operacao)
+        return await operacao.fila(), await heard(desk.work()).motivos()
 
 
 async def _with_review(desk: Desk, act: Callable[[Revisao], Awaitable[T]]) -> T:
@@ -220,11 +226,17 @@ def _decided(desk: Desk, done: Decidida, as_json: bool) -> None:
     desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.grupos.decided", id=done.id, status=done.status)))
 
 
-def _tell_counts(desk: Desk, found: dict[str, Any]) -> None:
+def _tell_counts(desk: Desk, found: dict[str, Any], reasons: dict[str, int]) -> None:
+    texts = desk.texts()
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, count in found.items():
         table.add_row(name, str(count))
     desk.out.print(table)
+    if reasons:
+        desk.say(texts("cli.grupos.discarded"))
+    for reason, count in reasons.items():
+        words = motivo_em_palavras(texts, reason)
+        desk.say(texts("cli.grupos.discarded_line", count=count, motivo=reason, words=words))
 
 
 def _tell_waiting(desk: Desk, told: list[dict[str, Any]]) -> None:
@@ -236,13 +248,17 @@ def _tell_waiting(desk: Desk, told: list[dict[str, Any]]) -> None:
     table = Table(*(texts(f"cli.grupos.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in told:
         fields = {name: each["campos"][name]["valor"] for name in columns if name in CAMPOS}
-        row = {**fields, "id": each["id"], "motivo": each["motivo"]}
+        row = {**fields, "id": each["id"], "motivo": motivo_em_palavras(texts, each["motivo"])}
         table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
     desk.out.print(table)
 
 
 def _tell(desk: Desk, document: dict[str, Any]) -> None:
-    desk.say(f"{document['id']}  {document['status']}  {document['motivo'] or ''}")
+    texts, became = desk.texts(), document["vaga"]
+    desk.say(f"{document['id']}  {document['status']}  {motivo_em_palavras(texts, document['motivo'])}".rstrip())
+    if became is not None:
+        key = "became" if became["fechada_em"] is None else "became_closed"
+        desk.say(texts(f"cli.grupos.{key}", **{**became, "fechada_em": (became["fechada_em"] or "")[:16]}))
     for name in CAMPOS:
         field = document["campos"][name]
         if field["valor"] is not None:

@@ -78,6 +78,25 @@ def test_a_misspelt_word_is_told_the_nearest(batuta: Command) -> None:
     assert batuta("--lang", "en", "xyz")[2] == "batuta: there is no command 'xyz': try `batuta --help`\n"
 
 
+def test_a_command_of_an_application_that_is_not_found_from_here_says_so_and_where_to_go(
+    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = folder / "vazia"
+    elsewhere.mkdir()
+    (folder / "pyproject.toml").unlink()
+    monkeypatch.chdir(elsewhere)
+    code, _, err = batuta("--lang", "en", "grupos", "status")
+    assert (code, one_sentence(err)) == (2, True)
+    assert f"'grupos' in {elsewhere}" in err
+    assert "go to its folder" in err
+    assert "[tool.batuta] app" in err
+    assert "'program:not_work'" in batuta("--lang", "en", "--app", "program:not_work", "grupos")[2]
+    monkeypatch.setenv("APP_ENV", "marte")
+    code, _, err = batuta("--lang", "en", "--app", "app.main:work", "grupos", "status")
+    assert (code, one_sentence(err), "which could not be loaded: " in err, "APP_ENV" in err) == (2, True, True, True)
+    assert "try `batuta token`" in batuta("--lang", "en", "tokn")[2]
+
+
 @pytest.mark.parametrize(
     ("words", "portuguese", "english"),
     [

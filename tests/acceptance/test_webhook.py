@@ -5,6 +5,7 @@ import base64
 import hashlib
 import hmac
 import json
+import shlex
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.contexts.grupos.fila import Estagio
+from app.contexts.webhooks.inbox import WEBHOOK_INBOX
+from app.wiring_simulador import SIMULATED
 from batuta.kernel.clock import SystemClock
 from tests.acceptance.test_api import BEARER, Julia, open_julia
 from tests.julia import PHONE, add_doctor, one, rows
@@ -144,3 +148,23 @@ async def until(julia: Julia, question: str) -> None:
             return
         await SystemClock().sleep(0.05)
     raise AssertionError(question)
+
+
+async def test_the_call_that_the_page_on_groups_shows_becomes_a_vacancy_with_the_secret_of_make_run(
+    tmp_path: Path,
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/grupos.md").read_text(encoding="utf-8")
+    words = shlex.split(page.partition("```sh\n")[2].partition("```")[0])
+    headers = dict(words[n + 1].split(": ", 1) for n, word in enumerate(words) if word == "-H")
+    opened = await open_julia(tmp_path, WEBHOOK_SECRET=SIMULATED)
+    async with opened.work as work:
+        body = words[words.index("-d") + 1]
+        answer = await opened.ask("POST", PATH, content=body.encode(), headers=headers)
+        assert (words[:3], answer.json()) == (["curl", "-X", "POST"], {"status": "ok", "new": True})
+        for queue in (WEBHOOK_INBOX.name, *Estagio):
+            await work.work_once(queue, 100)
+        assert [row["status"] for row in await rows(work.database, "SELECT status FROM vagas")] == ["aberta"]
+    described = opened.api.openapi()["paths"][PATH]["post"]["requestBody"]["content"]["application/json"]
+    assert described["example"] == json.loads(body)
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert f"the webhook's secret is `{SIMULATED}`" in readme

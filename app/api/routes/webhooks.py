@@ -21,12 +21,35 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     400: {"description": "it is no delivery of the gateway's"},
     401: {"description": "it does not prove that it knows WEBHOOK_SECRET"},
 }
+# What the gateway posts when somebody writes in a group, without what nobody here reads.
+EXAMPLE: dict[str, Any] = {
+    "event": "messages.upsert",
+    "instance": "escuta",
+    "data": {
+        "key": {
+            "id": "TESTE-0001",
+            "remoteJid": "120363000000000099@g.us",
+            "participant": "5511900000077@s.whatsapp.net",
+            "fromMe": False,
+        },
+        "pushName": "Pessoa Teste",
+        "messageType": "conversation",
+        "message": {"conversation": "Plantão de pediatria amanhã no Hospital Inventado, 19h às 7h, R$ 1.500"},
+    },
+}
+BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "a delivery of the gateway's: `event`, `instance` and `data`; other events are answered and not kept",
+        "content": {"application/json": {"schema": {"type": "object"}, "example": EXAMPLE}},
+    }
+}
 
 
 def router(inbox: Inbox, settings: Settings) -> APIRouter:
     routes = APIRouter(tags=["webhooks"])
 
-    @routes.post(EVOLUTION, operation_id="receive_evolution", responses=ANSWERS)
+    @routes.post(EVOLUTION, operation_id="receive_evolution", responses=ANSWERS, openapi_extra=BODY)
     async def evolution(request: Request) -> dict[str, Any]:
         """A delivery of the WhatsApp gateway: kept before it is answered. A repeat changes nothing."""
         _require_proof(request, settings)

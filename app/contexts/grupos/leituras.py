@@ -13,7 +13,7 @@ from app.contexts.grupos.fechamento import NADA
 from app.contexts.grupos.fechamentos import Fechamentos
 from app.contexts.grupos.fila import Estagio, da_vaga, id_de
 from app.contexts.grupos.juntos import Juntos
-from app.contexts.grupos.leitura import Campo, Leitura, VagaDita, heuristica, ler
+from app.contexts.grupos.leitura import Campo, Leitura, Nota, VagaDita, heuristica, ler
 from app.contexts.grupos.limiares import Limiares, alcanca
 from batuta.kernel.clock import Clock
 from batuta.pipeline.stage import Drop, FanOut, Jump, Next, StageOutcome
@@ -47,6 +47,18 @@ class Leitor(Protocol):
     """Reads a message: the rules alone, or with a model beside them. A Snooze: not now, nothing is lost."""
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze: ...
+
+
+def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
+    """Whether the first look sees an offer, whether the text is read (what may close one is, too), and else why not."""
+    looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
+    passed = looks_so or FECHADO in nota.sinais
+    return looks_so, passed, None if passed else nota.motivo if nota.motivo in FINAIS else "score_baixo"
+
+
+def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
+    """What goes on of a reading: whole vagas; where there is none, what a person has to complete."""
+    return (leitura.vagas[:MOST_VAGAS] or leitura.incompletas) if leitura.eh_oferta else ()
 
 
 class Regras:
@@ -99,15 +111,14 @@ class Leituras:
         began = self._clock.monotonic()
         nota = heuristica(mensagem["texto"], vocabulario=(await self._dicionario.nomes()).vocabulario)
         limits = self._limiares
-        looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limits.heuristica)
-        passed = looks_so or FECHADO in nota.sinais
+        looks_so, passed, why = passa(nota, limits)
         seen = {
             "id": mensagem["id"],
             "status": "heuristica_passou" if passed else "heuristica_rejeitou",
             "passou": looks_so,
             "score": nota.score,
             "sinais": AsJson(list(nota.sinais)),
-            "motivo": None if passed else nota.motivo if nota.motivo in FINAIS else "score_baixo",
+            "motivo": why,
             "limiar": limits.heuristica,
             "ms": self._since(began),
             "processado_em": None if passed else self._clock.now(),
@@ -147,7 +158,7 @@ class Leituras:
         leitura = await self._leitor(mensagem["texto"], mensagem)
         if isinstance(leitura, Snooze):
             return leitura
-        vagas = (leitura.vagas[:MOST_VAGAS] or leitura.incompletas) if leitura.eh_oferta else ()
+        vagas = ofertadas(leitura)
         status = "extraida" if vagas else "descartada" if leitura.eh_oferta else "classificada_nao_oferta"
         seen = {
             **self._judged(mensagem, leitura, is_offer=leitura.eh_oferta),

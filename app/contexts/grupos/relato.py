@@ -38,6 +38,7 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
         "faltando": row["campos_faltando"],
         "pergunta": _pergunta(row, zone),
         "vaga_id": row["vaga_importada_id"],
+        "vaga": _vaga(row, zone),
         "revisada_por": row["revisada_por"],
         "qtd_fontes": row["qtd_fontes"],
         "fontes": [
@@ -59,6 +60,18 @@ def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | 
         return None
     at = row["dm_recovery_sent_at"].astimezone(zone).isoformat()
     return {"estado": row["dm_recovery_status"], "em": at, "mensagem": row["pergunta_status"]}
+
+
+def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
+    """The vacancy that came of it, as it stands now: it may have been closed since."""
+    if row["vaga_status"] is None:
+        return None
+    closed = row["vaga_fechada_em"]
+    return {
+        "id": row["vaga_importada_id"],
+        "status": row["vaga_status"],
+        "fechada_em": None if closed is None else closed.astimezone(zone).isoformat(),
+    }
 
 
 def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: ZoneInfo) -> dict[str, Any]:

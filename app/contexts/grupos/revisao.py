@@ -75,6 +75,7 @@ class Correcao:
 class ReviewBook:
     waiting: Query
     one: Query
+    of_vacancy: Query
     sources: Query
     take: Query
     correct: Query
@@ -114,10 +115,13 @@ class Revisao:
         return 0 if row is None else int(row["items"])
 
     async def ver(self, id: str) -> tuple[Row, Sequence[Row]]:
+        """By its own id, or by that of the vacancy that came of it: whoever has one of them means the same."""
         row = await self._database.one(self._book.one, id=id)
+        if row is None and (read := await self._database.one(self._book.of_vacancy, id=id)) is not None:
+            row = await self._database.one(self._book.one, id=read["id"])
         if row is None:
             raise VagaInexistente(id=id)
-        return row, await self._database.all(self._book.sources, id=id)
+        return row, await self._database.all(self._book.sources, id=row["id"])
 
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
         """It becomes a vacancy, as it is or as corrected; unless another vaga is the same already."""

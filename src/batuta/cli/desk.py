@@ -46,6 +46,8 @@ class Desk:
     out: Console
     err: Console
     _work: Batuta | None = None
+    unloaded: BatutaError | None = None
+    """Why the application's own words are not there."""
 
     def work(self) -> Batuta:
         if self._work is None:

@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         if type(mistake).__name__ == "NoArgsIsHelpError":  # its message is the help
             desk.say(mistake.format_message())
         else:
-            desk.say_wrong(usage_sentence(desk.texts(), command, argv, mistake))
+            desk.say_wrong(usage_sentence(desk.texts(), command, argv, mistake, desk.unloaded))
         return REFUSED
     except (ConfigError, SchemaOutOfDate, StoreReadOnly, MigrationChanged) as error:
         desk.complain(error)

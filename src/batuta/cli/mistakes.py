@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import typer
 from pydantic import ValidationError
 
 from batuta.config import reason_of
+from batuta.kernel.errors import BatutaError, UnknownApp
 from batuta.kernel.nearest import nearest
 from batuta.texts import Texts
 
@@ -24,13 +26,23 @@ _OF_FILES = {
 _NO_COMMAND = "No such command '"
 
 
-def usage_sentence(texts: Texts, command: Any, argv: Sequence[str], mistake: typer.TyperException) -> str:
-    """What was wrong and what to type instead."""
+def usage_sentence(
+    texts: Texts,
+    command: Any,
+    argv: Sequence[str],
+    mistake: typer.TyperException,
+    unloaded: BatutaError | None = None,
+) -> str:
+    """What was wrong and what to type instead. ``unloaded``: why the application's own commands are not there."""
     context = getattr(mistake, "ctx", None)
     path = _path(command, argv) if context is None else context.command_path
     unknown = mistake.message.partition(_NO_COMMAND)[2].partition("'")[0]
     if unknown and context is not None:
         near = nearest(unknown, context.command.list_commands(context))
+        if near is None and unloaded is not None and context.parent is None:
+            if isinstance(unloaded, UnknownApp) and not unloaded.facts["app"]:
+                return texts("cli.unknown_word_here", word=unknown, folder=str(Path.cwd()))
+            return texts("cli.unknown_word_unloaded", word=unknown, why=texts.error(unloaded))
         return texts("cli.unknown_word", word=unknown, instead=f"{path} {near or '--help'}")
     return texts("cli.usage", problem=_problem(texts, mistake), help=f"{path} --help")
 

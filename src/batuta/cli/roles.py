@@ -42,7 +42,8 @@ def add_roles_of_app(cli: typer.Typer, desk: Desk) -> None:
     """The application's own roles and commands become words. If it cannot be loaded, the word that needs it will say why."""
     try:
         extension = desk.work().extension
-    except BatutaError:
+    except BatutaError as error:
+        desk.unloaded = error
         return
     for role in extension.roles:
         cli.command(role.name, help=desk.texts()(f"cli.{role.name}.help"))(_command(role.name))

@@ -26,6 +26,10 @@ class Texts:
     def __call__(self, key: str, **facts: object) -> str:
         return self._table[key].format(**facts)
 
+    def known(self, key: str, otherwise: str) -> str:
+        """What the table says of a word that came from elsewhere; ``otherwise`` where it says nothing."""
+        return self._table.get(key, otherwise)
+
     def error(self, error: BatutaError) -> str:
         told = self._table.get(f"error.{type(error).__name__}")
         return str(error) if told is None else told.format(**self._named(error.facts))

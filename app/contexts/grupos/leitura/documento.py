@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from app.contexts.grupos.leitura.tipos import Campo, Leitura, VagaLida
+from app.contexts.grupos.leitura.tipos import Campo, Leitura, VagaDita
 
 CAMPOS = (
     "hospital",
@@ -31,11 +31,11 @@ def documento(leitura: Leitura) -> dict[str, Any]:
     }
 
 
-def vaga_documento(vaga: VagaLida) -> dict[str, Any]:
+def vaga_documento(vaga: VagaDita) -> dict[str, Any]:
     return {name: _plain(getattr(vaga, name)) for name in CAMPOS}
 
 
-def trechos(vaga: VagaLida) -> Mapping[str, tuple[int, int]]:
+def trechos(vaga: VagaDita) -> Mapping[str, tuple[int, int]]:
     """Where in the source each field was read; what no word says has none."""
     found = {name: getattr(vaga, name) for name in CAMPOS}
     return {name: each.trecho for name, each in found.items() if each is not None and each.trecho is not None}

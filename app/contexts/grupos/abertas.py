@@ -1,0 +1,68 @@
+"""Vacancies that somebody is wanted for: what the groups offered, as it stands now.
+
+Each has two ids, named for their use: ``vaga_id`` is its own (a notice closes that), ``revisao_id`` that of what a message said.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from batuta.kernel.clock import Clock
+from batuta.stores.sql.database import Database, Query, Row
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class VacancyBook:
+    open: Query
+    closed: Query
+    count: Query
+
+
+class Abertas:
+    def __init__(self, database: Database, zone: ZoneInfo, clock: Clock) -> None:
+        self._database = database
+        self._zone = zone
+        self._clock = clock
+        self._book = load(VacancyBook, Path(__file__).parent / "abertas.sql", database.dialect)
+
+    async def lista(
+        self, *, limite: int, pular: int = 0, dia: date | None = None, fechadas: bool = False
+    ) -> Sequence[Row]:
+        """From today on, or of one day; ``fechadas``: those that were closed, whatever their day."""
+        first = dia or (date.min if fechadas else self._today())
+        query = self._book.closed if fechadas else self._book.open
+        return await self._database.all(query, de=first, ate=dia or date.max, limite=limite, pular=pular)
+
+    async def quantas(self) -> int:
+        row = await self._database.one(self._book.count, de=self._today())
+        return 0 if row is None else int(row["items"])
+
+    def _today(self) -> date:
+        return self._clock.now().astimezone(self._zone).date()
+
+
+def aberta_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_contato: bool) -> dict[str, Any]:
+    closed = row["fechada_em"]
+    told = {
+        "vaga_id": row["id"],
+        "revisao_id": row["vaga_grupo_id"],
+        "status": row["status"],
+        "hospital": row["hospital"],
+        "cidade": row["cidade"],
+        "uf": row["uf"],
+        "especialidade": row["especialidade"],
+        "data": row["data"].isoformat(),
+        "periodo": row["periodo"],
+        "hora_inicio": row["hora_inicio"],
+        "hora_fim": row["hora_fim"],
+        "valor": row["valor"],
+        "valor_tipo": row["valor_tipo"],
+        "fechada_em": None if closed is None else closed.astimezone(zone).isoformat(),
+    }
+    if not com_contato:
+        return told
+    return {**told, "contato_nome": row["contato_nome"], "contato_whatsapp": row["contato_whatsapp"]}

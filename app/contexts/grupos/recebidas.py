@@ -1,0 +1,96 @@
+"""What groups said, and what became of each message: which were discarded, at which look, with which score, and why."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from batuta.kernel.clock import Clock
+from batuta.stores.sql.database import Database, Query, Row
+from batuta.stores.sql.queries import load
+
+# As long as the queue remembers what it dropped.
+LOOKS_BACK: Final = timedelta(days=7)
+DESCARTADAS: Final = frozenset(
+    {"heuristica_rejeitou", "classificada_nao_oferta", "descartada", "ignorada_midia", "ignorada_curta"}
+)
+
+
+class Motivo(StrEnum):
+    """Why a message was discarded; the last four before anybody read it."""
+
+    TEXTO_VAZIO = "texto_vazio"
+    MUITO_CURTA = "muito_curta"
+    KEYWORD_NEGATIVA = "keyword_negativa"
+    SCORE_BAIXO = "score_baixo"
+    NAO_EH_OFERTA = "nao_eh_oferta"
+    CONFIANCA_BAIXA = "confianca_baixa"
+    EXTRACAO_FALHOU = "extracao_falhou"
+    GRUPO_NAO_MONITORADO = "grupo_nao_monitorado"
+    AUTOR_BLOQUEADO = "autor_bloqueado"
+    IGNORADA_MIDIA = "ignorada_midia"
+    IGNORADA_CURTA = "ignorada_curta"
+
+
+@dataclass(frozen=True, slots=True)
+class HeardBook:
+    messages: Query
+    reasons: Query
+
+
+class Recebidas:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._book = load(HeardBook, Path(__file__).parent / "recebidas.sql", database.dialect)
+
+    async def lista(
+        self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: Motivo | None = None
+    ) -> Sequence[Row]:
+        """The newest first. Who asks for a reason asks for what was discarded."""
+        return await self._database.all(
+            self._book.messages,
+            so_descartadas=descartadas or motivo is not None,
+            qualquer_motivo=motivo is None,
+            motivo="" if motivo is None else motivo.value,
+            limite=limite,
+            pular=pular,
+        )
+
+    async def motivos(self) -> dict[str, int]:
+        """How many of the last days were discarded, by why, the most frequent first."""
+        since = self._clock.now() - LOOKS_BACK
+        return {row["motivo"]: row["items"] for row in await self._database.all(self._book.reasons, since=since)}
+
+
+def mensagem_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_texto: bool) -> dict[str, Any]:
+    is_discarded = row["status"] in DESCARTADAS
+    done = row["processado_em"]
+    told = {
+        "id": row["id"],
+        "grupo": row["grupo_nome"] or row["grupo_jid"],
+        "enviada_em": row["timestamp_msg"].astimezone(zone).isoformat(),
+        "status": row["status"],
+        "descartada": is_discarded,
+        "estagio": estagio_de(row),
+        "motivo": (row["motivo_descarte"] or row["status"]) if is_discarded else row["motivo_descarte"],
+        "score": row["score_heuristica"],
+        "limiar": row["limiar_heuristica"],
+        "sinais": row["keywords_encontradas"] or [],
+        "categoria": row["categoria"],
+        "lida_como": row["motivo_classificacao"],
+        "confianca": row["confianca_classificacao"],
+        "limiar_confianca": row["limiar_classificacao"],
+        "vagas": row["qtd_vagas_extraidas"] or 0,
+        "decidida_em": None if done is None else done.astimezone(zone).isoformat(),
+    }
+    return {**told, "texto": row["texto"]} if com_texto else told
+
+
+def estagio_de(row: Row | Mapping[str, Any]) -> str:
+    """The last look that was taken at it: none before it is read, where the door itself put it aside."""
+    looks = {"extracao": "extracao_ms", "classificacao": "classificacao_ms", "heuristica": "heuristica_ms"}
+    return next((name for name, column in looks.items() if row[column] is not None), "entrada")

@@ -1,0 +1,15 @@
+-- read messages: what groups said, the newest first, and what became of it
+SELECT mensagem.id, mensagem.status, mensagem.motivo_descarte, mensagem.score_heuristica, mensagem.limiar_heuristica, mensagem.heuristica_ms,
+       mensagem.keywords_encontradas, mensagem.categoria, mensagem.motivo_classificacao, mensagem.confianca_classificacao,
+       mensagem.limiar_classificacao, mensagem.classificacao_ms, mensagem.extracao_ms, mensagem.qtd_vagas_extraidas,
+       mensagem.timestamp_msg, mensagem.processado_em, mensagem.created_at, mensagem.texto, grupo.nome AS grupo_nome, grupo.jid AS grupo_jid
+FROM mensagens_grupo AS mensagem JOIN grupos_whatsapp AS grupo ON grupo.id = mensagem.grupo_id
+WHERE (NOT :so_descartadas OR mensagem.status IN ('heuristica_rejeitou', 'classificada_nao_oferta', 'descartada', 'ignorada_midia',
+                                                  'ignorada_curta'))
+  AND (:qualquer_motivo OR coalesce(mensagem.motivo_descarte, mensagem.status) = :motivo)
+ORDER BY mensagem.created_at DESC, mensagem.id DESC LIMIT :limite OFFSET :pular;
+
+-- read reasons: how many were discarded since then, by why
+SELECT coalesce(motivo_descarte, status) AS motivo, count(*) AS items FROM mensagens_grupo
+WHERE created_at >= :since AND status IN ('heuristica_rejeitou', 'classificada_nao_oferta', 'descartada', 'ignorada_midia', 'ignorada_curta')
+GROUP BY coalesce(motivo_descarte, status) ORDER BY count(*) DESC, coalesce(motivo_descarte, status);
