@@ -6,7 +6,7 @@ from functools import cache
 from unicodedata import normalize
 
 from app.contexts.grupos.leitura.marcas import Fone, Marca, apagar
-from app.contexts.grupos.leitura.texto import Palavra, Texto
+from app.contexts.grupos.leitura.texto import Palavra, Texto, achados
 from app.contexts.grupos.leitura.vocabulario import Vocabulario, palavras_soltas
 
 _LINK = re.compile(
@@ -54,7 +54,9 @@ class Contato:
 
 
 def fones(livre: str) -> list[Fone]:
-    found = [Fone(each.start(), each.end(), _with_country(each["n"])) for each in _LINK.finditer(livre)]
+    found = [
+        Fone(each.start(), each.end(), _with_country(each["n"])) for each in achados(_LINK, livre, "wa.me", "whatsapp")
+    ]
     rest = apagar(livre, found)
     for each in _PHONE.finditer(rest):
         area = int(re.sub(r"\D", "", each["ddd"]))

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from functools import cache
 
 from app.contexts.grupos.leitura.marcas import Dia, Dias
+from app.contexts.grupos.leitura.texto import achados
 
 PASSADO = timedelta(days=60)
 LONGE = 62
@@ -81,8 +82,10 @@ class Calendario:
 
     @classmethod
     def de(cls, livre: str, hoje: date) -> "Calendario":
-        named = {_month(each["mes"]) for each in _MONTH_ALONE.finditer(livre)}
-        return cls(hoje, _NEXT_WEEK.search(livre) is not None, named.pop() if len(named) == 1 else None)
+        named = {_month(each["mes"]) for each in achados(_MONTH_ALONE, livre, *_MESES)}
+        return cls(
+            hoje, "semana" in livre and _NEXT_WEEK.search(livre) is not None, named.pop() if len(named) == 1 else None
+        )
 
     def ler(self, livre: str) -> Iterator[Dias]:
         at = 0

@@ -27,7 +27,7 @@ from app.contexts.grupos.leitura.marcas import (
     apagar,
 )
 from app.contexts.grupos.leitura.pagamentos import datas_de_pagamento, pagamentos
-from app.contexts.grupos.leitura.texto import Texto
+from app.contexts.grupos.leitura.texto import Texto, achados
 from app.contexts.grupos.leitura.valores import combinar, precos
 from app.contexts.grupos.leitura.vocabulario import Vocabulario, frases, palavras_soltas
 
@@ -70,7 +70,7 @@ def folha(
     texto: Texto, hoje: date, vocabulario: Vocabulario, regiao: str | None, fora: tuple[Marca, ...] = ()
 ) -> Folha:
     """``fora``: what was said but is no part of the offer."""
-    struck = tuple(Marca(each.start(), each.end()) for each in _STRUCK.finditer(texto.plano))
+    struck = tuple(Marca(each.start(), each.end()) for each in achados(_STRUCK, texto.plano, "~"))
     livre = apagar(texto.plano, (*struck, *fora))
     phones = fones(livre)
     livre = apagar(livre, phones)
@@ -99,7 +99,10 @@ def folha(
         dias=marks[0],
         turnos=marks[1],
         precos=marks[2],
-        condicoes=tuple(Condicao(each.start(), each.end(), frozenset(range(5))) for each in _WORKDAYS.finditer(livre)),
+        condicoes=tuple(
+            Condicao(each.start(), each.end(), frozenset(range(5)))
+            for each in achados(_WORKDAYS, livre, "seman", "dia")
+        ),
         combinar=tuple(combinar(texto)),
         pagamentos=tuple(payments),
         fechados=tuple(_fechados(texto, livre)),

@@ -6,7 +6,7 @@ from datetime import time
 from functools import cache
 
 from app.contexts.grupos.leitura.marcas import Turno, apagar
-from app.contexts.grupos.leitura.texto import Texto
+from app.contexts.grupos.leitura.texto import Texto, achados
 from app.contexts.grupos.leitura.tipos import Periodo
 from app.contexts.grupos.leitura.vocabulario import Frases, palavras, palavras_soltas
 
@@ -146,7 +146,7 @@ def _faixas(livre: str) -> Iterator[Turno]:
 
 def _faladas(livre: str) -> Iterator[Turno]:
     """ "das sete da noite às sete da manhã": as a voice message is written down."""
-    for each in _SPOKEN.finditer(livre):
+    for each in achados(_SPOKEN, livre, *_NUMBERS):
         first, last = (_de_dia(_NUMBERS[each[name]], each[f"{name}p"]) for name in ("a", "b"))
         if first != last or each["ap"]:
             yield Turno(each.start(), each.end(), None, time(first), time(last))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
+from operator import attrgetter
 from typing import TypeVar
 
 from app.contexts.grupos.leitura.tipos import Periodo
@@ -107,16 +108,13 @@ class Fechado(Marca):
 
 
 M = TypeVar("M", bound=Marca)
+_inicio = attrgetter("inicio")
 
 
 def entre(marcas: Sequence[M], inicio: int, fim: int) -> Sequence[M]:
     """Those that begin in a stretch of the text; they must be in its order."""
     first = bisect_left(marcas, inicio, key=_inicio)
     return marcas[first : bisect_left(marcas, fim, lo=first, key=_inicio)]
-
-
-def _inicio(marca: Marca) -> int:
-    return marca.inicio
 
 
 def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:

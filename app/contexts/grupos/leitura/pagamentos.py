@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from app.contexts.grupos.leitura.marcas import Marca, Pagamento
+from app.contexts.grupos.leitura.texto import achados
 
 _REGIME = re.compile(
     r"\b(?:(?P<dois>pj {0,2}(?:/|ou|e) {0,2}pf|pf {0,2}(?:/|ou|e) {0,2}pj)|(?P<um>pj|pf|rpa|scp|clt)"
@@ -14,7 +15,8 @@ _ON_THE_SPOT = re.compile(
     r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pago|pagamento|pgto|pagto) (?:no dia|imediato|na entrega))\b"
 )
 _DAYS = re.compile(
-    r"\b(?P<n>\d{1,3}(?= {0,2}dias\b)|\d{2,3}(?=d\b))(?: {0,2}dias|d)\b(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))"
+    r"\b(?P<n>\d{1,3}(?= {0,2}dias\b)|\d{1,2}[05](?=d\b))(?: {0,2}dias|d)\b"
+    r"(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))"
 )
 _DAY = re.compile(
     r"\b(?:pgto|pagto|pagamentos?|pagam?|pagamos|pago|receb[a-z]{1,8}|cai|credita[a-z]{0,3}|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
@@ -32,6 +34,21 @@ _WEEKDAY = re.compile(
 )
 _RHYTHM = re.compile(r"\b(?:(?P<s>semanal(?:mente)?)|(?P<q>quinzenal(?:mente)?)|(?P<m>mensal(?:mente)?))\b")
 _PIX = re.compile(r"\bpix\b")
+# What the patterns cannot do without.
+_PAYS = ("pag", "pgto", "pagto", "pix", "cai", "receb", "deposit")
+_AT_ONCE = (
+    "vista",
+    " ato",
+    "na h",
+    " sair",
+    "saida",
+    "mesmo dia",
+    "dia do plantao",
+    "do plantao",
+    "no dia",
+    "imediato",
+    "entrega",
+)
 _NAMES = {"s": "semanal", "q": "quinzenal", "m": "mensal"}
 
 
@@ -41,8 +58,13 @@ def pagamentos(livre: str) -> list[Pagamento]:
 
 def datas_de_pagamento(livre: str) -> list[Marca]:
     """ "cai dia 10", "pix na segunda": days on which no shift is."""
-    found = [Marca(each.start(), each.end()) for pattern in (_DAY, _WEEKDAY, _DAYS) for each in pattern.finditer(livre)]
-    return [*found, *(Marca(*each.span("dia")) for each in _PAID_ON.finditer(livre))]
+    found = (
+        *achados(_DAY, livre, "dia"),
+        *achados(_WEEKDAY, livre, *_PAYS),
+        *achados(_DAYS, livre, "dias", "0d", "5d"),
+    )
+    on_a_day = (Marca(*each.span("dia")) for each in achados(_PAID_ON, livre, *_PAYS))
+    return [*(Marca(each.start(), each.end()) for each in found), *on_a_day]
 
 
 def forma(found: Sequence[Pagamento]) -> str | None:
@@ -62,18 +84,18 @@ def _regimes(livre: str) -> Iterator[Pagamento]:
 
 
 def _prazos(livre: str) -> Iterator[Pagamento]:
-    for each in _ON_THE_SPOT.finditer(livre):
+    for each in achados(_ON_THE_SPOT, livre, *_AT_ONCE):
         yield Pagamento(each.start(), each.end(), "prazo", "à vista")
-    for each in _DAYS.finditer(livre):
+    for each in achados(_DAYS, livre, "dias", "0d", "5d"):
         yield Pagamento(each.start(), each.end(), "prazo", f"{int(each['n'])} dias")
-    for each in _DAY.finditer(livre):
+    for each in achados(_DAY, livre, "dia"):
         yield Pagamento(each.start(), each.end(), "prazo", f"dia {int(each['n'] or each['t'] or each['s'])}")
-    for each in _PAID_ON.finditer(livre):
+    for each in achados(_PAID_ON, livre, *_PAYS):
         yield Pagamento(*each.span("dia"), "prazo", f"dia {int(each['n'])}")
-    for each in _RHYTHM.finditer(livre):
+    for each in achados(_RHYTHM, livre, "nal", "sal"):
         yield Pagamento(each.start(), each.end(), "prazo", _NAMES[each.lastgroup or "m"])
 
 
 def _meios(livre: str) -> Iterator[Pagamento]:
-    for each in _PIX.finditer(livre):
+    for each in achados(_PIX, livre, "pix"):
         yield Pagamento(each.start(), each.end(), "meio", "pix")

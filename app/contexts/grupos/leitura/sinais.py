@@ -8,7 +8,7 @@ from functools import cache
 from itertools import product
 
 from app.contexts.grupos.leitura.marcas import Marca
-from app.contexts.grupos.leitura.texto import Texto, chave
+from app.contexts.grupos.leitura.texto import Texto, achados, chave
 from app.contexts.grupos.leitura.vocabulario import Frases, palavras
 
 _KINDS = ("oferta", "tema", "procura", "troca", "cede", "emprego", "nao_medico", "venda", "golpe", "aviso", "conversa")
@@ -153,11 +153,11 @@ def _is_welcomed(plano: str, each: Sinal) -> bool:
 def _outros(texto: Texto) -> Iterator[Sinal]:
     """What no list of phrases can say: who speaks decides whether "disponível" and "procura" ask or offer."""
     plano = texto.plano
-    for each in _AVAILABLE.finditer(plano):
+    for each in achados(_AVAILABLE, plano, "dispo"):
         before = plano[_frase(plano, each.start()) : each.start()]
         if _PERSON.search(before) and not _WANTED.search(before):
             yield Sinal("procura", each.start(), each.end())
-    for each in _SEEKS.finditer(plano):
+    for each in achados(_SEEKS, plano, "procur", "busc", "atras"):
         after = _PERSON_WANTED.search(plano, each.end(), each.end() + 45)
         by_somebody = each["eu"] or _PERSON.search(plano, _frase(plano, each.start()), each.start())
         covers = each["eu"] and plano.startswith(" cobertura", each.end())

@@ -3,8 +3,9 @@
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from app.contexts.grupos.leitura.grafia import Grafias
@@ -60,10 +61,18 @@ _FOLDING = _Folding()
 _WORD = re.compile(r"[a-z0-9]+")
 
 
+def achados(pattern: re.Pattern[str], plano: str, *letters: str) -> Iterator[re.Match[str]]:
+    """All that a pattern finds; ``letters``: without one of them there is no use in looking, and looking is what costs."""
+    return pattern.finditer(plano) if any(each in plano for each in letters) else iter(())
+
+
 class Palavra(NamedTuple):
     texto: str
     inicio: int
     fim: int
+
+
+_INICIO = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +113,8 @@ class Texto:
         return self.lugares[inicio], self.lugares[fim - 1] + 1
 
     def palavras_entre(self, inicio: int, fim: int) -> tuple[Palavra, ...]:
-        first = bisect_left(self.palavras, inicio, key=lambda each: each.inicio)
-        last = bisect_left(self.palavras, fim, key=lambda each: each.inicio)
+        first = bisect_left(self.palavras, inicio, key=_INICIO)
+        last = bisect_left(self.palavras, fim, lo=first, key=_INICIO)
         return self.palavras[first:last]
 
 

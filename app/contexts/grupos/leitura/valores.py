@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import zip_longest
 
 from app.contexts.grupos.leitura.marcas import Combinar, Preco
-from app.contexts.grupos.leitura.texto import Texto
+from app.contexts.grupos.leitura.texto import Texto, achados
 from app.contexts.grupos.leitura.vocabulario import frases
 
 MENOR, MAIOR = Decimal(100), Decimal(50_000)
@@ -74,7 +74,10 @@ def precos(livre: str) -> list[Preco]:
 def combinar(texto: Texto) -> list[Combinar]:
     words = texto.palavras
     known = [Combinar(words[each.inicio].inicio, words[each.fim - 1].fim) for each in frases("a_combinar").todas(words)]
-    return known + [Combinar(each.start(), each.end()) for each in _INBOX.finditer(texto.plano)]
+    return known + [
+        Combinar(each.start(), each.end())
+        for each in achados(_INBOX, texto.plano, "pv", "privado", "inbox", "box", "direct", "combinar")
+    ]
 
 
 _INBOX = re.compile(
@@ -136,7 +139,7 @@ def _reais(each: re.Match[str]) -> Decimal | None:
 
 
 def _por_extenso(livre: str) -> Iterator[Preco]:
-    for each in _WORDS.finditer(livre):
+    for each in achados(_WORDS, livre, "mil"):
         if livre[max(0, each.start() - 2) : each.start()].strip()[-1:].isdigit():
             continue
         amount = 1000 * _UNITS.get(each["m"] or "um", 1) + _TENS.get(each["c"] or "", 0) + (50 if each["d"] else 0)
