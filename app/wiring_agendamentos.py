@@ -81,7 +81,7 @@ def health_of(work: Batuta, settings: Settings) -> SaudeDosAgendamentos:
         RUNNER if is_handed_over else f"worker:{QUEUE}",
         work.now,
         work.zone,
-        handed_over=queue.pulse if is_handed_over else None,
+        is_handed_over=is_handed_over,
     )
 
 

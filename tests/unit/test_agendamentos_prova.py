@@ -4,7 +4,7 @@ import pytest
 
 from app.contexts.agendamentos.documento import Documento
 from app.contexts.agendamentos.endereco import Endereco
-from app.contexts.agendamentos.prova import documento_provado, endereco_provado
+from app.contexts.agendamentos.prova import documento_provado, endereco_provado, pode_ter_documento
 from batuta.kernel.json import Json
 
 TEXT = "Sítio são josé KM 12, entrada 5 depois da ponte, Recife - PE, 50.030-230, fone 3333-4444"
@@ -62,3 +62,50 @@ def test_of_a_document_only_what_is_written(text: str, said: Json, counts: Docum
 @pytest.mark.parametrize("said", [None, [], "tudo", 7, {"cpf": 52998224725}, {"cpf": {"$ne": None}}])
 def test_what_is_no_form_says_nothing(said: Json) -> None:
     assert (documento_provado(said, "52998224725"), endereco_provado(said, TEXT)) == (Documento(), Endereco())
+
+
+@pytest.mark.parametrize(
+    ("texto", "dito"),
+    [
+        ("CNH 52998224725", {"cpf": "52998224725"}),
+        ("CNH 529.982.247-25", {"rg": "52998224725"}),
+        ("CNH 529 982 247 25", {"cpf": "52998224725"}),
+        ("título 529982247250", {"rg": "529982247250"}),
+        ("tel 11 98765-4321", {"rg": "11987654321"}),
+        ("tel 11 98765 4321", {"rg": "987654321"}),
+        ("fone (11) 3456-7890", {"rg": "1134567890"}),
+        ("(11) 98765-4321", {"rg": "987654321"}),
+        ("+55 11 98765-4321", {"rg": "5511987654321"}),
+        ("11987654321", {"rg": "11987654321"}),
+        ("CNPJ 11.222.333/0001-81", {"rg": "11222333000181"}),
+        ("11.222.333/0001-81", {"rg": "11222333000181"}),
+        ("passaporte 12345678", {"rg": "12345678"}),
+        ("nasc 11/03/1980", {"rg": "11031980"}),
+        ("nasc. 11031980", {"rg": "11031980"}),
+        ("1980-03-11", {"rg": "19800311"}),
+        ("CNS 700000000000005", {"rg": "70000000000000"}),
+        ("CRM 123456", {"rg": "123456"}),
+        ("mãe 12345678", {"rg": "12345678"}),
+    ],
+)
+def test_a_number_that_is_labelled_or_shaped_as_something_else_is_no_document(
+    texto: str, dito: dict[str, Json]
+) -> None:
+    assert not documento_provado(dito, texto).diz_algo
+    assert not pode_ter_documento(texto) or "CNS" in texto
+
+
+@pytest.mark.parametrize(
+    ("texto", "dito"),
+    [
+        ("doc do paciente 12345678", {"rg": "12345678"}),
+        ("RG 11987654321", {"rg": "11987654321"}),
+        ("numero 529982 24725", {"cpf": "52998224725"}),
+        ("12345678 CNH 52998224725", {"rg": "12345678"}),
+        ("CNH 123; 12345678", {"rg": "12345678"}),
+    ],
+)
+def test_what_is_labelled_as_nothing_else_may_be_one(texto: str, dito: dict[str, Json]) -> None:
+    found = documento_provado(dito, texto)
+    assert {name: getattr(found, name) for name in dito} == dito
+    assert pode_ter_documento(texto)

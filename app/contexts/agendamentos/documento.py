@@ -147,6 +147,61 @@ def _tokens(texto: str) -> Iterator[Token]:
             yield Token(_KINDS[kind], found[0], found.end(), found.start())
 
 
+class Papel(NamedTuple):
+    """What a number of the text may be, by what stands beside it; nothing: it is no document of the patient's."""
+
+    start: int
+    end: int
+    pode: frozenset[Tipo]
+
+
+DOS_NOSSOS: Final = frozenset({Tipo.CPF, Tipo.RG, Tipo.CNS})
+_NADA: Final = frozenset[Tipo]()
+_NEVER = re.compile(
+    r"""
+      (?<![0-9])[0-3]?[0-9](?:/[01]?[0-9]/(?:[0-9]{4}|[0-9]{2})|[.-][01]?[0-9][.-](?:19|20)[0-9]{2})(?![0-9])
+    | (?<![0-9])(?:19|20)[0-9]{2}-[01][0-9]-[0-3][0-9](?![0-9])
+    | \b(?:nasc\w*|d\.?n|emiss\w*|emitid\w*|expedi\w*|validade)[^0-9\w]{0,4}[0-9]{6,8}(?![0-9])
+    | [0-9]{2}\.?[0-9]{3}\.?[0-9]{3}/[0-9]{4}-?[0-9]{2}(?![0-9])
+    | (?<![0-9])(?:\+?55\s?)?\(?[1-9][1-9]\)?[ .-]?9[ .]?[0-9]{4}[ .-]?[0-9]{4}(?![0-9])
+    | \([1-9][1-9]\)\s?[2-5][0-9]{3}[ .-]?[0-9]{4}(?![0-9]) | (?<![0-9])[1-9][1-9]\s[2-5][0-9]{3}-[0-9]{4}(?![0-9])
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_JOINED = re.compile(r"[ ./()-]{0,3}")
+
+
+def papeis(texto: str) -> Iterator[Papel]:
+    """Every number of a text as ``limpo`` gives it. Whoever else reads it (a model) is bound by its labels as the rules are."""
+    tokens, now = list(_tokens(texto)), _Estado()
+    never = [found.span() for found in _NEVER.finditer(texto)]
+    last: Papel | None = None
+    for place, token in enumerate(tokens):
+        if token.tipo is not Tipo.NUMERO:
+            _walk(now, tokens, place)
+            continue
+        expected = frozenset(now.esperados)
+        pode = (
+            _NADA if Tipo.OUTRO in expected or _is_theirs(now, tokens, place) else expected & DOS_NOSSOS or DOS_NOSSOS
+        )
+        is_rest = last is not None and not last.pode and _JOINED.fullmatch(texto[last.end : token.start]) is not None
+        if not expected and is_rest:
+            pode = _NADA  # the rest of a number that was written with spaces
+        _walk(now, tokens, place)
+        last = Papel(token.start, token.end, pode)
+        yield last
+    # A shape that is none of ours, unless a label says otherwise; eleven digits that check may be a CPF all the same.
+    for start, end in never:
+        is_cpf = cpf_valido(re.sub(r"[^0-9]", "", texto[start:end]))
+        if not _is_labelled(tokens, start):
+            yield Papel(start, end, frozenset({Tipo.CPF}) if is_cpf else _NADA)
+
+
+def _is_labelled(tokens: list[Token], start: int) -> bool:
+    before = [token for token in tokens if token.start < start]
+    return bool(before) and before[-1].tipo in DOS_NOSSOS and start - before[-1].end <= 4
+
+
 @dataclass(slots=True)
 class _Estado:
     esperados: list[Tipo] = field(default_factory=list)  # labels that still wait for their number
@@ -165,27 +220,8 @@ class _Estado:
 
 def _read(tokens: list[Token]) -> Documento:
     now = _Estado()
-    for place, token in enumerate(tokens):
-        match token.tipo:
-            case Tipo.CPF | Tipo.RG | Tipo.CNS | Tipo.OUTRO:
-                _label(now, token.tipo, is_next=place > 0 and tokens[place - 1].tipo is Tipo.NUMERO)
-            case Tipo.ALHEIO:
-                if not _belongs_to_the_last(tokens, place):
-                    now.alheio, now.alheio_ate_rotulo = True, bool(now.esperados)
-            case Tipo.PROPRIO:
-                now.alheio = False
-            case Tipo.PAUSA:
-                now.alheio, now.esperados = False, []
-            case Tipo.ORGAO:
-                _issuer(now, orgao=token.texto)
-            case Tipo.UF:
-                _issuer(now, uf=token.texto[:2].upper())
-            case Tipo.NUMERO:
-                following = tokens[place + 1] if place + 1 < len(tokens) else None
-                theirs = (
-                    following is not None and following.tipo is Tipo.ALHEIO and _belongs_to_the_last(tokens, place + 1)
-                )
-                _number(now, token.texto, is_theirs=now.alheio or theirs, following=following)
+    for place in range(len(tokens)):
+        _walk(now, tokens, place)
     return Documento(
         cpf=now.cpf,
         rg=now.rg,
@@ -193,6 +229,34 @@ def _read(tokens: list[Token]) -> Documento:
         uf_emissor=now.uf if now.rg else None,
         cns=now.cns,
         avisos=tuple(dict.fromkeys(now.avisos)),
+    )
+
+
+def _walk(now: _Estado, tokens: list[Token], place: int) -> None:
+    token = tokens[place]
+    match token.tipo:
+        case Tipo.CPF | Tipo.RG | Tipo.CNS | Tipo.OUTRO:
+            _label(now, token.tipo, is_next=place > 0 and tokens[place - 1].tipo is Tipo.NUMERO)
+        case Tipo.ALHEIO:
+            if not _belongs_to_the_last(tokens, place):
+                now.alheio, now.alheio_ate_rotulo = True, bool(now.esperados)
+        case Tipo.PROPRIO:
+            now.alheio = False
+        case Tipo.PAUSA:
+            now.alheio, now.esperados = False, []
+        case Tipo.ORGAO:
+            _issuer(now, orgao=token.texto)
+        case Tipo.UF:
+            _issuer(now, uf=token.texto[:2].upper())
+        case Tipo.NUMERO:
+            following = tokens[place + 1] if place + 1 < len(tokens) else None
+            _number(now, token.texto, is_theirs=_is_theirs(now, tokens, place), following=following)
+
+
+def _is_theirs(now: _Estado, tokens: list[Token], place: int) -> bool:
+    following = tokens[place + 1] if place + 1 < len(tokens) else None
+    return now.alheio or (
+        following is not None and following.tipo is Tipo.ALHEIO and _belongs_to_the_last(tokens, place + 1)
     )
 
 

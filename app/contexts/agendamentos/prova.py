@@ -1,7 +1,7 @@
 """What a model says an address or a document is, as far as the text bears it out: nothing that is not written there counts.
 
 Words are looked for whatever their accents and capitals, and taken as they are written; digits must be whole numbers of the text,
-in its order. A CPF and a SUS card need their check digits besides.
+in its order. A CPF and a SUS card need their check digits besides, and a number that the text labels as something else is nothing.
 """
 
 import re
@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from app.contexts.agendamentos.documento import ORGAOS, Documento, cns_valido, cpf_valido
+from app.contexts.agendamentos.documento import DOS_NOSSOS, ORGAOS, Documento, Tipo, cns_valido, cpf_valido, papeis
 from app.contexts.agendamentos.endereco import Endereco, cep_de
 from app.contexts.agendamentos.lugares import ESTADOS
 from app.contexts.agendamentos.texto import limpo, plano, titulo
 from batuta.kernel.json import Json
 
 LONGEST: Final = 160
+FEWEST: Final = 5  # digits of a document
 _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"[0-9]+")
 _BETWEEN = re.compile(r"[ .,/-]{1,3}")
@@ -39,16 +40,31 @@ def endereco_provado(dito: Json, texto: str) -> Endereco:
 
 def documento_provado(dito: Json, texto: str) -> Documento:
     said, page = dito if isinstance(dito, dict) else {}, _Pagina(texto)
+    of_cpf, of_rg, of_cns = (_Pagina(so_de(texto, each)) for each in (Tipo.CPF, Tipo.RG, Tipo.CNS))
     cpf, cns = _digits(said.get("cpf")), _digits(said.get("cns"))
     rg = re.sub(r"[^0-9X]", "", _text(said.get("rg")).upper())
-    has_rg = bool(_RG.fullmatch(rg)) and rg != cpf and page.tem_digitos(rg)
+    has_rg = bool(_RG.fullmatch(rg)) and rg != cpf and of_rg.tem_digitos(rg)
     return Documento(
-        cpf=cpf if cpf_valido(cpf) and page.tem_digitos(cpf) else None,
+        cpf=cpf if cpf_valido(cpf) and of_cpf.tem_digitos(cpf) else None,
         rg=rg if has_rg else None,
         orgao_emissor=page.orgao(said.get("orgao_emissor")) if has_rg else None,
         uf_emissor=page.uf(said.get("uf_emissor")) if has_rg else None,
-        cns=cns if cns_valido(cns) and page.tem_digitos(cns) else None,
+        cns=cns if cns_valido(cns) and of_cns.tem_digitos(cns) else None,
     )
+
+
+def so_de(texto: str, tipo: Tipo) -> str:
+    """The text without the digits of the numbers that are labelled, or shaped, as something else."""
+    page = limpo(texto)
+    for papel in papeis(page):
+        if tipo not in papel.pode:
+            page = page[: papel.start] + re.sub(r"[0-9]", "#", page[papel.start : papel.end]) + page[papel.end :]
+    return page
+
+
+def pode_ter_documento(texto: str) -> bool:
+    """Whether asking anybody about it can be of use: some number of it may be a document of the patient's."""
+    return any(sum(each.isdigit() for each in so_de(texto, tipo)) >= FEWEST for tipo in DOS_NOSSOS)
 
 
 class _Pagina:

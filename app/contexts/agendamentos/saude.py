@@ -12,9 +12,8 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.agendamentos.model import Status
 from batuta.health.checks import Now
-from batuta.health.queues import Pulse
 from batuta.health.watchman import HealthPage
-from batuta.health.workers import FORGOTTEN, Beats
+from batuta.health.workers import FORGOTTEN, Beats, Signs
 from batuta.queue.store import Depth
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import load
@@ -44,9 +43,9 @@ class SaudeDosAgendamentos:
         now: Now,
         zone: ZoneInfo,
         *,
-        handed_over: Callable[[], Awaitable[Pulse]] | None = None,
+        is_handed_over: bool = False,
     ) -> None:
-        """``consumer``: the loop that works on the queue. ``handed_over``: set if what is claimed may still wait for it."""
+        """``consumer``: the loop that works on the queue. ``is_handed_over``: what is claimed may still wait for it."""
         self._database = database
         self._depth = depth
         self._counts = counts
@@ -54,7 +53,7 @@ class SaudeDosAgendamentos:
         self._consumer = consumer
         self._now = now
         self._zone = zone
-        self._handed_over = handed_over
+        self._is_handed_over = is_handed_over
         self._book = load(HealthBook, Path(__file__).parent / "saude.sql", database.dialect)
 
     @property
@@ -83,7 +82,7 @@ class SaudeDosAgendamentos:
             "appointments": counts,
         }
         stands = imports["desde"] is not None and signs.now - imports["desde"] > IMPORT_STANDS
-        alerts = alertas(metrics, depth.oldest_due, await self._unserved(depth), import_stands=stands)
+        alerts = alertas(metrics, depth.oldest_due, self._unserved(depth, signs), import_stands=stands)
         return {
             "status": "critical" if "no_worker" in alerts else "degraded" if alerts else "healthy",
             "alerts": alerts,
@@ -91,12 +90,13 @@ class SaudeDosAgendamentos:
             "timestamp": signs.now.astimezone(self._zone).isoformat(),
         }
 
-    async def _unserved(self, depth: Depth) -> timedelta:
-        if self._handed_over is None:
+    def _unserved(self, depth: Depth, signs: Signs) -> timedelta:
+        """How long the oldest has waited; where it is handed over, for how long nobody was there to whom it could be."""
+        if not self._is_handed_over or not depth.due + depth.later + depth.running:
             return depth.oldest_due
-        pulse = await self._handed_over()
-        since = pulse.running_since
-        return max(depth.oldest_due, timedelta(0) if since is None else pulse.now - since)
+        there = [beat.beat_at for beat in signs.beats if self._consumer in beat.loops]
+        began = [beat.started_at for beat in signs.beats if beat.lives(signs.now)]
+        return signs.now - max([*there, min(began, default=signs.now)])
 
 
 def alertas(metrics: dict[str, Any], waited: timedelta, unserved: timedelta, *, import_stands: bool) -> list[str]:

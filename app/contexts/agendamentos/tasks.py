@@ -16,6 +16,7 @@ from app.contexts.agendamentos.lugares import cep_concorda
 from app.contexts.agendamentos.model import TIMEOUT_SAID, Status
 from app.contexts.agendamentos.modelo import Leitura, Lida, Mudo, Pedido
 from app.contexts.agendamentos.normalizacao import MODELO, documento_em_json, endereco_em_json, endereco_lido
+from app.contexts.agendamentos.prova import pode_ter_documento
 from app.contexts.agendamentos.repository import appointment_book
 from app.contexts.agendamentos.service import Ligado
 from app.contexts.agendamentos.texto import diz_nada, limpo
@@ -164,7 +165,7 @@ class Normalizador:
         documento = documento_de(text)
         if _by_model(row["documento_normalizado"]):
             return replace(lido, documento=row["documento_normalizado"])
-        is_clear = documento.diz_algo or documento.avisos or sum(each.isdigit() for each in text) < 5
+        is_clear = documento.diz_algo or documento.avisos or not pode_ter_documento(text)
         return replace(
             lido,
             documento=documento_em_json(documento) if documento.diz_algo else None,
