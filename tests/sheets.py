@@ -66,6 +66,21 @@ def xlsx(
     return package({**parts, **(extra or {})})
 
 
+def workbook(sheets: Mapping[str, str]) -> bytes:
+    """Several sheets, each by its name and with its XML."""
+    numbered = [*enumerate(sheets, start=1)]
+    listed = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"/>' for n, name in numbered)
+    related = "".join(
+        f'<Relationship Id="rId{n}" Type="{_OFFICE}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n, _ in numbered
+    )
+    parts: dict[str, str | bytes] = {f"xl/worksheets/sheet{n}.xml": sheets[name] for n, name in numbered}
+    parts["xl/workbook.xml"] = (
+        f'<?xml version="1.0" encoding="UTF-8"?><workbook {_MAIN} xmlns:r="{_OFFICE}"><sheets>{listed}</sheets></workbook>'
+    )
+    parts["xl/_rels/workbook.xml.rels"] = f"{_RELATIONS}{related}</Relationships>"
+    return xlsx([], extra=parts)
+
+
 def package(parts: Mapping[str, str | bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -7,9 +7,9 @@ import pytest
 from app.contexts.agendamentos.arquivo import nome_mostravel
 from app.contexts.agendamentos.celulas import Celula, data_hora_da, hora_da
 from app.contexts.agendamentos.leitura import Leitura
-from app.contexts.agendamentos.linhas import Lida
+from app.contexts.agendamentos.linhas import Lida, Recusa
 from batuta.kernel.clock import SystemClock
-from tests.sheets import HEADER, Cell, patient, xlsx
+from tests.sheets import HEADER, Cell, patient, sheet_xml, workbook, xlsx
 
 LABORATORY = ["Nome da Marca", "Nome da Unidade", "Nome do Paciente", "Data/Hora Início Agendamento"]
 
@@ -116,3 +116,21 @@ def test_midnight_of_a_cell_with_a_day_alone_is_no_hour() -> None:
 )
 def test_a_files_name_is_its_last_part_and_nothing_that_cannot_be_shown(sent: str, shown: str) -> None:
     assert nome_mostravel(sent) == shown
+
+
+async def test_a_second_sheet_with_a_header_is_named_because_it_is_not_read() -> None:
+    other = {
+        "Tarde": sheet_xml([["Relatório"], HEADER, patient(2)]),
+        "Resumo": sheet_xml([["Unidade", "Data"], ["Unidade Modelo", "11/03/2026"]]),
+        "Vazia": sheet_xml([HEADER]),
+    }
+    lida = await read(workbook({"Manhã": sheet_xml([HEADER, patient(1)]), **other}))
+    assert [each["nome_paciente"] for each in lida.linhas] == ["Pessoa Fictícia 00001"]
+    assert [(each.linha, each.coluna, each.problema) for each in lida.avisos] == [(None, "Tarde", "aba_ignorada")]
+
+
+async def test_no_way_of_writing_a_cell_hides_rows_beyond_the_limit() -> None:
+    cells = "".join(f'<row r="{n}"><c t="inlineStr" r="A{n}"><is><t>x</t></is></c></row>' for n in range(3, 50_003))
+    sheet = sheet_xml([HEADER, patient(1)]).replace("</sheetData>", f"{cells}</sheetData>")
+    with pytest.raises(Recusa, match="grande"):
+        await read(xlsx([], sheet=sheet))

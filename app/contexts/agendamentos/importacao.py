@@ -9,18 +9,21 @@ appointment: whoever is interrupted, the process or the child that reads, it goe
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from app.contexts.agendamentos.arquivo import nome_mostravel
+from app.contexts.agendamentos.arquivo import MOST_ROWS, nome_mostravel
 from app.contexts.agendamentos.leitura import Aberta, Interrompida, Leitura
-from app.contexts.agendamentos.linhas import Pedaco, Recusa
+from app.contexts.agendamentos.linhas import MOST_TOLD, Pedaco, Problema, Recusa, Reparo
 from app.contexts.agendamentos.model import AgendamentoRepetido, recusada
 from app.contexts.agendamentos.repository import import_book
 from app.contexts.agendamentos.service import Agendamentos
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StatementRefused, StoreConflict
 from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import AsJson, Database, Row
+from batuta.stores.sql.database import AsJson, Database, Row, Transaction
 from batuta.supervise.loop import Doorbell, Idle, Pace
 
 LOOK_EVERY: Final = timedelta(seconds=15)
@@ -73,10 +76,12 @@ class Importacao:
         now = self._clock.now()
         asked = {"id": id, "now": now, "before": now - INTERRUPTED_AFTER, "most": MOST_RESUMED}
         if await self._database.run(self._book.resume, **asked):
-            await self._go_on(id, lambda done, at_most: None)
+            with suppress(StatementRefused, StoreConflict):  # it is tried again, and others are not kept waiting
+                await self._go_on(id, lambda done, at_most: None)
             return
         async with self._database.transaction() as transaction:
-            if await transaction.run(self._book.fail, **asked):
+            errors = await self._errors(transaction, id, [Reparo(None, None, Problema.INTERROMPIDA)])
+            if await transaction.run(self._book.fail, errors=AsJson(errors), **asked):
                 await transaction.run(self._book.drop, id=id)
 
     async def uma(self, id: str) -> Row:
@@ -125,12 +130,46 @@ class Importacao:
             told(pedaco.ate, folha.altura)
 
     async def _one_piece(self, id: str, desde: int, pedaco: Pedaco) -> bool:
+        try:
+            return await self._tried(id, desde, pedaco)
+        except (AgendamentoRepetido, StatementRefused, StoreConflict):
+            return await self._row_by_row(id, desde, pedaco)
+
+    async def _tried(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         for _ in range(MOST_RETRIES):
             try:
                 return await self._written(id, desde, pedaco)
             except AgendamentoRepetido:
                 continue  # another file brought the same at the same time: now it is known
         raise AgendamentoRepetido
+
+    async def _row_by_row(self, id: str, desde: int, pedaco: Pedaco) -> bool:
+        """Something in it cannot be written: that row is told, and the others are."""
+        for row in pedaco.linhas:
+            ate = int(str(row["linha"]))
+            alone = replace(pedaco, linhas=[row], ate=ate, is_last=False)
+            try:
+                is_ours = await self._tried(id, desde, alone)
+            except (AgendamentoRepetido, StatementRefused, StoreConflict):
+                is_ours = await self._refused(id, desde, alone)
+            if not is_ours:
+                return False
+            desde = ate
+        return await self._written(id, desde, replace(pedaco, linhas=[]))
+
+    async def _refused(self, id: str, desde: int, alone: Pedaco) -> bool:
+        async with self._database.transaction() as transaction:
+            if not await transaction.run(self._book.advance, id=id, desde=desde, ate=alone.ate, now=self._clock.now()):
+                return False
+            errors = await self._errors(transaction, id, [Reparo(alone.ate, None, Problema.NAO_GRAVADA)])
+            await transaction.run(self._book.refuse, id=id, errors=AsJson(errors))
+        return True
+
+    async def _errors(self, transaction: Transaction, id: str, more: Sequence[Reparo]) -> list[dict[str, Any]]:
+        """Those that were told already, and more, by their lines."""
+        row = await transaction.one(self._book.show, id=id)
+        told = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
+        return sorted(told, key=lambda each: each["linha"] or MOST_ROWS + 1)[: MOST_TOLD + 1]
 
     async def _written(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         now = self._clock.now()
@@ -150,7 +189,8 @@ class Importacao:
                 jobs=done.tarefas,
             )
             if pedaco.is_last:
-                errors, warnings = ([each.em_json() for each in some] for some in (pedaco.erros, pedaco.avisos))
+                errors = await self._errors(transaction, id, pedaco.erros)
+                warnings = [each.em_json() for each in pedaco.avisos]
                 said = {"errors": AsJson(errors), "warnings": AsJson(warnings)}
                 await transaction.run(self._book.finish, id=id, total_rows=pedaco.total, now=now, **said)
                 await transaction.run(self._book.drop, id=id)

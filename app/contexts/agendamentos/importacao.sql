@@ -10,9 +10,13 @@ UPDATE importacoes SET linha = :ate, updated_at = :now WHERE id = :id AND status
 
 -- write count: what the rows so far are, and what became of some
 UPDATE importacoes
-SET valid_rows = :valid, invalid_rows = :invalid, skipped = :skipped, imported = imported + :imported,
+SET valid_rows = :valid - recusadas, invalid_rows = :invalid + recusadas, skipped = :skipped, imported = imported + :imported,
     duplicates = duplicates + :duplicates, cars_created = cars_created + :cars, jobs_enqueued = jobs_enqueued + :jobs
 WHERE id = :id;
+
+-- write refuse: a row that could not be written
+UPDATE importacoes
+SET recusadas = recusadas + 1, valid_rows = valid_rows - 1, invalid_rows = invalid_rows + 1, errors = :errors WHERE id = :id;
 
 -- write finish: nothing of it is left
 UPDATE importacoes
@@ -41,7 +45,7 @@ UPDATE importacoes SET retomadas = retomadas + 1, updated_at = :now
 WHERE id = :id AND status = 'em_andamento' AND updated_at < :before AND retomadas < :most;
 
 -- write fail: nobody came to its end
-UPDATE importacoes SET status = 'falhou', finished_at = :now, updated_at = :now
+UPDATE importacoes SET status = 'falhou', errors = :errors, finished_at = :now, updated_at = :now
 WHERE id = :id AND status = 'em_andamento' AND updated_at < :before AND retomadas >= :most;
 
 -- write forget: imports that ended long ago, a bounded number of them

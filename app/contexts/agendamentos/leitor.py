@@ -14,13 +14,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from app.contexts.agendamentos.arquivo import MOST_BYTES, MOST_COLUMNS, MOST_ROWS, csv_lido, examinar
 from app.contexts.agendamentos.celulas import Celula
-from app.contexts.agendamentos.linhas import Motivo, Pedaco, Recusa
-from app.contexts.agendamentos.planilha import TOP, Cabecalho, cabecalho_conferido, cabecalho_de, pedacos_de
+from app.contexts.agendamentos.linhas import LONGEST_NAME, Motivo, Pedaco, Problema, Recusa, Reparo
+from app.contexts.agendamentos.planilha import TOP, Aspecto, Cabecalho, aspecto_de, cabecalho_conferido, pedacos_de
 
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet
+
+MOST_SHEETS: Final = 20
 MEMORY: Final = 192 * 1024 * 1024  # of addresses; fifty thousand rows need 100
 MEMORY_TO_OPEN: Final = MEMORY - 32 * 1024 * 1024
 CPU_SECONDS: Final = 30
@@ -38,9 +42,12 @@ class Folha:
     linhas: Callable[[], Iterable[Sequence[Celula]]]
     since_1904: bool = False
     formulas: Sequence[int] = ()
+    ignoradas: Sequence[str] = ()  # other sheets of appointments
 
     def pedacos(self, apos: int = 0) -> Iterator[Pedaco]:
-        return pedacos_de(self.linhas(), self.header, since_1904=self.since_1904, formulas=self.formulas, apos=apos)
+        told = [Reparo(None, name[:LONGEST_NAME], Problema.ABA_IGNORADA) for name in self.ignoradas]
+        told += [Reparo(row, None, Problema.FORMULA) for row in self.formulas if row > self.header.linha]
+        return pedacos_de(self.linhas(), self.header, since_1904=self.since_1904, avisos=told, apos=apos)
 
 
 def main(arguments: list[str]) -> int:
@@ -69,11 +76,12 @@ def aberta(content: bytes, name: str) -> Folha:
 
 
 def _of_workbook(content: bytes, *, since_1904: bool, formulas: Sequence[int]) -> Folha:
-    """Of the first visible sheet that has a header; otherwise of the first with anything in it."""
+    """Of the visible sheet that looks most like appointments, the first of several; another one that does is named."""
     from io import BytesIO
 
-    from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+    from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
+    looks: dict[str, Aspecto] = {}
     try:
         book = CalamineWorkbook.from_filelike(BytesIO(content))
         seen = [
@@ -81,22 +89,17 @@ def _of_workbook(content: bytes, *, since_1904: bool, formulas: Sequence[int]) -
             for sheet in book.sheets_metadata
             if sheet.visible == SheetVisibleEnum.Visible and sheet.typ == SheetTypeEnum.WorkSheet
         ]
-        chosen: tuple[CalamineSheet, list[list[Celula]]] | None = None
-        for name in seen[:20]:
-            sheet = book.get_sheet_by_name(name)
-            top: list[list[Celula]] = [
-                [*row[:MOST_COLUMNS]] for row in sheet.to_python(skip_empty_area=False, nrows=TOP)
-            ]
-            is_the_one = cabecalho_de(top) is not None
-            if is_the_one or (chosen is None and top):
-                chosen = sheet, top
-            if is_the_one:
-                break
+        for name in seen[:MOST_SHEETS]:
+            found = book.get_sheet_by_name(name)  # only one at a time is held
+            looks[name] = aspecto_de(_top(found))
+        chosen = min(looks, key=lambda name: looks[name], default=None)
+        if chosen is None or looks[chosen] is Aspecto.VAZIA:
+            raise Recusa(Motivo.VAZIA)
+        if chosen != found.name:
+            found = book.get_sheet_by_name(chosen)
+        top = _top(found)
     except (CalamineError, ValueError, OverflowError):
         raise Recusa(Motivo.ILEGIVEL) from None
-    if chosen is None:
-        raise Recusa(Motivo.VAZIA)
-    found, top = chosen
     height = 0 if found.end is None else found.end[0] + 1
     if height > MOST_ROWS:
         raise Recusa(Motivo.GRANDE, oque=f"linha {height}", limite=MOST_ROWS)
@@ -105,7 +108,12 @@ def _of_workbook(content: bytes, *, since_1904: bool, formulas: Sequence[int]) -
         for row in found.iter_rows():
             yield row[:MOST_COLUMNS]
 
-    return Folha(height, cabecalho_conferido(top), rows, since_1904, formulas)
+    others = [name for name, look in looks.items() if name != chosen and look <= Aspecto.DE_PACIENTES]
+    return Folha(height, cabecalho_conferido(top), rows, since_1904, formulas, others)
+
+
+def _top(sheet: "CalamineSheet") -> list[list[Celula]]:
+    return [[*row[:MOST_COLUMNS]] for row in sheet.to_python(skip_empty_area=False, nrows=TOP)]
 
 
 def _limit(memory: int, seconds: int) -> None:

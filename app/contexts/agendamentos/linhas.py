@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from batuta.kernel.json import Json
 
 MOST_AT_ONCE: Final = 500  # rows in one piece, and in one transaction
+MOST_TOLD: Final = 200  # problems of one kind of list
 
 
 class Situacao(StrEnum):
@@ -59,6 +60,9 @@ class Problema(StrEnum):
     SALA = "sala"
     FORMULA = "formula"
     ILEGIVEL = "ilegivel"
+    NAO_GRAVADA = "nao_gravada"
+    INTERROMPIDA = "interrompida"
+    ABA_IGNORADA = "aba_ignorada"
     MUITOS = "muitos"
 
 

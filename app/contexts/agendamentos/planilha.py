@@ -7,6 +7,7 @@ with brand, unit and one column for date and time; of it only rows of a car's ro
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,6 +25,7 @@ from app.contexts.agendamentos.celulas import (
 from app.contexts.agendamentos.cobertura import COVERED, esta_coberto
 from app.contexts.agendamentos.linhas import (
     MOST_AT_ONCE,
+    MOST_TOLD,
     Motivo,
     Pedaco,
     Problema,
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 HEADER_WITHIN: Final = 30  # rows from the top
 MIDNIGHT: Final = "00:00"  # beside a day: how a program writes one without an hour
 TOP: Final = 1000  # rows of which one must say something
-MOST_TOLD: Final = 200  # problems of one kind of list
 HEAVIEST: Final = 1024 * 1024  # characters in one piece
 
 # The fields of a sheet: how people write the header, in plain letters. The first is how it is called to them.
@@ -101,6 +102,17 @@ class Cabecalho(NamedTuple):
         return "data_hora" in self.colunas or ("data" not in self.colunas and len(OF_COLETA & self.colunas.keys()) >= 2)
 
 
+class Aspecto(IntEnum):
+    """What a sheet looks like; the smaller, the more like appointments."""
+
+    DE_AGENDAMENTOS = 0
+    DE_PACIENTES = 1  # a column is missing
+    MODELO = 2  # nobody has filled it in
+    COM_CABECALHO = 3
+    OUTRA = 4
+    VAZIA = 5
+
+
 class Reparos:
     """The first of them, and how many there are."""
 
@@ -154,6 +166,17 @@ def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
     return best
 
 
+def aspecto_de(top: Sequence[Sequence[Celula]]) -> Aspecto:
+    """``top``: a sheet's first rows."""
+    header = cabecalho_de(top)
+    if header is None:
+        return Aspecto.OUTRA if any(_says_something(linha) for linha in top) else Aspecto.VAZIA
+    has_rows = any(_says_something(linha) for linha in top[header.linha :])
+    if not _missing(header):
+        return Aspecto.DE_AGENDAMENTOS if has_rows else Aspecto.MODELO
+    return Aspecto.DE_PACIENTES if has_rows and "nome_paciente" in header.colunas else Aspecto.COM_CABECALHO
+
+
 def cabecalho_conferido(top: Sequence[Sequence[Celula]]) -> Cabecalho:
     """``top``: the sheet's first rows. Raises what a whole sheet can be refused for, before anything below is read."""
     if not any(_says_something(linha) for linha in top):
@@ -161,10 +184,14 @@ def cabecalho_conferido(top: Sequence[Sequence[Celula]]) -> Cabecalho:
     header = cabecalho_de(top)
     if header is None:
         raise Recusa(Motivo.SEM_CABECALHO, colunas=_called(SIMPLES))
-    required = COLETA if header.is_coleta else SIMPLES
-    if missing := [each for each in required if each not in header.colunas]:
+    if missing := _missing(header):
         raise Recusa(Motivo.SEM_COLUNAS, colunas=_called(missing))
     return header
+
+
+def _missing(header: Cabecalho) -> list[str]:
+    required = COLETA if header.is_coleta else SIMPLES
+    return [each for each in required if each not in header.colunas]
 
 
 def pedacos_de(
@@ -172,19 +199,18 @@ def pedacos_de(
     header: Cabecalho,
     *,
     since_1904: bool = False,
-    formulas: Iterable[int] = (),
+    avisos: Iterable[Reparo] = (),
     apos: int = 0,
 ) -> Iterator[Pedaco]:
     """The rows of a whole sheet that can be taken, some at a time; those up to the line ``apos`` are counted and not given.
 
-    ``formulas``: rows in which a formula has no stored value.
+    ``avisos``: what is known of the file already.
     """
     lendo = _Lendo(since_1904, header.is_coleta)
     for nome in header.repetidas:
         lendo.avisos.append(Reparo(header.linha, nome, Problema.COLUNA_REPETIDA))
-    for number in formulas:
-        if number > header.linha:
-            lendo.avisos.append(Reparo(number, None, Problema.FORMULA))
+    for aviso in avisos:
+        lendo.avisos.append(aviso)
     some: list[dict[str, Json]] = []
     number = weight = 0
     for number, linha in enumerate(linhas, start=1):

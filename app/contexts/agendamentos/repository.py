@@ -52,6 +52,7 @@ class ImportBook:
     keep: Query
     advance: Query
     count: Query
+    refuse: Query
     finish: Query
     drop: Query
     show: Query
