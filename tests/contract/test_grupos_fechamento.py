@@ -57,6 +57,7 @@ async def doubts(mesa: Bancada) -> list[tuple[str, int]]:
         "Hospital Fictício dia 20/03 SN: plantão coberto. Obrigada a todos",
         f"~{NOITE}~",
         f"PREENCHIDA ✅\n{NOITE}",
+        "VAGA PREENCHIDA\nHospital Fictício\nPediatria\n20/03 SN\nR$ 1.500",
         "Hospital Fictício\n~20/03 SN~\n20/03 SD\nPediatria R$ 1.400",
     ],
 )

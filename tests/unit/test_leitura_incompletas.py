@@ -70,6 +70,21 @@ def test_what_is_whole_past_taken_or_no_offer_is_not_incomplete(texto: str) -> N
     assert lida(texto).incompletas == ()
 
 
+@pytest.mark.parametrize(
+    ("texto", "abertas"),
+    [
+        ("VAGA PREENCHIDA\nHospital Fictício\nPediatria\n20/03 SN\n21/03 SN", []),
+        ("PREENCHIDA\nHospital Fictício\nPediatria\n20/03 SN\n\nABERTAS\n21/03 SN R$ 1.500", [21]),
+        ("PREENCHIDAS:\n20/03 SN\nHospital Fictício\nPediatria R$ 1.500\n21/03 SN", [21]),
+        ("Meu voo foi cancelado\nHospital Fictício\nPediatria R$ 1.500\n20/03 SN, quem assume?", [20]),
+    ],
+)
+def test_a_headline_that_says_taken_is_of_the_whole_message_unless_something_is_left(
+    texto: str, abertas: list[int]
+) -> None:
+    assert [each.data.valor.day for each in lida(texto).vagas] == abertas
+
+
 def test_a_long_list_without_a_place_is_cut() -> None:
     days = "\n".join(f"{1 + n % 28:02d}/{4 + n // 28:02d} SN" for n in range(60))
     assert len(lida(f"Vagas de pediatria, R$ 1.500, chama no pv\n{days}").incompletas) == MAIS_INCOMPLETAS

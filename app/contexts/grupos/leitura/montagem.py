@@ -33,6 +33,7 @@ RESTA = re.compile(
     r"\b(?:restam?|faltam?|ainda|sobrou|sobra|so (?:1|uma)|(?<!nada )em aberto|mais (?:1|uma) vaga"
     r"|(?<!nao )precis(?:o|a|amos|ando)|quem (?:pode|assume|cobre|quer|topa))\b"
 )
+_ABERTAS = re.compile(r"\b(?:abert[ao]s?|disponive(?:l|is))\b")
 _TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$")
 
 
@@ -212,15 +213,19 @@ class _Montador:
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
 
     def _secoes_fechadas(self) -> set[int]:
-        """ "PREENCHIDAS:" closes what stands below it, until something else is headed."""
+        """ "PREENCHIDAS:" closes what stands below it, until something else is headed; as a message's headline, all of it."""
+        plain = self._folha.texto.plano
+        left = _ABERTAS.search(plain)
+        until = 0 if RESTA.search(plain) else len(plain) if left is None else left.start()
         found: set[int] = set()
-        closing = False
+        closing = headline = False
         for place, each in enumerate(self._blocos):
             if each.dias is None:
-                line = self._folha.texto.plano[each.inicio : each.fim].strip(" *_:.!")
-                heads = len(line.split()) <= 4 and "~" not in line
+                line = plain[each.inicio : each.fim].strip(" *_.!")
+                heads = len(line.strip(":").split()) <= 4 and "~" not in line
                 closing = bool(each.fechados) and not each.fechados[0].sinal and heads
-            elif closing:
+                headline = headline or (closing and place == 0 and line[-1:] != ":")
+            elif closing or (headline and each.inicio < until):
                 found.add(place)
         return found
 
