@@ -1,14 +1,17 @@
-"""``batuta agendamentos importar | listar | contar | saude | exportar | reprocessar | avaliar``."""
+"""``batuta agendamentos importar | listar | ver | importacoes | contar | saude | exportar | reprocessar | avaliar``."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
+from uuid import UUID
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from app import cli_agendamentos_vistos
 from app.cli_saida import Saida
 from app.contexts.agendamentos.importacao import Importacao, resultado
 from app.contexts.agendamentos.leitura import Leitura
@@ -48,12 +51,17 @@ def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = 
 def listar(
     context: typer.Context,
     situacao: Annotated[Status | None, typer.Option("--leitura")] = None,
+    dia: Annotated[datetime | None, typer.Option("--dia", formats=["%Y-%m-%d"])] = None,
+    unidade: Annotated[str | None, typer.Option("--unidade")] = None,
+    importacao: Annotated[UUID | None, typer.Option("--importacao")] = None,
     limite: Annotated[int, typer.Option("--limite", min=1, max=PAGE)] = 50,
     documentos: Documents = False,
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    rows = wait_for(_with(desk, lambda those, _: those.lista(Filtro(leitura=situacao), limite)))
+    day, file = None if dia is None else dia.date().isoformat(), None if importacao is None else str(importacao)
+    asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade, importacao=file)
+    rows = wait_for(_with(desk, lambda those, _: those.lista(asked, limite)))
     told = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
     desk.show({"appointments": told}, as_json, lambda: _tell_all(desk, told, documentos))
 
@@ -123,6 +131,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "exportar": exportar,
     "reprocessar": reprocessar,
     "avaliar": avaliar,
+    **cli_agendamentos_vistos.COMMANDS,
 }
 
 
@@ -167,6 +176,7 @@ def _tell(desk: Desk, document: dict[str, Any]) -> None:
         desk.say(texts(f"cli.agendamentos.{kind}", **facts))
     if len(problems) > MOST_TOLD:
         desk.say(texts("cli.agendamentos.more", count=len(problems) - MOST_TOLD, id=document["importacao_id"]))
+    desk.say(texts("cli.agendamentos.import_told", id=document["importacao_id"]))
 
 
 def _health_table(desk: Desk, document: Mapping[str, Any]) -> Table:

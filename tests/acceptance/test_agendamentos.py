@@ -220,6 +220,34 @@ def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, mon
     assert (code, "empty" in wrong) == (1, True)
 
 
+def test_one_appointment_and_the_files_that_came_are_looked_at_from_the_terminal(
+    batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
+    assert batuta(*JULIA, "agendamentos", "importacoes")[1].strip() == "no import"
+    (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1), patient(2)]))
+    said = batuta(*JULIA, "agendamentos", "importar", "agenda.xlsx")[1]
+    (brought,) = json.loads(batuta(*JULIA, "agendamentos", "importacoes", "--json")[1])["imports"]
+    id = brought["importacao_id"]
+    assert f"batuta agendamentos importacoes {id}" in said
+    assert (brought["status"], brought["read_rows"], brought["total_rows"]) == ("concluida", brought["total_rows"], 2)
+    code, one, _ = batuta(*JULIA, "agendamentos", "importacoes", id)
+    assert (code, "agenda.xlsx" in one, "2/2" in one) == (0, True, True)
+    listed = json.loads(batuta(*JULIA, "agendamentos", "listar", "--importacao", id, "--json")[1])["appointments"]
+    first = listed[0]
+    shown = batuta(*JULIA, "agendamentos", "ver", first["id"])[1]
+    assert (first["id"] in shown, first["nome_paciente"] in shown) == (True, False)
+    assert first["nome_paciente"] in batuta(*JULIA, "agendamentos", "ver", first["id"], "--documentos")[1]
+    day, unit = first["data_agendamento"], first["nome_unidade"]
+    for words, count in ((("--dia", day), None), (("--dia", "1999-01-01"), 0), (("--unidade", unit), None)):
+        found = json.loads(batuta(*JULIA, "agendamentos", "listar", *words, "--json")[1])["appointments"]
+        expected = [each["id"] for each in listed if day == each["data_agendamento"] or "--unidade" in words]
+        assert [each["id"] for each in found] == (expected if count is None else [])
+    for word in ("ver", "importacoes"):
+        code, _, err = batuta(*JULIA, "agendamentos", word, "nada")
+        assert (code, "nada: `batuta agendamentos" in err) == (1, True)
+
+
 def test_what_the_rules_make_of_a_file_is_written_for_whoever_measures_them(batuta: Command, folder: Path) -> None:
     (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(7)]))
     code, said, _ = batuta(*JULIA, "agendamentos", "avaliar", "agenda.xlsx", "--saida", "lido.jsonl", "--json")

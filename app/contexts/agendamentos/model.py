@@ -34,6 +34,10 @@ def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> st
     return hashlib.sha256("\x00".join(each or "" for each in (endereco, documento, cep)).encode()).hexdigest()
 
 
+class ImportacaoInexistente(BatutaError):
+    sentence = "there is no import {id}: `batuta agendamentos importacoes` shows the last"
+
+
 class AgendamentoInexistente(BatutaError):
     sentence = "there is no appointment {id}: `batuta agendamentos listar` shows those there are"
 
