@@ -170,6 +170,28 @@ async def test_a_shift_that_was_cancelled_and_is_offered_again_is_a_new_vacancy(
     assert len(await mesa.rows("SELECT id FROM vagas WHERE status = 'aberta'")) == 1
 
 
+async def test_what_failed_for_good_does_not_swallow_what_others_tell_and_is_no_second_vacancy_when_it_is_tried_again(
+    mesa: Bancada,
+) -> None:
+    async def fails(lease: Lease) -> StageOutcome:
+        raise RuntimeError
+
+    mesa.instead[Estagio.IMPORTACAO] = fails
+    await mesa.dizem(vaga())
+    for _ in range(5):
+        await mesa.trabalha()
+        await mesa.clock.advance(timedelta(minutes=20))
+    assert "erro" in await mesa.fila()
+    del mesa.instead[Estagio.IMPORTACAO]
+    again = await told_again(mesa, vaga())
+    assert again["status"] == "importada"
+    assert [each async for each in mesa.operacao.reprocessar(await mesa.operacao.mortas(None, 10))] == [True]
+    await mesa.trabalha()
+    assert len(await mesa.rows("SELECT id FROM vagas")) == 1
+    first = await mesa.one("SELECT status, duplicada_de FROM vagas_grupo WHERE id <> :id", id=again["id"])
+    assert tuple(first.values()) == ("duplicada", again["id"])
+
+
 async def blocked(mesa: Bancada) -> None:
     await mesa.write(
         "INSERT INTO hospitais_bloqueados (hospital_id, motivo, bloqueado_por, bloqueado_em)"

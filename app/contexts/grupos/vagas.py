@@ -109,18 +109,15 @@ class Vagas:
             return Finish(Writes((self._arrived(vaga, now),)))
         holder = await self._keys.get((vaga["hash_dedup"], vaga["id"]))
         principal = vaga["id"] if holder is None else holder
-        source = self.fonte(vaga, principal, now)
-        if principal == vaga["id"]:
-            return Next(source)
-        repeats = (self.book.repeats, {"id": vaga["id"], "principal": principal, "now": now})
-        stands = (self.book.stands_alone, {"id": vaga["id"], "now": now})
-        return Finish(source + Writes((repeats, stands, self._arrived(vaga, now))))
+        return Next(self.fonte(vaga, principal, now)) if principal == vaga["id"] else self._repeated(vaga, principal, now)
 
     async def importacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
         if vaga is None:
             return Drop(SEM_VAGA)
         now = self._clock.now()
+        if vaga["dona"] not in (None, vaga["id"]):  # it failed, and another took its place meanwhile
+            return self._repeated(vaga, vaga["dona"], now)
         parecer = julgar(candidata(vaga), now.astimezone(self._zone).date(), self._limiares)
         return Finish(self.resultado(vaga, parecer, now) + Writes((self._arrived(vaga, now),)))
 
@@ -143,6 +140,11 @@ class Vagas:
         is_dropped = parecer.decisao is Decisao.DESCARTAR and vaga["hash_dedup"] is not None
         free = ((self.book.free_dropped, {"id": vaga["id"], "hash": vaga["hash_dedup"]}),) if is_dropped else ()
         return Writes(((self.book.judged, judged), *made, *free))
+
+    def _repeated(self, vaga: Row, principal: str, now: datetime) -> Finish:
+        repeats = (self.book.repeats, {"id": vaga["id"], "principal": principal, "now": now})
+        stands = (self.book.stands_alone, {"id": vaga["id"], "now": now})
+        return Finish(self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrived(vaga, now))))
 
     async def _hospital(self, vaga: Row, now: datetime) -> tuple[Achado, str | None, Writes]:
         nome = vaga["hospital_raw"] or ""

@@ -3,13 +3,14 @@ SELECT vaga.id, vaga.mensagem_id, vaga.grupo_origem_id, vaga.contato_responsavel
        vaga.periodo_raw, vaga.cidade, vaga.estado, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo,
        vaga.forma_pagamento_raw, vaga.contato_nome, vaga.contato_whatsapp, vaga.hospital_id, vaga.especialidade_id, vaga.periodo_id,
        vaga.hospital_match_score, vaga.especialidade_match_score, vaga.confianca_data, vaga.hash_dedup, vaga.status,
-       vaga.vaga_importada_id, grupo.regiao, grupo.tipo AS grupo_tipo, contato.nome AS autor_nome, contato.telefone AS autor_telefone,
+       vaga.vaga_importada_id, chave.vaga_grupo_id AS dona, grupo.regiao, grupo.tipo AS grupo_tipo, contato.nome AS autor_nome, contato.telefone AS autor_telefone,
        EXISTS (SELECT 1 FROM hospitais_bloqueados AS block WHERE block.hospital_id = vaga.hospital_id AND block.status = 'bloqueado')
            AS "bloqueado [BOOLEAN]",
        substr(mensagem.texto, 1, 500) AS texto
 FROM vagas_grupo AS vaga JOIN grupos_whatsapp AS grupo ON grupo.id = vaga.grupo_origem_id
 JOIN mensagens_grupo AS mensagem ON mensagem.id = vaga.mensagem_id
 LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
+LEFT JOIN vagas_grupo_chaves AS chave ON chave.hash_dedup = vaga.hash_dedup
 WHERE vaga.id IN (SELECT value FROM json_each(:ids));
 
 -- read vagas on postgres: what the later stages need of some vagas
@@ -17,13 +18,14 @@ SELECT vaga.id, vaga.mensagem_id, vaga.grupo_origem_id, vaga.contato_responsavel
        vaga.periodo_raw, vaga.cidade, vaga.estado, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo,
        vaga.forma_pagamento_raw, vaga.contato_nome, vaga.contato_whatsapp, vaga.hospital_id, vaga.especialidade_id, vaga.periodo_id,
        vaga.hospital_match_score, vaga.especialidade_match_score, vaga.confianca_data, vaga.hash_dedup, vaga.status,
-       vaga.vaga_importada_id, grupo.regiao, grupo.tipo AS grupo_tipo, contato.nome AS autor_nome, contato.telefone AS autor_telefone,
+       vaga.vaga_importada_id, chave.vaga_grupo_id AS dona, grupo.regiao, grupo.tipo AS grupo_tipo, contato.nome AS autor_nome, contato.telefone AS autor_telefone,
        EXISTS (SELECT 1 FROM hospitais_bloqueados AS block WHERE block.hospital_id = vaga.hospital_id AND block.status = 'bloqueado')
            AS bloqueado,
        substr(mensagem.texto, 1, 500) AS texto
 FROM vagas_grupo AS vaga JOIN grupos_whatsapp AS grupo ON grupo.id = vaga.grupo_origem_id
 JOIN mensagens_grupo AS mensagem ON mensagem.id = vaga.mensagem_id
 LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
+LEFT JOIN vagas_grupo_chaves AS chave ON chave.hash_dedup = vaga.hash_dedup
 WHERE vaga.id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
 
 -- write normalised: its names were found, or what is missing is named
@@ -33,30 +35,38 @@ SET hospital_id = :hospital_id, hospital_match_score = :hospital_score, hospital
     data_valida = :data_valida, hash_dedup = :hash, status = 'normalizada', motivo_status = NULL, updated_at = :now
 WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao');
 
--- write take_keys on sqlite: whose each key is: its holder's while that is new and not given up, or its vacancy is open; otherwise whoever asks
+-- write take_keys on sqlite: whose each key is: its holder's while that is new, not given up and did not fail for good, or its vacancy is open; otherwise whoever asks
 INSERT INTO vagas_grupo_chaves (hash_dedup, vaga_grupo_id, desde)
 SELECT asked.value ->> 'hash', asked.value ->> 'vaga', :now FROM json_each(:asked) AS asked WHERE TRUE
 ON CONFLICT (hash_dedup) DO UPDATE
 SET vaga_grupo_id = CASE WHEN (vagas_grupo_chaves.desde > :since AND NOT EXISTS (
-        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))) OR EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))
+        AND NOT EXISTS (SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id
+        AND fila.estagio IN ('erro', 'cancelado'))) OR EXISTS (
         SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
         AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.vaga_grupo_id ELSE excluded.vaga_grupo_id END,
     desde = CASE WHEN (vagas_grupo_chaves.desde > :since AND NOT EXISTS (
-        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))) OR EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))
+        AND NOT EXISTS (SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id
+        AND fila.estagio IN ('erro', 'cancelado'))) OR EXISTS (
         SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
         AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.desde ELSE excluded.desde END
 RETURNING hash_dedup AS hash, vaga_grupo_id AS vaga;
 
--- write take_keys on postgres: whose each key is: its holder's while that is new and not given up, or its vacancy is open; otherwise whoever asks
+-- write take_keys on postgres: whose each key is: its holder's while that is new, not given up and did not fail for good, or its vacancy is open; otherwise whoever asks
 INSERT INTO vagas_grupo_chaves (hash_dedup, vaga_grupo_id, desde)
 SELECT asked.hash, asked.vaga, :now FROM jsonb_to_recordset(:asked) AS asked (hash text, vaga uuid)
 ON CONFLICT (hash_dedup) DO UPDATE
 SET vaga_grupo_id = CASE WHEN (vagas_grupo_chaves.desde > :since AND NOT EXISTS (
-        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))) OR EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))
+        AND NOT EXISTS (SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id
+        AND fila.estagio IN ('erro', 'cancelado'))) OR EXISTS (
         SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
         AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.vaga_grupo_id ELSE excluded.vaga_grupo_id END,
     desde = CASE WHEN (vagas_grupo_chaves.desde > :since AND NOT EXISTS (
-        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))) OR EXISTS (
+        SELECT 1 FROM vagas WHERE vagas.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id AND vagas.status IN ('cancelada', 'fechada'))
+        AND NOT EXISTS (SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.vaga_grupo_id = vagas_grupo_chaves.vaga_grupo_id
+        AND fila.estagio IN ('erro', 'cancelado'))) OR EXISTS (
         SELECT 1 FROM vagas WHERE vagas.hash_dedup = vagas_grupo_chaves.hash_dedup AND vagas.deleted_at IS NULL
         AND vagas.status IN ('aberta', 'anunciada')) THEN vagas_grupo_chaves.desde ELSE excluded.desde END
 RETURNING hash_dedup AS hash, vaga_grupo_id AS vaga;
