@@ -13,11 +13,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from app import cli_grupos_autores, cli_grupos_fechamentos, cli_grupos_ler, cli_grupos_vistos
+from app.contexts.grupos.correcoes import Correcao
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.motivos import motivo_em_palavras
 from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
-from app.contexts.grupos.revisao import Correcao, Decidida, Revisao, VagaInexistente
+from app.contexts.grupos.revisao import Decidida, Revisao, VagaInexistente
 from app.settings import Settings
 from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of, wait_for, who
 
@@ -113,7 +114,7 @@ def aprovar(
     how = Correcao(
         hospital=hospital,
         cidade=cidade,
-        uf=None if uf is None else uf.upper()[:2],
+        uf=None if uf is None else uf.strip().upper(),
         especialidade=especialidade,
         data=None if data is None else data.date(),
         periodo=periodo,

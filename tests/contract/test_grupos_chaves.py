@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from app.contexts.grupos.correcoes import Correcao
 from app.contexts.grupos.fila import Estagio
-from app.contexts.grupos.revisao import Correcao, Revisao
+from app.contexts.grupos.revisao import Revisao
 from app.settings import Settings
 from app.wiring_grupos import authors, review
 from batuta.pipeline.stage import StageOutcome

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from app.contexts.grupos.correcoes import Correcao
 from app.contexts.grupos.fechamentos import FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
 from app.contexts.grupos.relato import aviso_em_palavras
-from app.contexts.grupos.revisao import Correcao
 from app.settings import Settings
 from app.wiring_grupos import closings, review
 from batuta.testing import FakeClock

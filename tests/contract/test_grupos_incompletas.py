@@ -4,8 +4,9 @@ from datetime import date
 
 import pytest
 
+from app.contexts.grupos.correcoes import Correcao
 from app.contexts.grupos.leitura import Periodo
-from app.contexts.grupos.revisao import Correcao, VagaIncompleta
+from app.contexts.grupos.revisao import VagaIncompleta
 from app.settings import Settings
 from app.wiring_grupos import review
 from batuta.testing import FakeClock

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.contexts.grupos.revisao import Correcao
+from app.contexts.grupos.correcoes import Correcao
 from app.settings import Settings
 from app.wiring_grupos import review
 from batuta.testing import FakeClock

@@ -8,10 +8,10 @@ import pytest
 
 from app.contexts.campanhas.model import Tipo
 from app.contexts.campanhas.service import NovaCampanha
+from app.contexts.grupos.correcoes import Correcao
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.recuperacao import Recuperacao
 from app.contexts.grupos.relato import vaga_em_palavras
-from app.contexts.grupos.revisao import Correcao
 from app.contexts.telefone import Address, address
 from app.contexts.webhooks.model import DeGrupo, Recebida
 from app.wiring import campaigns, contexts, starting

@@ -6,10 +6,17 @@ from datetime import date, timedelta
 
 import pytest
 
+from app.contexts.grupos.correcoes import (
+    Correcao,
+    CorrecaoRecusada,
+    EspecialidadeDesconhecida,
+    LugarSemHospital,
+    MotivoAusente,
+    NaoENome,
+)
 from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.grupos.revisao import (
-    Correcao,
     HospitalBloqueado,
     Revisao,
     VagaDecidida,
@@ -186,3 +193,39 @@ async def test_nothing_of_a_blocked_hospital_is_approved_and_nothing_changes(mes
     }  # fmt: skip
     await mesa.write("UPDATE hospitais_bloqueados SET status = 'liberado'")
     assert (await revisao.aprovar(id, Correcao(hospital="Hospital Verdadeiro"), por="gestora")).status == "importada"
+
+
+NO_NAMES = (
+    "Plantão", "dia", "médico", "noturno", "vaga", "Plantão noturno", "()", "", "R$ 500 11 97777-0001", "Pediatria",
+)  # fmt: skip
+NO_AREAS = ("plantão", "dia", "vaga", "R$", "UPA", "19h", "\N{RIGHT-TO-LEFT OVERRIDE}")
+REFUSED: tuple[tuple[Correcao, type[Exception]], ...] = (
+    *((Correcao(hospital=word), NaoENome) for word in NO_NAMES),
+    *((Correcao(especialidade=word), EspecialidadeDesconhecida) for word in NO_AREAS),
+    (Correcao(cidade="Santos"), LugarSemHospital),
+    (Correcao(hospital="Hospital Verdadeiro", uf="XX"), CorrecaoRecusada),
+    (Correcao(data=date(9999, 12, 31)), CorrecaoRecusada),
+    (Correcao(contato_whatsapp="5500000000000"), CorrecaoRecusada),
+)
+
+
+async def test_what_cannot_be_meant_is_refused_and_nothing_is_learnt(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    before = await mesa.one("SELECT versao FROM vocabulario_grupos")
+    for how, refused in REFUSED:
+        with pytest.raises(refused):
+            await revisao.aprovar(id, how, por="gestora")
+    assert (await mesa.one("SELECT status FROM vagas_grupo"))["status"] == "aguardando_revisao"
+    assert await mesa.one("SELECT versao FROM vocabulario_grupos") == before
+
+
+async def test_a_speciality_that_is_almost_written_is_suggested(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    with pytest.raises(EspecialidadeDesconhecida, match="Pediatria"):
+        await revisao.aprovar(id, Correcao(especialidade="Pedriatia"), por="gestora")
+
+
+async def test_a_rejection_without_a_reason_is_none(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    with pytest.raises(MotivoAusente):
+        await revisao.rejeitar(id, "  ", por="gestora")

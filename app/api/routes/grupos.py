@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.contexts.grupos.correcoes import RECUSAS, WHATSAPP, Correcao
 from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.grupos.revisao import (
-    Correcao,
     Decidida,
     HospitalBloqueado,
     Revisao,
@@ -51,9 +51,7 @@ class Aprovacao(BaseModel):
     hora_fim: Hour | None = None
     valor: Annotated[float, Field(ge=100, le=50_000, strict=True)] | None = None
     contato_nome: Word | None = None
-    contato_whatsapp: Annotated[str, Field(pattern=r"^55[0-9]{10,11}$", description="55, area code, number")] | None = (
-        None
-    )
+    contato_whatsapp: Annotated[str, Field(pattern=WHATSAPP, description="55, area code, number")] | None = None
     notas: str | None = Field(default=None, max_length=500, pattern=WRITABLE)
 
 
@@ -113,7 +111,7 @@ def told(request: Request) -> Iterator[None]:
         raise Problem(409, "vaga_decided", id=error.facts["id"], estado=error.facts["status"]) from None
     except HospitalBloqueado as error:
         raise Problem(409, "vaga_refused", why=texts_for(request).error(error)) from None
-    except (VagaIncompleta, VagaPassada) as error:
+    except (VagaIncompleta, VagaPassada, *RECUSAS) as error:
         raise Problem(422, "vaga_refused", why=texts_for(request).error(error)) from None
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from app.contexts.grupos.correcoes import nome_de_lugar
 from app.contexts.grupos.fila import id_de
 from app.contexts.grupos.leitura import Vocabulario
 from app.contexts.grupos.leitura.texto import chave
@@ -134,9 +135,11 @@ class Dicionario:
         self, transaction: Transaction, nome: str, cidade: str | None, uf: str | None, *, por: str, now: datetime
     ) -> str:
         """The hospital a person means, created if nobody knows it."""
-        found = achar(nome, cidade, uf, None, await self.nomes_em(transaction))
+        known = await self.nomes_em(transaction)
+        found = achar(nome, cidade, uf, None, known)
         if found.id is not None and found.como == "alias":
             return found.id
+        nome_de_lugar(nome, known)
         id = id_de("hospital", busca(nome), chave(cidade or ""))
         values = {"id": id, "nome": nome.strip(), "cidade": cidade, "uf": uf, "automatico": False, "now": now}
         await transaction.run(self.book.add_hospital, **values)

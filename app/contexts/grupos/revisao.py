@@ -4,18 +4,18 @@ Whoever says whose a name is teaches it: the next message that writes it so need
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import date, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.grupos.chaves import Chaves
+from app.contexts.grupos.correcoes import Correcao, MotivoAusente, em_duvida, especialidade_de
 from app.contexts.grupos.dicionario import Dicionario
 from app.contexts.grupos.importacao import PERIODO_ID, Decisao, Parecer
-from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.leitura.texto import chave
-from app.contexts.grupos.nomes import busca, pode_ser_nome
+from app.contexts.grupos.nomes import busca
 from app.contexts.grupos.vagas import Vagas, chave_de
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
@@ -48,27 +48,6 @@ class VagaPassada(BatutaError):
 
 class HospitalBloqueado(BatutaError):
     sentence = "{hospital} is blocked, nothing of it is offered: correct the hospital of vaga {id}, or reject it"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correcao:
-    """What a person says otherwise; None: as it is."""
-
-    hospital: str | None = None
-    cidade: str | None = None
-    uf: str | None = None
-    especialidade: str | None = None
-    data: date | None = None
-    periodo: Periodo | None = None
-    hora_inicio: str | None = None
-    hora_fim: str | None = None
-    valor: float | None = None
-    contato_nome: str | None = None
-    contato_whatsapp: str | None = None
-
-    @property
-    def campos(self) -> list[str]:
-        return [each.name for each in fields(self) if getattr(self, each.name) is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +105,7 @@ class Revisao:
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
         """It becomes a vacancy, as it is or as corrected; unless another vaga is the same already."""
         now = self._clock.now()
+        correcao.recusar(now.astimezone(self._zone).date())
         async with self._database.transaction() as transaction:
             vaga = await self._taken(transaction, id, por, notas, now)
             former = vaga["hash_dedup"]
@@ -148,6 +128,8 @@ class Revisao:
 
     async def rejeitar(self, id: str, motivo: str, *, por: str) -> Decidida:
         now = self._clock.now()
+        if not motivo.strip():
+            raise MotivoAusente
         async with self._database.transaction() as transaction:
             vaga = await self._taken(transaction, id, por, motivo[:LONGEST], now)
             await transaction.run(self._book.reject, id=id, motivo=f"rejeitada: {motivo}"[:LONGEST], now=now)
@@ -219,14 +201,16 @@ class Revisao:
     async def _teach(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str | None:
         """What stood in the message is a name of what the person says it is; unless it is no name at all."""
         raw = vaga["hospital_raw"]
-        if vaga["hospital_id"] is None or not raw or not busca(raw) or not pode_ser_nome(raw)[0]:
+        if vaga["hospital_id"] is None or not raw or not busca(raw):
+            return None
+        if not em_duvida(raw, await self._dicionario.nomes_em(transaction))[0]:
             return None
         await self._dicionario.ensinar_hospital(transaction, vaga["hospital_id"], raw, por=por, now=now)
         return str(raw)
 
     async def _area(self, transaction: Transaction, nome: str, now: datetime) -> str:
         nomes = await self._dicionario.nomes_em(transaction)
-        canonical = nomes.vocabulario.especialidades.valor(nome) or nome
+        canonical = especialidade_de(nome, nomes)
         if (known := nomes.especialidades.get(chave(canonical))) is not None:
             return known
         id, made = self._dicionario.nova_especialidade(canonical, now)

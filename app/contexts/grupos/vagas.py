@@ -109,7 +109,9 @@ class Vagas:
             return Finish(Writes((self._arrived(vaga, now),)))
         holder = await self._keys.get((vaga["hash_dedup"], vaga["id"]))
         principal = vaga["id"] if holder is None else holder
-        return Next(self.fonte(vaga, principal, now)) if principal == vaga["id"] else self._repeated(vaga, principal, now)
+        return (
+            Next(self.fonte(vaga, principal, now)) if principal == vaga["id"] else self._repeated(vaga, principal, now)
+        )
 
     async def importacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])

@@ -86,6 +86,16 @@ class Frases(Generic[T]):
                     yield word
                     waiting.append(below)
 
+    def valores(self) -> Iterator[T]:
+        """What every phrase stands for."""
+        waiting: list[dict[str, Any]] = [self._raiz]
+        for node in waiting:
+            for word, below in node.items():
+                if word:
+                    waiting.append(below)
+                else:
+                    yield below
+
     def valor(self, frase: str) -> T | None:
         words = [Palavra(word, 0, 0) for word in chave(frase).split()]
         found = self.em(words, 0)
