@@ -106,6 +106,25 @@ async def test_whoever_somebody_marked_as_opted_out_by_hand_gets_nothing(
     assert (office.line.receipts, (await office.message(id))["outcome"]) == ([], "BLOCKED_OPTED_OUT")
 
 
+async def test_what_waits_does_not_leave_once_a_person_has_taken_the_conversation_over(
+    office: Office, doctor: str, chip: str
+) -> None:
+    waits = await office.put(doctor)
+    written = await office.put(doctor, tipo="manual", conteudo="Aqui é uma pessoa")
+    await write(
+        office.work.database,
+        "INSERT INTO conversations (id, cliente_id, controlled_by, created_at, updated_at) VALUES (:id, :id, 'human', :now, :now)",
+        id=doctor,
+        now=OPEN,
+    )
+    await office.works()
+    assert [receipt.texto for receipt in office.line.receipts] == ["Aqui é uma pessoa"]
+    assert ((await office.message(waits))["status"], (await office.message(written))["status"]) == (
+        "cancelada",
+        "enviada",
+    )
+
+
 async def test_an_opt_out_between_the_decision_and_the_intent_is_heeded(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,16 @@ def test_what_calls_itself_an_answer_and_proves_nothing_counts_as_our_own_initia
     assert verdict(message(tipo="resposta", proves_inbound=proves), medico) == Libera(Tipo.FOLLOWUP)
 
 
+def test_while_a_person_talks_to_a_doctor_the_machine_is_silent() -> None:
+    taken = Medico(with_person=True, last_inbound_at=NOW - timedelta(minutes=5))
+    for spoken in (message(), message(tipo="resposta", proves_inbound=True), message(campaign_status="ativa")):
+        decision = verdict(spoken, taken)
+        assert isinstance(decision, Bloqueia)
+        assert decision.cancels
+    for owed in (message(tipo="manual"), message(tipo="sistema")):
+        assert isinstance(verdict(owed, taken), Libera)
+
+
 def test_a_person_may_answer_for_a_message_to_who_opted_out_and_it_is_told_apart() -> None:
     decision = verdict(message(bypass="the hospital asked: -"), Medico(opted_out=True))
     assert decision == Libera(Tipo.FOLLOWUP, "the hospital asked: -")

@@ -14,6 +14,8 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
        CASE WHEN message.envio_hash IS NOT NULL THEN chip.instance_name END AS tentada_por,
        EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone IN (message.telefone_destino, :other_form)
                AND other.permission_state = 'opted_out') AS "externo_parou [BOOLEAN]",
+       EXISTS (SELECT 1 FROM conversations AS talk WHERE talk.cliente_id = message.cliente_id AND talk.controlled_by = 'human'
+               AND talk.status IN ('active', 'paused', 'escalated')) AS "com_pessoa [BOOLEAN]",
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = message.cliente_id AND sent.status = 'enviada'
         AND sent.enviada_em > :week_ago AND sent.tipo <> 'resposta') AS contatos_7d,
        (SELECT max(history.sent_at) FROM campaign_contact_history AS history WHERE history.cliente_id = message.cliente_id

@@ -3,8 +3,8 @@
 In order, and the first that objects decides:
 
     nothing to send, or to nobody ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause
-    ▸ said already ▸ opted out ▸ too old ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap
-    ▸ campaigns off ▸ safe mode ▸ another campaign lately
+    ▸ said already ▸ opted out ▸ a person has taken the talk over ▸ too old ▸ quiet hours ▸ campaign windows ▸ cooling off
+    ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
 
 What only has to wait is put off, and what can never be right any more is ended. An answer to somebody who wrote is bound by less,
 but it has to prove that it is one.
@@ -36,6 +36,8 @@ ASK_AGAIN: Final = timedelta(seconds=15)
 CAMPAIGN_PAUSED: Final = "its campaign is paused"
 # Nothing leaves later than this after it was allowed to: what is open for less is closed.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
+# What a person wrote, by whatever means.
+BY_PERSON: Final = "manual"
 # What WhatsApp takes in one message.
 LONGEST: Final = 65_536
 SAME_WORDS: Final = {
@@ -56,6 +58,7 @@ class Medico:
     last_inbound_at: datetime | None = None
     contacts_7d: int = 0
     other_campaign_at: datetime | None = None
+    with_person: bool = False  # somebody of ours has taken the conversation over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +133,7 @@ def decide(pedido: Pedido, medico: Medico, regras: Regras, now: datetime) -> Dec
         _held(regras.paused, now),
         _said_already(pedido, tipo, now),
         _opted_out(pedido, medico, tipo),
+        _taken_over(pedido, medico, tipo),
         *(_on_our_initiative(pedido, medico, regras, now) if tipo.por_iniciativa_nossa else ()),
     )
     first = next((each for each in objections if each is not None), None)
@@ -193,6 +197,13 @@ def _opted_out(pedido: Pedido, medico: Medico, tipo: Tipo) -> Bloqueia | None:
     if not medico.opted_out or tipo is Tipo.RESPOSTA or pedido.bypass:
         return None
     return Bloqueia(Desfecho.BLOCKED_OPTED_OUT, "the doctor asked not to be written to")
+
+
+def _taken_over(pedido: Pedido, medico: Medico, tipo: Tipo) -> Bloqueia | None:
+    """While a person talks to him the machine is silent; what the person writes leaves, and so do the system's notices."""
+    if not medico.with_person or tipo is Tipo.SISTEMA or pedido.tipo == BY_PERSON:
+        return None
+    return Bloqueia(Desfecho.FAILED_EXPIRED, "a person has taken the conversation over", cancels=True)
 
 
 def _on_our_initiative(

@@ -10,7 +10,7 @@ from app.contexts.campanhas.alcance import Alcance
 from app.contexts.conversas.service import Conversas, Saida
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.fila import Status
-from app.contexts.mensagens.guardrails import Medico, Pedido
+from app.contexts.mensagens.guardrails import BY_PERSON, Medico, Pedido
 from app.contexts.operacao.eventos import Eventos
 from app.contexts.telefone import forms
 from batuta.guard.rate import Rates
@@ -346,7 +346,7 @@ def _saida(mensagem: Mensagem, message_id: str, jid: str, em: datetime) -> Saida
         chip_id=mensagem.chip_id,
         campaign_id=mensagem.campanha_id,
         texto=mensagem.texto,
-        autor="humano" if mensagem.tipo == "manual" else "julia",
+        autor="humano" if mensagem.tipo == BY_PERSON else "julia",
         em=em,
     )
 
@@ -390,6 +390,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             last_inbound_at=row["last_inbound_at"],
             contacts_7d=row["contatos_7d"],
             other_campaign_at=row["outra_campanha_em"],
+            with_person=row["com_pessoa"],
         ),
         tipo_campanha=row["tipo_campanha"],
         tried_by=row["tentada_por"],
