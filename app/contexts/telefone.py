@@ -24,6 +24,12 @@ class Address:
     def is_group(self) -> bool:
         return self.jid.endswith(f"@{GROUP}")
 
+    @property
+    def sem_aparelho(self) -> str:
+        """The same from each of a person's devices."""
+        user, _, server = self.jid.partition("@")
+        return f"{user.partition(':')[0]}@{server}"
+
 
 def address(jid: str, alternative: str | None = None) -> Address | None:
     """Who is meant; ``alternative`` is the other name that the gateway sometimes gives. None: nobody (a broadcast, a channel)."""

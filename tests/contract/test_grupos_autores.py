@@ -55,6 +55,50 @@ async def test_twice_is_once_and_who_is_lifted_is_read_again(mesa: Bancada) -> N
     assert actions == ["contato.bloquear", "contato.liberar"]
 
 
+PHONE, DEVICE, LID = "5511980000077@s.whatsapp.net", "5511980000077:12@s.whatsapp.net", "98765@lid"
+WITHOUT_NINTH = "551180000077@s.whatsapp.net"
+
+
+async def unread(mesa: Bancada, ids: list[str]) -> list[bool]:
+    rows = {
+        row["message_id"]: row for row in await mesa.rows("SELECT message_id, motivo_descarte FROM mensagens_grupo")
+    }
+    return [rows[id]["motivo_descarte"] == "autor_bloqueado" for id in ids]
+
+
+@pytest.mark.parametrize(("first", "of"), [(PHONE, None), (DEVICE, None), (LID, PHONE), (LID, DEVICE), (PHONE, LID)])
+async def test_who_is_blocked_is_blocked_under_each_of_his_addresses_and_lifted_so(
+    mesa: Bancada, first: str, of: str | None
+) -> None:
+    await mesa.dizem(vaga(), autor=first, outro=of)
+    await mesa.trabalha()
+    done = await authors(mesa.work).bloquear((await mesa.one("SELECT id FROM vagas_grupo"))["id"], por="gestora")
+    other = ((PHONE, None), (DEVICE, None), (WITHOUT_NINTH, None), (LID, PHONE), (LID, None), (PHONE, LID))
+    said = [await mesa.dizem(vaga(), autor=who, outro=alias) for who, alias in other]
+    assert await unread(mesa, said) == [True] * len(said)
+    await authors(mesa.work).liberar(done.id, por="gestora")
+    said = [await mesa.dizem(vaga(), autor=who, outro=alias) for who, alias in other]
+    assert await unread(mesa, [*said, await mesa.dizem(vaga(), autor=OUTRA)]) == [False] * (len(said) + 1)
+
+
+async def test_what_he_told_under_another_address_is_rejected_with_him(mesa: Bancada) -> None:
+    """Nobody knew then that the hidden address is his."""
+    await mesa.dizem("plantão\n" + vaga("Vila Inventada"), autor=LID)
+    await mesa.dizem("plantão\n" + vaga("Vila Sonhada"), autor=PHONE)
+    await mesa.trabalha()
+    await mesa.dizem("bom dia a todos", autor=LID, outro=PHONE)
+    rows = await mesa.rows("SELECT id, hospital_raw FROM vagas_grupo")
+    id = next(row["id"] for row in rows if row["hospital_raw"] == "Vila Sonhada")
+    assert (await authors(mesa.work).bloquear(id, por="gestora")).rejeitadas == 2
+    assert await unread(mesa, [await mesa.dizem(vaga(), autor=LID)]) == [True]
+
+
+async def test_one_person_is_one_author_whichever_address_he_writes_from(mesa: Bancada) -> None:
+    for who, alias in ((PHONE, None), (DEVICE, None), (LID, PHONE), (LID, None)):
+        await mesa.dizem("bom dia a todos", autor=who, outro=alias)
+    assert len({row["contato_id"] for row in await mesa.rows("SELECT contato_id FROM mensagens_grupo")}) == 1
+
+
 async def test_nobody_cannot_be_blocked(mesa: Bancada) -> None:
     autores = authors(mesa.work)
     with pytest.raises(VagaInexistente):

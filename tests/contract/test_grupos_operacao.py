@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.contexts.grupos.history import GroupHistory
+from app.contexts.grupos.jobs import CANARIO
 from batuta.dispatch.answer import JobAnswer, Ok, Partial
 from batuta.dispatch.endpoints import JobCall
 from batuta.pipeline.stage import Drop, StageOutcome
@@ -172,6 +173,43 @@ async def test_the_canary_goes_the_whole_way_and_is_nobodys_vacancy(database_url
         assert (row["origem"], row["status"], row["deleted_at"]) == ("canario", "cancelada", clock.now())
         clock.step(timedelta(days=1))
         assert (await ok(mesa, "canario-grupos")).details["perdido"] is False
+
+
+async def test_the_canary_is_counted_nowhere_and_hides_nothing(database_url: str, clock: FakeClock) -> None:
+    async with bancada(database_url, clock, leitor=None) as mesa:
+        await ok(mesa, "canario-grupos")
+        await mesa.trabalha()
+        today = clock.now().astimezone(mesa.work.zone).date().isoformat()
+        counted = (await ok(mesa, "consolidar-metricas-grupos", data=today)).details
+        names = ("grupos", "grupos_ativos", "mensagens_total", "heuristica_passou", "vagas_importadas", "p50_ms")
+        assert [counted[name] for name in names] == [0, 0, 0, 0, 0, None]
+        mesa.instead["extracao"] = drop
+        for n in range(25):
+            await mesa.dizem(CANARIO.format(dia=date(2026, 3, 1 + n)))
+        await mesa.trabalha()
+        clock.step(timedelta(hours=1))
+        told = (await ok(mesa, "verificar-alertas-grupos")).details["alertas"]
+        assert ("conversao_zero", 25) in [(each["tipo"], each["valor"]) for each in told]
+
+
+async def test_an_old_message_that_comes_late_is_not_the_groups_last(mesa: Bancada) -> None:
+    await mesa.dizem("bom dia a todos")
+    await mesa.dizem("bom dia a todos", em=mesa.clock.now() - timedelta(days=2))
+    assert (await mesa.one("SELECT ultima_mensagem_em FROM grupos_whatsapp"))["ultima_mensagem_em"] == mesa.clock.now()
+
+
+async def test_a_parameter_that_cannot_be_meant_is_refused_with_what_is_wanted(mesa: Bancada) -> None:
+    for job, name, said in (
+        ("consolidar-metricas-grupos", "data", "9999-12-31"),
+        ("consolidar-metricas-grupos", "data", "ontem"),
+        ("processar-grupos", "batch_size", "9" * 5000),
+        ("processar-grupos", "max_workers", "-1"),
+        ("reprocessar-grupos-erro", "limite", "9" * 5000),
+        ("backfill-fila-grupos", "limite", "1e3"),
+    ):
+        answer = await run(mesa, job, **{name: said})
+        assert isinstance(answer, Failed)
+        assert (answer.permanent, name in answer.error) == (True, True)
 
 
 async def test_a_canary_that_does_not_come_out_is_told(mesa: Bancada) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from app.contexts.grupos.chaves import Chaves
+from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.grupos.revisao import VagaInexistente
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
@@ -49,13 +50,14 @@ class Autores:
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
         self._chaves = Chaves(database.dialect)
+        self._pessoas = Pessoas(database.dialect)
         self._book = load(AuthorBook, Path(__file__).parent / "autores.sql", database.dialect)
 
     async def bloqueados(self, *, limite: int, pular: int = 0) -> Sequence[Row]:
         return await self._database.all(self._book.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
-        """Whoever posted that vaga. Twice is once; what already became a vacancy stays, and what others told as well."""
+        """Whoever posted that vaga, from each of his addresses. What became a vacancy stays, and what others told as well."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._book.author, vaga=vaga)
@@ -63,22 +65,32 @@ class Autores:
                 raise VagaInexistente(id=vaga)
             if row["id"] is None:
                 raise SemAutor(id=vaga)
-            id = str(row["id"])
+            id, ids = await self._person(transaction, row)
             rejected = 0
-            if await transaction.run(self._book.block, id=id, por=por, now=now):
-                rejected = await transaction.run(self._book.reject_waiting, id=id, por=por, now=now)
-                await self._chaves.do_autor(transaction, id, now)
+            if sum([await transaction.run(self._book.block, id=each, por=por, now=now) for each in ids]):
+                rejected = sum(
+                    [await transaction.run(self._book.reject_waiting, id=each, por=por, now=now) for each in ids]
+                )
+                for each in ids:
+                    await self._chaves.do_autor(transaction, each, now)
                 await self._note(transaction, por, "bloquear", id, {"vaga_grupo": vaga, "rejeitadas": rejected}, now)
         return Autor(id=id, bloqueado=True, rejeitadas=rejected)
 
     async def liberar(self, id: str, *, por: str) -> Autor:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            if await transaction.one(self._book.known, id=id) is None:
+            row = await transaction.one(self._book.known, id=id)
+            if row is None:
                 raise AutorInexistente(id=id)
-            if await transaction.run(self._book.lift, id=id):
+            _, ids = await self._person(transaction, row)
+            if sum([await transaction.run(self._book.lift, id=each) for each in ids]):
                 await self._note(transaction, por, "liberar", id, {}, now)
         return Autor(id=id, bloqueado=False)
+
+    async def _person(self, transaction: Transaction, contato: Row) -> tuple[str, list[str]]:
+        """Who it is, and every contact that is the same person: whoever is blocked is blocked under each of his addresses."""
+        same = await self._pessoas.mesma(transaction, contato["id"], contato["telefone"])
+        return str(contato["id"]), [str(each["id"]) for each in same]
 
     async def _note(
         self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime

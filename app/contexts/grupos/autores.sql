@@ -3,10 +3,11 @@ SELECT id, nome, empresa, bloqueado_em, bloqueado_por FROM contatos_grupo WHERE 
 ORDER BY bloqueado_em DESC, id LIMIT :limite OFFSET :pular;
 
 -- read author: whoever posted a vaga
-SELECT contato_responsavel_id AS id FROM vagas_grupo WHERE id = :vaga;
+SELECT contato.id, contato.telefone FROM vagas_grupo AS vaga LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
+WHERE vaga.id = :vaga;
 
 -- read known: a contact
-SELECT id, bloqueado_em FROM contatos_grupo WHERE id = :id;
+SELECT id, telefone FROM contatos_grupo WHERE id = :id;
 
 -- write block: is not read any more
 UPDATE contatos_grupo SET bloqueado_em = :now, bloqueado_por = :por WHERE id = :id AND bloqueado_em IS NULL;

@@ -14,7 +14,7 @@ SET telefone = coalesce(contatos_grupo.telefone, excluded.telefone), nome = coal
     empresa = coalesce(excluded.empresa, contatos_grupo.empresa);
 
 -- read contact: by his address
-SELECT id, bloqueado_em FROM contatos_grupo WHERE jid = :jid;
+SELECT id, telefone FROM contatos_grupo WHERE jid = :jid;
 
 -- write said: a message, once, through whichever chip it came first
 INSERT INTO mensagens_grupo (id, grupo_id, contato_id, message_id, sender_jid, sender_nome, texto, tipo_midia, tem_midia,
@@ -23,8 +23,10 @@ VALUES (:id, :grupo_id, :contato_id, :message_id, :jid, :nome, :texto, :midia, :
         :motivo, :now)
 ON CONFLICT DO NOTHING;
 
--- write count_on_group: one more
-UPDATE grupos_whatsapp SET total_mensagens = total_mensagens + 1, ultima_mensagem_em = :em WHERE id = :id;
+-- write count_on_group: one more; one that comes late is not its last
+UPDATE grupos_whatsapp
+SET total_mensagens = total_mensagens + 1, ultima_mensagem_em = CASE WHEN ultima_mensagem_em > :em THEN ultima_mensagem_em ELSE :em END
+WHERE id = :id;
 
 -- write count_on_contact: one more
 UPDATE contatos_grupo SET total_mensagens = total_mensagens + 1 WHERE id = :id;

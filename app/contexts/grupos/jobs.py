@@ -99,9 +99,10 @@ class GroupJobs:
         try:
             said = call.params.get("data")
             day = date.fromisoformat(said) if said else self._today() - timedelta(days=1)
-        except ValueError:
+            since, until = self._metricas.dia(day)
+        except (ValueError, OverflowError):
             return Failed("data: a day is written as in 2026-03-11", permanent=True)
-        counted = await self._metricas.consolidar(day, await self._custos.no_dia(*self._metricas.dia(day)))
+        counted = await self._metricas.consolidar(day, await self._custos.no_dia(since, until))
         return Ok(items=int(str(counted["mensagens_total"])), details=counted)
 
     async def canario_grupos(self, call: JobCall) -> JobAnswer:
@@ -146,4 +147,5 @@ def _number(call: JobCall, name: str) -> int | None:
     """None: it is not said; 0: it is no number we take."""
     if (said := call.params.get(name)) is None:
         return None
-    return int(said) if said.isascii() and said.isdigit() and 1 <= int(said) <= MOST else 0
+    is_number = said.isascii() and said.isdigit() and len(said) <= len(str(MOST))
+    return int(said) if is_number and int(said) <= MOST else 0

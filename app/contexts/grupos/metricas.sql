@@ -16,7 +16,8 @@ FROM (
            sum(CASE WHEN status = 'duplicada' THEN 1 ELSE 0 END) AS duplicadas,
            avg(confianca_geral) AS confianca, avg(hospital_match_score) AS match
     FROM vagas_grupo WHERE created_at >= :since AND created_at < :until GROUP BY grupo_origem_id
-) AS found ON found.grupo_origem_id = said.grupo_id WHERE TRUE
+) AS found ON found.grupo_origem_id = said.grupo_id
+WHERE said.grupo_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')
 ON CONFLICT (data, grupo_id) DO UPDATE
 SET mensagens_total = excluded.mensagens_total, mensagens_processadas = excluded.mensagens_processadas,
     mensagens_descartadas = excluded.mensagens_descartadas, vagas_extraidas = excluded.vagas_extraidas,
@@ -24,23 +25,28 @@ SET mensagens_total = excluded.mensagens_total, mensagens_processadas = excluded
     vagas_duplicadas = excluded.vagas_duplicadas, tempo_medio_processamento_ms = excluded.tempo_medio_processamento_ms,
     confianca_media_extracao = excluded.confianca_media_extracao, confianca_media_match = excluded.confianca_media_match;
 
--- read day: the whole pipeline on a day
-SELECT (SELECT count(DISTINCT grupo_id) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until) AS grupos_ativos,
-       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until) AS mensagens_total,
-       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until AND processado_em IS NOT NULL)
-           AS mensagens_processadas,
-       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until AND passou_heuristica) AS heuristica_passou,
-       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until AND coalesce(qtd_vagas_extraidas, 0) > 0)
-           AS extracao_sucesso,
-       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND dados_minimos_ok) AS normalizacao_sucesso,
-       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND status = 'importada') AS vagas_importadas,
-       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND status = 'aguardando_revisao')
-           AS vagas_revisao,
-       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND status = 'duplicada') AS vagas_duplicadas;
+-- read day: the whole pipeline on a day; the rehearsals are nobody's
+SELECT said.grupos_ativos, said.mensagens_total, said.mensagens_processadas, said.heuristica_passou, said.extracao_sucesso,
+       found.normalizacao_sucesso, found.vagas_importadas, found.vagas_revisao, found.vagas_duplicadas
+FROM (
+    SELECT count(DISTINCT grupo_id) AS grupos_ativos, count(*) AS mensagens_total, count(processado_em) AS mensagens_processadas,
+           count(CASE WHEN passou_heuristica THEN 1 END) AS heuristica_passou,
+           count(CASE WHEN qtd_vagas_extraidas > 0 THEN 1 END) AS extracao_sucesso
+    FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until
+      AND grupo_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')
+) AS said CROSS JOIN (
+    SELECT count(CASE WHEN dados_minimos_ok THEN 1 END) AS normalizacao_sucesso,
+           count(CASE WHEN status = 'importada' THEN 1 END) AS vagas_importadas,
+           count(CASE WHEN status = 'aguardando_revisao' THEN 1 END) AS vagas_revisao,
+           count(CASE WHEN status = 'duplicada' THEN 1 END) AS vagas_duplicadas
+    FROM vagas_grupo WHERE created_at >= :since AND created_at < :until
+      AND grupo_origem_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')
+) AS found;
 
 -- read times: when messages of a day came and when they were done
 SELECT created_at, processado_em FROM mensagens_grupo
-WHERE created_at >= :since AND created_at < :until AND processado_em IS NOT NULL;
+WHERE created_at >= :since AND created_at < :until AND processado_em IS NOT NULL
+  AND grupo_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario');
 
 -- read dead_by_stage: where rows of a day failed for good
 SELECT coalesce(ultimo_estagio, 'pendente') AS estagio, count(*) AS items FROM fila_processamento_grupos

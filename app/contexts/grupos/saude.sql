@@ -11,21 +11,26 @@ SELECT (SELECT count(*) FROM fila_processamento_grupos WHERE estagio = 'pendente
        (SELECT count(*) FROM vagas_grupo WHERE status = 'aguardando_revisao') AS em_revisao,
        (SELECT min(created_at) FROM vagas_grupo WHERE status = 'aguardando_revisao') AS "em_revisao_desde [TIMESTAMPTZ]";
 
--- read flow: what became of messages and vagas since then
-SELECT (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until AND status <> 'pendente') AS mensagens,
-       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until AND passou_heuristica) AS passaram,
-       (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until AND passou_heuristica
-        AND status IN ('classificada_nao_oferta', 'descartada')) AS recusadas,
-       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND status IN ('importada', 'aguardando_revisao',
-        'duplicada', 'rejeitada')) AS aproveitadas,
-       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND status <> 'nova'
-        AND status <> 'normalizada') AS vagas,
-       (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND created_at < :until AND status = 'descartada') AS vagas_descartadas;
+-- read flow: what became of messages and vagas since then; the rehearsals are nobody's
+SELECT said.mensagens, said.passaram, said.recusadas, found.aproveitadas, found.vagas, found.vagas_descartadas
+FROM (
+    SELECT count(CASE WHEN status <> 'pendente' THEN 1 END) AS mensagens, count(CASE WHEN passou_heuristica THEN 1 END) AS passaram,
+           count(CASE WHEN passou_heuristica AND status IN ('classificada_nao_oferta', 'descartada') THEN 1 END) AS recusadas
+    FROM mensagens_grupo WHERE created_at >= :since AND created_at < :until
+      AND grupo_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')
+) AS said CROSS JOIN (
+    SELECT count(CASE WHEN status IN ('importada', 'aguardando_revisao', 'duplicada', 'rejeitada') THEN 1 END) AS aproveitadas,
+           count(CASE WHEN status NOT IN ('nova', 'normalizada') THEN 1 END) AS vagas,
+           count(CASE WHEN status = 'descartada' THEN 1 END) AS vagas_descartadas
+    FROM vagas_grupo WHERE created_at >= :since AND created_at < :until
+      AND grupo_origem_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')
+) AS found;
 
 -- read commonest: the value most vagas have, and how many have any
-SELECT valor, count(*) AS vezes, (SELECT count(*) FROM vagas_grupo WHERE created_at >= :since AND valor IS NOT NULL) AS todas,
-       count(DISTINCT hospital_id) AS lugares
-FROM vagas_grupo WHERE created_at >= :since AND valor IS NOT NULL GROUP BY valor ORDER BY vezes DESC, valor LIMIT 1;
+SELECT valor, count(*) AS vezes, CAST(sum(count(*)) OVER () AS INTEGER) AS todas, count(DISTINCT hospital_id) AS lugares
+FROM vagas_grupo WHERE created_at >= :since AND valor IS NOT NULL
+  AND grupo_origem_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')
+GROUP BY valor ORDER BY vezes DESC, valor LIMIT 1;
 
 -- read canary: how the last rehearsal went
 SELECT mensagem.created_at, mensagem.status AS mensagem_status,

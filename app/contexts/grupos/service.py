@@ -8,6 +8,7 @@ from typing import Protocol
 
 from app.contexts.grupos.fila import da_mensagem
 from app.contexts.grupos.model import nome_e_empresa, primeiro_status
+from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.telefone import Address
 from app.contexts.webhooks.model import DeGrupo
 from batuta.kernel.ids import Ids
@@ -46,16 +47,17 @@ class Grupos:
         self._book = load(GroupBook, Path(__file__).parent / "grupos.sql", dialect)
         self._ids = ids
         self._telefones = telefones
+        self._pessoas = Pessoas(dialect)
         self._fila = fila
 
     async def ingerir(self, transaction: Transaction, fato: DeGrupo, *, now: datetime) -> None:
         await transaction.run(self._book.meet_group, id=self._ids.new(), jid=fato.grupo, now=now)
         group = await transaction.one(self._book.group, jid=fato.grupo)
         assert group is not None
-        author = None if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
-        contact_id = None if author is None else author["id"]
+        author = [] if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
+        contact_id = author[0]["id"] if author else None
         is_watched = bool(group["ativo"] and group["monitorar_ofertas"])
-        is_blocked = author is not None and author["bloqueado_em"] is not None
+        is_blocked = any(each["bloqueado_em"] is not None for each in author)
         unread = "grupo_nao_monitorado" if not is_watched else "autor_bloqueado" if is_blocked else None
         status, id = primeiro_status(fato.texto, fato.midia, monitorado=unread is None), self._ids.new()
         is_new = await transaction.run(
@@ -92,17 +94,20 @@ class Grupos:
         )  # fmt: skip
         await self.ingerir(transaction, fato, now=now)
 
-    async def _contact(self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime) -> Row:
+    async def _contact(
+        self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime
+    ) -> Sequence[Row]:
+        """Whoever that is, under each of his addresses."""
         nome, empresa = nome_e_empresa(push_name)
         await transaction.run(
             self._book.meet_contact,
             id=self._ids.new(),
-            jid=autor.jid,
+            jid=autor.sem_aparelho,
             telefone=await self._telefones.telefone_de(transaction, autor, now=now),
             nome=nome,
             empresa=empresa,
             now=now,
         )
-        found = await transaction.one(self._book.contact, jid=autor.jid)
+        found = await transaction.one(self._book.contact, jid=autor.sem_aparelho)
         assert found is not None
-        return found
+        return await self._pessoas.mesma(transaction, found["id"], found["telefone"], autor.lid)

@@ -1,0 +1,26 @@
+"""Who is who in groups: one person writes from a number, from a hidden address and from devices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.contexts.telefone import forms
+from batuta.stores.sql.database import Dialect, Query, Row, Transaction
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class PersonBook:
+    same: Query
+
+
+class Pessoas:
+    def __init__(self, dialect: Dialect) -> None:
+        self._book = load(PersonBook, Path(__file__).parent / "pessoas.sql", dialect)
+
+    async def mesma(
+        self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None
+    ) -> Sequence[Row]:
+        """Every contact that is the same person as this one; the first stands for all of them."""
+        ways = forms(telefone) if telefone else ("",)
+        return await transaction.all(self._book.same, id=id, lid=lid or "", telefone=ways[0], sem_nono=ways[-1])
