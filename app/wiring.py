@@ -47,6 +47,7 @@ from app.quadro import Quadro
 from app.settings import Settings
 from app.wiring_agendamentos import add_appointments
 from app.wiring_grupos import add_groups, group_line
+from app.wiring_quadro import appointments_board, groups_board
 from app.wiring_simulador import SIMULATED, simulated, simulator
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.dispatch.endpoints import Handler
@@ -100,7 +101,11 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             windows=WINDOWS,
             switches=switches(settings),
             api=lambda: _api(work, settings),
-            board=lambda: board(work, settings)(),
+            boards=[
+                lambda: board(work, settings)(),
+                lambda: groups_board(work, settings)(),
+                lambda: appointments_board(work, settings)(),
+            ],
             child_env={} if settings.in_production else simulated(settings),
             marked=settings.in_production,
             project=settings.supabase_project_ref,

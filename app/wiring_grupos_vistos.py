@@ -8,7 +8,7 @@ from batuta.engine import Batuta
 
 
 def heard(work: Batuta) -> Recebidas:
-    return Recebidas(work.database, work.clock)
+    return Recebidas(work.database, work.zone, work.clock)
 
 
 def rules(work: Batuta, known: Dicionario) -> Regras:

@@ -54,6 +54,6 @@ class Extension:
     later: Sequence[str] = ()  # roles that are planned and not there yet: said plainly when asked for
     api: Callable[[], Any] | None = None  # makes the ASGI application; None: the engine's own
     child_env: Mapping[str, str] = field(default_factory=dict)  # what `batuta up` tells its children, unless it is set
-    board: Callable[[], Awaitable[Board]] | None = None  # what the first page shows of its own work
+    boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # what the first page shows of its own work, in this order
     marked: bool = False  # the database must bear the mark of ``project``, or none if that is None
     project: str | None = None

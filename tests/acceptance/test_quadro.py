@@ -1,18 +1,24 @@
 """What the first page shows of the sending."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from app.contexts.grupos.fila import Estagio
 from app.main import create_app
 from app.settings import Settings
 from app.wiring import board, build
+from app.wiring_agendamentos import appointments_of
+from app.wiring_grupos import ingestion
+from app.wiring_quadro import appointments_board, groups_board
 from batuta.engine import Batuta
 from batuta.health.board import Tone
 from batuta.testing import FakeClock
 from tests.julia import PHONE, add_chip, add_doctor, rows, write
+from tests.sheets import HEADER, patient, xlsx
 
 
 @pytest.fixture
@@ -107,3 +113,53 @@ async def test_a_campaign_that_ended_without_anybody_is_not_shown_as_well_done(
     await write(work.database, "UPDATE campanhas SET total_destinatarios = 0")
     (course,) = (await board(work, settings)()).courses
     assert (course.state, course.tone) == ("quadro.campanha.ninguem", Tone.DEGRADED)
+
+
+async def test_what_groups_said_and_what_waits_for_a_person_is_shown(work: Batuta, settings: Settings) -> None:
+    now = work.clock.now()
+    for texto in (
+        "a chave do carro azul sumiu ontem cedo",
+        "Vaga de plantão: pediatria, amanhã, noturno, R$ 1.500, chamar no pv",
+    ):
+        async with work.database.transaction() as transaction:
+            await ingestion(work).ensaiar(transaction, texto, now.date(), now=now)
+        await write(work.database, "UPDATE grupos_whatsapp SET tipo = 'vagas'")
+        await write(work.database, "UPDATE mensagens_grupo SET message_id = id")
+        for stage in Estagio:
+            await work.work_once(stage, 10)
+    shown = await groups_board(work, settings)()
+    assert {figure.says.rpartition(".")[2]: (figure.value, figure.of, figure.tone) for figure in shown.figures} == {
+        "descartadas": (1, 2, Tone.WAITING),
+        "para_revisao": (1, None, Tone.HELD),
+        "avisos": (0, None, Tone.WAITING),
+        "abertas": (0, None, Tone.OK),
+    }
+
+
+async def test_how_appointments_are_read_and_how_far_each_file_is_is_shown(work: Batuta, settings: Settings) -> None:
+    assert (await appointments_board(work, settings)()).courses == []
+    _, importing = appointments_of(work, settings)
+    await importing.importar(xlsx([HEADER, patient(1), patient(2)]), "agenda.xlsx", by="ana")
+    await write(
+        work.database,
+        "INSERT INTO importacoes (id, arquivo, sha256, status, total_rows, valid_rows, linha, created_at, updated_at)"
+        " VALUES ('00000000-0000-7000-8000-000000000009', 'outra.xlsx', 'x', 'em_andamento', 10, 4, 5, :later, :later)",
+        later=work.clock.now() + timedelta(seconds=1),
+    )
+    shown = await appointments_board(work, settings)()
+    assert [(figure.says.rpartition(".")[2], figure.value) for figure in shown.figures] == [
+        ("pending", 2), ("processing", 0), ("completed", 0), ("failed", 0),
+    ]  # fmt: skip
+    assert [(each.name, each.tone, each.done, each.of) for each in shown.courses] == [
+        ("outra.xlsx", Tone.RUNNING, 4, 10),
+        ("agenda.xlsx", Tone.OK, 2, 2),
+    ]
+
+
+async def test_the_first_page_shows_each_board_under_its_own_title(work: Batuta, settings: Settings) -> None:
+    transport = httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
+        page = (await client.get("/painel", headers={"Accept-Language": "pt-BR"})).text
+    for place, title in (("quadro-2", "Grupos"), ("quadro-3", "Agendamentos")):
+        assert f'<h2 id="{place}-titulo">{title}</h2>' in page
+    assert page.count('id="quadro"') == 1

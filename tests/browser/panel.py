@@ -123,7 +123,7 @@ async def open_panel(folder: Path) -> Panel:
     texts.mkdir()
     for language in ("en", "pt_BR"):
         (texts / f"{language}.toml").write_text("\n".join(f"[board]\n{BOARD_WORDS}".splitlines()))
-    extension = Extension(windows=windows, texts=[texts], board=board)
+    extension = Extension(windows=windows, texts=[texts], boards=[board])
     work = Batuta(f"sqlite:///{folder}/panel.db", clock=clock, extension=extension)
     settings = load(EngineSettings, {"DATABASE_URL": f"sqlite:///{folder}/panel.db"})
     panel = Panel(work, create_api(work, settings, service="casa"), clock)

@@ -39,11 +39,22 @@ class Motivo(StrEnum):
 class HeardBook:
     messages: Query
     reasons: Query
+    today: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hoje:
+    """``avisos``: notices that a vacancy is taken of which a person has to say which; of any day."""
+
+    recebidas: int
+    descartadas: int
+    avisos: int
 
 
 class Recebidas:
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, zone: ZoneInfo, clock: Clock) -> None:
         self._database = database
+        self._zone = zone
         self._clock = clock
         self._book = load(HeardBook, Path(__file__).parent / "recebidas.sql", database.dialect)
 
@@ -64,6 +75,13 @@ class Recebidas:
         """How many of the last days were discarded, by why, the most frequent first."""
         since = self._clock.now() - LOOKS_BACK
         return {row["motivo"]: row["items"] for row in await self._database.all(self._book.reasons, since=since)}
+
+    async def hoje(self) -> Hoje:
+        """Since midnight, where people live by it."""
+        midnight = self._clock.now().astimezone(self._zone).replace(hour=0, minute=0, second=0, microsecond=0)
+        row = await self._database.one(self._book.today, since=midnight)
+        assert row is not None
+        return Hoje(**{name: int(row[name]) for name in Hoje.__slots__})
 
 
 def mensagem_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_texto: bool) -> dict[str, Any]:

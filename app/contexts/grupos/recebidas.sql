@@ -13,3 +13,10 @@ ORDER BY mensagem.created_at DESC, mensagem.id DESC LIMIT :limite OFFSET :pular;
 SELECT coalesce(motivo_descarte, status) AS motivo, count(*) AS items FROM mensagens_grupo
 WHERE created_at >= :since AND status IN ('heuristica_rejeitou', 'classificada_nao_oferta', 'descartada', 'ignorada_midia', 'ignorada_curta')
 GROUP BY coalesce(motivo_descarte, status) ORDER BY count(*) DESC, coalesce(motivo_descarte, status);
+
+-- read today: what came since then, and the notices that wait for a person
+SELECT count(*) AS recebidas,
+       coalesce(sum(CASE WHEN status IN ('heuristica_rejeitou', 'classificada_nao_oferta', 'descartada', 'ignorada_midia', 'ignorada_curta')
+                    THEN 1 ELSE 0 END), 0) AS descartadas,
+       (SELECT count(*) FROM fechamentos_grupo WHERE status = 'aguardando_revisao') AS avisos
+FROM mensagens_grupo WHERE created_at >= :since;

@@ -86,7 +86,7 @@ async def jobs(request: Request) -> HTMLResponse:
         verdict=overview.verdict(seen),
         health=panel_health.shown(await work.health.look(), words.texts),
         windows=overview.windows(seen, work.book, words),
-        board=None if work.extension.board is None else await work.extension.board(),
+        boards=[await board() for board in work.extension.boards],
         lanes=strip.lanes(categorias, slices, since, words),
         hours=strip.hours(since, words),
         shares=overview.shares,
