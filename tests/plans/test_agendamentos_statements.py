@@ -61,6 +61,7 @@ async def test_counts_failures_and_those_left_behind_are_found_by_index(full: Da
     known = await plan(full, book.known, chaves=AsJson(["k1", "k2"]))
     assert "SCAN appointments" not in known
     assert "Seq Scan on appointments" not in known
+    assert "appointments_by_place" in await plan(full, book.known_by_place, chaves=AsJson(["k1", "k2"]))
     if full.dialect == "sqlite":  # PostgreSQL reads small tables whole, whatever is indexed
         assert "COVERING INDEX appointments_by_" in await plan(full, book.counts)
 

@@ -4,14 +4,21 @@ SELECT id, chave, fonte, normalization_status, {campos} FROM appointments WHERE 
 -- write known on postgres: those of these keys that are there already; nobody else changes them until the transaction ends
 SELECT id, chave, fonte, normalization_status, {campos} FROM appointments WHERE chave IN ({chaves}) ORDER BY chave FOR UPDATE;
 
+-- write known_by_place on sqlite: those with an id of their origin's that are of these patients, places and times
+SELECT id, chave, chave_natural, fonte, normalization_status, {campos} FROM appointments WHERE chave_natural IN ({chaves}) ORDER BY id;
+
+-- write known_by_place on postgres: those with an id of their origin's that are of these patients, places and times
+SELECT id, chave, chave_natural, fonte, normalization_status, {campos} FROM appointments
+WHERE chave_natural IN ({chaves}) ORDER BY id FOR UPDATE;
+
 -- read taken: another one that has this key
 SELECT id FROM appointments WHERE chave = :chave AND id <> :id;
 
 -- write hold on sqlite: one that is about to be changed; a transaction that writes is the only one anyway
-SELECT id, chave, importacao_id, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id;
+SELECT id, chave, chave_natural, importacao_id, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id;
 
 -- write hold on postgres: one that is about to be changed; nobody else changes it until the transaction ends
-SELECT id, chave, importacao_id, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id FOR UPDATE;
+SELECT id, chave, chave_natural, importacao_id, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id FOR UPDATE;
 
 -- write change on sqlite: what they say now; a reading of something else goes
 UPDATE appointments

@@ -27,6 +27,7 @@ class Situacao(StrEnum):
     RECOLETA = "Recoleta"
 
 
+ONDE_E_QUANDO: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
 LONGEST_TEXT: Final = 2000
 # Short ones: some stand in an index, of whose rows PostgreSQL takes 2704 bytes, and a letter has up to four.
 LONGEST_NAME: Final = 200
@@ -57,6 +58,7 @@ class Problema(StrEnum):
     TEXTO_CORTADO = "texto_cortado"
     COLUNA_REPETIDA = "coluna_repetida"
     REPETIDO = "repetido"
+    SEM_HORA = "sem_hora"
     SALA = "sala"
     FORMULA = "formula"
     ILEGIVEL = "ilegivel"
@@ -129,8 +131,20 @@ class Lida:
 def chave_de(campos: "Mapping[str, Json]") -> str:
     """The same for one appointment, however often its row comes: the origin's own id, or who, where and when."""
     if campos.get("origem_id"):
-        said = ["origem", str(campos["origem_id"])]
-    else:
-        parts = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
-        said = [" ".join(str(campos.get(each) or "").casefold().split()) for each in parts]
-    return hashlib.sha256("|".join(said).encode()).hexdigest()
+        return _hash(f"origem|{campos['origem_id']}")
+    return chave_natural_de(campos)
+
+
+def chave_natural_de(campos: "Mapping[str, Json]") -> str:
+    """Who, where and when. ``hora_dita``: what stands where an hour should, and is none."""
+    said = {**campos, "hora_agendamento": campos.get("hora_agendamento") or campos.get("hora_dita")}
+    return _hash("|".join(" ".join(str(said.get(each) or "").casefold().split()) for each in ONDE_E_QUANDO))
+
+
+def chave_seguinte(chave: str, n: int) -> str:
+    """Of the ``n``-th of some that say the same who, where and when, and no hour."""
+    return _hash(f"{chave}#{n}")
+
+
+def _hash(said: str) -> str:
+    return hashlib.sha256(said.encode()).hexdigest()

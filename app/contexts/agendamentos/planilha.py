@@ -33,6 +33,7 @@ from app.contexts.agendamentos.linhas import (
     Reparo,
     Situacao,
     chave_de,
+    chave_seguinte,
     mais_longo,
 )
 from app.contexts.agendamentos.texto import limpo, plano
@@ -140,6 +141,7 @@ class _Lendo:
     total: int = 0
     puladas: int = 0
     chaves: set[bytes] = field(default_factory=set)
+    sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)  # what rows without an hour said, by their key
 
     def pedaco(self, linhas: "Sequence[Mapping[str, Json]]", ate: int, *, is_last: bool = False) -> Pedaco:
         return Pedaco(
@@ -239,11 +241,24 @@ def _counted(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celu
     if row is None:
         lendo.puladas += lendo.erros.quantos == wrong
         return None
-    chave = chave_de(row)
+    chave = chave_de(row) if "hora_agendamento" in row or "origem_id" in row else _sem_hora(lendo, row)
     if (mark := bytes.fromhex(chave)[:16]) in lendo.chaves:
         lendo.repetidos.append(Reparo(number, None, Problema.REPETIDO))
     lendo.chaves.add(mark)
     return row | {"chave": chave}
+
+
+def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
+    """Two visits of one day may be meant: rows that say different things are not one."""
+    chave = chave_de(row)
+    said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name != "linha")))
+    before = lendo.sem_hora.get(chave, ())
+    if said not in before:
+        lendo.sem_hora[chave] = before = (*before, said)
+        if len(before) > 1:
+            lendo.avisos.append(Reparo(int(str(row["linha"])), None, Problema.SEM_HORA))
+    place = before.index(said)
+    return chave if place == 0 else chave_seguinte(chave, place + 1)
 
 
 @lru_cache(maxsize=512)
@@ -323,6 +338,7 @@ def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula])
         remark(lendo.erros, "data_hora", Problema.DATA_ILEGIVEL)
         return None
     row: dict[str, Json] = {"linha": number, "data_agendamento": dia, "hora_agendamento": hora, "carro": carro}
+    row["hora_dita"] = _hour_said(cells) if hora is None else None
     row |= _texts(lendo, cells, remark)
     row |= _checked(lendo, cells, remark, is_coleta=lendo.is_coleta)
     row |= _confirmation(lendo, cells)
@@ -347,6 +363,13 @@ def _when(
     if hora is None and "hora" in cells:
         remark(lendo.avisos, "hora", Problema.HORA_ILEGIVEL)
     return None if dia is None else dia.isoformat(), hora
+
+
+def _hour_said(cells: Mapping[str, Celula]) -> str | None:
+    """``manhã``: no hour, and yet not the afternoon."""
+    if "data_hora" in cells:
+        return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None
+    return dito(cells.get("hora"))
 
 
 def _texts(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark) -> "dict[str, Json]":

@@ -10,7 +10,17 @@ from batuta.stores.sql.queries import in_dialect, load, load_text, query_of
 
 HERE = Path(__file__).parent
 # What a row is made with; what the reading adds comes later.
-COLUMNS = ("id", "chave", "importacao_id", "linha", *CAMPOS, "fonte", "normalization_status", "normalization_job_id")
+COLUMNS = (
+    "id",
+    "chave",
+    "chave_natural",
+    "importacao_id",
+    "linha",
+    *CAMPOS,
+    "fonte",
+    "normalization_status",
+    "normalization_job_id",
+)
 UNCHANGED = ("id",)
 FILTERS = {
     "antes_de": "id < :antes_de",
@@ -28,6 +38,7 @@ READ = ("normalization_error", "endereco_normalizado", "documento_normalizado", 
 @dataclass(frozen=True, slots=True)
 class AppointmentBook:
     known: Query
+    known_by_place: Query
     taken: Query
     hold: Query
     change: Query

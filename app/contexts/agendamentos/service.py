@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from app.contexts.agendamentos.atualizacao import atualizado
 from app.contexts.agendamentos.celulas import cep_da, data_da, hora_da, telefone_da
 from app.contexts.agendamentos.cobertura import esta_coberto
-from app.contexts.agendamentos.linhas import Situacao, chave_de, mais_longo
+from app.contexts.agendamentos.linhas import ONDE_E_QUANDO, Situacao, chave_de, chave_natural_de, mais_longo
 from app.contexts.agendamentos.model import (
     CAMPOS,
     AgendamentoInexistente,
@@ -99,15 +99,14 @@ class Agendamentos:
     ) -> Gravadas:
         """New ones, and those that were there, brought up to date; each with its task, in the caller's transaction."""
         rows = {str(row.get("chave") or chave_de(row)): row for row in linhas}  # of two that are one, the last counts
-        known = await transaction.all(self._book.known, chaves=AsJson(list(rows)))
-        there = {row["chave"]: row for row in known}
+        there = await self._there(transaction, rows)
         made = [self._row(chave, row, there.get(chave), importacao) for chave, row in rows.items()]
-        waiting = [row for row in made if _is_due(row, there.get(str(row["chave"])))]
+        waiting = [row for chave, row in zip(rows, made, strict=True) if _is_due(row, there.get(chave))]
         jobs = await self._enqueue(transaction, [str(row["id"]) for row in waiting])
         for row, job in zip(waiting, jobs, strict=True):
             row["normalization_job_id"] = job
-        new = [row for row in made if row["chave"] not in there]
-        old = [row for row in made if row["chave"] in there]
+        new = [row for chave, row in zip(rows, made, strict=True) if chave not in there]
+        old = [row for chave, row in zip(rows, made, strict=True) if chave in there]
         if new and await self._insert(transaction, new) != len(new):
             raise AgendamentoRepetido
         now = self._clock.now()
@@ -117,13 +116,30 @@ class Agendamentos:
         added = await transaction.run(self._book.cars, nomes=AsJson(cars), now=now) if cars else 0
         return Gravadas(len(new), len(linhas) - len(new), len(jobs), added)
 
+    async def _there(self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]) -> dict[str, Row]:
+        """Which of them are known, by their keys: by the origin's id, or by who, where and when if only one of both has an id."""
+        places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
+        wanted = sorted({*rows, *places.values()})
+        known = {row["chave"]: row for row in await transaction.all(self._book.known, chaves=AsJson(wanted))}
+        there = {chave: known[chave] for chave in rows if chave in known}
+        free = {chave: row for chave, row in known.items() if chave not in there}
+        for chave in rows:
+            if chave not in there and places.get(chave) in free:
+                there[chave] = free.pop(places[chave])
+        if bare := [chave for chave in rows if chave not in there and chave not in places]:
+            taken = {row["id"] for row in there.values()}
+            for row in await transaction.all(self._book.known_by_place, chaves=AsJson(bare)):
+                if row["id"] not in taken:
+                    there.setdefault(row["chave_natural"], row)
+        return there
+
     async def criar(self, campos: Mapping[str, Json], *, by: str) -> Row:
         checked = conferidos(campos)
         if not checked.get("nome_paciente"):
             raise AgendamentoRecusado(campo="nome_paciente")
         chave = chave_de(checked)
         async with self._database.transaction() as transaction:
-            if await transaction.one(self._book.known, chaves=AsJson([chave])) is not None:
+            if await self._there(transaction, {chave: checked}):
                 raise AgendamentoRepetido
             await self.gravar(transaction, [checked])
             (row,) = await transaction.all(self._book.known, chaves=AsJson([chave]))
@@ -149,10 +165,12 @@ class Agendamentos:
             merged = {name: before[name] for name in CAMPOS} | dict(checked)
             if not merged["nome_paciente"]:
                 raise AgendamentoRecusado(campo="nome_paciente")
-            chave = chave_de(merged)
+            chave, natural = before["chave"], before["chave_natural"]
+            if any(merged[name] != before[name] for name in (*ONDE_E_QUANDO, "origem_id")):
+                chave, natural = chave_de(merged), _natural(merged)
             if chave != before["chave"] and await transaction.one(self._book.taken, chave=chave, id=id) is not None:
                 raise AgendamentoRepetido
-            row = self._made(chave, merged, id, before["importacao_id"], before["linha"])
+            row = self._made(chave, merged, id, before["importacao_id"], before["linha"]) | {"chave_natural": natural}
             if _is_due(row, before):
                 (row["normalization_job_id"],) = await self._enqueue(transaction, [id])
             await transaction.run(self._book.change, rows=AsJson([row]), now=self._clock.now())
@@ -216,8 +234,11 @@ class Agendamentos:
 
     def _row(self, chave: str, dito: Mapping[str, Json], known: Row | None, importacao: str | None) -> dict[str, Json]:
         """As a file says it."""
-        id = self._ids.new() if known is None else str(known["id"])
-        return self._made(chave, dito if known is None else atualizado(known, dito), id, importacao, dito.get("linha"))
+        if known is None:
+            return self._made(chave, dito, self._ids.new(), importacao, dito.get("linha"))
+        merged = atualizado(known, dito) | {"hora_dita": dito.get("hora_dita")}
+        own = chave if dito.get("origem_id") else known["chave"]
+        return self._made(own, merged, str(known["id"]), importacao, dito.get("linha"))
 
     def _made(
         self, chave: str, campos: Mapping[str, Json], id: str, importacao: str | None, linha: Json
@@ -228,6 +249,7 @@ class Agendamentos:
         return row | {
             "id": id,
             "chave": chave,
+            "chave_natural": _natural(campos),
             "importacao_id": importacao,
             "linha": linha,
             "fonte": fonte_de(*(None if each is None else str(each) for each in texts)),
@@ -252,6 +274,10 @@ def _is_due(row: Mapping[str, Json], known: Row | None) -> bool:
     if row["normalization_status"] != Status.PENDING:
         return False
     return known is None or known["fonte"] != row["fonte"] or known["normalization_status"] == Status.SKIPPED
+
+
+def _natural(campos: Mapping[str, Json]) -> str | None:
+    return chave_natural_de(campos) if campos.get("origem_id") else None
 
 
 def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
