@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli_saida import Saida
+from app.contexts.grupos.canonicos import NomesErrados, examinados
 from app.contexts.grupos.leitura import Vocabulario, ler
 from app.contexts.grupos.leitura.documento import documento
 from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of
@@ -16,7 +17,7 @@ from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of
 _NEEDED = ("id", "texto", "enviado_em")
 
 
-class _BadInput(Exception):
+class BadInput(Exception):
     """What is wrong with the file, in words for whoever wrote it."""
 
 
@@ -29,9 +30,9 @@ def avaliar(
 ) -> None:
     desk = desk_of(context)
     try:
-        known = Vocabulario.padrao() if canonicos is None else _vocabulario(desk, canonicos)
+        known = Vocabulario.padrao() if canonicos is None else Vocabulario.de(nomes_de(desk, canonicos))
         told = [_lida(desk, row, known) for row in _rows(desk, file)]
-    except _BadInput as wrong:
+    except BadInput as wrong:
         desk.say_wrong(str(wrong))
         raise typer.Exit(REFUSED) from wrong
     saida.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in told), encoding="utf-8")
@@ -45,14 +46,15 @@ def avaliar(
     desk.show(counts, as_json, lambda: desk.say(desk.texts()("cli.grupos.evaluated", **counts)))
 
 
-def _vocabulario(desk: Desk, file: Path) -> Vocabulario:
+def nomes_de(desk: Desk, file: Path) -> Mapping[str, Any]:
+    """A customer's names, if the file has their form; else the entry that has not, in the reader's language."""
     try:
-        document = json.loads(file.read_text(encoding="utf-8-sig"))
-        if not isinstance(document, dict):
-            raise TypeError(type(document).__name__)
-        return Vocabulario.de(document)
-    except (ValueError, TypeError) as wrong:
-        raise _BadInput(desk.texts()("cli.grupos.not_canonicos", file=str(file), why=str(wrong))) from wrong
+        return examinados(json.loads(file.read_text(encoding="utf-8-sig")))
+    except NomesErrados as wrong:
+        why = desk.texts()(f"cli.grupos.names_{wrong.facts['motivo']}", onde=str(wrong.facts["onde"]))
+    except (ValueError, RecursionError):
+        why = desk.texts()("cli.grupos.names_json")
+    raise BadInput(desk.texts()("cli.grupos.not_canonicos", file=str(file), why=why))
 
 
 def _rows(desk: Desk, file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -66,10 +68,10 @@ def _row(desk: Desk, number: int, line: str) -> Mapping[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as wrong:
-        raise _BadInput(desk.texts()("cli.grupos.not_json", line=number)) from wrong
+        raise BadInput(desk.texts()("cli.grupos.not_json", line=number)) from wrong
     missing = [name for name in _NEEDED if not isinstance(row, dict) or not isinstance(row.get(name), str)]
     if missing:
-        raise _BadInput(desk.texts()("cli.grupos.missing", line=number, fields=", ".join(missing)))
+        raise BadInput(desk.texts()("cli.grupos.missing", line=number, fields=", ".join(missing)))
     return row  # type: ignore[no-any-return]
 
 
@@ -80,7 +82,7 @@ def _lida(desk: Desk, numbered: tuple[int, Mapping[str, Any]], known: Vocabulari
     except ValueError:
         sent = None
     if sent is None or sent.tzinfo is None:
-        raise _BadInput(desk.texts()("cli.grupos.not_a_time", line=number))
+        raise BadInput(desk.texts()("cli.grupos.not_a_time", line=number))
     read = ler(row["texto"], enviado_em=sent, grupo=row.get("grupo"), regiao=row.get("regiao"), vocabulario=known)
     return {"id": row["id"], **documento(read)}
 

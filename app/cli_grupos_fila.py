@@ -1,7 +1,6 @@
 """``batuta grupos status | reprocessar | backfill | carregar | revisao | ver | aprovar | rejeitar``."""
 
-import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from app import cli_grupos_autores, cli_grupos_fechamentos, cli_grupos_ler, cli_grupos_vistos
+from app import cli_grupos, cli_grupos_autores, cli_grupos_fechamentos, cli_grupos_ler, cli_grupos_vistos
 from app.contexts.grupos.correcoes import Correcao
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.leitura import Periodo
@@ -72,12 +71,9 @@ def carregar(
 ) -> None:
     desk = desk_of(context)
     try:
-        document = json.loads(file.read_text(encoding="utf-8-sig"))
-        if not isinstance(document, dict):
-            raise TypeError(type(document).__name__)
-        loaded = wait_for(_load(desk, document))
-    except (ValueError, TypeError) as wrong:
-        desk.say_wrong(desk.texts()("cli.grupos.not_names", file=str(file), why=str(wrong)))
+        loaded = wait_for(_load(desk, cli_grupos.nomes_de(desk, file)))
+    except cli_grupos.BadInput as wrong:
+        desk.say_wrong(str(wrong))
         raise typer.Exit(REFUSED) from wrong
     desk.show(loaded, as_json, lambda: desk.say(desk.texts()("cli.grupos.loaded", **loaded)))
 
@@ -181,7 +177,7 @@ async def _backfill(desk: Desk, limite: int, dry_run: bool) -> tuple[int, int]:
     return len(found), added
 
 
-async def _load(desk: Desk, document: dict[str, Any]) -> dict[str, int]:
+async def _load(desk: Desk, document: Mapping[str, Any]) -> dict[str, int]:
     from app.wiring_grupos import names
 
     async with desk.work() as work:

@@ -189,7 +189,10 @@ def test_the_terminal_knows_the_queue_and_the_review(
     names.write_text('{"hospitais": [{"nome": "sem canonico"}]}')
     code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
     assert code == 2
-    assert "canonicos.json" in err
+    assert "(hospitais[0].canonico is missing, or not what is expected there): docs/grupos.md" in err
+    names.write_text("[" * 100_000)
+    code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
+    assert (code, "it is no JSON" in err) == (2, True)
 
 
 def test_the_workers_of_the_groups_serves_their_stages_and_nothing_else(

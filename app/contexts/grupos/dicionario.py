@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from app.contexts.grupos.canonicos import examinados
 from app.contexts.grupos.correcoes import nome_de_lugar
 from app.contexts.grupos.fila import id_de
 from app.contexts.grupos.leitura import Vocabulario
@@ -147,8 +148,8 @@ class Dicionario:
         return id
 
     async def carregar(self, canonicos: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
-        """The customer's own names, in the form of ``canonicos.json``. Raises ValueError if it has not that form."""
-        Vocabulario.de(canonicos)
+        """The customer's own names, in the form of ``canonicos.json``. Raises NomesErrados if it has not that form."""
+        examinados(canonicos)
         hospitals, specialities = list(canonicos.get("hospitais", ())), list(canonicos.get("especialidades", ()))
         statements = [*_hospital_rows(self.book, hospitals, now), *_speciality_rows(self.book, specialities, now)]
         for first in range(0, len(statements), BATCH):
