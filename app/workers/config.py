@@ -85,7 +85,7 @@ def worker_settings(settings: Settings, work: Batuta | None = None, *, speaks: b
     store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
     keep = timedelta(seconds=settings.arq_keep_result)
     here = Here(store.report, work.clock, work.events)
-    serving = Serving(work, settings, store, speaks=speaks)
+    serving = Serving(work, settings, store, here, speaks=speaks)
     return type(
         "WorkerSettings",
         (),
@@ -106,9 +106,10 @@ def worker_settings(settings: Settings, work: Batuta | None = None, *, speaks: b
 class Serving:
     """What stands beside ARQ's own loop: the one that hands tasks over, and nothing else of a worker's."""
 
-    def __init__(self, work: Batuta, settings: Settings, store: SqlTasks, *, speaks: bool) -> None:
+    def __init__(self, work: Batuta, settings: Settings, store: SqlTasks, here: Here, *, speaks: bool) -> None:
         self._speaks = speaks
         self._work = work
+        self._here = here
         self._settings = settings
         self._store = store
         self._relay = add_arq(work, settings)
@@ -119,6 +120,7 @@ class Serving:
         if self._speaks:
             begin_logging(self._work.events, self._settings, service=NAME, stream=sys.stdout, zone=self._work.zone)
         await self._work.open()
+        self._here.look_past(ctx["redis"])
         grace = timedelta(seconds=self._settings.batuta_drain_seconds)
         self._running = asyncio.create_task(self._supervisor(ctx["redis"]).run(self._stop, grace))
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from arq.connections import ArqRedis, RedisSettings, create_pool
@@ -22,10 +23,13 @@ from app.wiring_agendamentos import appointments_of, health_of
 from app.workers.config import worker_settings
 from batuta import Batuta, Failed
 from batuta.health import checks
+from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import ConfigError
+from batuta.kernel.json import Json
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
-from batuta.stores.arq.relay import RUNNER, ArqRelay
+from batuta.stores.arq import relay as relaying
+from batuta.stores.arq.relay import RUNNER, ArqRelay, Here
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
 from tests.contract.test_tasks import arq_working, ended
@@ -181,6 +185,53 @@ def test_without_its_redis_the_worker_says_one_sentence(tmp_path: Path) -> None:
             check=False,
         )
         assert (ran.returncode, ran.stderr.startswith(sentence), ran.stderr.count("\n")) == (1, True, 1), ran.stderr
+
+
+async def test_an_outcome_that_nobody_told_of_is_found(
+    tmp_path: Path, redis_url: str, events: EventRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent, spoken = relaying._answer, []
+
+    async def without_a_word(redis: ArqRedis, id: str, told: Json, told_in: str | None) -> None:
+        spoken.append(told_in)
+        await silent(redis, id, told, None)
+
+    monkeypatch.setattr(relaying, "_answer", without_a_word)
+    work = Batuta(f"sqlite:///{tmp_path}/work.db", timezone="UTC")
+    work.events.subscribe(events)
+    add_arq(work, Settings.model_validate({"redis_url": redis_url}))
+
+    @work.task()
+    async def dobro(ctx: TaskContext, n: int) -> int:
+        return 2 * n
+
+    async with work, redis_at(redis_url) as redis:
+        await redis.flushdb()
+        stop = asyncio.Event()
+        running = asyncio.create_task(work.supervisor().run(stop, timedelta(seconds=5)))
+        id = await work.enqueue(dobro, 21)
+        async with asyncio.timeout(120), arq_working(work):
+            status = await ended(work, events, id)
+        stop.set()
+        await running
+    assert (status.status, status.result, status.attempts) == ("complete", 42, 1)
+    assert spoken[0] is not None
+
+
+async def test_arq_is_not_shown_the_calls_it_runs_itself(redis_url: str) -> None:
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+        await redis.zadd(default_queue_name, {"minha": 1, "outra": 2})
+        here = Here(no_report, SystemClock(), Batuta("sqlite:///unused.db").events, {"minha"})
+        here.look_past(redis)
+        asked: dict[str, Any] = {"min": float("-inf"), "max": 10, "start": 0, "num": 10}
+        assert await redis.zrangebyscore(default_queue_name, **asked) == [b"outra"]
+        here.under_way.clear()
+        assert await redis.zrangebyscore(default_queue_name, **asked) == [b"minha", b"outra"]
+
+
+async def no_report(lease: Lease, progress: Json) -> None:
+    """Nobody asks how far it is."""
 
 
 async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_url: str) -> None:

@@ -19,15 +19,7 @@ from batuta.kernel.json import Json
 WITHIN: Final = timedelta(seconds=30)
 LARGEST: Final = 256 * 1024
 MOST_TOKENS: Final = 3000
-# A pool looks at each of its lines whenever one is taken or given back: many small ones cost a tenth of a large one.
-LINES_OF_A_POOL: Final = 25
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-
-
-class _Pool:
-    def __init__(self, client: httpx2.AsyncClient) -> None:
-        self.client = client
-        self.calls = 0
 
 
 class ChatClient:
@@ -36,8 +28,10 @@ class ChatClient:
         self._key = key
         self._model = model
         self._clock = clock
-        self._pools: list[_Pool] = []
-        self._trust: ssl.SSLContext | None = None  # whom TLS believes takes long to read: once for all pools
+        # A client looks at each of its connections whenever one is taken or given back: each has one, for one call at a time.
+        self._lines: list[httpx2.AsyncClient] = []
+        self._free: list[httpx2.AsyncClient] = []
+        self._trust: ssl.SSLContext | None = None  # whom TLS believes takes long to read: once for all lines
 
     def __repr__(self) -> str:
         return f"ChatClient({self._url!r}, {self._model!r})"  # never the key
@@ -53,9 +47,9 @@ class ChatClient:
             return Calou(Told(Effect.BROKE, type(error).__name__))
 
     async def close(self) -> None:
-        pools, self._pools = self._pools, []
-        for pool in pools:
-            await pool.client.aclose()
+        lines, self._lines, self._free = self._lines, [], []
+        for line in lines:
+            await line.aclose()
 
     async def _ask(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta:
         body = {
@@ -82,16 +76,15 @@ class ChatClient:
 
     @asynccontextmanager
     async def _line(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """In the first pool that has one: as many calls go at a time as are asked for, and nobody waits for a line."""
-        pool = next((each for each in self._pools if each.calls < LINES_OF_A_POOL), None)
-        if pool is None:
-            pool = _Pool(self._open())
-            self._pools.append(pool)
-        pool.calls += 1
+        """The one that was given back last: as many calls go at a time as are asked for, and nobody waits for a line."""
+        if not self._free:
+            self._lines.append(self._open())
+            self._free.append(self._lines[-1])
+        line = self._free.pop()
         try:
-            yield pool.client
+            yield line
         finally:
-            pool.calls -= 1
+            self._free.append(line)
 
     def _open(self) -> httpx2.AsyncClient:
         # No time limit per read: a dripping answer would outlive it. The deadline around the call counts.

@@ -3,7 +3,7 @@
     enqueue ─▶ tasks (SQL) ─▶ a worker of ours claims the row, sends the call to Redis and keeps the lease while it waits
                                         │                                     ▲
                                         ▼                                     │ the outcome, under a key of its own
-                                 ARQ's queue ─▶ an ARQ worker runs it ────────┘
+                                 ARQ's queue ─▶ an ARQ worker runs it ────────┘ and its name in the sender's list
 
 So nothing is lost with Redis: a call that is no longer there is sent again, and one whose sender died is taken over when its lease
 ends. Retries, time limits and what a status says are decided where they always are. Waiting for somebody who runs it costs
@@ -12,10 +12,11 @@ as with any queue; what its second run says is not heard if the first one was.
 """
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol, assert_never
+from typing import Any, Final, Protocol, assert_never, cast
 
 from arq.connections import ArqRedis
 from arq.constants import default_queue_name, in_progress_key_prefix, job_key_prefix, retry_key_prefix
@@ -33,7 +34,8 @@ from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.tasks.registry import Task, outcome_of
 
 LOOK: Final = timedelta(milliseconds=20)
-# A call that Redis does not know any more is looked for this often.
+MOST_HEARD: Final = 1000  # outcomes at a time
+# A call that Redis does not know any more, or whose end nobody told, is looked for this often.
 LOST_AFTER: Final = timedelta(seconds=2)
 AWAY_FOR: Final = timedelta(seconds=2)
 KEPT: Final = timedelta(hours=1)
@@ -80,6 +82,8 @@ class ArqRelay:
         self._redis: ArqRedis | None = None
         self._opening = asyncio.Lock()
         self._waiting: dict[str, _Sent] = {}
+        self._ended: set[str] = set()  # told, and not waited for yet
+        self._list = f"batuta:ended:{secrets.token_hex(8)}"
         self._looked_at = clock.now()
 
     async def run(self, task: Task, lease: Lease) -> Outcome:
@@ -91,6 +95,7 @@ class ArqRelay:
             "attempt": lease.attempt,
             "args": lease.row["args"],
             "created_at": lease.row["created_at"].isoformat(),
+            "told_in": self._list,
         }
         try:
             redis = await self._opened()
@@ -127,16 +132,26 @@ class ArqRelay:
         return self._redis
 
     async def _hear(self, redis: ArqRedis) -> None:
-        ids = list(self._waiting)
-        answers = await redis.mget([_key(id) for id in ids])
+        """Those that are said to have ended; now and then all, for a word can be lost."""
+        is_all = self._clock.now() - self._looked_at > LOST_AFTER
+        ids = list(self._waiting) if is_all else await self._said_to_have_ended(redis)
+        answers = await redis.mget([_key(id) for id in ids]) if ids else []
         for id, answer in zip(ids, answers, strict=True):
             if answer is not None:
                 self._tell(id, _outcome(loads(answer)))
-        if self._clock.now() - self._looked_at > LOST_AFTER:
+        if is_all:
             self._looked_at = self._clock.now()
+            self._ended.clear()
             unheard = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
             await self._look_for(unheard, redis)
             await self._give_up([id for id in unheard if id in self._waiting], redis)
+
+    async def _said_to_have_ended(self, redis: ArqRedis) -> list[str]:
+        said = await cast("Awaitable[list[bytes] | None]", redis.lpop(self._list, MOST_HEARD))
+        self._ended.update(each.decode() for each in said or ())
+        ids = [id for id in self._ended if id in self._waiting]
+        self._ended.difference_update(ids)
+        return ids
 
     async def _look_for(self, ids: list[str], redis: ArqRedis) -> None:
         """ARQ keeps a call in its queue until it has run. One that is neither there nor has answered is sent again."""
@@ -195,6 +210,19 @@ class Here:
     report: Report
     clock: Clock
     events: Events
+    under_way: set[str] = field(default_factory=set)
+
+    def look_past(self, redis: ArqRedis) -> None:
+        """Whenever ARQ looks for new calls it asks Redis three things about each in its queue, those it runs itself among them.
+
+        With hundreds under way that is most of its work. It is not shown those.
+        """
+        listed = redis.zrangebyscore
+
+        async def others(*arguments: Any, **named: Any) -> list[bytes]:
+            return [id for id in await listed(*arguments, **named) if id.decode() not in self.under_way]
+
+        vars(redis)["zrangebyscore"] = others
 
 
 def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = KEPT) -> list[Function]:
@@ -202,7 +230,11 @@ def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = KEP
 
     def made(task: Task) -> Function:
         async def run(ctx: dict[Any, Any], call: str) -> Json:
-            return await _run(task, ctx["redis"], call, here)
+            here.under_way.add(ctx["job_id"])
+            try:
+                return await _run(task, ctx["redis"], call, here)
+            finally:
+                here.under_way.discard(ctx["job_id"])
 
         timeout = (task.timeout + LATER).total_seconds()
         return func(run, name=task.name, timeout=timeout, keep_result=keep_result.total_seconds(), max_tries=1000)
@@ -219,8 +251,17 @@ async def _run(task: Task, redis: ArqRedis, call: str, here: Here) -> Json:
     if isinstance(ran, Raised):
         here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
     told = _told(ran)
-    await redis.set(_key(f"{lease.id}:{lease.fence}"), dumps(told), ex=KEPT)
+    await _answer(redis, f"{lease.id}:{lease.fence}", told, said.get("told_in"))
     return told
+
+
+async def _answer(redis: ArqRedis, id: str, told: Json, told_in: str | None) -> None:
+    async with redis.pipeline(transaction=False) as together:
+        together.set(_key(id), dumps(told), ex=KEPT)
+        if told_in is not None:
+            together.rpush(told_in, id)
+            together.expire(told_in, KEPT)
+        await together.execute()
 
 
 def _told(ran: Returned | Raised | Late) -> dict[str, Json]:

@@ -17,6 +17,14 @@ SELECT counts_at FROM rate_tokens WHERE rate_key = :key AND counts_at > :since O
 -- write take: a token of one key
 INSERT INTO rate_tokens (reservation, rate_key, counts_at, kept_until) VALUES (:id, :key, :counts_at, :kept_until);
 
+-- write take_if on postgres: nobody asks: what a statement sees there is older than what it waited for
+SELECT :id::uuid, :key::text, :counts_at::timestamptz, :kept_until::timestamptz, :since::timestamptz, :others::bigint;
+
+-- write take_if on sqlite: a token of one key, if there is room; a statement that writes is the only one
+INSERT INTO rate_tokens (reservation, rate_key, counts_at, kept_until)
+SELECT :id, :key, :counts_at, :kept_until
+WHERE NOT EXISTS (SELECT 1 FROM rate_tokens WHERE rate_key = :key AND counts_at > :since LIMIT 1 OFFSET :others);
+
 -- write confirm on sqlite: it counts from now on
 UPDATE rate_tokens SET counts_at = :now, confirmed = TRUE WHERE reservation = :id AND NOT confirmed;
 
