@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 from uuid import UUID
@@ -28,6 +29,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BATCH = 100
+
+
+class StatusDaVaga(StrEnum):
+    """What can be listed of what was read."""
+
+    AGUARDANDO_REVISAO = "aguardando_revisao"
+    IMPORTADA = "importada"
+    REJEITADA = "rejeitada"
+    DESCARTADA = "descartada"
+    DUPLICADA = "duplicada"
+
+
 Limite = Annotated[int, typer.Option("--limite", min=1, max=100_000)]
 
 
@@ -78,11 +91,16 @@ def carregar(
     desk.show(loaded, as_json, lambda: desk.say(desk.texts()("cli.grupos.loaded", **loaded)))
 
 
-def revisao(context: typer.Context, limite: Limite = 20, as_json: JsonFlag = False) -> None:
+def revisao(
+    context: typer.Context,
+    status: Annotated[StatusDaVaga, typer.Option("--status")] = StatusDaVaga.AGUARDANDO_REVISAO,
+    limite: Limite = 20,
+    as_json: JsonFlag = False,
+) -> None:
     desk = desk_of(context)
-    rows = wait_for(_with_review(desk, lambda review: review.pendentes(limite=limite)))
+    rows = wait_for(_with_review(desk, lambda review: review.pendentes(limite=limite, status=status.value)))
     told = [vaga_em_palavras(row, desk.work().zone) for row in rows]
-    desk.show({"vagas": told}, as_json, lambda: _tell_waiting(desk, told))
+    desk.show({"vagas": told}, as_json, lambda: _tell_waiting(desk, told, status))
 
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
@@ -236,10 +254,11 @@ def _tell_counts(desk: Desk, found: dict[str, Any], reasons: dict[str, int]) -> 
         desk.say(texts("cli.grupos.discarded_line", count=count, motivo=reason, words=words))
 
 
-def _tell_waiting(desk: Desk, told: list[dict[str, Any]]) -> None:
+def _tell_waiting(desk: Desk, told: list[dict[str, Any]], status: StatusDaVaga) -> None:
     texts = desk.texts()
     if not told:
-        desk.say(texts("cli.grupos.none_waiting"))
+        waits = status is StatusDaVaga.AGUARDANDO_REVISAO
+        desk.say(texts("cli.grupos.none_waiting") if waits else texts("cli.grupos.none_so", status=status.value))
         return
     columns = ("id", "hospital", "especialidade", "data", "periodo", "valor", "motivo")
     table = Table(*(texts(f"cli.grupos.column_{column}") for column in columns), box=None, pad_edge=False)

@@ -198,7 +198,7 @@ def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, mon
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
     (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1), patient(2, Data="talvez")]))
     code, said, _ = batuta(*JULIA, "agendamentos", "importar", "agenda.xlsx")
-    assert (code, said.splitlines()[0]) == (0, "2 rows: 2 new, 0 updated, 0 skipped, 0 wrong; 2 tasks")
+    assert (code, said.splitlines()[0]) == (0, "rows: 2 (new 2, updated 0, skipped 0, wrong 0); tasks: 2")
     assert "warning, row 3, Data: the date cannot be read" in said
     assert json.loads(batuta(*JULIA, "agendamentos", "contar", "--json")[1])["pending"] == 2
     assert "2026-03-11" in batuta(*JULIA, "agendamentos", "listar")[1]
@@ -214,7 +214,7 @@ def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, mon
     assert "texto, que não é planilha" in wrong
     assert batuta(*JULIA, "agendamentos", "exportar", "--saida", "fora.csv")[0] == 0
     assert CPF not in (folder / "fora.csv").read_text("utf-8-sig")
-    assert "0 tasks" in batuta(*JULIA, "agendamentos", "reprocessar")[1]
+    assert "again: 0" in batuta(*JULIA, "agendamentos", "reprocessar")[1]
     (folder / "vazia.xlsx").write_bytes(xlsx([]))
     code, _, wrong = batuta(*JULIA, "agendamentos", "importar", "vazia.xlsx")
     assert (code, "empty" in wrong) == (1, True)

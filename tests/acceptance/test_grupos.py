@@ -174,6 +174,8 @@ def test_the_terminal_knows_the_queue_and_the_review(
     assert (code, out.strip()) == (0, "0 messages would be enqueued; without --dry-run they are")
     code, out, _ = batuta(*JULIA, "grupos", "revisao")
     assert (code, out.strip()) == (0, "no vaga waits for a person")
+    code, out, _ = batuta(*JULIA, "grupos", "revisao", "--status", "descartada", "--json")
+    assert (code, json.loads(out)) == (0, {"vagas": []})
     code, out, _ = batuta(*JULIA, "grupos", "fechamentos")
     assert (code, out.strip()) == (0, "no notice waits for a person")
     code, _, err = batuta(*JULIA, "grupos", "manter", NOBODY)
@@ -185,7 +187,7 @@ def test_the_terminal_knows_the_queue_and_the_review(
     names = folder / "nomes.json"
     names.write_text(json.dumps({"hospitais": [{"canonico": "Hospital Inventado", "aliases": ["HI"]}]}))
     code, out, _ = batuta(*JULIA, "grupos", "carregar", str(names))
-    assert (code, out.strip()) == (0, "1 hospitals and 0 specialities are known now")
+    assert (code, out.strip()) == (0, "known now: hospitals 1, specialities 0")
     names.write_text('{"hospitais": [{"nome": "sem canonico"}]}')
     code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
     assert code == 2

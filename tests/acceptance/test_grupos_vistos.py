@@ -1,5 +1,6 @@
 """What an operator looks at of the groups: what was discarded, what is open, and what one text would become."""
 
+import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from batuta.guard.tokens import Scope, mint
 from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import Julia, open_julia
 from tests.acceptance.test_grupos import GOOD, JULIA, said
+from tests.julia import write
 
 CHATTER = "a chave do carro azul sumiu ontem cedo"
 
@@ -62,12 +64,33 @@ async def test_open_vacancies_are_listed_and_whom_to_ask_only_for_who_may_see_it
     assert (await julia.ask("GET", "/grupos/vagas?fechadas=true", headers=reader)).json()["vagas"] == []
 
 
+async def _filled(folder: Path) -> None:
+    opened = await open_julia(folder)
+    for text in (CHATTER, GOOD):
+        await said(opened, text)
+        await write(opened.work.database, "UPDATE mensagens_grupo SET message_id = id")
+    await opened.work.close()
+
+
 def test_the_terminal_lists_them_too(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
     assert batuta(*JULIA, "grupos", "mensagens", "--descartadas")[1].strip() == "no message"
     assert batuta(*JULIA, "grupos", "vagas")[1].strip() == "no open vacancy"
     code, _, err = batuta(*JULIA, "grupos", "mensagens", "--motivo", "qualquer")
     assert (code, "nao_eh_oferta" in err) == (2, True)
+    asyncio.run(_filled(folder))
+    counted = batuta(*JULIA, "grupos", "status")[1]
+    assert "1  score_baixo: low score" in counted
+    assert "batuta grupos mensagens --descartadas" in counted
+    listed = batuta(*JULIA, "grupos", "mensagens", "--descartadas")[1]
+    assert all(word in listed for word in ("heuristica", "low score", CHATTER))
+    assert "Plantão" not in listed
+    (vacancy,) = json.loads(batuta(*JULIA, "grupos", "vagas", "--json")[1])["vagas"]
+    table = batuta(*JULIA, "grupos", "vagas")[1]
+    assert all(vacancy[name] in table for name in ("vaga_id", "revisao_id", "hospital"))
+    for name in ("vaga_id", "revisao_id"):
+        assert f"vacancy {vacancy['vaga_id']}: aberta" in batuta(*JULIA, "grupos", "ver", vacancy[name])[1]
+    assert "is descartada" in batuta(*JULIA, "grupos", "revisao", "--status", "descartada")[1]
 
 
 def test_a_loose_text_is_read_with_the_words_each_field_came_from(
