@@ -76,6 +76,11 @@ def answering(answer: JobAnswer) -> Endpoint:
         (Partial("1 of 3", 2), 200, {"status": "partial", "items_processed": 2, "reason": "1 of 3"}),
         (Skipped("pilot"), 200, {"status": "skipped", "items_processed": 0, "reason": "pilot"}),
         (Failed("broken"), 500, {"status": "error", "items_processed": None, "error": "broken"}),
+        (
+            Failed("limite: from 1 on", permanent=True),
+            400,
+            {"status": "error", "items_processed": None, "error": "limite: from 1 on"},
+        ),
         (TimedOut("late"), 504, {"status": "error", "items_processed": None, "error": "late"}),
     ],
 )

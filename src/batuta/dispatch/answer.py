@@ -51,6 +51,8 @@ def http_status(answer: JobAnswer) -> int:
     match answer:
         case Ok() | Partial() | Skipped():
             return 200
+        case Failed(permanent=True):
+            return 400  # as it was asked for it can never work: nobody need ask again
         case Failed():
             return 500
         case TimedOut():

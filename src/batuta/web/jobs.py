@@ -17,7 +17,7 @@ KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, 
 # A job that failed says so in its own words, and the status says it too.
 _OWN_WORDS: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
 ANSWERS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "a parameter or the deadline cannot be used"},
+    400: {"description": "a parameter or the deadline cannot be used", "content": _OWN_WORDS},
     404: {"description": "no such job"},
     409: {"description": "it is running already"},
     500: {"description": "it failed", "content": _OWN_WORDS},
