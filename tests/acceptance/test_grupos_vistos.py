@@ -62,6 +62,10 @@ async def test_open_vacancies_are_listed_and_whom_to_ask_only_for_who_may_see_it
     assert (await julia.ask("GET", "/grupos/vagas?contato=true", headers=reader)).status_code == 403
     assert "contato_whatsapp" in (await julia.ask("GET", "/grupos/vagas?contato=1", headers=trusted)).json()["vagas"][0]
     assert (await julia.ask("GET", "/grupos/vagas?fechadas=true", headers=reader)).json()["vagas"] == []
+    days = [
+        (await julia.ask("GET", f"/grupos/vagas?dia={each}", headers=reader)).status_code for each in (0, "2026-03-20")
+    ]
+    assert days == [422, 200]
 
 
 async def _filled(folder: Path) -> None:

@@ -1,10 +1,12 @@
 """``/grupos/mensagens`` and ``/grupos/vagas``: what groups said and what became of it, and the vacancies that came of it."""
 
+import re
 from datetime import date
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BeforeValidator
 
 from app.contexts.grupos.abertas import Abertas, aberta_em_palavras
 from app.contexts.grupos.motivos import motivo_em_palavras
@@ -15,6 +17,16 @@ from batuta.web.problems import texts_for
 
 Limit = Annotated[int, Query(ge=1, le=200)]
 Skip = Annotated[int, Query(ge=0, le=1_000_000)]
+
+
+def _written(value: object) -> object:
+    """A bare number would be taken for days or seconds since 1970."""
+    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+        raise ValueError("a day is written as in 2026-03-11")
+    return value
+
+
+Day = Annotated[date, BeforeValidator(_written)]
 
 
 def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
@@ -40,7 +52,7 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
     @routes.get("/vagas", operation_id="list_vagas_abertas")
     async def vacancies(
         request: Request,
-        dia: Annotated[date | None, Query(description="only of that day")] = None,
+        dia: Annotated[Day | None, Query(description="only of that day")] = None,
         fechadas: Annotated[bool, Query(description="those that were closed, instead of those that are open")] = False,
         contato: Annotated[bool, Query(description="show whom to ask too: needs the scope pii")] = False,
         limite: Limit = 50,
