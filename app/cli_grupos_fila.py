@@ -12,7 +12,14 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from app import cli_grupos, cli_grupos_autores, cli_grupos_fechamentos, cli_grupos_ler, cli_grupos_vistos
+from app import (
+    cli_grupos,
+    cli_grupos_autores,
+    cli_grupos_fechamentos,
+    cli_grupos_ler,
+    cli_grupos_nomes,
+    cli_grupos_vistos,
+)
 from app.contexts.grupos.correcoes import Correcao
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.leitura import Periodo
@@ -165,6 +172,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "rejeitar": rejeitar,
     **cli_grupos_fechamentos.COMMANDS,
     **cli_grupos_autores.COMMANDS,
+    **cli_grupos_nomes.COMMANDS,
     **cli_grupos_vistos.COMMANDS,
     **cli_grupos_ler.COMMANDS,
 }

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from app.api.metrics import readings
-from app.api.routes import appointments, autores, campanhas, fechamentos, grupos, grupos_vistos, webhooks
+from app.api.routes import appointments, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, webhooks
 from app.api.routes.health import health_router
 from app.contexts.agendamentos.arquivo import MOST_BYTES
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
 from app.wiring import build, campaigns, hours, limits
 from app.wiring_agendamentos import appointments_of, health_of
-from app.wiring_grupos import authors, closings, review
+from app.wiring_grupos import authors, closings, review, teaching
 from app.wiring_grupos_vistos import heard, vacancies
 from batuta import __version__
 from batuta.config import environment, load
@@ -43,6 +43,7 @@ def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
             grupos.router(review(work, settings), work.zone),
             fechamentos.router(closings(work), work.zone),
             autores.router(authors(work), work.zone),
+            nomes.router(teaching(work)),
             grupos_vistos.router(heard(work), vacancies(work), work.zone),
             appointments.router(work, agendamentos, importacao),
             webhooks.router(Inbox(work.queues[WEBHOOK_INBOX.name]), settings),

@@ -8,6 +8,7 @@ from app.contexts.conversas.service import Conversas
 from app.contexts.grupos.apresentacao import Apresentacao, Line
 from app.contexts.grupos.autores import Autores
 from app.contexts.grupos.dicionario import Dicionario
+from app.contexts.grupos.ensino import Ensino
 from app.contexts.grupos.esteira import Ritmo, esteira
 from app.contexts.grupos.fechamentos import Fechamentos
 from app.contexts.grupos.fila import Estagio
@@ -128,6 +129,10 @@ def names(work: Batuta) -> Dicionario:
 
 def closings(work: Batuta, known: Dicionario | None = None) -> Fechamentos:
     return Fechamentos(work.database, known or names(work), work.ids, work.clock)
+
+
+def teaching(work: Batuta) -> Ensino:
+    return Ensino(work.database, names(work), work.ids, work.clock)
 
 
 def authors(work: Batuta) -> Autores:

@@ -363,7 +363,8 @@ async def test_an_operation_has_a_name_that_stays(julia: Julia) -> None:
         "list_campanhas", "show_campanha", "list_campanha_people", "create_campanha", "schedule_campanha", "pause_campanha",
         "resume_campanha", "cancel_campanha",
         "list_revisao", "show_revisao", "approve_revisao", "reject_revisao", "list_fechamentos", "close_fechamento",
-        "keep_fechamento", "list_autores", "block_autor", "lift_autor",
+        "keep_fechamento", "list_autores", "block_autor", "lift_autor", "list_nomes", "forget_nome", "list_mensagens_grupo",
+        "list_vagas_abertas",
         "import_appointments", "list_imports", "show_import", "list_appointments", "show_appointment", "create_appointment",
         "change_appointment", "reprocess_appointments", "export_appointments", "appointment_stats", "job_status",
     }  # fmt: skip

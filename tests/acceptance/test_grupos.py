@@ -107,6 +107,17 @@ async def test_who_only_makes_noise_is_blocked_and_read_again_over_http(julia: J
         assert (await post(julia, path)).status_code == 404
 
 
+async def test_a_reviewer_finds_whose_a_name_is_and_unlearns_it(julia: Julia) -> None:
+    id = await doubtful(julia)
+    await post(julia, f"/grupos/revisao/{id}/aprovar")
+    (known,) = (await julia.ask("GET", "/grupos/nomes?nome=hospital+inventado")).json()["nomes"]
+    assert (known["tipo"], known["nome"], known["confirmado"]) == ("hospital", "Hospital Inventado", True)
+    gone = await post(julia, "/grupos/nomes/esquecer", {"nome": "Hospital Inventado", "id": known["id"]})
+    assert (gone.status_code, gone.json()["id"]) == (200, known["id"])
+    again = await post(julia, "/grupos/nomes/esquecer", {"nome": "Hospital Inventado"})
+    assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (404, "nome_unknown")
+
+
 async def test_a_reviewer_says_what_a_notice_closes(julia: Julia) -> None:
     await said(julia, GOOD)
     (vacancy,) = await rows(julia.work.database, "SELECT id FROM vagas")
