@@ -105,9 +105,9 @@ class Revisao:
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
         """It becomes a vacancy, as it is or as corrected; unless another vaga is the same already."""
         now = self._clock.now()
-        correcao.recusar(now.astimezone(self._zone).date())
         async with self._database.transaction() as transaction:
             vaga = await self._taken(transaction, id, por, notas, now)
+            correcao.recusar(now.astimezone(self._zone).date())
             former = vaga["hash_dedup"]
             learnt = await self._corrected(transaction, vaga, correcao, por, now)
             await self._refuse_unfit(transaction, vaga, now)
@@ -128,10 +128,10 @@ class Revisao:
 
     async def rejeitar(self, id: str, motivo: str, *, por: str) -> Decidida:
         now = self._clock.now()
-        if not motivo.strip():
-            raise MotivoAusente
         async with self._database.transaction() as transaction:
             vaga = await self._taken(transaction, id, por, motivo[:LONGEST], now)
+            if not motivo.strip():
+                raise MotivoAusente
             await transaction.run(self._book.reject, id=id, motivo=f"rejeitada: {motivo}"[:LONGEST], now=now)
             await self._chaves.recusada(transaction, vaga, now, mesmo_texto=False)
             await self._note(transaction, por, "rejeitar", id, {"status": "rejeitada"}, now)
