@@ -1,5 +1,6 @@
 """``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``: a file is taken at once, what it says is read afterwards."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -26,6 +27,7 @@ from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv, jo
 from app.contexts.agendamentos.service import CEP, Agendamentos, Filtro
 from batuta.engine import Batuta
 from batuta.guard.tokens import Scope
+from batuta.kernel.errors import Reason
 from batuta.texts import Texts
 from batuta.web.access import DoorFirst, require
 from batuta.web.problems import Problem, texts_for
@@ -35,8 +37,11 @@ IMPORT = f"{PREFIX}/appointments/import"
 PAGE = 500
 ANSWERS: dict[int | str, dict[str, Any]] = {404: {"description": "no such appointment"}}
 REPEATED: dict[int | str, dict[str, Any]] = {409: {"description": "another has the same patient, place and time"}}
-# Something can be read in it.
-TEXT = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
+# Something can be read in it, and it begins with that.
+TEXT = (
+    r"^[^\s\x00-\x1f\x7f\xad\u115f\u1160\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\u2800\u3164\ufeff\uffa0]"
+    r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
+)
 
 
 def _day(value: str) -> str:
@@ -46,23 +51,45 @@ def _day(value: str) -> str:
     except ValueError:
         written = ""
     if not written or written != value:
-        raise ValueError("a day is written as in 2026-03-11")
+        raise ValueError(Reason("agendamento_dia", "a day is written as in 2026-03-11"))
     return value
 
 
 def _number(value: object) -> object:
     """What a text means as a number is nobody's to guess."""
     if isinstance(value, str | bool):
-        raise ValueError("a number is written without quotes")  # noqa: TRY004 - pydantic asks for it
+        raise ValueError(Reason("int_type", "a number is written without quotes"))  # noqa: TRY004 - pydantic asks for it
     return value
 
 
-Text = Annotated[str, Field(max_length=LONGEST_TEXT, pattern=TEXT)]
-Name = Annotated[str, Field(max_length=LONGEST_NAME, pattern=TEXT)]
+def _written(pattern: str, key: str, english: str) -> AfterValidator:
+    """Whoever writes it another way is told how it is written, not the pattern."""
+    form = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not form.fullmatch(value):
+            raise ValueError(Reason(key, english))
+        return value
+
+    return AfterValidator(check)
+
+
+def _shown(pattern: str, max_length: int | None = None) -> Any:
+    return Field(json_schema_extra={"pattern": pattern}, max_length=max_length)
+
+
+HOUR = r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"
+PHONE = rf"^55(?:{'|'.join(sorted(DDDS))})(?:9[0-9]{{8}}|[2-8][0-9]{{7}})$"
+_READABLE = _written(
+    TEXT, "agendamento_texto", "it begins with something that can be read, and holds no control characters"
+)
+_PHONE = "a telephone is 55, the area code and the number, digits alone, as in 5511987654321"
+Text = Annotated[str, _READABLE, _shown(TEXT, max_length=LONGEST_TEXT)]
+Name = Annotated[str, _READABLE, _shown(TEXT, max_length=LONGEST_NAME)]
+Clock = Annotated[str, _written(HOUR, "agendamento_hora", "an hour is written as in 08:30"), _shown(HOUR)]
+Phone = Annotated[str, _written(PHONE, "agendamento_telefone", _PHONE), _shown(PHONE)]
+Cep = Annotated[str, _written(CEP, "agendamento_cep", "a CEP is written as in 01310-100"), _shown(CEP)]
 Day = Annotated[str, AfterValidator(_day), Field(json_schema_extra={"format": "date"})]
-Clock = Annotated[str, Field(pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$")]
-Phone = Annotated[str, Field(pattern=rf"^55(?:{'|'.join(sorted(DDDS))})(?:9[0-9]{{8}}|[2-8][0-9]{{7}})$")]
-Cep = Annotated[str, Field(pattern=CEP)]
 Id = Annotated[UUID, Path(description="the appointment's id")]
 Documents = Annotated[bool, Query(description="show documents too: needs the scope pii, and is covered otherwise")]
 
@@ -134,7 +161,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
             row = await agendamentos.criar(novo.given(), by=who(request))
         return agendamento_em_palavras(row, com_documentos=False)
 
-    @routes.patch("/appointments/{id:uuid}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
+    @routes.patch("/appointments/{id}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
     async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
         """Another address or document is read anew."""
         with told(request):
@@ -149,9 +176,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
         found = await agendamentos.reprocessar(ids, limit=asked.limite, by=who(request))
         return {"success": True, "jobs_enqueued": len(found), "ids": found}
 
-    @routes.get(
-        "/jobs/{job_id:uuid}/status", operation_id="job_status", responses={404: {"description": "no such job"}}
-    )
+    @routes.get("/jobs/{job_id}/status", operation_id="job_status", responses={404: {"description": "no such job"}})
     async def job_status(job_id: Annotated[UUID, Path()]) -> dict[str, Any]:
         """How far a task is: queued, in_progress, complete or failed."""
         status = await work.status(str(job_id))
@@ -188,7 +213,7 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
         return {"imports": [with_reasons(resultado(row), texts) for row in await importacao.recentes(limite)]}
 
     @routes.get(
-        "/appointments/imports/{id:uuid}",
+        "/appointments/imports/{id}",
         operation_id="show_import",
         responses={404: {"description": "no such import"}},
     )
@@ -251,7 +276,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         headers = {"Content-Disposition": 'attachment; filename="agendamentos.csv"'}
         return Paged(stream, media_type="text/csv; charset=utf-8", headers=headers)
 
-    @routes.get("/appointments/{id:uuid}", operation_id="show_appointment", responses=ANSWERS)
+    @routes.get("/appointments/{id}", operation_id="show_appointment", responses=ANSWERS)
     async def show(request: Request, id: Id, documentos: Documents = False) -> dict[str, Any]:
         seen = may_see(request, documentos)
         with told(request):

@@ -19,6 +19,7 @@ from app.contexts.agendamentos.model import (
     fonte_de,
 )
 from app.contexts.agendamentos.repository import COLUMNS, appointment_book, insert_query, page_query
+from app.contexts.agendamentos.texto import limpo
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
@@ -286,7 +287,7 @@ def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
     for name, value in campos.items():
         if name not in CAMPOS or not (value is None or isinstance(value, str)):
             raise AgendamentoRecusado(campo=name[:40])
-        text = None if value is None else value.strip()
+        text = value.strip() if value is not None and limpo(value) else None
         if text and (len(text) > mais_longo(name) or not is_writable(text) or esta_coberto(name, text)):
             raise AgendamentoRecusado(campo=name)
         checked[name] = _checked(name, text) if text else None

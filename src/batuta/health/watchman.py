@@ -78,6 +78,10 @@ class Watchman:
     async def look(self, *, fresh: bool = False) -> Assessment:
         return await self._assessment.get(fresh=fresh)
 
+    @property
+    def page_names(self) -> frozenset[str]:
+        return frozenset(self._pages)
+
     async def page(self, name: str) -> Document | None:
         """None: there is no such page."""
         kept = self._pages.get(name)

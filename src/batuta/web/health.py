@@ -67,9 +67,12 @@ async def score(request: Request, response: Response, strict: bool = False) -> d
 @pages.get("/health/{name}", operation_id="health_page")
 async def page(request: Request, response: Response, name: str, strict: bool = False) -> dict[str, Any]:
     """A part of the application, in the words of that part. Looked at once in 15 s, unless it says otherwise."""
-    document = await state_of(request).work.health.page(name)
-    if document is None:
+    health = state_of(request).work.health
+    document = await health.page(name)
+    if document is None and not health.page_names:
         raise Problem(404, "not_found")
+    if document is None:
+        raise Problem(404, "unknown_health_page", name=name[:80], known=", ".join(sorted(health.page_names)))
     if strict and document.get("status") in _BAD:
         response.status_code = 503
     return dict(document)

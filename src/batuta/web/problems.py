@@ -11,6 +11,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
+from batuta.config import reason_of
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.masking import mask
 from batuta.kernel.trace import current
@@ -113,8 +114,13 @@ def _allowed(request: Request) -> list[str]:
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     # Where and what, never the value: it may be somebody's phone. So may the name of a field that nobody asked for.
+    texts = texts_for(request)
     errors = [
-        {"where": told(".".join(map(str, each["loc"])), LONGEST_PLACE), "what": each["msg"]} for each in error.errors()
+        {
+            "where": told(".".join(map(str, each["loc"])), LONGEST_PLACE),
+            "what": texts.reason(reason_of(each)),
+        }
+        for each in error.errors()
     ]
     return answer(request, 422, "invalid", extra={"errors": errors}, facts={"count": len(errors)})
 
