@@ -328,3 +328,23 @@ async def test_an_id_that_is_none_is_said_to_be_none(julia: Julia) -> None:
     strange = await julia.ask("GET", "/health/agendamento", headers={"Accept-Language": "pt-BR", **BEARER})
     assert is_problem(strange, 404, "unknown_health_page")
     assert "agendamentos" in strange.json()["detail"]
+
+
+async def test_what_a_person_should_look_at_is_told_although_the_reading_stays_empty(julia: Julia) -> None:
+    warned = {
+        "CPF 111.111.111-12": ["cpf_invalido"],
+        "CNH 52998224725": ["documento_nao_encontrado"],
+        f"CPF {CPF}": [],
+    }
+    for number, (document, expected) in enumerate(warned.items()):
+        said = {"nome_paciente": f"Pessoa {number}", "documento_completo": document}
+        id = (await ask(julia, "POST", PATH, json=said)).json()["id"]
+        await julia.work.work_once(QUEUE, 10)
+        shown = (await ask(julia, "GET", f"{PATH}/{id}?documentos=true")).json()
+        assert (shown["normalization_status"], shown["normalization_warnings"]) == ("completed", expected)
+        assert (shown["documento_normalizado"] is None) == bool(expected)
+    said = {"nome_paciente": "Pessoa", "endereco_completo": "sei lá"}
+    id = (await ask(julia, "POST", PATH, json=said)).json()["id"]
+    assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["normalization_warnings"] == []  # nobody has read it yet
+    await julia.work.work_once(QUEUE, 10)
+    assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["normalization_warnings"] == ["endereco_sem_logradouro"]

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from app.contexts.agendamentos.modelo import ModeloDeAgendamentos
+from app.contexts.agendamentos.service import QUEUE
 from app.contexts.modelo.pergunta import Calou, Respondeu, Resposta
 from app.integrations.llm.client import ChatClient
 from app.wiring import build
@@ -200,11 +201,17 @@ async def test_an_answer_that_cannot_be_used_is_asked_for_again(julia: Office, o
 
 async def test_those_that_failed_are_really_enqueued_again(julia: Office, oracle: Oracle) -> None:
     oracle.fails = 3
-    await julia.criar(endereco_completo=UNCLEAR)
+    id = await julia.criar(endereco_completo=UNCLEAR)
     await tried(julia, 0, 61, 121)
     assert (await julia.one())["normalization_status"] == "failed"
+    first = (await julia.agendamentos.um(id))["normalization_job_id"]
+    assert (await julia.work.queues[QUEUE].pulse()).dead == 1
     assert len(await julia.agendamentos.reprocessar(limit=10, by="alguém")) == 1
     assert (await julia.one())["normalization_status"] == "pending"
+    assert (await julia.work.queues[QUEUE].pulse()).dead == 0  # it waits for nobody's decision any more
+    status = await julia.work.status(first)
+    assert status is not None
+    assert (status.status, status.error) == ("failed", "the model could not be asked")
     await tried(julia, 0, 301)  # its circuit was open after three failures
     assert (await julia.one())["normalization_status"] == "completed"
     assert await julia.agendamentos.reprocessar(limit=10, by="alguém") == []

@@ -273,3 +273,19 @@ def test_the_worker_takes_its_limits_from_the_environment(tmp_path: Path) -> Non
     assert [each.name for each in made.functions] == ["normalize_appointment"]  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="TASKS_BACKEND=arq"):
         worker_settings(Settings.model_validate(told))
+
+
+def test_doctor_says_what_to_do_when_redis_is_away(tmp_path: Path) -> None:
+    told = {"DATABASE_URL": f"sqlite:///{tmp_path}/a.db", "TASKS_BACKEND": "arq", "REDIS_URL": "redis://127.0.0.1:1"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "batuta", "--app", "app.main:work", "--lang", "en", "doctor"],
+        cwd=tmp_path,
+        env={**os.environ, **told, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "127.0.0.1:1: ConnectionRefusedError: start Redis, or correct REDIS_URL and REDIS_PASSWORD" in " ".join(
+        ran.stdout.split()
+    )

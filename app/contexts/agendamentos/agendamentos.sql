@@ -57,6 +57,10 @@ SELECT id FROM appointments
 WHERE id IN ({ids}) AND normalization_status IN ('failed', 'skipped', 'completed') AND (normalization_status = 'failed' OR {readable})
 ORDER BY updated_at LIMIT :limit;
 
+-- write supersede: of those that get another task, the one that failed waits for nobody's decision any more
+UPDATE tasks SET status = 'cancelled'
+WHERE status = 'failed' AND lease_until IS NULL AND id IN (SELECT normalization_job_id FROM appointments WHERE id IN ({ids}));
+
 -- write requeue on sqlite: their reading begins again
 UPDATE appointments
 SET normalization_status = 'pending', normalization_error = NULL, normalization_job_id = row.value ->> 'job', updated_at = :now

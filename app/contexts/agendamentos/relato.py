@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from app.contexts.agendamentos.avisos import avisos_da_leitura
 from app.contexts.agendamentos.celulas import FORMULA
 from app.contexts.agendamentos.cobertura import COBRIVEIS, COVERED, cpf_coberto, sem_cpf
 from app.contexts.agendamentos.model import CAMPOS, Status
@@ -33,10 +34,14 @@ _STATE: Final = {
 }
 
 
-def agendamento_em_palavras(row: Row | Mapping[str, Any], *, com_documentos: bool) -> dict[str, Any]:
+def agendamento_em_palavras(
+    row: Row | Mapping[str, Any], *, com_documentos: bool, com_avisos: bool = True
+) -> dict[str, Any]:
     told: dict[str, Any] = {"id": row["id"], "importacao_id": row["importacao_id"], "linha": row["linha"]}
     told |= {name: row[name] for name in (*CAMPOS, *READING, "cpf", "rg")}
     told |= {name: zulu(row[name]) for name in INSTANTS}
+    if com_avisos:
+        told["normalization_warnings"] = avisos_da_leitura(row)
     if com_documentos:
         return told
     document, address = told["documento_normalizado"], told["endereco_normalizado"]
@@ -88,7 +93,7 @@ def em_csv(rows: Iterable[Row | Mapping[str, Any]], *, com_documentos: bool, hea
     if header:
         writer.writerow(EXPORTED)
     for row in rows:
-        told = agendamento_em_palavras(row, com_documentos=com_documentos)
+        told = agendamento_em_palavras(row, com_documentos=com_documentos, com_avisos=False)
         address, document = told["endereco_normalizado"] or {}, told["documento_normalizado"] or {}
         flat = {
             **address,

@@ -49,6 +49,7 @@ class AppointmentBook:
     failed: Query
     unread: Query
     chosen: Query
+    supersede: Query
     requeue: Query
     source: Query
     begin: Query

@@ -103,6 +103,8 @@ class Agendamentos:
         there = await self._there(transaction, rows)
         made = [self._row(chave, row, there.get(chave), importacao) for chave, row in rows.items()]
         waiting = [row for chave, row in zip(rows, made, strict=True) if _is_due(row, there.get(chave))]
+        known = {str(row["id"]) for row in there.values()}
+        await self._supersede(transaction, [str(row["id"]) for row in waiting if str(row["id"]) in known])
         jobs = await self._enqueue(transaction, [str(row["id"]) for row in waiting])
         for row, job in zip(waiting, jobs, strict=True):
             row["normalization_job_id"] = job
@@ -173,6 +175,7 @@ class Agendamentos:
                 raise AgendamentoRepetido
             row = self._made(chave, merged, id, before["importacao_id"], before["linha"]) | {"chave_natural": natural}
             if _is_due(row, before):
+                await self._supersede(transaction, [id])
                 (row["normalization_job_id"],) = await self._enqueue(transaction, [id])
             await transaction.run(self._book.change, rows=AsJson([row]), now=self._clock.now())
             await self._note(transaction, by, "alterar", id, sorted(checked))
@@ -216,6 +219,7 @@ class Agendamentos:
         return found
 
     async def reenfileirar(self, transaction: Transaction, ids: Sequence[str]) -> None:
+        await self._supersede(transaction, ids)
         jobs = await self._enqueue(transaction, ids)
         rows = [{"id": id, "job": job} for id, job in zip(ids, jobs, strict=True)]
         if rows:
@@ -226,6 +230,10 @@ class Agendamentos:
         used = set[str]().union(*filled)
         query = insert_query(self._database.dialect, tuple(each for each in COLUMNS if each in used))
         return await transaction.run(query, rows=AsJson(filled), now=self._clock.now())
+
+    async def _supersede(self, transaction: Transaction, ids: Sequence[str]) -> None:
+        if ids:
+            await transaction.run(self._book.supersede, ids=AsJson(list(ids)))
 
     async def _enqueue(self, transaction: Transaction, ids: Sequence[str]) -> list[str]:
         if not ids:
