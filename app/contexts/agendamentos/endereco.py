@@ -44,6 +44,7 @@ _CEP_LABEL = re.compile(
 _CEP_BARE = re.compile(
     r"(?<![0-9./-])[0-9]{2}\.?[0-9]{3}(?:[-.]?[0-9]{3}(?![0-9]|[-./][0-9])|\s[0-9]{3}(?=\s*(?:$|[,;|\n)])))"
 )
+_MARKS: Final = frozenset("nN#")
 _LIVES_AT = re.compile(r"\A(?:reside(?:nte)?|mora(?:dora?)?|domiciliad[oa])\s+(?:[àa]|n[ao]|em)\s+", re.IGNORECASE)
 _PHONE = re.compile(
     r"\b(?:telefone|fone|tel|cel|celular|whats|whatsapp|zap|contato)s?\b[\s.:]*\+?[0-9() .\-]{8,20}", re.IGNORECASE
@@ -185,7 +186,7 @@ def _parts(texto: str) -> list[str]:
 
 def _number_first(parte: str) -> tuple[str, ...]:
     """ "Nº 340 Rua Modelo": the house before its street."""
-    numero = numero_no_inicio(parte.strip(), bare=False)
+    numero = numero_no_inicio(parte.strip(), bare=False) if parte[:1] in _MARKS else None
     if numero is None or not numero.resto or rua_de(numero.resto) is None:
         return (parte,)
     return parte.strip()[: -len(numero.resto)], numero.resto

@@ -28,6 +28,7 @@ _SIGNS: Final = (
     {ord(sign): "-" for sign in "‐‑‒–—―−"} | {ord(sign): "'" for sign in "’‘´`"} | {0x00A0: " ", 0x202F: " "}
 )
 _TABLE: Final = {**_INVISIBLE, **_SIGNS, ord("\t"): " ", ord("\r"): "\n", ord("\v"): "\n", ord("\f"): "\n"}
+_DIGIT = re.compile(r"[0-9]")
 _SPACES = re.compile(r"[ \u1680\u2000-\u200a\u205f\u3000]+")
 _SMALL: Final = frozenset(["de", "da", "do", "das", "dos", "e", "em", "na", "no", "nas", "nos", "ao", "à"])
 _ROMAN = re.compile(r"[ivx]{2,5}", re.IGNORECASE)
@@ -51,10 +52,10 @@ def plano(texto: str) -> str:
 
 def diz_nada(texto: str) -> bool:
     """ "não informado", "-", "o mesmo da mãe": somebody filled the cell, and said nothing."""
+    if not texto or _DIGIT.search(texto):
+        return not texto
     said = plano(texto).strip(" .!*()")
-    if said.startswith(_BEGINS_NOTHING) and not any(each.isdigit() for each in said):
-        return True
-    return not texto or said in NOTHING or not any(each.isalnum() for each in texto)
+    return said in NOTHING or said.startswith(_BEGINS_NOTHING) or not any(each.isalnum() for each in texto)
 
 
 def titulo(texto: str) -> str:
