@@ -1,6 +1,7 @@
 """What the sentry does about an event loop that does not answer; times are moved by hand."""
 
 import asyncio
+import faulthandler
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from batuta.kernel.errors import StoreTimeout
 from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked
 from batuta.supervise import lag as lag_module
 from batuta.supervise.beats import Status, status_of, told_of
@@ -115,6 +117,25 @@ async def test_a_blocked_loop_is_warned_of_then_told_with_its_stack_and_ended_at
     assert stack
     assert exit == f"exit {EXIT_AGAIN}"
     assert Parent.signs == 15  # from here on the parent hears nothing
+
+
+async def test_last_words_that_the_database_does_not_take_are_left_for_whoever_comes_next(
+    lag: Lag, clock: FakeClock, tmp_path: Path
+) -> None:
+    async def refused(stack: str, silent: timedelta) -> None:
+        raise StoreTimeout(where="test.db", why="we hold it ourselves")
+
+    await lag.tick()
+    await passes(lag, clock, 14)
+    lag.last_words = refused
+    with (tmp_path / "worker.stack").open("w", encoding="utf-8") as dump:
+        lag.dump = dump
+        await passes(lag, clock, 1)
+        faulthandler.cancel_dump_traceback_later()
+    left = main_thread_first((tmp_path / "worker.stack").read_text())
+    assert reason_of_dump(left) is Reason.BLOCKED
+    assert "in passes" in left or "in tick" in left
+    assert made_words[id(lag)] == [f"exit {EXIT_AGAIN}"]
 
 
 async def test_a_loop_that_comes_back_is_told_of_once(

@@ -23,6 +23,7 @@ from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked, Events
 from batuta.supervise.comeback import EXIT_AGAIN
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 from batuta.supervise.notify import Notifier
+from batuta.supervise.restarts import LEFT_BY_TIMEOUT
 from batuta.supervise.stacks import of_thread
 from batuta.supervise.vitals import cpu_seconds
 
@@ -133,7 +134,16 @@ class Lag:
                 await self._end(stack, silent)
 
     async def _end(self, stack: str, silent: timedelta) -> None:
-        with contextlib.suppress(TimeoutError, StoreError):
+        try:
             async with asyncio.timeout(LAST_WORDS.total_seconds()):
                 await self.last_words(stack, silent)
+        except (TimeoutError, StoreError):
+            self._leave(stack)
         self.exit(EXIT_AGAIN)
+
+    def _leave(self, stack: str) -> None:
+        """The database did not take it, perhaps because we hold it ourselves: whoever comes next finds it and tells it."""
+        if self.dump is not None:
+            with contextlib.suppress(OSError):
+                self.dump.write(f"{LEFT_BY_TIMEOUT}\n{stack}\n")
+                self.dump.flush()

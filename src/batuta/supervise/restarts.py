@@ -21,9 +21,13 @@ class Reason(StrEnum):
     RECYCLED = "recycled"  # a process ended in an orderly way, because it had grown too large or too old
 
 
+# As Python's own fault handler begins, when its timer ends a process.
+LEFT_BY_TIMEOUT = "Timeout"
+
+
 def reason_of_dump(stack: str) -> Reason:
     """What the first line says that Python's own fault handler writes."""
-    if stack.startswith("Timeout"):
+    if stack.startswith(LEFT_BY_TIMEOUT):
         return Reason.BLOCKED
     return Reason.STALLED if "Aborted" in stack.partition("\n")[0] else Reason.CRASHED
 
