@@ -16,7 +16,7 @@ from tests.julia import one
 RATE = 5.0
 # So slowly that some kills come in the middle of it, however fast the machine is.
 PACE: dict[str, Any] = {"most": 8, "per": 5.0}
-PATIENCE = 1200.0 if LONG else 60.0
+PATIENCE = 1200.0 if LONG else 150.0
 KILLS = 150
 
 
