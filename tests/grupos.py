@@ -150,3 +150,10 @@ def _open(stage: Stage, instead: dict[str, Handler], around: Around | None) -> H
         return await (handler(lease) if around is None else around(handler, lease))
 
     return handle
+
+
+async def waits(mesa: Bancada, line: str) -> str:
+    """The id of a vaga that waits for a person."""
+    await mesa.dizem("plantão\n" + line)
+    await mesa.trabalha()
+    return str((await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'"))["id"])

@@ -14,7 +14,7 @@ from app.wiring_grupos import authors, review
 from batuta.pipeline.stage import StageOutcome
 from batuta.queue.item import Lease
 from batuta.testing import FakeClock
-from tests.grupos import Bancada, Handler, bancada, vaga
+from tests.grupos import Bancada, Handler, bancada, vaga, waits
 
 OUTRO_GRUPO = "120363000000000002@g.us"
 OUTRA = "5511900000088@s.whatsapp.net"
@@ -29,13 +29,6 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 @pytest.fixture
 def revisao(mesa: Bancada) -> Revisao:
     return review(mesa.work, Settings())
-
-
-async def waits(mesa: Bancada, line: str) -> str:
-    """The id of a vaga that waits for a person."""
-    await mesa.dizem("plantão\n" + line)
-    await mesa.trabalha()
-    return str((await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'"))["id"])
 
 
 async def told_again(mesa: Bancada, line: str) -> dict[str, Any]:

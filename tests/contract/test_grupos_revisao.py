@@ -27,7 +27,7 @@ from app.contexts.grupos.revisao import (
 from app.settings import Settings
 from app.wiring_grupos import review
 from batuta.testing import FakeClock
-from tests.grupos import Bancada, bancada, vaga
+from tests.grupos import Bancada, bancada, vaga, waits
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -41,13 +41,6 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 @pytest.fixture
 def revisao(mesa: Bancada) -> Revisao:
     return review(mesa.work, Settings())
-
-
-async def waits(mesa: Bancada, line: str) -> str:
-    """The id of a vaga that waits for a person."""
-    await mesa.dizem("plantão\n" + line)
-    await mesa.trabalha()
-    return str((await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'"))["id"])
 
 
 async def test_it_is_shown_with_the_text_it_came_from_and_where_each_field_stands(
