@@ -283,6 +283,9 @@ def _tell(desk: Desk, document: dict[str, Any]) -> None:
     if became is not None:
         key = "became" if became["fechada_em"] is None else "became_closed"
         desk.say(texts(f"cli.grupos.{key}", **{**became, "fechada_em": (became["fechada_em"] or "")[:16]}))
+    if (before := document["anterior"]) is not None:
+        told = {name: "-" if said is None else said for name, said in before.items()}
+        desk.say(texts("cli.grupos.told_before", **told))
     for name in CAMPOS:
         field = document["campos"][name]
         if field["valor"] is not None:

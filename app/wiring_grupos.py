@@ -59,7 +59,7 @@ def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -
     known, limits, pace = names(work), limiares(settings), ritmo(settings)
     closing = closings(work, known)
     reading = Leituras(work.database, known, leitor or reader(work, settings, known), closing, limits, work.clock)
-    vagas = Vagas(work.database, known, limits, work.zone, work.clock)
+    vagas = Vagas(work.database, known, limits, work.ids, work.zone, work.clock)
     work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=asks_outside(settings)), look_every=pace.intervalo)
     jobs = group_jobs(work, settings)
     manual: dict[str, Handler] = {
@@ -141,7 +141,7 @@ def authors(work: Batuta) -> Autores:
 
 def review(work: Batuta, settings: Settings) -> Revisao:
     known = names(work)
-    vagas = Vagas(work.database, known, limiares(settings), work.zone, work.clock)
+    vagas = Vagas(work.database, known, limiares(settings), work.ids, work.zone, work.clock)
     return Revisao(work.database, known, vagas, work.ids, work.zone, work.clock)
 
 

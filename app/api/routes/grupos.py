@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.contexts.grupos.correcoes import RECUSAS, WHATSAPP, Correcao
 from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.relato import vaga_em_palavras
+from app.contexts.grupos.retificacoes import MudancaSemVaga
 from app.contexts.grupos.revisao import (
     Decidida,
     HospitalBloqueado,
@@ -109,7 +110,7 @@ def told(request: Request) -> Iterator[None]:
         raise Problem(404, "vaga_unknown", id=error.facts["id"]) from None
     except VagaDecidida as error:
         raise Problem(409, "vaga_decided", id=error.facts["id"], estado=error.facts["status"]) from None
-    except HospitalBloqueado as error:
+    except (HospitalBloqueado, MudancaSemVaga) as error:
         raise Problem(409, "vaga_refused", why=texts_for(request).error(error)) from None
     except (VagaIncompleta, VagaPassada, *RECUSAS) as error:
         raise Problem(422, "vaga_refused", why=texts_for(request).error(error)) from None

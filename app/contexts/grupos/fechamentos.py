@@ -52,6 +52,7 @@ class ClosingBook:
     open_in_group: Query
     close_vacancy: Query
     put_away: Query
+    put_away_change: Query
     free_key: Query
     keep: Query
     waiting: Query
@@ -174,6 +175,7 @@ class Fechamentos:
             waited = await transaction.run(self._book.put_away, id=id, por=by, now=now)
             if not waited and not await transaction.run(self._book.close_vacancy, id=id, now=now):
                 continue
+            await transaction.run(self._book.put_away_change, id=id, por=by, now=now)
             await transaction.run(self._book.free_key, id=id)
             closed.append(id)
             what, did, became = ("vaga_grupo", "rejeitar", "rejeitada") if waited else ("vaga", "fechar", "fechada")

@@ -30,6 +30,11 @@ WHERE (id = :id OR vaga_grupo_id = :id) AND status IN ('aberta', 'anunciada') AN
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'preenchida', revisada_por = :por, revisada_em = :now, updated_at = :now
 WHERE id = :id AND status = 'aguardando_revisao';
 
+-- write put_away_change: nobody need say whether a vacancy changes that is taken
+UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'preenchida', revisada_por = :por, revisada_em = :now, updated_at = :now
+WHERE status = 'aguardando_revisao' AND motivo_status = 'valor_mudou'
+  AND duplicada_de = (SELECT vaga.vaga_grupo_id FROM vagas AS vaga WHERE vaga.id = :id);
+
 -- write free_key: whoever offers the same again, after it was taken, offers something new
 DELETE FROM vagas_grupo_chaves
 WHERE hash_dedup = (SELECT vaga.hash_dedup FROM vagas AS vaga WHERE vaga.id = :id) OR vaga_grupo_id = :id;

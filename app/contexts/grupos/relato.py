@@ -39,6 +39,7 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
         "pergunta": _pergunta(row, zone),
         "vaga_id": row["vaga_importada_id"],
         "vaga": _vaga(row, zone),
+        "anterior": _anterior(row),
         "revisada_por": row["revisada_por"],
         "qtd_fontes": row["qtd_fontes"],
         "fontes": [
@@ -72,6 +73,14 @@ def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None
         "status": row["vaga_status"],
         "fechada_em": None if closed is None else closed.astimezone(zone).isoformat(),
     }
+
+
+def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
+    """The vacancy that another message became, and that this one tells again: what it says as it stands now."""
+    if row["anterior_id"] is None:
+        return None
+    told = ("id", "status", "valor", "hora_inicio", "hora_fim")
+    return {name: row[f"anterior_{name}"] for name in told}
 
 
 def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: ZoneInfo) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from app.contexts.grupos.dicionario import Dicionario
 from app.contexts.grupos.importacao import PERIODO_ID, Decisao, Parecer
 from app.contexts.grupos.leitura.texto import chave
 from app.contexts.grupos.nomes import busca
+from app.contexts.grupos.retificacoes import CAMPOS, MUDOU
 from app.contexts.grupos.vagas import Vagas, chave_de
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
@@ -108,6 +109,8 @@ class Revisao:
         async with self._database.transaction() as transaction:
             vaga = await self._taken(transaction, id, por, notas, now)
             correcao.recusar(now.astimezone(self._zone).date())
+            if vaga["motivo_status"] == MUDOU and set(correcao.campos) <= set(CAMPOS):
+                return await self._changed(transaction, vaga, correcao, por, now)
             former = vaga["hash_dedup"]
             learnt = await self._corrected(transaction, vaga, correcao, por, now)
             await self._refuse_unfit(transaction, vaga, now)
@@ -136,6 +139,17 @@ class Revisao:
             await self._chaves.recusada(transaction, vaga, now, mesmo_texto=False)
             await self._note(transaction, por, "rejeitar", id, {"status": "rejeitada"}, now)
         return Decidida(id=id, status="rejeitada")
+
+    async def _changed(
+        self, transaction: Transaction, vaga: dict[str, Any], correcao: Correcao, por: str, now: datetime
+    ) -> Decidida:
+        """What its author says otherwise counts: the vacancy he told of before is changed."""
+        id = str(vaga["id"])
+        vaga |= {name: said for name in CAMPOS if (said := getattr(correcao, name)) is not None}
+        vacancy = await self._vagas.retificacoes.aprovar(transaction, vaga, por=por, now=now)
+        told: dict[str, Json] = {"status": "duplicada", "vaga": vacancy, "campos": [*correcao.campos]}
+        await self._note(transaction, por, "aprovar", id, told, now)
+        return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
     async def _imported(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> str:
         """The vacancy it became: all that is written of it, or nothing."""

@@ -2,7 +2,8 @@
 SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo,
        hospital.nome AS hospital_nome, especialidade.nome AS especialidade_nome, contato.nome AS autor_nome,
        contato.telefone AS autor_telefone, pergunta.status AS pergunta_status, vacancy.status AS vaga_status,
-       vacancy.fechada_em AS vaga_fechada_em
+       vacancy.fechada_em AS vaga_fechada_em, anterior.id AS anterior_id, anterior.status AS anterior_status,
+       anterior.valor AS anterior_valor, anterior.hora_inicio AS anterior_hora_inicio, anterior.hora_fim AS anterior_hora_fim
 FROM vagas_grupo AS vaga JOIN mensagens_grupo AS mensagem ON mensagem.id = vaga.mensagem_id
 JOIN grupos_whatsapp AS grupo ON grupo.id = vaga.grupo_origem_id
 LEFT JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
@@ -10,13 +11,15 @@ LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialida
 LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
 LEFT JOIN fila_mensagens AS pergunta ON pergunta.id = vaga.dm_recovery_mensagem_id
 LEFT JOIN vagas AS vacancy ON vacancy.id = vaga.vaga_importada_id
+LEFT JOIN vagas AS anterior ON anterior.vaga_grupo_id = vaga.duplicada_de
 WHERE vaga.status = :status ORDER BY vaga.created_at, vaga.id LIMIT :limite OFFSET :pular;
 
 -- read one: a vaga with the text it came from
 SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo,
        hospital.nome AS hospital_nome, especialidade.nome AS especialidade_nome, contato.nome AS autor_nome,
        contato.telefone AS autor_telefone, pergunta.status AS pergunta_status, vacancy.status AS vaga_status,
-       vacancy.fechada_em AS vaga_fechada_em
+       vacancy.fechada_em AS vaga_fechada_em, anterior.id AS anterior_id, anterior.status AS anterior_status,
+       anterior.valor AS anterior_valor, anterior.hora_inicio AS anterior_hora_inicio, anterior.hora_fim AS anterior_hora_fim
 FROM vagas_grupo AS vaga JOIN mensagens_grupo AS mensagem ON mensagem.id = vaga.mensagem_id
 JOIN grupos_whatsapp AS grupo ON grupo.id = vaga.grupo_origem_id
 LEFT JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
@@ -24,6 +27,7 @@ LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialida
 LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
 LEFT JOIN fila_mensagens AS pergunta ON pergunta.id = vaga.dm_recovery_mensagem_id
 LEFT JOIN vagas AS vacancy ON vacancy.id = vaga.vaga_importada_id
+LEFT JOIN vagas AS anterior ON anterior.vaga_grupo_id = vaga.duplicada_de
 WHERE vaga.id = :id;
 
 -- read of_vacancy: what was read in a message, by the vacancy that came of it

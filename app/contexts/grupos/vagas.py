@@ -22,7 +22,9 @@ from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.leitura.texto import chave
 from app.contexts.grupos.limiares import Limiares
 from app.contexts.grupos.nomes import Achado, busca, onde
+from app.contexts.grupos.retificacoes import Retificacoes, mesmo_autor
 from batuta.kernel.clock import Clock
+from batuta.kernel.ids import Ids
 from batuta.pipeline.stage import Drop, Finish, Next, StageOutcome
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Writes
@@ -56,9 +58,10 @@ class VagaBook:
 
 class Vagas:
     def __init__(
-        self, database: Database, dicionario: Dicionario, limiares: Limiares, zone: ZoneInfo, clock: Clock
+        self, database: Database, dicionario: Dicionario, limiares: Limiares, ids: Ids, zone: ZoneInfo, clock: Clock
     ) -> None:
         self._database = database
+        self.retificacoes = Retificacoes(database.dialect, ids)
         self._dicionario = dicionario
         self._limiares = limiares
         self._zone = zone
@@ -109,9 +112,9 @@ class Vagas:
             return Finish(Writes((self._arrived(vaga, now),)))
         holder = await self._keys.get((vaga["hash_dedup"], vaga["id"]))
         principal = vaga["id"] if holder is None else holder
-        return (
-            Next(self.fonte(vaga, principal, now)) if principal == vaga["id"] else self._repeated(vaga, principal, now)
-        )
+        if principal == vaga["id"]:
+            return Next(self.fonte(vaga, principal, now))
+        return await self._repeated(vaga, principal, now)
 
     async def importacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
@@ -119,7 +122,7 @@ class Vagas:
             return Drop(SEM_VAGA)
         now = self._clock.now()
         if vaga["dona"] not in (None, vaga["id"]):  # it failed, and another took its place meanwhile
-            return self._repeated(vaga, vaga["dona"], now)
+            return await self._repeated(vaga, vaga["dona"], now)
         parecer = julgar(candidata(vaga), now.astimezone(self._zone).date(), self._limiares)
         return Finish(self.resultado(vaga, parecer, now) + Writes((self._arrived(vaga, now),)))
 
@@ -143,10 +146,15 @@ class Vagas:
         free = ((self.book.free_dropped, {"id": vaga["id"], "hash": vaga["hash_dedup"]}),) if is_dropped else ()
         return Writes(((self.book.judged, judged), *made, *free))
 
-    def _repeated(self, vaga: Row, principal: str, now: datetime) -> Finish:
+    async def _repeated(self, vaga: Row, principal: str, now: datetime) -> Finish:
+        """One more source of the principal; told by its own author, it may correct what he said."""
         repeats = (self.book.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         stands = (self.book.stands_alone, {"id": vaga["id"], "now": now})
-        return Finish(self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrived(vaga, now))))
+        kept = self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrived(vaga, now)))
+        first = await self._vagas.get(principal)
+        if first is None or not mesmo_autor(vaga, first):
+            return Finish(kept)
+        return Finish(self.retificacoes.efeito(vaga, principal, kept, now))
 
     async def _hospital(self, vaga: Row, now: datetime) -> tuple[Achado, str | None, Writes]:
         nome = vaga["hospital_raw"] or ""
@@ -249,10 +257,6 @@ def _vacancy(vaga: Row | Mapping[str, Any], id: str, now: datetime) -> dict[str,
         "especialidade_id": vaga["especialidade_id"],
         "periodo_id": vaga["periodo_id"],
         "data": vaga["data"],
-        "hora_inicio": vaga["hora_inicio"],
-        "hora_fim": vaga["hora_fim"],
-        "valor": None if vaga["valor"] is None else round(float(str(vaga["valor"]))),
-        "valor_tipo": vaga["valor_tipo"],
         "forma_pagamento": vaga["forma_pagamento_raw"],
         "status": "cancelada" if is_canary else "aberta",
         "origem": CANARIO if is_canary else "grupo_whatsapp",

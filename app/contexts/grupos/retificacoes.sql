@@ -1,0 +1,43 @@
+-- read standing: a vaga and its vacancy; whether its author told it later than another message does, and whether one message tells two of its kind
+SELECT principal.id AS "id [UUID]", principal.status, principal.valor, principal.valor_tipo, principal.hora_inicio, principal.hora_fim,
+       vacancy.id AS "vaga_id [UUID]", vacancy.status AS vaga_status,
+       EXISTS (SELECT 1 FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS outra ON outra.id = fonte.mensagem_id
+               LEFT JOIN contatos_grupo AS contato ON contato.id = fonte.contato_id
+               WHERE fonte.vaga_grupo_id = principal.id AND outra.timestamp_msg > mensagem.timestamp_msg
+                 AND (fonte.contato_id = :autor OR contato.telefone IN (:telefone, :sem_nono))) AS posterior,
+       EXISTS (SELECT 1 FROM vagas_grupo AS outra
+               WHERE outra.mensagem_id IN (dita.mensagem_id, principal.mensagem_id) AND outra.id NOT IN (dita.id, principal.id)
+                 AND (outra.hash_dedup = principal.hash_dedup
+                      OR outra.hash_dedup IS NULL AND outra.data = dita.data AND outra.periodo_raw = dita.periodo_raw
+                      AND outra.especialidade_raw = dita.especialidade_raw)) OR dita.mensagem_id = principal.mensagem_id AS duas
+FROM vagas_grupo AS principal JOIN vagas_grupo AS dita ON dita.id = :id
+JOIN mensagens_grupo AS mensagem ON mensagem.id = dita.mensagem_id
+LEFT JOIN vagas AS vacancy ON vacancy.vaga_grupo_id = principal.id AND vacancy.deleted_at IS NULL
+WHERE principal.id = :principal;
+
+-- write rewrite on sqlite: as its author says now, in another message
+UPDATE vagas_grupo
+SET valor = :valor, valor_tipo = :valor_tipo, hora_inicio = :hora_inicio, hora_fim = :hora_fim,
+    trechos = json_remove(trechos, '$.valor', '$.valor_tipo', '$.hora_inicio', '$.hora_fim'), updated_at = :now
+WHERE id = :id;
+
+-- write rewrite on postgres: as its author says now, in another message
+UPDATE vagas_grupo
+SET valor = :valor, valor_tipo = :valor_tipo, hora_inicio = :hora_inicio, hora_fim = :hora_fim,
+    trechos = trechos - 'valor' - 'valor_tipo' - 'hora_inicio' - 'hora_fim', updated_at = :now
+WHERE id = :id;
+
+-- write rewrite_vacancy: the vacancy pays, and takes, what its vaga says
+UPDATE vagas
+SET valor = (SELECT CAST(round(vaga.valor) AS INTEGER) FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
+    valor_tipo = (SELECT vaga.valor_tipo FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
+    hora_inicio = (SELECT vaga.hora_inicio FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
+    hora_fim = (SELECT vaga.hora_fim FROM vagas_grupo AS vaga WHERE vaga.id = :principal), updated_at = :now
+WHERE id = :id;
+
+-- write ask: a person says whether it counts
+UPDATE vagas_grupo SET status = 'aguardando_revisao', eh_duplicada = FALSE, motivo_status = :motivo, updated_at = :now
+WHERE id = :id AND status = 'duplicada';
+
+-- write settled: a person said that it counts
+UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, motivo_status = 'duplicada', updated_at = :now WHERE id = :id;
