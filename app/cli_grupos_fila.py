@@ -184,7 +184,7 @@ async def _revive(desk: Desk, estagio: Estagio | None, limite: int) -> int:
         revived = 0
         with _bar(desk) as bar:
             task = bar.add_task(desk.texts()("cli.grupos.reviving"), total=len(dead))
-            async for was_dead in operacao.reprocessar(dead):
+            async for was_dead in operacao.reprocessar(dead, por=who()):
                 revived += was_dead
                 bar.advance(task)
     return revived

@@ -27,7 +27,9 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 async def run(mesa: Bancada, name: str, **params: str) -> JobAnswer:
     handler: Callable[[JobCall], Awaitable[JobAnswer]] = mesa.handlers[name]
     now: datetime = mesa.clock.now()
-    return await handler(JobCall(key="k", params=params, started_at=now, deadline=now + timedelta(minutes=5)))
+    return await handler(
+        JobCall(key="k", params=params, started_at=now, deadline=now + timedelta(minutes=5), by="operadora")
+    )
 
 
 async def ok(mesa: Bancada, name: str, **params: str) -> Any:
@@ -91,6 +93,9 @@ async def test_what_failed_goes_on_at_its_stage_for_one_stage_or_for_all(mesa: B
     assert revived.details == {
         "sucesso": True, "reprocessados": 1, "mensagem": "1 itens enviados para reprocessamento",
     }  # fmt: skip
+    note = await mesa.one("SELECT actor, subject FROM audit_log WHERE action = 'queue.retry'")
+    (row,) = await mesa.rows("SELECT id FROM fila_processamento_grupos WHERE estagio = 'normalizacao'")
+    assert tuple(note.values()) == ("operadora", f"fila_processamento_grupos:{row['id']}")
     worked = await mesa.trabalha()
     assert (worked["extracao"], worked["normalizacao"]) == (0, 1)
     assert len(await mesa.rows("SELECT id FROM vagas")) == 1

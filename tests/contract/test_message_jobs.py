@@ -108,10 +108,14 @@ async def test_a_dead_letter_that_somebody_tries_again_waits_for_nobody_any_more
     id = await office.put()
     await write(office.database, "UPDATE fila_mensagens SET status = 'erro', finalizada_em = :now", now=OPEN)
     await office.runs()
-    assert await office.store.revive(id)
+    assert await office.store.revive(id, by="operadora")
     await office.runs()
-    buried = await one(office.database, "SELECT reprocessado, reprocessado_em FROM fila_mensagens_dlq")
-    assert buried == {"reprocessado": True, "reprocessado_em": office.clock.now()}
+    buried = await one(
+        office.database, "SELECT reprocessado, reprocessado_em, reprocessado_por FROM fila_mensagens_dlq"
+    )
+    assert buried == {
+        "reprocessado": True, "reprocessado_em": office.clock.now(), "reprocessado_por": "operadora",
+    }  # fmt: skip
     # And if it dies once more, it is buried once more.
     await write(office.database, "UPDATE fila_mensagens SET status = 'erro', finalizada_em = :now", now=OPEN)
     assert (await office.runs())["para_a_dlq"] == 1

@@ -127,7 +127,7 @@ class GroupJobs:
         if not limit or (stage is not None and stage not in tuple(Estagio)):
             return Failed(f"estagio is one of {', '.join(Estagio)}, limite a number from 1 to {MOST}", permanent=True)
         dead = await self._operacao.mortas(None if stage is None else Estagio(stage), limit)
-        revived = sum([each async for each in self._operacao.reprocessar(dead)])
+        revived = sum([each async for each in self._operacao.reprocessar(dead, por=call.by)])
         told = f"{revived} itens enviados para reprocessamento"
         return Ok(items=revived, details={"sucesso": True, "reprocessados": revived, "mensagem": told})
 

@@ -57,8 +57,8 @@ def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """What goes on of a reading: whole vagas; where there is none, what a person has to complete."""
-    return (leitura.vagas[:MOST_VAGAS] or leitura.incompletas) if leitura.eh_oferta else ()
+    """What goes on of a reading: whole vagas, and what a person has to complete."""
+    return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
 
 class Regras:

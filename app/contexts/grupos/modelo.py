@@ -12,7 +12,8 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.grupos.dicionario import Dicionario
-from app.contexts.grupos.leitura import Leitura
+from app.contexts.grupos.leitura import Leitura, VagaDita
+from app.contexts.grupos.leitura.texto import chave
 from app.contexts.grupos.limiares import alcanca
 from app.contexts.grupos.verificacao import SCHEMA, verificada
 from app.contexts.modelo.consulta import Consulta
@@ -66,8 +67,7 @@ class ComModelo:
         checked = verificada(answer, texto, sent.date(), vocabulary)
         if checked is None:
             return rules
-        lacking = rules.incompletas if checked.eh_oferta and not checked.vagas else ()
-        return replace(checked, fechamento=rules.fechamento, incompletas=lacking)
+        return replace(checked, fechamento=rules.fechamento, incompletas=_lacking(rules, checked))
 
     def _key(self, texto: str, sent: datetime) -> str:
         parts = (VERSION, self._consulta.nome, sent.date().isoformat(), texto)
@@ -76,6 +76,14 @@ class ComModelo:
 
 def incerta(leitura: Leitura) -> bool:
     return leitura.confianca < CERTEZA or (leitura.eh_oferta and not leitura.vagas)
+
+
+def _lacking(rules: Leitura, checked: Leitura) -> tuple[VagaDita, ...]:
+    """What lacks something by the rules, and is of no place that the model made a whole vaga of."""
+    if not checked.eh_oferta or (checked.vagas and not rules.vagas):
+        return ()
+    named = {chave(each.hospital.valor) for each in checked.vagas}
+    return tuple(each for each in rules.incompletas if each.hospital is None or chave(each.hospital.valor) not in named)
 
 
 def _below(mensagem: Row) -> bool:

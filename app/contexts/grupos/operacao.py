@@ -40,7 +40,7 @@ class Ciclo:
 
 
 class Queue(Fila, Protocol):
-    async def revive(self, id: str) -> bool: ...
+    async def revive(self, id: str, *, by: str | None = None) -> bool: ...
 
 
 class Operacao:
@@ -85,10 +85,10 @@ class Operacao:
         asked = {"estagio": "" if estagio is None else estagio.value, "todos": estagio is None, "limite": limite}
         return [row["id"] for row in await self._database.all(self._book.dead, **asked)]
 
-    async def reprocessar(self, ids: list[str]) -> AsyncIterator[bool]:
+    async def reprocessar(self, ids: list[str], *, por: str | None = None) -> AsyncIterator[bool]:
         """Each goes on at the stage where it failed; nothing before that is repeated. False: somebody else was faster."""
         for id in ids:
-            yield await self._fila.revive(id)
+            yield await self._fila.revive(id, by=por)
 
     async def esquecidas(self, limite: int) -> list[str]:
         return [row["id"] for row in await self._database.all(self._book.forgotten, limite=limite)]

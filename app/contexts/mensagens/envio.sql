@@ -83,8 +83,12 @@ LIMIT :limit;
 UPDATE fila_mensagens SET outcome = :outcome, outcome_reason_code = erro, outcome_at = :now, updated_at = :now
 WHERE id = :id AND status = 'erro' AND outcome IS NULL;
 
--- write unbury: somebody tried it again, or put it away
-UPDATE fila_mensagens_dlq SET reprocessado = TRUE, reprocessado_em = :now
+-- write unbury: somebody tried it again, or put it away; who, if he did it by hand
+UPDATE fila_mensagens_dlq SET reprocessado = TRUE, reprocessado_em = :now, reprocessado_por = (
+    SELECT audit.actor FROM audit_log AS audit
+    WHERE audit.subject = 'fila_mensagens:' || CAST(fila_mensagens_dlq.mensagem_original_id AS TEXT)
+      AND audit.action IN ('queue.retry', 'queue.discard') AND audit.at >= fila_mensagens_dlq.movido_para_dlq_em
+    ORDER BY audit.at DESC LIMIT 1)
 WHERE NOT reprocessado AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS dead
                                        WHERE dead.id = fila_mensagens_dlq.mensagem_original_id AND dead.status = 'erro');
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.kernel.nearest import unknown
 from batuta.queue.item import ItemState
 from batuta.queue.table import QueueTable
@@ -105,7 +105,7 @@ async def _acted(desk: Desk, queue: str, id: str, done: str) -> bool:
     async with desk.work():
         if not is_uuid(id):
             return False
-        return await (found.revive(id) if done == "retried" else found.discard(id))
+        return await (found.revive if done == "retried" else found.discard)(id, by=who())
 
 
 async def _unstick(desk: Desk, queue: str) -> tuple[int, int]:

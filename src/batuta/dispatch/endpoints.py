@@ -16,12 +16,13 @@ DEFAULT_TIMEOUT = timedelta(seconds=300)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCall:
-    """One call of an endpoint, as its handler sees it."""
+    """One call of an endpoint, as its handler sees it. ``by``: who called, where somebody did."""
 
     key: str
     params: Mapping[str, str]
     started_at: datetime
     deadline: datetime
+    by: str | None = None
 
 
 Handler: TypeAlias = Callable[[JobCall], Awaitable[JobAnswer]]

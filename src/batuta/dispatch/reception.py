@@ -43,7 +43,13 @@ class Reception:
         self._events = events
 
     async def receive(
-        self, endpoint: Endpoint, params: Mapping[str, str], *, key: str | None, deadline: datetime | None
+        self,
+        endpoint: Endpoint,
+        params: Mapping[str, str],
+        *,
+        key: str | None,
+        deadline: datetime | None,
+        by: str | None = None,
     ) -> Received:
         """``key`` None: a call of a person, always new. ``deadline`` None: the endpoint's own timeout."""
         now = self._clock.now()
@@ -52,6 +58,7 @@ class Reception:
             params=params,
             started_at=now,
             deadline=min(deadline or now + endpoint.timeout, now + LONGEST),
+            by=by,
         )
         if call.deadline <= now:
             return self._reply(endpoint, TimedOut("the deadline had passed before the call came"), now)

@@ -74,8 +74,11 @@ class QueueStore(Protocol):
         """At once if nobody works on it; otherwise whoever does is asked. False: it is over, never was, or cannot be asked."""
         ...
 
-    async def revive(self, id: str) -> bool:
-        """A dead item is tried again from the beginning. False: it is not dead, or another with its key is alive."""
+    async def revive(self, id: str, *, by: str | None = None) -> bool:
+        """A dead item is tried again from the beginning. False: it is not dead, or another with its key is alive.
+
+        ``by``: who says so, if a person does; it is recorded with what he did.
+        """
         ...
 
-    async def discard(self, id: str) -> bool: ...
+    async def discard(self, id: str, *, by: str | None = None) -> bool: ...

@@ -48,7 +48,9 @@ async def run(
     if deadline is not None and deadline.tzinfo is None:
         raise Problem(400, "deadline_without_zone")
     params = {name: value for name, value in request.query_params.items() if name != "lang"}
-    received = await work.reception.receive(found, params, key=idempotency_key, deadline=deadline)
+    received = await work.reception.receive(
+        found, params, key=idempotency_key, deadline=deadline, by=str(request.state.caller.name)
+    )
     match received:
         case Reply(status=status, body=body, replayed=replayed):
             return JSONResponse(body, status, headers={"Idempotency-Replayed": "true"} if replayed else None)

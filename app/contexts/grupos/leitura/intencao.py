@@ -5,12 +5,16 @@ from collections import Counter
 from dataclasses import dataclass
 
 from app.contexts.grupos.leitura.folha import Folha
+from app.contexts.grupos.leitura.marcas import Turno, apagar
 from app.contexts.grupos.leitura.montagem import Montagem
 from app.contexts.grupos.leitura.sinais import Sinal, pedidos
 from app.contexts.grupos.leitura.texto import Texto, chave
 from app.contexts.grupos.leitura.tipos import Categoria
 
 BASTA = 3.3
+# So many words may stand beside a bare shift; for less nobody works one.
+BESIDES, LEAST = 3, 400
+_WORD = re.compile(r"[a-z]{3,}")
 _MEDIA = re.compile(
     r"\W*(?:\[?(?:figurinha|imagem|foto|video|audio|gif|sticker|documento|contato|localizacao(?: em tempo real)?|mensagem apagada"
     r"|midia oculta|arquivo(?: de midia)? oculto|enquete|(?:image|video|audio|sticker|gif|document) omitted"
@@ -58,7 +62,7 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
     whole = bool(folha.precos and folha.contatos and folha.turnos and count["tema"]) and not count["venda"]
     named = bool(folha.lugares) or count["oferta"] + count["cede"] > 0 or whole
     ours = folha.lugares or folha.areas or count["tema"] or any(each.periodo for each in folha.turnos)
-    if score >= BASTA and named and ours:
+    if (score >= BASTA and named and ours) or _so_o_plantao(texto, folha, count):
         return Juizo(Categoria.OFERTA, _certeza(score - BASTA), "oferta")
     return _resto(texto, folha, count, score)
 
@@ -72,6 +76,26 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
     score += 1.0 * bool(folha.precos or folha.combinar) + 0.8 * bool(folha.contatos) + 0.4 * bool(folha.pagamentos)
     score += 1.2 * min(count["oferta"] + 2 * count["cede"], 2) + 0.6 * bool(count["tema"])
     return score - 1.1 * min(count["conversa"], 3) - 0.5 * min(count["aviso"], 2)
+
+
+def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
+    """ "PSNX 12/03 19-7 1.800 clínico": a day, a whole shift and a price, and hardly a word besides: that is an offer."""
+    days = any(not each.feriado for each in folha.dias)
+    paid = any(folha.areas or each.reais >= LEAST for each in folha.precos)
+    if not (days and paid and any(_is_shift(each) for each in folha.turnos)) or "?" in texto.plano:
+        return False
+    if count["conversa"] + count["aviso"] + count["venda"] + count["golpe"] + count["emprego"]:
+        return False
+    people = [each.nome for each in folha.contatos if each.nome is not None]
+    rest = apagar(folha.livre, (*folha.turnos, *folha.precos, *folha.areas, *folha.pagamentos, *people))
+    return len(_WORD.findall(rest)) <= BESIDES * len(folha.dias)
+
+
+def _is_shift(turno: Turno) -> bool:
+    """A period by its name, or hours as long as one."""
+    if turno.das is None or turno.ate is None:
+        return turno.periodo is not None
+    return (turno.ate.hour - turno.das.hour) % 24 not in (1, 2, 3)
 
 
 def _contra(

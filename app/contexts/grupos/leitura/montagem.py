@@ -1,7 +1,7 @@
 """From blocks to vagas: what a block does not say itself, a heading above it or a word behind it says."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
@@ -12,7 +12,7 @@ from app.contexts.grupos.leitura.datas import feriados
 from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.horas import periodo_das_horas, periodo_do_inicio
 from app.contexts.grupos.leitura.linhas import Bloco, blocos
-from app.contexts.grupos.leitura.marcas import Area, Dia, Lugar, Marca, Turno
+from app.contexts.grupos.leitura.marcas import Area, Dia, Lugar, Marca, Turno, entre
 from app.contexts.grupos.leitura.onde import Onde
 from app.contexts.grupos.leitura.pagamentos import forma
 from app.contexts.grupos.leitura.pessoas import Pessoas
@@ -90,13 +90,8 @@ class _Montador:
             for each in islice(self._vagas(place, block), MAIS - len(found)):
                 key = (each.hospital.valor, each.data.valor, each.periodo.valor, each.especialidade.valor)
                 found.setdefault(key, each)
-        is_told = found or closed or passed
-        return Montagem(
-            tuple(found.values()),
-            closed,
-            passed,
-            () if is_told else tuple(islice(self._incompletas(), MAIS_INCOMPLETAS)),
-        )
+        lacking = self._ao_lado(found.values()) if found else () if closed or passed else self._incompletas()
+        return Montagem(tuple(found.values()), closed, passed, tuple(islice(lacking, MAIS_INCOMPLETAS)))
 
     def _vagas(self, place: int, block: Bloco) -> Iterator[VagaLida]:
         assert block.dias is not None
@@ -292,7 +287,21 @@ class _Montador:
         strong = [each for each in self._folha.areas if not each.fraca] or self._folha.areas[:1]
         areas: Sequence[Area | None] = _alternativas(_uma_vez(strong), self._folha) or (None,)
         for where, area, shift in product(places, areas, self._distintos(self._folha.turnos)):
-            yield self._incompleta(where, area, None, shift, self._unico_valor(shift))
+            yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
+
+    def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
+        """Beside whole vagas: a line on a place they are not of, which says its shift or its price, and no day."""
+        named = {each.hospital.valor for each in vagas}
+        dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
+        headings = {self._onde_lugares.bloco(at, segue=True) for at in dated}
+        for at, block in enumerate(self._blocos):
+            if block.dias is not None or block.fechados or at in headings or not _oferece(block):
+                continue
+            places = [each for each in _uma_vez(block.lugares) if each.nome not in named]
+            areas: Sequence[Area | None] = _alternativas(_uma_vez(_fortes(block) or block.areas[:1]), self._folha)
+            shifts = self._distintos(entre(self._folha.turnos, block.inicio, block.fim))
+            for where, area, shift in product(places, areas or (None,), shifts):
+                yield self._incompleta(where, area, None, shift, self._unico_valor(shift, block.regras))
 
     def _incompleta(
         self, where: Lugar | None, area: Area | None, day: Dia | None, shift: _Turno, price: _Valor
@@ -313,10 +322,10 @@ class _Montador:
             contato_whatsapp=phone,
         )
 
-    def _unico_valor(self, shift: _Turno) -> _Valor:
+    def _unico_valor(self, shift: _Turno, told: Sequence[Regra]) -> _Valor:
         """The only price there is; of several nobody knows which holds."""
-        if len({rule.preco.reais for rule in self._regras[:50]}) == 1:
-            preco = self._regras[0].preco
+        if len({rule.preco.reais for rule in told[:50]}) == 1:
+            preco = told[0].preco
             return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)
         agreed = next(iter(self._folha.combinar), None)
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
@@ -361,6 +370,12 @@ def _uma_vez(found: Sequence[_Nomeado]) -> list[_Nomeado]:
 
 def _fortes(block: Bloco) -> list[Area]:
     return [each for each in block.areas if not each.fraca]
+
+
+def _oferece(block: Bloco) -> bool:
+    """A line that could be an offer by itself, were it to say when."""
+    told = (_fortes(block), [each for each in block.turnos if each.periodo or each.das], block.regras or block.combinar)
+    return bool(block.lugares) and sum(map(bool, told)) > 1
 
 
 def _turnos_sem_dia(block: Bloco) -> list[Turno]:

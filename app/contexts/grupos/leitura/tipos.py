@@ -99,7 +99,10 @@ class Fechamento:
 
 @dataclass(frozen=True, slots=True)
 class Leitura:
-    """``vagas`` may be empty for an offer: all dates are past, or no hospital or no date could be made out (``incompletas``)."""
+    """``vagas`` may be empty for an offer: all dates are past, or no hospital or no date could be made out (``incompletas``).
+
+    ``incompletas`` may stand beside ``vagas``: a line of another place that says no day.
+    """
 
     eh_oferta: bool
     confianca: float

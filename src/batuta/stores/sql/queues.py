@@ -19,6 +19,7 @@ from batuta.queue.settle import LONGEST_ERROR, Settlement, within_reach
 from batuta.queue.storable import refuse_too_deep
 from batuta.queue.store import Depth, Endings, Renewed, Rescued, Turned
 from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
+from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
 from batuta.stores.sql.queue_book import QueueBook, queue_book
 from batuta.stores.sql.queue_turns import Asked, PostgresTurns, turns_of
@@ -48,6 +49,7 @@ class SqlQueue:
         self.name = queue or table.name
         self._database = database
         self._ids = ids
+        self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
         self._own_time = own_time
         self._queue = {} if table.queue is None else {"queue": self.name}
@@ -169,14 +171,31 @@ class SqlQueue:
         asked = {"id": id, "reason": told(reason, LONGEST_ERROR), "now": self._now()}
         return bool(await self._database.run(self._book.cancel, **asked))
 
-    async def revive(self, id: str) -> bool:
+    async def revive(self, id: str, *, by: str | None = None) -> bool:
         try:
-            return bool(await self._database.run(self._book.revive, id=id, now=self._now()))
+            return await self._by_hand(self._book.revive, "queue.retry", by, id=id, now=self._now())
         except StoreConflict:
             return False  # another with its key is alive
 
-    async def discard(self, id: str) -> bool:
-        return bool(await self._database.run(self._book.discard, id=id))
+    async def discard(self, id: str, *, by: str | None = None) -> bool:
+        return await self._by_hand(self._book.discard, "queue.discard", by, id=id)
+
+    async def _by_hand(self, query: Query, action: str, by: str | None, *, id: str, **values: object) -> bool:
+        """Whoever does it is noted with what was done, or neither is."""
+        async with self._database.transaction() as transaction:
+            done = bool(await transaction.run(query, id=id, **values))
+            if done and by is not None:
+                subject = f"{self.table.name}:{id.lower()}"
+                await self._audit.note(
+                    transaction,
+                    actor=by,
+                    action=action,
+                    subject=subject,
+                    before=None,
+                    after=None,
+                    now=self._clock.now(),
+                )
+        return done
 
     async def item(self, id: str) -> Row | None:
         return await self._database.one(self._book.item, id=id)
