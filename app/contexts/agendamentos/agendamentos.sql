@@ -77,6 +77,10 @@ WHERE appointments.id = row.id AND normalization_status IN ('failed', 'pending',
 SELECT id, endereco_completo, documento_completo, cep, fonte, normalization_status, endereco_normalizado, documento_normalizado
 FROM appointments WHERE id = :id;
 
+-- read sources: the same of many
+SELECT id, endereco_completo, documento_completo, cep, fonte, normalization_status, endereco_normalizado, documento_normalizado
+FROM appointments WHERE id IN ({ids});
+
 -- write begin: somebody works on it; what it was read from is still the same
 UPDATE appointments SET normalization_status = 'processing', updated_at = :now
 WHERE id = :id AND fonte = :fonte AND normalization_status IN ('pending', 'processing', 'failed');
@@ -86,6 +90,28 @@ UPDATE appointments
 SET normalization_status = :status, normalization_error = :error, endereco_normalizado = :endereco,
     documento_normalizado = :documento, cpf = :cpf, rg = :rg, normalized_at = :now, updated_at = :now
 WHERE id = :id AND fonte = :fonte;
+
+-- write read_together on sqlite: the same of many; whose were written
+UPDATE appointments
+SET normalization_status = row.value ->> 'status', normalization_error = row.value ->> 'error',
+    endereco_normalizado = nullif(row.value -> 'endereco', 'null'), documento_normalizado = nullif(row.value -> 'documento', 'null'),
+    cpf = row.value ->> 'cpf', rg = row.value ->> 'rg', normalized_at = :now, updated_at = :now
+FROM json_each(:rows) AS row
+WHERE appointments.id = row.value ->> 'id' AND fonte = row.value ->> 'fonte' RETURNING appointments.id;
+
+-- write read_together on postgres: the same of many; who waited for one while holding others could wait for ever, so none waits
+WITH row AS (
+    SELECT * FROM jsonb_to_recordset(:rows) AS row
+        (id uuid, fonte text, status text, error text, endereco jsonb, documento jsonb, cpf text, rg text)
+), free AS (
+    SELECT appointment.id FROM appointments AS appointment JOIN row ON row.id = appointment.id AND row.fonte = appointment.fonte
+    FOR UPDATE OF appointment SKIP LOCKED
+)
+UPDATE appointments
+SET normalization_status = row.status, normalization_error = row.error, endereco_normalizado = row.endereco,
+    documento_normalizado = row.documento, cpf = row.cpf, rg = row.rg, normalized_at = :now, updated_at = :now
+FROM row JOIN free ON free.id = row.id
+WHERE appointments.id = row.id RETURNING appointments.id;
 
 -- read orphans: waiting, and older than they should be; with what became of their task
 SELECT appointment.id, appointment.normalization_job_id AS job, task.status AS task_status, task.error AS task_error

@@ -1,6 +1,7 @@
 """What stands between a house's number and its neighbourhood: Apto 45, Bloco B, Fundos, Edifício Solar."""
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from app.contexts.agendamentos.texto import plano, quase, titulo
@@ -62,6 +63,7 @@ def _item(texto: str, start: int) -> tuple[str, int] | None:
     return None
 
 
+@lru_cache(maxsize=8192)
 def _known(word: str) -> str:
     if word in COM_VALOR or word in SEM_VALOR or word in COM_NOME or len(word) < 5:
         return word

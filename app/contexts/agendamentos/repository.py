@@ -52,8 +52,10 @@ class AppointmentBook:
     supersede: Query
     requeue: Query
     source: Query
+    sources: Query
     begin: Query
     read: Query
+    read_together: Query
     orphans: Query
     give_up: Query
 

@@ -5,7 +5,7 @@ of the rest, and nothing is written over an appointment that says something else
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
@@ -27,6 +27,7 @@ from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
 from batuta.queue.outcome import Failed, Snooze
 from batuta.stores.sql.database import AsJson, Database, Row
+from batuta.stores.sql.gathering import Gathering
 from batuta.tasks.registry import TaskContext
 
 log = logging.getLogger("julia.agendamentos")
@@ -53,9 +54,12 @@ class Modelo(Protocol):
     async def ler(self, pedido: Pedido, began: Callable[[], Awaitable[None]]) -> Lida: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Lido:
-    """``pedido``: what the rules left. ``espera``: the model may not be asked yet. ``faltou``: it was, and did not answer."""
+    """What has been read so far. ``pedido``: what the rules left.
+
+    ``espera``: the model may not be asked yet. ``faltou``: it was, and did not answer.
+    """
 
     endereco: dict[str, Json] | None = None
     documento: dict[str, Json] | None = None
@@ -96,6 +100,8 @@ class Normalizador:
         self._max_tries = max_tries
         self._timeout = max(timeout - SOONER, timeout / 2)
         self._book = appointment_book(database.dialect)
+        self._sources = Gathering(self._sources_of, self._source_of)
+        self._writing = Gathering(self._write_together, self._write_alone)
 
     async def normalize_appointment(self, ctx: TaskContext, appointment_id: str) -> dict[str, Json] | Failed | Snooze:
         log.info("Starting normalization for appointment %s", appointment_id)
@@ -110,7 +116,7 @@ class Normalizador:
 
     async def _read(self, id: str, attempt: int) -> dict[str, Json] | Failed | Snooze:
         for _ in range(MOST_READS):
-            row = await self._database.one(self._book.source, id=id)
+            row = await self._sources.ask(id)
             if row is None:
                 return {"success": False, "appointment_id": id, "fields_normalized": []}
             lido = await self._lido(row)
@@ -129,9 +135,9 @@ class Normalizador:
     async def _lido(self, row: Row) -> _Lido:
         lido = _Lido()
         if self._ligado.endereco and (row["endereco_completo"] or row["cep"]):
-            lido = self._address(row, lido)
+            self._address(row, lido)
         if self._ligado.documento and row["documento_completo"]:
-            lido = self._document(row, lido)
+            self._document(row, lido)
         if self._modelo is None or not lido.pedido.partes:
             return lido
         said = await self._modelo.ler(lido.pedido, lambda: self._begin(row, lido.pedido))
@@ -139,38 +145,35 @@ class Normalizador:
             case Leitura():
                 for part in lido.pedido.partes:
                     log.info(_ENDS[part], row["id"])
-                return _com_modelo(lido, said)
+                _add(said, lido)
             case Mudo():
-                return replace(lido, faltou=True)
+                lido.faltou = True
             case Hold():
-                return replace(lido, espera=said)
+                lido.espera = said
             case _:  # nothing is left to be spent: the rules work alone
-                return lido
+                pass
+        return lido
 
-    def _address(self, row: Row, lido: _Lido) -> _Lido:
+    def _address(self, row: Row, lido: _Lido) -> None:
         text = row["endereco_completo"] or ""
-        endereco = endereco_lido(text, row["cep"])
         if _by_model(row["endereco_normalizado"]):  # an earlier attempt got this far
-            return replace(lido, endereco=row["endereco_normalizado"])
-        is_left = self._perguntavel.endereco and endereco.logradouro is None and not diz_nada(limpo(text))
-        return replace(
-            lido,
-            regra=endereco,
-            endereco=endereco_em_json(endereco) if endereco.diz_algo else None,
-            pedido=replace(lido.pedido, endereco=text if is_left else None),
-        )
+            lido.endereco = row["endereco_normalizado"]
+            return
+        lido.regra = endereco_lido(text, row["cep"])
+        lido.endereco = endereco_em_json(lido.regra) if lido.regra.diz_algo else None
+        if self._perguntavel.endereco and lido.regra.logradouro is None and not diz_nada(limpo(text)):
+            lido.pedido = replace(lido.pedido, endereco=text)
 
-    def _document(self, row: Row, lido: _Lido) -> _Lido:
+    def _document(self, row: Row, lido: _Lido) -> None:
         text = row["documento_completo"]
-        documento = documento_de(text)
         if _by_model(row["documento_normalizado"]):
-            return replace(lido, documento=row["documento_normalizado"])
+            lido.documento = row["documento_normalizado"]
+            return
+        documento = documento_de(text)
+        lido.documento = documento_em_json(documento) if documento.diz_algo else None
         is_clear = documento.diz_algo or documento.avisos or not pode_ter_documento(text)
-        return replace(
-            lido,
-            documento=documento_em_json(documento) if documento.diz_algo else None,
-            pedido=replace(lido.pedido, documento=text if self._perguntavel.documento and not is_clear else None),
-        )
+        if self._perguntavel.documento and not is_clear:
+            lido.pedido = replace(lido.pedido, documento=text)
 
     async def _begin(self, row: Row, pedido: Pedido) -> None:
         await self._database.run(self._book.begin, id=row["id"], fonte=row["fonte"], now=self._clock.now())
@@ -179,19 +182,37 @@ class Normalizador:
 
     async def _write(self, row: Row, lido: _Lido, status: Status) -> bool:
         documento = lido.documento or {}
-        touched = await self._database.run(
-            self._book.read,
-            id=row["id"],
-            fonte=row["fonte"],
-            status=status.value,
-            error=MODEL_FAILED if lido.faltou else None,
-            endereco=AsJson(lido.endereco),
-            documento=AsJson(lido.documento),
-            cpf=documento.get("cpf"),
-            rg=documento.get("rg"),
-            now=self._clock.now(),
+        return await self._writing.ask(
+            {
+                "id": str(row["id"]),
+                "fonte": row["fonte"],
+                "status": status.value,
+                "error": MODEL_FAILED if lido.faltou else None,
+                "endereco": lido.endereco,
+                "documento": lido.documento,
+                "cpf": documento.get("cpf"),
+                "rg": documento.get("rg"),
+            }
         )
-        return bool(touched)
+
+    async def _sources_of(self, ids: Sequence[str]) -> list[Row | None]:
+        found = await self._database.all(self._book.sources, ids=AsJson(list(ids)))
+        by_id = {str(row["id"]): row for row in found}
+        return [by_id.get(id) for id in ids]
+
+    async def _source_of(self, id: str) -> Row | None:
+        return await self._database.one(self._book.source, id=id)
+
+    async def _write_together(self, lidas: Sequence[Mapping[str, Json]]) -> list[bool | None]:
+        """None: it says something else by now, or somebody holds it."""
+        now = self._clock.now()
+        written = await self._database.all(self._book.read_together, rows=AsJson(list(lidas)), now=now)
+        ids = {str(row["id"]) for row in written}
+        return [True if lida["id"] in ids else None for lida in lidas]
+
+    async def _write_alone(self, lida: Mapping[str, Json]) -> bool:
+        read = {"endereco": AsJson(lida["endereco"]), "documento": AsJson(lida["documento"])}
+        return bool(await self._database.run(self._book.read, **{**lida, **read}, now=self._clock.now()))
 
     async def _give_up(self, id: str, error: str) -> None:
         row = await self._database.one(self._book.one, id=id)
@@ -218,13 +239,12 @@ def _by_model(kept: Any) -> bool:
     return isinstance(kept, dict) and kept.get("fonte") == MODELO
 
 
-def _com_modelo(lido: _Lido, said: Leitura) -> _Lido:
+def _add(said: Leitura, lido: _Lido) -> None:
     """Without a street in what it says, and without a document, what the rules read stays as it is."""
     if said.endereco.logradouro is not None:
-        lido = replace(lido, endereco=endereco_em_json(_junto(said.endereco, lido.regra), fonte=MODELO))
+        lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=MODELO)
     if said.documento.diz_algo:
-        lido = replace(lido, documento=documento_em_json(said.documento, fonte=MODELO))
-    return lido
+        lido.documento = documento_em_json(said.documento, fonte=MODELO)
 
 
 def _junto(dito: Endereco, regra: Endereco) -> Endereco:

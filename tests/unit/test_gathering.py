@@ -1,0 +1,80 @@
+"""Those who ask at the same time are answered by one call, and none of them harms another."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from batuta.kernel.errors import StatementRefused, StoreUnavailable
+from batuta.stores.sql.gathering import Gathering
+
+
+class Doubling:
+    """Doubles numbers; refuses a call that holds a negative one, and gives no answer for zero."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[int]] = []
+        self.alone: list[int] = []
+        self.gathering = Gathering(self._together, self._one)
+
+    async def _together(self, asked: Sequence[int]) -> list[int | None]:
+        self.calls.append([*asked])
+        await asyncio.sleep(0)
+        if min(asked) < 0:
+            raise StatementRefused(why="one of them is negative")
+        return [each * 2 or None for each in asked]
+
+    async def _one(self, asked: int) -> int:
+        self.alone.append(asked)
+        if asked < 0:
+            raise StatementRefused(why="it is negative")
+        return asked * 2
+
+
+async def test_those_who_ask_at_the_same_time_are_answered_by_one_call() -> None:
+    doubling = Doubling()
+    assert await asyncio.gather(*(doubling.gathering.ask(n) for n in (3, 1, 2))) == [6, 2, 4]
+    assert await doubling.gathering.ask(5) == 10
+    assert doubling.calls == [[3, 1, 2], [5]]
+
+
+async def test_who_asks_while_others_are_being_answered_goes_with_the_next() -> None:
+    doubling = Doubling()
+    first = asyncio.create_task(doubling.gathering.ask(1))
+    while not doubling.calls:
+        await asyncio.sleep(0)
+    assert (await doubling.gathering.ask(2), await first) == (4, 2)
+    assert doubling.calls == [[1], [2]]
+
+
+async def test_one_that_cannot_go_with_others_harms_none_of_them() -> None:
+    doubling = Doubling()
+    answers = await asyncio.gather(*(doubling.gathering.ask(n) for n in (1, -1, 2)), return_exceptions=True)
+    assert [answers[0], answers[2]] == [2, 4]
+    assert isinstance(answers[1], StatementRefused)
+    assert doubling.alone == [1, -1, 2]
+
+
+async def test_one_without_an_answer_is_asked_for_alone() -> None:
+    doubling = Doubling()
+    assert await asyncio.gather(*(doubling.gathering.ask(n) for n in (0, 4))) == [0, 8]
+    assert doubling.alone == [0]
+
+
+async def test_who_gives_up_takes_nobody_with_him() -> None:
+    doubling = Doubling()
+    one, other = (asyncio.create_task(doubling.gathering.ask(n)) for n in (1, 2))
+    await asyncio.sleep(0)
+    one.cancel()
+    assert await other == 4
+    with pytest.raises(asyncio.CancelledError):
+        await one
+
+
+async def test_a_database_that_is_away_is_everybodys_failure() -> None:
+    async def away(_: object) -> list[int | None]:
+        raise StoreUnavailable(where="nowhere", why="it is not open")
+
+    gathering = Gathering(away, away)
+    answers = await asyncio.gather(*(gathering.ask(n) for n in (1, 2)), return_exceptions=True)
+    assert [type(each) for each in answers] == [StoreUnavailable, StoreUnavailable]
