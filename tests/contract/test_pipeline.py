@@ -373,6 +373,26 @@ async def test_statements_of_many_items_are_written_together_with_their_endings(
     assert set((await line.where()).values()) == {"finalizado"}
 
 
+async def test_an_items_statements_run_in_its_own_order_whatever_its_neighbours_name_first(line: Line) -> None:
+    made, named = (
+        in_dialect(query_of(name, text, writes=True), line.database.dialect)
+        for name, text in {
+            "made": "INSERT INTO vagas_teste (mensagem, nome) VALUES (:mensagem, '')",
+            "called": "UPDATE vagas_teste SET nome = 'UTI' WHERE mensagem = :mensagem",
+        }.items()
+    )
+
+    async def handle(lease: Lease) -> StageOutcome:
+        about = {"mensagem": lease.row["mensagem"]}
+        return Finish(Writes(((named, about),) if about["mensagem"] == "m0" else ((made, about), (named, about))))
+
+    line.handlers["pendente"] = handle
+    await line.put("m0", "m1", "m2")
+    await line.run()
+    query = in_dialect(query_of("vagas", "SELECT nome FROM vagas_teste", writes=False), line.database.dialect)
+    assert [row["nome"] for row in await line.database.all(query)] == ["UTI", "UTI"]
+
+
 async def test_a_statement_that_is_refused_is_its_own_items_failure_and_nobody_elses(line: Line) -> None:
     names = {f"m{n}": None if n == 3 else "UTI" for n in range(6)}
     line.handlers["pendente"] = inserting(line, names)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from app.contexts.grupos.fila import Estagio
 from batuta.kernel.clock import SystemClock
+from batuta.kernel.waiting import insist
 from batuta.queue.lease import Tenure
 from batuta.testing import FakeClock
 from batuta.testing.fast import FastClock
@@ -26,6 +27,8 @@ from tests.grupos import Bancada, bancada, vaga
 RATE = 20.0
 OVER = ("finalizado", "descartado", "erro")
 WAITING = f"SELECT count(*) AS n FROM fila_processamento_grupos WHERE estagio NOT IN {OVER}"
+# A server counts how often it had to choose one of two that waited for each other.
+DEADLOCKS = "SELECT deadlocks AS n FROM pg_stat_database WHERE datname = current_database()"
 STEP = timedelta(minutes=16)
 
 
@@ -46,7 +49,11 @@ class Said:
             group = f"1203630000{self.chance.randrange(60):08d}@g.us"
             # The gateway tells of one message again, and through several chips.
             again = 1 + (self.chance.random() < 0.2) + (self.chance.random() < 0.05)
-            await asyncio.gather(*(mesa.dizem(text, grupo=group, id=id) for _ in range(again)))
+            await asyncio.gather(*(self._tell(mesa, text, group, id) for _ in range(again)))
+
+    async def _tell(self, mesa: Bancada, text: str, group: str, id: str) -> None:
+        """As the worker on deliveries does: a database that is away, or refuses for a moment, is told again."""
+        await insist(lambda: mesa.dizem(text, grupo=group, id=id), SystemClock())
 
     def _lines(self) -> list[str]:
         if self.chance.random() < 0.5:
@@ -145,7 +152,10 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
                     break
                 if left and left == before:
                     clock.step(STEP)
-            figures.record_items(await judged(mesa, said), f"{len(said.told)} vagas, {revived} rows dead and revived")
+            note = f"{len(said.told)} vagas, {revived} rows dead and revived"
+            if kind(url) == "PostgreSQL":
+                note += f"; {(await mesa.one(DEADLOCKS))['n']} deadlocks"
+            figures.record_items(await judged(mesa, said), note)
         finally:
             for worker in workers:
                 _kill(worker)

@@ -173,8 +173,8 @@ class Leituras:
             effect = await self._com_fechamento(mensagem, leitura, kept)
             return effect if isinstance(effect, Snooze) else Drop(why, effect)
         seen["motivo"] = "vagas_cortadas" if len(leitura.vagas) > MOST_VAGAS else None
-        items, kept = self._fan_out(mensagem, vagas)
-        kept = Writes(((self._book.extracted, {**seen, "processado_em": None}),)) + kept
+        extracted = (self._book.extracted, {**seen, "processado_em": None})
+        items, kept = self._fan_out(mensagem, vagas, extracted)
         effect = await self._com_fechamento(mensagem, leitura, kept)
         return effect if isinstance(effect, Snooze) else FanOut(items, effect)
 
@@ -186,16 +186,19 @@ class Leituras:
             return decisao if isinstance(decisao, Snooze) else kept
         return self._fechamentos.feito(mensagem, dito, decisao, kept)
 
-    def _fan_out(self, mensagem: Row, vagas: Sequence[VagaDita]) -> tuple[tuple[NewItem, ...], Writes]:
+    def _fan_out(
+        self, mensagem: Row, vagas: Sequence[VagaDita], extracted: tuple[Query, dict[str, object]]
+    ) -> tuple[tuple[NewItem, ...], Writes]:
+        """Author, message, group: whoever keeps what is said holds them in this order too, and neither waits for the other."""
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], n) for n in range(len(vagas))]
         rows = [
             (self._book.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
             for n, (id, vaga) in enumerate(zip(ids, vagas, strict=True))
         ]
-        counted = [(self._book.offered, {"id": mensagem["grupo_id"]})]
-        if mensagem["contato_id"] is not None:
-            counted.append((self._book.posted, {"id": mensagem["contato_id"], "vagas": len(vagas)}))
-        return tuple(da_vaga(mensagem["id"], id) for id in ids), Writes((*rows, *counted))
+        posted = (self._book.posted, {"id": mensagem["contato_id"], "vagas": len(vagas)})
+        author = () if mensagem["contato_id"] is None else (posted,)
+        offered = (self._book.offered, {"id": mensagem["grupo_id"]})
+        return tuple(da_vaga(mensagem["id"], id) for id in ids), Writes((*author, extracted, *rows, offered))
 
     def _judged(self, mensagem: Row, leitura: Leitura, *, is_offer: bool) -> dict[str, object]:
         why = None if is_offer else "confianca_baixa" if leitura.eh_oferta else "nao_eh_oferta"

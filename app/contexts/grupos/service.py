@@ -51,9 +51,8 @@ class Grupos:
         self._fila = fila
 
     async def ingerir(self, transaction: Transaction, fato: DeGrupo, *, now: datetime) -> None:
-        await transaction.run(self._book.meet_group, id=self._ids.new(), jid=fato.grupo, now=now)
-        group = await transaction.one(self._book.group, jid=fato.grupo)
-        assert group is not None
+        """Author, message, group: whoever reads what was said holds them in this order too, and neither waits for the other."""
+        group = await self._group(transaction, fato.grupo, now)
         author = [] if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
         contact_id = author[0]["id"] if author else None
         is_watched = bool(group["ativo"] and group["monitorar_ofertas"])
@@ -93,6 +92,15 @@ class Grupos:
             midia=None, encaminhada=False, em=now,
         )  # fmt: skip
         await self.ingerir(transaction, fato, now=now)
+
+    async def _group(self, transaction: Transaction, jid: str, now: datetime) -> Row:
+        """Asked for before it is made: making one that is there waits for whoever counts on it."""
+        if (known := await transaction.one(self._book.group, jid=jid)) is not None:
+            return known
+        await transaction.run(self._book.meet_group, id=self._ids.new(), jid=jid, now=now)
+        made = await transaction.one(self._book.group, jid=jid)
+        assert made is not None
+        return made
 
     async def _contact(
         self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime

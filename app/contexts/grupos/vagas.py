@@ -143,7 +143,7 @@ class Vagas:
         }
         made = ((self.book.import_, _vacancy(vaga, vaga_id, now)),) if is_imported else ()
         is_dropped = parecer.decisao is Decisao.DESCARTAR and vaga["hash_dedup"] is not None
-        free = ((self.book.free_dropped, {"id": vaga["id"], "hash": vaga["hash_dedup"]}),) if is_dropped else ()
+        free = ((self.book.free_dropped, {"hash": vaga["hash_dedup"], "id": vaga["id"]}),) if is_dropped else ()
         return Writes(((self.book.judged, judged), *made, *free))
 
     async def _repeated(self, vaga: Row, principal: str, now: datetime) -> Finish:

@@ -13,8 +13,8 @@ from batuta.queue.item import NewItem
 class Writes:
     """An effect that is statements and nothing else, each with its values: those of many items are written together.
 
-    Statements run in the order in which they are first named, each for all its items: one of them must not rely on what a
-    later one of another item did.
+    Each statement runs once, for all its items, after whatever any of them names before it: one of them must not rely on
+    what a later one of another item did.
     """
 
     statements: tuple[tuple[Any, Mapping[str, object]], ...] = ()

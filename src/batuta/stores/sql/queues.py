@@ -23,6 +23,7 @@ from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
 from batuta.stores.sql.queue_book import QueueBook, queue_book
 from batuta.stores.sql.queue_turns import Asked, PostgresTurns, turns_of
+from batuta.stores.sql.queue_writes import together
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -263,19 +264,17 @@ class SqlQueue:
         return lost
 
     async def _do(self, transaction: Transaction, settlements: Sequence[Settlement]) -> None:
-        together: dict[Query, list[Mapping[str, object]]] = {}
+        written: list[Writes] = []
         for settlement in settlements:
             match settlement.effect:
                 case None:
                     continue
-                case Writes(statements=statements):
-                    for query, values in statements:
-                        together.setdefault(query, []).append(values)
+                case Writes() as writes:
+                    written.append(writes)
                 case effect:
                     await effect(transaction)
-        for query, rows in together.items():
-            # In one order, whoever writes them: two workers never wait for each other.
-            await transaction.run_many(query, sorted(rows, key=repr))
+        for query, rows in together(written):
+            await transaction.run_many(query, rows)
 
     def _tell_stages(self, endings: Endings) -> None:
         if self._ring is not None:
