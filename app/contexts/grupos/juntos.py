@@ -13,28 +13,29 @@ class Juntos(Generic[K, V]):
 
     def __init__(self, ask: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]) -> None:
         self._ask = ask
-        self._waiting: dict[K, asyncio.Future[Any]] | None = None
+        self._waiting: list[tuple[K, asyncio.Future[Any]]] | None = None
 
     async def get(self, key: K) -> V | None:
         if self._waiting is not None:
-            asked = self._waiting.setdefault(key, asyncio.get_running_loop().create_future())
-            answer: V | None = await asyncio.shield(asked)  # others may wait for the same
-            return answer
-        waiting: dict[K, asyncio.Future[Any]] = {}
+            # A future of his own: he may leave without the others, and is awake in time to ask the next thing with the first.
+            asked: asyncio.Future[V | None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((key, asked))
+            return await asked
+        waiting: list[tuple[K, asyncio.Future[Any]]] = []
         self._waiting = waiting
         try:
             await asyncio.sleep(0)
             self._waiting = None
-            found = await self._ask([key, *(other for other in waiting if other != key)])
+            found = await self._ask(list(dict.fromkeys([key, *(other for other, _ in waiting)])))
         except BaseException as error:
             # Whoever waited with us must not wait for ever: our end, even a cancelled one, is a failure to them.
             self._waiting = None if self._waiting is waiting else self._waiting
-            for future in waiting.values():
+            for _, future in waiting:
                 if not future.done():
                     future.set_exception(error if isinstance(error, Exception) else asyncio.InvalidStateError())
                     future.exception()
             raise
-        for other, future in waiting.items():
+        for other, future in waiting:
             if not future.done():
                 future.set_result(found.get(other))
         return found.get(key)
