@@ -13,6 +13,7 @@ from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada
 
 BELEM, CAMPINAS = "120363000000000001@g.us", "120363000000000002@g.us"
+VILA = "\nLocal: Vila Inventada\n"
 OFERTA = "Plantão de pediatria no {} dia 20/03, 19h às 7h, R$ 1.500. Chamar no PV"
 
 
@@ -85,3 +86,76 @@ async def test_one_name_with_two_towns_is_two_places_though_it_was_told_without_
     assert [(row["status"], row["cidade"]) for row in await vagas(mesa)] == [
         ("importada", None), ("importada", "Campinas"), ("importada", "Santos"),
     ]  # fmt: skip
+
+
+async def regions(mesa: Bancada) -> None:
+    for group, region in ((BELEM, "Belém/PA"), (CAMPINAS, "Campinas/SP")):
+        await mesa.dizem("Bom dia", grupo=group)
+        await mesa.write("UPDATE grupos_whatsapp SET regiao = :region WHERE jid = :group", region=region, group=group)
+
+
+async def waiting(mesa: Bancada) -> str:
+    (row,) = [each for each in await vagas(mesa) if each["status"] == "aguardando_revisao"]
+    return str(row["id"])
+
+
+async def test_a_name_that_was_confirmed_in_one_town_is_not_stamped_on_its_namesakes_elsewhere(mesa: Bancada) -> None:
+    await regions(mesa)
+    await offered(mesa, VILA)
+    await review(mesa.work, Settings()).aprovar(await waiting(mesa), Correcao(), por="gestora")
+    await mesa.clock.advance(timedelta(seconds=6))
+    await offered(mesa, VILA, CAMPINAS)
+    await offered(mesa, VILA, BELEM)
+    await offered(mesa, VILA.rstrip() + " - Santos/SP\n", BELEM)
+    assert [(row["status"], row["cidade"]) for row in await vagas(mesa)] == [
+        ("importada", "Belém"), ("aguardando_revisao", "Campinas"), ("duplicada", "Belém"), ("aguardando_revisao", "Santos"),
+    ]  # fmt: skip
+
+
+async def test_another_name_of_a_listed_hospital_that_was_taught_in_one_town_is_nobodys_in_another(
+    mesa: Bancada,
+) -> None:
+    await regions(mesa)
+    await mesa.carrega("Hospital Fictício", cidade="Belém", uf="PA")
+    await offered(mesa, VILA)
+    fictitious = Correcao(hospital="Hospital Fictício")
+    await review(mesa.work, Settings()).aprovar(await waiting(mesa), fictitious, por="gestora")
+    await mesa.clock.advance(timedelta(seconds=6))
+    await offered(mesa, VILA, CAMPINAS)
+    await offered(mesa, VILA, BELEM)
+    _, elsewhere, here = await vagas(mesa)
+    assert (elsewhere["status"], elsewhere["nome"], elsewhere["cidade"]) == (
+        "aguardando_revisao", "Vila Inventada", "Campinas",
+    )  # fmt: skip
+    assert (here["status"], here["nome"]) == ("duplicada", "Hospital Fictício")
+
+
+async def test_a_neighbours_hospital_that_was_confirmed_in_a_group_is_known_there_afterwards(mesa: Bancada) -> None:
+    """Groups of a town offer what is in the next one, and do not always say so."""
+    await regions(mesa)
+    await offered(mesa, VILA, CAMPINAS)
+    there = Correcao(hospital="Hospital Vila Inventada", cidade="Valinhos", uf="SP")
+    await review(mesa.work, Settings()).aprovar(await waiting(mesa), there, por="gestora")
+    await mesa.clock.advance(timedelta(seconds=6))
+    await offered(mesa, VILA, CAMPINAS)
+    first, again = await vagas(mesa)
+    assert (first["cidade"], again["status"], again["cidade"]) == ("Valinhos", "duplicada", "Valinhos")
+
+
+async def test_a_hospital_that_a_person_names_without_its_town_is_in_the_groups_region(mesa: Bancada) -> None:
+    await regions(mesa)
+    for group in (BELEM, CAMPINAS):
+        await offered(mesa, VILA, group)
+        named = Correcao(hospital="Hospital Santa Inventada")
+        await review(mesa.work, Settings()).aprovar(await waiting(mesa), named, por="gestora")
+        await mesa.clock.advance(timedelta(seconds=6))
+    assert [(row["nome"], row["cidade"]) for row in await vagas(mesa)] == [
+        ("Hospital Santa Inventada", "Belém"), ("Hospital Santa Inventada", "Campinas"),
+    ]  # fmt: skip
+
+
+async def test_the_customers_own_list_counts_in_every_region(mesa: Bancada) -> None:
+    await regions(mesa)
+    await mesa.carrega("Hospital São Lucas", cidade="Belém", uf="PA")
+    await offered(mesa, "Hospital São Lucas", CAMPINAS)
+    assert [(row["status"], row["cidade"]) for row in await vagas(mesa)] == [("importada", "Belém")]

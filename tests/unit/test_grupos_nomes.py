@@ -5,6 +5,7 @@ from rapidfuzz import fuzz
 
 from app.contexts.grupos.importacao import CERTO
 from app.contexts.grupos.leitura import Vocabulario
+from app.contexts.grupos.leitura.vocabulario import vale_em
 from app.contexts.grupos.nomes import SEMELHANTE, Conhecido, Nomes, achar, busca, pode_ser_nome
 
 
@@ -172,3 +173,24 @@ def test_words_of_every_message_are_no_name(text: str) -> None:
 def test_a_name_that_begins_with_a_bracket_is_not_nobodys() -> None:
     known = Nomes(1, Vocabulario.padrao(), {"": [Conhecido("0", "()", None, None, 1.0)]}, {})
     assert achar("(Ala B) Hospital Inventado", None, None, None, known).id is None
+
+
+@pytest.mark.parametrize(
+    ("so_em", "dita", "regiao", "vale"),
+    [
+        (None, "Campinas", "Campinas/SP", True),  # the customer's own list
+        (frozenset(), None, None, True),  # nobody says where we are
+        (frozenset(), None, "Belém/PA", True),
+        (frozenset(), None, "Campinas/SP", False),
+        (frozenset({"campinas sp"}), None, "Campinas/SP", True),  # it was taught there
+        (frozenset({"campinas sp"}), "Santos", "Campinas/SP", False),  # but another town is said
+        (frozenset(), "Belém", "Campinas/SP", True),
+        (frozenset(), None, "PA", True),
+        (frozenset(), None, "SP", False),
+        (frozenset(), None, "Plantões do Norte", True),  # a group's name is no region
+    ],
+)
+def test_a_name_that_people_taught_counts_where_the_hospital_is_and_where_it_was_taught(
+    so_em: frozenset[str] | None, dita: str | None, regiao: str | None, vale: bool
+) -> None:
+    assert vale_em(so_em, "Belém", "PA", dita=dita, regiao=regiao) is vale

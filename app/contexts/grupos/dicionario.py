@@ -12,7 +12,7 @@ from app.contexts.grupos.correcoes import nome_de_lugar
 from app.contexts.grupos.fila import id_de
 from app.contexts.grupos.leitura import Vocabulario
 from app.contexts.grupos.leitura.texto import chave
-from app.contexts.grupos.nomes import Achado, Conhecido, Nomes, achar, busca
+from app.contexts.grupos.nomes import Achado, Conhecido, Nomes, achar, busca, onde
 from batuta.kernel.clock import Clock
 from batuta.queue.outcome import Writes
 from batuta.stores.sql.database import Database, Query, Row, Transaction
@@ -29,10 +29,12 @@ BATCH: Final = 500
 class NameBook:
     version: Query
     hospitals: Query
+    regions: Query
     specialities: Query
     bump: Query
     add_hospital: Query
     add_hospital_alias: Query
+    holds_in: Query
     unlearn_hospital_alias: Query
     use_hospital_alias: Query
     review_hospital: Query
@@ -123,28 +125,39 @@ class Dicionario:
         ) + self._bumped()
 
     async def ensinar_hospital(
-        self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, now: datetime
+        self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, regiao: str | None, now: datetime
     ) -> None:
-        """A person says whose a name is: what a machine thought of it is forgotten."""
+        """A person says whose a name is in a region: what a machine thought of it is forgotten."""
         await transaction.run(self.book.unlearn_hospital_alias, id=hospital_id, forma=busca(nome))
         for query, values in self.aprende(hospital_id, nome, 1.0, now, por=por).statements:
             await transaction.run(query, **values)
+        if regiao:
+            await transaction.run(self.book.holds_in, id=hospital_id, forma=busca(nome), regiao=regiao)
         await transaction.run(self.book.review_hospital, id=hospital_id, por=por, now=now)
         await transaction.run(self.book.bump)
 
     async def hospital_de_gestor(
-        self, transaction: Transaction, nome: str, cidade: str | None, uf: str | None, *, por: str, now: datetime
+        self,
+        transaction: Transaction,
+        nome: str,
+        cidade: str | None,
+        uf: str | None,
+        regiao: str | None,
+        *,
+        por: str,
+        now: datetime,
     ) -> str:
-        """The hospital a person means, created if nobody knows it."""
+        """The hospital a person means, created if nobody knows it: in the group's region, where no town is said."""
         known = await self.nomes_em(transaction)
-        found = achar(nome, cidade, uf, None, known)
+        found = achar(nome, cidade, uf, regiao, known)
         if found.id is not None and found.como == "alias":
             return found.id
         nome_de_lugar(nome, known)
-        id = id_de("hospital", busca(nome), chave(cidade or ""))
-        values = {"id": id, "nome": nome.strip(), "cidade": cidade, "uf": uf, "automatico": False, "now": now}
+        town, state = onde(cidade, uf, regiao)
+        id = id_de("hospital", busca(nome), chave(town or ""))
+        values = {"id": id, "nome": nome.strip(), "cidade": town, "uf": state, "automatico": False, "now": now}
         await transaction.run(self.book.add_hospital, **values)
-        await self.ensinar_hospital(transaction, id, nome, por=por, now=now)
+        await self.ensinar_hospital(transaction, id, nome, por=por, regiao=regiao, now=now)
         return id
 
     async def carregar(self, canonicos: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
@@ -164,38 +177,59 @@ class Dicionario:
         return Writes(((self.book.bump, {}),))
 
     async def _read(self, version: int) -> Nomes:
+        ask = self._database.all
         return _nomes(
-            version, await self._database.all(self.book.hospitals), await self._database.all(self.book.specialities)
+            version, await ask(self.book.hospitals), await ask(self.book.regions), await ask(self.book.specialities)
         )
 
     async def nomes_em(self, transaction: Transaction) -> Nomes:
         """As they are inside of a transaction: for a person, who does it seldom and wants it right."""
-        return _nomes(0, await transaction.all(self.book.hospitals), await transaction.all(self.book.specialities))
+        ask = transaction.all
+        return _nomes(
+            0, await ask(self.book.hospitals), await ask(self.book.regions), await ask(self.book.specialities)
+        )
 
 
-def _nomes(version: int, hospitals: Sequence[Row], specialities: Sequence[Row]) -> Nomes:
+def _nomes(version: int, hospitals: Sequence[Row], regions: Sequence[Row], specialities: Sequence[Row]) -> Nomes:
     by_form: dict[str, list[Conhecido]] = {}
+    taught = _ensinados(hospitals, regions)
     for row in hospitals:
         is_sure = row["confirmado"] or row["origem"] != MAQUINA
         known = Conhecido(
-            row["id"], row["nome"], row["cidade"], row["estado"], 1.0 if is_sure else float(row["confianca"])
-        )
+            row["id"], row["nome"], row["cidade"], row["estado"], 1.0 if is_sure else float(row["confianca"]),
+            taught.get((row["id"], row["alias_normalizado"])),
+        )  # fmt: skip
         by_form.setdefault(row["alias_normalizado"], []).append(known)
     return Nomes(
         versao=version,
-        vocabulario=Vocabulario.de(_canonicos(hospitals, specialities)),
+        vocabulario=Vocabulario.de(_canonicos(hospitals, taught, specialities)),
         hospitais=by_form,
         especialidades={row["alias_normalizado"]: row["id"] for row in specialities},
     )
 
 
-def _canonicos(hospitals: Sequence[Row], specialities: Sequence[Row]) -> dict[str, Any]:
+def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[str, str], frozenset[str]]:
+    """Of each name that a person taught: the regions where; the hospital's own town is not among them."""
+    taught: dict[tuple[str, str], set[str]] = {
+        (row["id"], row["alias_normalizado"]): set() for row in hospitals if row["origem"] == GESTOR
+    }
+    for row in regions:
+        taught.get((row["hospital_id"], row["alias_normalizado"]), set()).add(chave(row["regiao"]))
+    return {name: frozenset(there) for name, there in taught.items()}
+
+
+def _canonicos(
+    hospitals: Sequence[Row], taught: Mapping[tuple[str, str], frozenset[str]], specialities: Sequence[Row]
+) -> dict[str, Any]:
     """What the reader may know: names that people gave. What a machine made up would make it read more of the same."""
     places: dict[str, dict[str, Any]] = {}
     for row in hospitals:
         if not row["precisa_revisao"] and (row["confirmado"] or row["origem"] != MAQUINA):
-            place = {"canonico": row["nome"], "cidade": row["cidade"], "uf": row["estado"], "aliases": []}
-            places.setdefault(row["id"], place)["aliases"].append(row["alias"])
+            place = {"canonico": row["nome"], "cidade": row["cidade"], "uf": row["estado"], "aliases": [], "so_em": {}}
+            place = places.setdefault(row["id"], place)
+            place["aliases"].append(row["alias"])
+            if (there := taught.get((row["id"], row["alias_normalizado"]))) is not None:
+                place["so_em"][chave(row["alias"])] = there
     areas: dict[str, dict[str, Any]] = {}
     for row in specialities:
         areas.setdefault(row["id"], {"canonico": row["nome"], "aliases": []})["aliases"].append(row["alias"])

@@ -15,7 +15,7 @@ from rapidfuzz import fuzz, process
 
 from app.contexts.grupos.leitura import Vocabulario
 from app.contexts.grupos.leitura.texto import chave
-from app.contexts.grupos.leitura.vocabulario import palavras_soltas
+from app.contexts.grupos.leitura.vocabulario import palavras_soltas, vale_em
 from app.contexts.grupos.parecidos import PROPRIOS, por_extenso, so_grafia
 
 SEMELHANTE: Final = 88.0
@@ -36,13 +36,14 @@ _SUFFIX: Final = re.compile(r"\s+[-–—]\s+|\s*\(|\s+/\s+|\s*\|")
 
 @dataclass(frozen=True, slots=True)
 class Conhecido:
-    """A hospital by one of its names. ``confianca``: how sure it is that the name is its own."""
+    """A hospital by one of its names. ``confianca``: how sure it is that the name is its own. ``so_em``: see ``vale_em``."""
 
     id: str
     nome: str
     cidade: str | None
     uf: str | None
     confianca: float
+    so_em: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,8 @@ def _is_there(known: Conhecido, cidade: str | None, uf: str | None, regiao: str 
         town, state = onde(cidade, uf, regiao)
         is_town = town is None or (known.cidade is not None and chave(known.cidade) == chave(town))
         return is_town and _fits(known.uf, state)
-    return _fits(known.cidade, cidade) and _fits(known.uf, uf)
+    is_known = vale_em(known.so_em, known.cidade, known.uf, dita=cidade, regiao=regiao)
+    return is_known and _fits(known.cidade, cidade) and _fits(known.uf, uf)
 
 
 def _fits(known: str | None, said: str | None) -> bool:

@@ -6,6 +6,9 @@ SELECT hospital.id, hospital.nome, hospital.cidade, hospital.estado, hospital.pr
        alias.origem, alias.confirmado, alias.confianca
 FROM hospitais_alias AS alias JOIN hospitais AS hospital ON hospital.id = alias.hospital_id ORDER BY hospital.id, alias.alias_normalizado;
 
+-- read regions: where people said that a hospital is called so
+SELECT hospital_id, alias_normalizado, regiao FROM hospitais_alias_regioes;
+
 -- read specialities: every name of every speciality
 SELECT especialidade.id, especialidade.nome, alias.alias, alias.alias_normalizado
 FROM especialidades_alias AS alias JOIN especialidades AS especialidade ON especialidade.id = alias.especialidade_id
@@ -23,7 +26,10 @@ INSERT INTO hospitais_alias (hospital_id, alias, alias_normalizado, origem, cria
 VALUES (:id, :alias, :forma, :origem, :por, :confianca, :confirmado, :now)
 ON CONFLICT (hospital_id, alias_normalizado) DO UPDATE
 SET origem = excluded.origem, criado_por = excluded.criado_por, confianca = excluded.confianca, confirmado = excluded.confirmado
-WHERE excluded.confirmado AND NOT hospitais_alias.confirmado;
+WHERE excluded.confirmado AND (NOT hospitais_alias.confirmado OR excluded.origem = 'seed');
+
+-- write holds_in: it is called so in a region, and not only where it is
+INSERT INTO hospitais_alias_regioes (hospital_id, alias_normalizado, regiao) VALUES (:id, :forma, :regiao) ON CONFLICT DO NOTHING;
 
 -- write unlearn_hospital_alias: a name that a machine gave to another hospital is not that one's, unless that is in another town
 DELETE FROM hospitais_alias WHERE alias_normalizado = :forma AND hospital_id <> :id AND NOT confirmado AND origem = 'sistema_auto'

@@ -188,7 +188,7 @@ class Revisao:
         """``vaga`` is as the person says afterwards. The name that was learnt, if one was."""
         if how.hospital is not None:
             vaga["hospital_id"] = await self._dicionario.hospital_de_gestor(
-                transaction, how.hospital, how.cidade, how.uf, por=por, now=now
+                transaction, how.hospital, how.cidade, how.uf, vaga["regiao"], por=por, now=now
             )
         if how.especialidade is not None:
             vaga["especialidade_id"] = await self._area(transaction, how.especialidade, now)
@@ -219,7 +219,9 @@ class Revisao:
             return None
         if not em_duvida(raw, await self._dicionario.nomes_em(transaction))[0]:
             return None
-        await self._dicionario.ensinar_hospital(transaction, vaga["hospital_id"], raw, por=por, now=now)
+        await self._dicionario.ensinar_hospital(
+            transaction, vaga["hospital_id"], raw, por=por, regiao=vaga["regiao"], now=now
+        )
         return str(raw)
 
     async def _area(self, transaction: Transaction, nome: str, now: datetime) -> str:

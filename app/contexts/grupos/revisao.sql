@@ -15,7 +15,7 @@ LEFT JOIN vagas AS anterior ON anterior.vaga_grupo_id = vaga.duplicada_de
 WHERE vaga.status = :status ORDER BY vaga.created_at, vaga.id LIMIT :limite OFFSET :pular;
 
 -- read one: a vaga with the text it came from
-SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo,
+SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo, grupo.regiao,
        hospital.nome AS hospital_nome, especialidade.nome AS especialidade_nome, contato.nome AS autor_nome,
        contato.telefone AS autor_telefone, pergunta.status AS pergunta_status, vacancy.status AS vaga_status,
        vacancy.fechada_em AS vaga_fechada_em, anterior.id AS anterior_id, anterior.status AS anterior_status,

@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 from app.contexts.grupos.leitura.marcas import TOMADO, Lugar, Marca, apagar, entre, linha_de
 from app.contexts.grupos.leitura.texto import Palavra, Texto, chave
-from app.contexts.grupos.leitura.vocabulario import Hospital, Vocabulario, frases, palavras
+from app.contexts.grupos.leitura.vocabulario import Hospital, Vocabulario, frases, palavras, vale_em
 
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
@@ -42,11 +42,12 @@ def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str |
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
     towns = cidades(texto, vocabulario)
+    reader = _Nomes(texto, livre, vocabulario)
     for each in vocabulario.hospitais.todas(words):
         start, end = words[each.inicio].inicio, words[each.fim - 1].fim
         if "\n" in livre[start:end] or not _is_name(texto, words, each.inicio, each.fim):
             continue
-        chosen = _escolhido(each.valor, towns, start, regiao)
+        chosen = _escolhido(reader.dali(each.valor, start, end, regiao), towns, start, regiao)
         if chosen is not None:
             found.append(Lugar(start, end, chosen.nome, chosen.cidade, chosen.uf, None, 1.0))
     return found
@@ -135,6 +136,13 @@ class _Nomes:
         self._heads = frases("lugares.cabecas")
         self._generic, self._ends, self.comuns = _listas()
         self.gritado = texto.maiusculas > 0.8
+
+    def dali(self, bearers: Sequence[Hospital], start: int, end: int, regiao: str | None) -> Sequence[Hospital]:
+        """Of those that bear a name, whose it can be here: what was taught in one town is not another's."""
+        if all(each.so_em is None for each in bearers):
+            return bearers
+        said = self.com_cidade(Lugar(start, end, "")).cidade
+        return [each for each in bearers if vale_em(each.so_em, each.cidade, each.uf, dita=said, regiao=regiao)]
 
     def todos(self) -> Iterator[Lugar]:
         """Every name that begins with a word such as "hospital"."""

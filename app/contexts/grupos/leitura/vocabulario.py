@@ -22,9 +22,12 @@ _LEAF: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Hospital:
+    """``so_em``: see ``vale_em``."""
+
     nome: str
     cidade: str | None = None
     uf: str | None = None
+    so_em: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,22 @@ class Vocabulario:
             raise ValueError(f"not in the form of canonicos.json ({wrong!r}): see docs/grupos.md") from wrong
 
 
+def vale_em(
+    so_em: frozenset[str] | None, cidade: str | None, uf: str | None, *, dita: str | None, regiao: str | None
+) -> bool:
+    """Whether a hospital's name is its own where it is told: ``dita`` is the town that is said beside it, ``regiao`` the group's.
+
+    ``so_em`` None: everywhere. Otherwise people taught it: it counts where the hospital is, and in those regions.
+    """
+    if so_em is None or (dita is None and (not regiao or chave(regiao) in so_em)):
+        return True
+    town, _, state = (regiao or "").rpartition("/") if dita is None else (dita, "", "")
+    if town:
+        return chave(town) == chave(cidade or "") or (cidade is None and dita is not None)
+    is_state = len(state) == 2
+    return not is_state or uf is None or uf == state.upper()
+
+
 @cache
 def palavras() -> Mapping[str, Any]:
     """The phrase lists of ``dados/palavras.toml``."""
@@ -190,8 +209,9 @@ def _padrao() -> Vocabulario:
 def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
     tree = Frases[list[Hospital]]()
     for each in listed:
-        hospital = Hospital(each["canonico"], each.get("cidade"), each.get("uf"))
         for name in (each["canonico"], *each.get("aliases", ())):
+            there = each.get("so_em", {}).get(chave(name))
+            hospital = Hospital(each["canonico"], each.get("cidade"), each.get("uf"), there)
             known = tree.valor(name)
             if known is None:
                 tree.juntar(name, [hospital])
