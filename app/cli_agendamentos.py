@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from app import cli_agendamentos_vistos
+from app.cli_agendamentos_vistos import problem_said
 from app.cli_saida import Saida
 from app.contexts.agendamentos.importacao import Importacao, resultado
 from app.contexts.agendamentos.leitura import Leitura
@@ -171,9 +172,7 @@ def _tell(desk: Desk, document: dict[str, Any]) -> None:
     desk.say(texts("cli.agendamentos.imported", **{name: document[name] for name in COUNTS}))
     problems = [("errors", each) for each in document["errors"]] + [("warnings", each) for each in document["warnings"]]
     for kind, each in problems[:MOST_TOLD]:
-        why = texts(f"agendamentos.motivo.{each['problema']}")
-        facts = {"linha": each["linha"] or "-", "coluna": each["coluna"] or "-", "motivo": why}
-        desk.say(texts(f"cli.agendamentos.{kind}", **facts))
+        desk.say(problem_said(texts, kind, each))
     if len(problems) > MOST_TOLD:
         desk.say(texts("cli.agendamentos.more", count=len(problems) - MOST_TOLD, id=document["importacao_id"]))
     desk.say(texts("cli.agendamentos.import_told", id=document["importacao_id"]))

@@ -1,6 +1,6 @@
 """``batuta agendamentos ver | importacoes``: one appointment, and the files that came."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Final, TypeVar, cast
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from app.contexts.agendamentos.service import Agendamentos
 from app.settings import Settings
 from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for
 from batuta.kernel.errors import BatutaError
+from batuta.texts import Texts
 
 T = TypeVar("T")
 # Who it is and where he lives is shown with the documents, and to nobody else.
@@ -105,6 +106,13 @@ def _tell_import(desk: Desk, one: dict[str, Any]) -> None:
     _tell_imports(desk, [one])
     for kind in ("errors", "warnings"):
         for each in one[kind]:
-            why = texts(f"agendamentos.motivo.{each['problema']}")
-            facts = {"linha": each["linha"] or "-", "coluna": each["coluna"] or "-", "motivo": why}
-            desk.say(texts(f"cli.agendamentos.{kind}", **facts))
+            desk.say(problem_said(texts, kind, each))
+
+
+def problem_said(texts: Texts, kind: str, problem: Mapping[str, Any]) -> str:
+    """``kind``: errors or warnings."""
+    line = problem["linha"] or "-"
+    if problem.get("aba") is not None:
+        line = texts("cli.agendamentos.of_sheet", linha=line, aba=problem["aba"])
+    why = texts(f"agendamentos.motivo.{problem['problema']}")
+    return texts(f"cli.agendamentos.{kind}", linha=line, coluna=problem["coluna"] or "-", motivo=why)

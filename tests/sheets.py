@@ -69,7 +69,7 @@ def xlsx(
 def workbook(sheets: Mapping[str, str]) -> bytes:
     """Several sheets, each by its name and with its XML."""
     numbered = [*enumerate(sheets, start=1)]
-    listed = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"/>' for n, name in numbered)
+    listed = "".join(f'<sheet name="{escape(name)}" sheetId="{n}" r:id="rId{n}"/>' for n, name in numbered)
     related = "".join(
         f'<Relationship Id="rId{n}" Type="{_OFFICE}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n, _ in numbered
     )

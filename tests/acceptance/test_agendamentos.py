@@ -15,7 +15,7 @@ from batuta.guard.tokens import Scope, mint
 from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import BEARER, Julia, is_problem, open_julia
 from tests.julia import one
-from tests.sheets import HEADER, patient, xlsx
+from tests.sheets import HEADER, patient, sheet_xml, workbook, xlsx
 
 PATH = "/api/v1/appointments"
 JULIA = ("--app", "app.main:work", "--lang", "en")
@@ -74,6 +74,18 @@ async def test_a_file_is_uploaded_followed_read_and_exported(julia: Julia) -> No
     assert CPF not in exported
     shown = (await ask(julia, "GET", f"{PATH}/imports/{told['importacao_id']}")).json()
     assert shown == told
+
+
+async def test_of_several_sheets_each_line_is_told_with_its_own(julia: Julia) -> None:
+    days = {n: sheet_xml([HEADER, patient(n), patient(9, **{"Nome do Paciente": None})]) for n in (1, 2)}
+    told = (await upload(julia, workbook({f"Dia {n}": sheet for n, sheet in days.items()}))).json()
+    assert (told["imported"], told["total_rows"]) == (2, 4)
+    assert [(each["aba"], each["linha"], each["coluna"]) for each in told["errors"]] == [
+        ("Dia 1", 3, "Nome do Paciente"),
+        ("Dia 2", 3, "Nome do Paciente"),
+    ]
+    listed = (await ask(julia, "GET", PATH)).json()["appointments"]
+    assert [(each["aba"], each["linha"]) for each in listed] == [("Dia 2", 2), ("Dia 1", 2)]
 
 
 async def test_metrics_show_the_appointments_by_status_and_how_their_reading_goes(julia: Julia) -> None:
@@ -192,6 +204,17 @@ async def test_whatever_a_file_is_called_it_is_taken_under_a_harmless_name(julia
     headers = {**BEARER, "Content-Type": "multipart/form-data; boundary=x"}
     answer = await julia.ask("POST", f"{PATH}/import", content=part, headers=headers)
     assert (answer.status_code, answer.json()["filename"], answer.json()["imported"]) == (200, "ab.csv", 1)
+
+
+def test_the_terminal_tells_a_line_with_its_sheet(
+    batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
+    sheets = {name: sheet_xml([HEADER, patient(n, Data="talvez")]) for n, name in enumerate(("Um", "Dois"), start=1)}
+    (folder / "agenda.xlsx").write_bytes(workbook({**sheets, "Resumo": sheet_xml([["Total", 2]])}))
+    said = batuta(*JULIA, "agendamentos", "importar", "agenda.xlsx")[1]
+    assert "warning, row 2 of sheet Dois, Data: the date cannot be read" in said
+    assert "warning, row -, Resumo: this sheet was not read" in said
 
 
 def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,10 +341,27 @@ async def test_what_is_wrong_with_a_field_is_said_in_the_callers_language(julia:
 
 
 async def test_an_id_that_is_none_is_said_to_be_none(julia: Julia) -> None:
-    for path in (f"{PATH}/imports/abc", "/api/v1/jobs/abc/status"):
-        refused = await julia.ask("GET", path, headers={"Accept-Language": "pt-BR", **BEARER})
+    asked = [
+        ("GET", f"{PATH}/abc"),
+        ("PATCH", f"{PATH}/abc"),
+        ("GET", f"{PATH}/imports/abc"),
+        ("GET", "/api/v1/jobs/abc/status"),
+    ]
+    for method, path in asked:
+        body = {"json": {"observacoes": "nada"}} if method == "PATCH" else {}
+        refused = await julia.ask(method, path, headers={"Accept-Language": "pt-BR", **BEARER}, **body)
         assert is_problem(refused, 422, "invalid"), path
         assert [each["what"] for each in refused.json()["errors"]] == ["escreva um UUID"]
+    assert is_problem(await ask(julia, "GET", f"{PATH}/{NOBODY}"), 404, "appointment_unknown")
+    for method, page in (
+        ("GET", "import"),
+        ("GET", "reprocess"),
+        ("PATCH", "imports"),
+        ("PATCH", "stats"),
+        ("PATCH", "export"),
+    ):
+        refused = await ask(julia, method, f"{PATH}/{page}")
+        assert is_problem(refused, 405, "method_not_allowed"), page
     strange = await julia.ask("GET", "/health/agendamento", headers={"Accept-Language": "pt-BR", **BEARER})
     assert is_problem(strange, 404, "unknown_health_page")
     assert "agendamentos" in strange.json()["detail"]

@@ -22,7 +22,7 @@ from app.contexts.agendamentos.model import PlanilhaGrande, PlanilhaIlegivel, Pl
 from batuta.kernel.clock import SystemClock
 from tests.contract.test_agendamentos import Office, office
 from tests.julia import rows
-from tests.sheets import HEADER, patient, sheet_xml, xlsx
+from tests.sheets import HEADER, patient, sheet_xml, workbook, xlsx
 
 __all__ = ["office"]
 ROWS = 900  # two pieces, of which the second is larger than what a pipe and a small buffer hold
@@ -213,3 +213,23 @@ async def test_two_who_go_on_with_the_same_import_write_each_row_once(
     found = await figures(office)
     assert (found["status"], found["imported"], found["duplicates"]) == ("concluida", 1900, 0)
     assert (found["jobs_enqueued"], found["there"], found["valid_rows"], found["kept"]) == (1900, 1900, 1900, 0)
+
+
+async def test_an_import_of_several_sheets_goes_on_in_the_one_where_it_was(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leitura, "AHEAD", 4096)
+    days = {f"Dia {n}": sheet_xml([HEADER, *(patient(1000 * n + k) for k in range(300))]) for n in range(1, 4)}
+    reading = Mortal(deaths=1)
+    done = await with_reader(office, reading).importar(workbook(days), "agenda.xlsx", by="alguém")
+    assert (done["status"], done["imported"], done["duplicates"], done["total_rows"]) == ("concluida", 900, 0, 900)
+    assert reading.opened == [0, 301]
+    told = await rows(
+        office.database,
+        "SELECT aba, count(*) AS n, min(linha) AS first, max(linha) AS last FROM appointments GROUP BY aba ORDER BY aba",
+    )
+    assert [tuple(each.values()) for each in told] == [(f"Dia {n}", 300, 2, 301) for n in range(1, 4)]
+    assert (await figures(office))["kept"] == 0
+    changed = await office.one("SELECT id FROM appointments WHERE linha = 5 AND aba = 'Dia 2'")
+    kept = await office.agendamentos.alterar(changed["id"], {"observacoes": "portão azul"}, by="alguém")
+    assert (kept["aba"], kept["linha"]) == ("Dia 2", 5)

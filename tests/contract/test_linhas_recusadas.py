@@ -11,7 +11,7 @@ from app.contexts.agendamentos.service import Filtro
 from batuta.kernel.errors import StatementRefused
 from tests.contract.test_agendamentos import Office, office
 from tests.julia import rows, write
-from tests.sheets import patient
+from tests.sheets import HEADER, patient, sheet_xml, workbook
 
 __all__ = ["office"]
 BAD = "".join(chr(0x4E00 + n * 7 % 5000) for n in range(1500))  # no index takes so many bytes
@@ -40,6 +40,21 @@ async def test_a_row_the_database_does_not_take_is_told_with_its_line_and_stops_
         (5, "sem_nome"), (8, "nao_gravada"), (512, "nao_gravada"),
     ]  # fmt: skip
     assert len(await rows(office.database, "SELECT id FROM appointments")) == 517
+
+
+async def test_of_several_sheets_a_row_the_database_does_not_take_is_told_with_its_own(office: Office) -> None:
+    await make_unwritable(office)
+    sheets = {
+        "Manhã": [patient(1), patient(2, **{"Nome do Paciente": None}), patient(3)],
+        "Tarde": [patient(4), patient(5, Observações=BAD), patient(6)],
+        "Noite": [patient(7, **{"Nome do Paciente": None}), patient(8)],
+    }
+    content = workbook({name: sheet_xml([HEADER, *linhas]) for name, linhas in sheets.items()})
+    done = await office.importacao.importar(content, "agenda.xlsx", by="alguém")
+    assert (done["status"], done["total_rows"], done["imported"], done["invalid_rows"]) == ("concluida", 8, 5, 3)
+    assert [(each["aba"], each["linha"], each["problema"]) for each in done["errors"]] == [
+        ("Manhã", 3, "sem_nome"), ("Tarde", 3, "nao_gravada"), ("Noite", 2, "sem_nome"),
+    ]  # fmt: skip
 
 
 async def test_a_file_of_which_no_row_can_be_written_says_so_of_each(office: Office) -> None:

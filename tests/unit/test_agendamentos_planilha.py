@@ -118,15 +118,64 @@ def test_a_files_name_is_its_last_part_and_nothing_that_cannot_be_shown(sent: st
     assert nome_mostravel(sent) == shown
 
 
-async def test_a_second_sheet_with_a_header_is_named_because_it_is_not_read() -> None:
-    other = {
-        "Tarde": sheet_xml([["Relatório"], HEADER, patient(2)]),
+async def test_every_sheet_with_the_header_is_read_in_order_and_the_others_are_named() -> None:
+    sheets = {
         "Resumo": sheet_xml([["Unidade", "Data"], ["Unidade Modelo", "11/03/2026"]]),
+        "Manhã & cedo": sheet_xml([HEADER, patient(1), patient(2, **{"Nome do Paciente": None})]),
         "Vazia": sheet_xml([HEADER]),
+        "Tarde": sheet_xml([["Relatório"], HEADER, patient(3, Telefone="1"), patient(4, **{"Nome do Paciente": None})]),
+        "Plan3": sheet_xml([]),
+        "Sem documento": sheet_xml([HEADER[:8], patient(5)[:8]]),
     }
-    lida = await read(workbook({"Manhã": sheet_xml([HEADER, patient(1)]), **other}))
-    assert [each["nome_paciente"] for each in lida.linhas] == ["Pessoa Fictícia 00001"]
-    assert [(each.linha, each.coluna, each.problema) for each in lida.avisos] == [(None, "Tarde", "aba_ignorada")]
+    lida = await read(workbook(sheets))
+    assert [(each["nome_paciente"], each["aba"], each["linha"]) for each in lida.linhas] == [
+        ("Pessoa Fictícia 00001", "Manhã & cedo", 2),
+        ("Pessoa Fictícia 00003", "Tarde", 3),
+    ]
+    assert [(each.aba, each.linha, each.problema) for each in lida.erros] == [
+        ("Manhã & cedo", 3, "sem_nome"),
+        ("Tarde", 4, "sem_nome"),
+    ]
+    assert [(each.aba, each.linha, each.coluna, each.problema) for each in lida.avisos] == [
+        (None, None, "Resumo", "aba_ignorada"),
+        (None, None, "Sem documento", "aba_ignorada"),
+        ("Tarde", 3, "Telefone", "telefone_ilegivel"),
+    ]
+    assert lida.total == 4
+
+
+async def test_a_sheet_that_is_the_only_one_of_appointments_needs_no_name() -> None:
+    lida = await read(workbook({"Capa": sheet_xml([["Agenda"]]), "Agenda": sheet_xml([HEADER, patient(1), []])}))
+    assert ["aba" in each for each in lida.linhas] == [False]
+    assert [(each.coluna, each.problema) for each in lida.avisos] == [("Capa", "aba_ignorada")]
+
+
+async def test_sheets_of_both_families_stand_in_one_file() -> None:
+    laboratory = sheet_xml([LABORATORY, ["Marca", "Unidade", "Pessoa Dez", "11/03/2026 08:00"]])
+    lida = await read(workbook({"Carro 1": laboratory, "Avulsos": sheet_xml([HEADER, patient(1)])}))
+    assert [(each["aba"], each.get("nome_marca")) for each in lida.linhas] == [("Carro 1", "Marca"), ("Avulsos", None)]
+
+
+async def test_the_same_visit_in_two_sheets_is_told_with_its_sheet_and_a_formula_with_its_own() -> None:
+    formula = sheet_xml([HEADER, patient(1), patient(2, Observações="\x00formula:1+1")])
+    lida = await read(workbook({"Um": sheet_xml([HEADER, patient(3), patient(4)]), "Dois": formula, "Três": formula}))
+    assert [(each.aba, each.linha, each.problema) for each in lida.avisos] == [
+        ("Dois", 3, "formula"), ("Três", 3, "formula"), ("Três", 2, "repetido"), ("Três", 3, "repetido"),
+    ]  # fmt: skip
+
+
+async def test_rows_are_limited_over_all_sheets_and_sheets_beyond_the_twentieth_are_named() -> None:
+    far = sheet_xml([HEADER, patient(1)]).replace(
+        "</sheetData>", '<row r="26000"><c r="A26000"><v>1</v></c></row></sheetData>'
+    )
+    with pytest.raises(Recusa, match="grande"):
+        await read(workbook({"Um": far, "Dois": far}))
+    lida = await read(workbook({f"Dia {n}": sheet_xml([HEADER, patient(n)]) for n in range(1, 23)}))
+    assert [each["aba"] for each in lida.linhas] == [f"Dia {n}" for n in range(1, 21)]
+    assert [(each.coluna, each.problema) for each in lida.avisos] == [
+        ("Dia 21", "aba_demais"),
+        ("Dia 22", "aba_demais"),
+    ]
 
 
 async def test_no_way_of_writing_a_cell_hides_rows_beyond_the_limit() -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, File, Path, Query, Request, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import Receive, Send
 from starlette.types import Scope as Scope_
 
@@ -66,6 +67,21 @@ Phone = Annotated[str, Field(pattern=rf"^55(?:{'|'.join(sorted(DDDS))})(?:9[0-9]
 Cep = Annotated[str, Field(pattern=CEP)]
 Id = Annotated[UUID, Path(description="the appointment's id")]
 Documents = Annotated[bool, Query(description="show documents too: needs the scope pii, and is covered otherwise")]
+
+
+class OneOfThem(Convertor[str]):
+    """Whatever is no page of its own: an id that is none is said to be, and a page that is asked otherwise is not taken for one."""
+
+    regex = r"(?!(?:import|imports|stats|export|reprocess)(?:/|$))[^/]+"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("agendamento", OneOfThem())
 
 
 class Paged(StreamingResponse):
@@ -135,7 +151,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
             row = await agendamentos.criar(novo.given(), by=who(request))
         return agendamento_em_palavras(row, com_documentos=False)
 
-    @routes.patch("/appointments/{id:uuid}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
+    @routes.patch("/appointments/{id:agendamento}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
     async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
         """Another address or document is read anew."""
         with told(request):
@@ -250,7 +266,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         headers = {"Content-Disposition": 'attachment; filename="agendamentos.csv"'}
         return Paged(stream, media_type="text/csv; charset=utf-8", headers=headers)
 
-    @routes.get("/appointments/{id:uuid}", operation_id="show_appointment", responses=ANSWERS)
+    @routes.get("/appointments/{id:agendamento}", operation_id="show_appointment", responses=ANSWERS)
     async def show(request: Request, id: Id, documentos: Documents = False) -> dict[str, Any]:
         seen = may_see(request, documentos)
         with told(request):
@@ -280,8 +296,7 @@ def with_reasons(document: dict[str, Any], texts: Texts) -> dict[str, Any]:
     for name in ("errors", "warnings"):
         document[name] = [
             {
-                "linha": each["linha"],
-                "coluna": each["coluna"],
+                **{told: each[told] for told in ("aba", "linha", "coluna") if told in each},
                 "motivo": texts(f"agendamentos.motivo.{each['problema']}"),
             }
             for each in document[name]

@@ -15,10 +15,10 @@ WHERE chave_natural IN ({chaves}) ORDER BY id FOR UPDATE;
 SELECT id FROM appointments WHERE chave = :chave AND id <> :id;
 
 -- write hold on sqlite: one that is about to be changed; a transaction that writes is the only one anyway
-SELECT id, chave, chave_natural, importacao_id, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id;
+SELECT id, chave, chave_natural, importacao_id, aba, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id;
 
 -- write hold on postgres: one that is about to be changed; nobody else changes it until the transaction ends
-SELECT id, chave, chave_natural, importacao_id, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id FOR UPDATE;
+SELECT id, chave, chave_natural, importacao_id, aba, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id FOR UPDATE;
 
 -- write change on sqlite: what they say now; a reading of something else goes
 UPDATE appointments

@@ -8,8 +8,9 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import unescape
 from typing import Final
 
 from app.contexts.agendamentos.linhas import LONGEST_NAME, Motivo, Recusa
@@ -37,6 +38,11 @@ _UNCOUNTED = re.compile(
     rb'<c r="[A-Z]{1,3}([0-9]{1,7})"(?:[^>]*[^/>])?>\s*'
     rb"<f(?: [^>]*)?(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
 )
+_WORKBOOK: Final = "xl/workbook.xml"
+_RELATIONS: Final = "xl/_rels/workbook.xml.rels"
+_SHEET = re.compile(rb"<sheet\s[^<>]*>")
+_RELATION = re.compile(rb"<Relationship\s[^<>]*>")
+_ATTRIBUTE = re.compile(rb'([A-Za-z:]+)="([^"]*)"')
 _DATE1904 = re.compile(rb'date1904="(?:1|true)"')
 _SIGNATURES: Final = (
     (b"%PDF", "PDF"),
@@ -55,11 +61,15 @@ _SIGNATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examinado:
-    """``formulas``: rows whose formula has no stored value; nothing is ever computed here."""
+    """``formulas``: rows whose formula has no stored value, by the part that holds the sheet; nothing is ever computed here."""
 
     since_1904: bool = False
-    formulas: tuple[int, ...] = ()
+    formulas: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    partes: Mapping[str, str] = field(default_factory=dict)  # of which sheet which part holds the cells
     is_csv: bool = False
+
+    def formulas_de(self, aba: str) -> Sequence[int]:
+        return self.formulas.get(self.partes.get(aba, ""), ())
 
 
 # Programs write a CSV under these names too.
@@ -154,16 +164,39 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
         raise Recusa(Motivo.NAO_E_PLANILHA, oque="ZIP")
     if any(name.lower().endswith("vbaproject.bin") for name in names):
         raise Recusa(Motivo.MACROS)
-    since_1904, formulas = False, set[int]()
+    since_1904 = False
+    formulas: dict[str, set[int]] = {}
+    told: dict[str, bytes] = {}
     for entry in entries:
         if entry.filename.lower().endswith((".xml", ".rels")):
             for chunk in _chunks(package, entry):
                 _refuse_dtd(chunk)
-                since_1904 = since_1904 or (entry.filename == "xl/workbook.xml" and bool(_DATE1904.search(chunk)))
+                since_1904 = since_1904 or (entry.filename == _WORKBOOK and bool(_DATE1904.search(chunk)))
                 if entry.filename.startswith("xl/worksheets/"):
                     _measure(chunk)
-                    formulas |= _uncounted(chunk)
-    return Examinado(since_1904=since_1904, formulas=tuple(sorted(formulas)[:100]))
+                    formulas.setdefault(entry.filename, set()).update(_uncounted(chunk))
+                elif entry.filename in (_WORKBOOK, _RELATIONS):
+                    told[entry.filename] = told.get(entry.filename, b"")[:_CHUNK] + chunk
+    return Examinado(
+        since_1904=since_1904,
+        formulas={part: sorted(found)[:100] for part, found in formulas.items()},
+        partes=_sheets(told.get(_WORKBOOK, b""), told.get(_RELATIONS, b"")),
+    )
+
+
+def _sheets(workbook: bytes, relations: bytes) -> dict[str, str]:
+    """Which part holds which sheet, as far as it is written as every program does."""
+    targets = {
+        each["Id"]: each["Target"]
+        for each in map(_attributes, _RELATION.findall(relations))
+        if {"Id", "Target"} <= each.keys()
+    }
+    named = [each for each in map(_attributes, _SHEET.findall(workbook)) if {"name", "r:id"} <= each.keys()]
+    return {each["name"]: f"xl/{targets.get(each['r:id'], '').removeprefix('/xl/')}" for each in named}
+
+
+def _attributes(tag: bytes) -> dict[str, str]:
+    return {name.decode(): unescape(value.decode(errors="replace")) for name, value in _ATTRIBUTE.findall(tag)}
 
 
 def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:

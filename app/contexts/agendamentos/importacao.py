@@ -146,7 +146,7 @@ class Importacao:
     async def _row_by_row(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         """Something in it cannot be written: that row is told, and the others are."""
         for row in pedaco.linhas:
-            ate = int(str(row["linha"]))
+            ate = pedaco.acima + int(str(row["linha"]))
             alone = replace(pedaco, linhas=[row], ate=ate, is_last=False)
             try:
                 is_ours = await self._tried(id, desde, alone)
@@ -161,7 +161,10 @@ class Importacao:
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._book.advance, id=id, desde=desde, ate=alone.ate, now=self._clock.now()):
                 return False
-            errors = await self._errors(transaction, id, [Reparo(alone.ate, None, Problema.NAO_GRAVADA)])
+            (row,), acima = alone.linhas, alone.acima
+            aba = None if row.get("aba") is None else str(row["aba"])
+            wrong = Reparo(alone.ate - acima, None, Problema.NAO_GRAVADA, aba, acima)
+            errors = await self._errors(transaction, id, [wrong])
             await transaction.run(self._book.refuse, id=id, errors=AsJson(errors))
         return True
 
@@ -169,7 +172,7 @@ class Importacao:
         """Those that were told already, and more, by their lines."""
         row = await transaction.one(self._book.show, id=id)
         told = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
-        return sorted(told, key=lambda each: each["linha"] or MOST_ROWS + 1)[: MOST_TOLD + 1]
+        return sorted(told, key=_in_order)[: MOST_TOLD + 1]
 
     async def _written(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         now = self._clock.now()
@@ -195,6 +198,11 @@ class Importacao:
                 await transaction.run(self._book.finish, id=id, total_rows=pedaco.total, now=now, **said)
                 await transaction.run(self._book.drop, id=id)
         return True
+
+
+def _in_order(told: Mapping[str, Any]) -> int:
+    """By sheet and line; what is said of the whole file last."""
+    return MOST_ROWS + 1 if told["linha"] is None else told.get("acima", 0) + told["linha"]
 
 
 class ImportLoop:
@@ -234,6 +242,10 @@ def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
         "filename": row["arquivo"],
         "status": row["status"],
         **{name: row[name] for name in names},
-        "errors": row["errors"] or [],
-        "warnings": row["warnings"] or [],
+        **{kind: [_dito(each) for each in row[kind] or []] for kind in ("errors", "warnings")},
     }
+
+
+def _dito(reparo: Mapping[str, Any]) -> dict[str, Any]:
+    """``aba`` only where more than one sheet was read."""
+    return {name: reparo[name] for name in ("aba", "linha", "coluna", "problema") if name in reparo}

@@ -11,20 +11,22 @@ afterwards, and what comes afterwards needs little more. So nobody has to take b
 import json
 import resource
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from app.contexts.agendamentos.arquivo import MOST_BYTES, MOST_COLUMNS, MOST_ROWS, csv_lido, examinar
+from app.contexts.agendamentos.arquivo import MOST_BYTES, MOST_COLUMNS, MOST_ROWS, Examinado, csv_lido, examinar
 from app.contexts.agendamentos.celulas import Celula
 from app.contexts.agendamentos.linhas import LONGEST_NAME, Motivo, Pedaco, Problema, Recusa, Reparo
-from app.contexts.agendamentos.planilha import TOP, Aspecto, Cabecalho, aspecto_de, cabecalho_conferido, pedacos_de
+from app.contexts.agendamentos.planilha import TOP, Aba, Aspecto, Cabecalho, aspecto_de, cabecalho_conferido, pedacos_de
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet
 
 MOST_SHEETS: Final = 20
+NOTHING: Final = (Aspecto.VAZIA, Aspecto.MODELO)  # a sheet that nobody filled in is not missed
 MEMORY: Final = 192 * 1024 * 1024  # of addresses; fifty thousand rows need 100
 MEMORY_TO_OPEN: Final = MEMORY - 32 * 1024 * 1024
 CPU_SECONDS: Final = 30
@@ -35,19 +37,19 @@ LENGTH: Final = 4  # bytes of a frame that say how many follow
 
 @dataclass(frozen=True, slots=True)
 class Folha:
-    """A sheet that can be taken: ``altura`` rows, those above its header and empty ones among them."""
+    """A file that can be taken: the sheets that are read, in order. ``ignoradas``: the names of the others that say something."""
 
-    altura: int
-    header: Cabecalho
-    linhas: Callable[[], Iterable[Sequence[Celula]]]
+    abas: Sequence[Aba]
     since_1904: bool = False
-    formulas: Sequence[int] = ()
-    ignoradas: Sequence[str] = ()  # other sheets of appointments
+    ignoradas: Mapping[str, Problema] = field(default_factory=dict)
+
+    @property
+    def altura(self) -> int:
+        return sum(aba.altura for aba in self.abas)
 
     def pedacos(self, apos: int = 0) -> Iterator[Pedaco]:
-        told = [Reparo(None, name[:LONGEST_NAME], Problema.ABA_IGNORADA) for name in self.ignoradas]
-        told += [Reparo(row, None, Problema.FORMULA) for row in self.formulas if row > self.header.linha]
-        return pedacos_de(self.linhas(), self.header, since_1904=self.since_1904, avisos=told, apos=apos)
+        told = [Reparo(None, name[:LONGEST_NAME], why) for name, why in self.ignoradas.items()]
+        return pedacos_de(self.abas, since_1904=self.since_1904, avisos=told, apos=apos)
 
 
 def main(arguments: list[str]) -> int:
@@ -71,45 +73,78 @@ def aberta(content: bytes, name: str) -> Folha:
     examined = examinar(content, name)
     if examined.is_csv:
         height, rows = csv_lido(content)
-        return Folha(height, cabecalho_conferido([*islice(rows(), TOP)]), rows)
-    return _of_workbook(content, since_1904=examined.since_1904, formulas=examined.formulas)
+        return Folha([Aba(None, height, cabecalho_conferido([*islice(rows(), TOP)]), rows)])
+    return _of_workbook(content, examined)
 
 
-def _of_workbook(content: bytes, *, since_1904: bool, formulas: Sequence[int]) -> Folha:
-    """Of the visible sheet that looks most like appointments, the first of several; another one that does is named."""
-    from io import BytesIO
-
-    from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+def _of_workbook(content: bytes, examined: Examinado) -> Folha:
+    """All visible sheets of appointments. If there is none, the one that looks most like it, which is refused for what it lacks."""
+    from python_calamine import CalamineError
 
     looks: dict[str, Aspecto] = {}
+    heights: dict[str, int] = {}
+    headers: dict[str, Cabecalho] = {}
     try:
-        book = CalamineWorkbook.from_filelike(BytesIO(content))
-        seen = [
-            sheet.name
-            for sheet in book.sheets_metadata
-            if sheet.visible == SheetVisibleEnum.Visible and sheet.typ == SheetTypeEnum.WorkSheet
-        ]
+        book = _Livro(content)
+        seen = book.visiveis()
         for name in seen[:MOST_SHEETS]:
-            found = book.get_sheet_by_name(name)  # only one at a time is held
-            looks[name] = aspecto_de(_top(found))
-        chosen = min(looks, key=lambda name: looks[name], default=None)
-        if chosen is None or looks[chosen] is Aspecto.VAZIA:
-            raise Recusa(Motivo.VAZIA)
-        if chosen != found.name:
-            found = book.get_sheet_by_name(chosen)
-        top = _top(found)
+            top = _top(book.aba(name))
+            looks[name], heights[name] = aspecto_de(top), book.altura(name)
+            if looks[name] is Aspecto.DE_AGENDAMENTOS:
+                headers[name] = cabecalho_conferido(top)
+        if not headers:
+            best = min(looks, key=lambda name: looks[name], default=None)
+            headers = {} if best is None else {best: cabecalho_conferido(_top(book.aba(best)))}
     except (CalamineError, ValueError, OverflowError):
         raise Recusa(Motivo.ILEGIVEL) from None
-    height = 0 if found.end is None else found.end[0] + 1
-    if height > MOST_ROWS:
-        raise Recusa(Motivo.GRANDE, oque=f"linha {height}", limite=MOST_ROWS)
+    if not headers:
+        raise Recusa(Motivo.VAZIA)
+    if (height := sum(heights[name] for name in headers)) > MOST_ROWS:
+        raise Recusa(Motivo.GRANDE, oque=f"{height} linhas", limite=MOST_ROWS)
+    abas = [
+        Aba(
+            name[:LONGEST_NAME] if len(headers) > 1 else None,
+            heights[name],
+            header,
+            partial(book.linhas, name),
+            examined.formulas_de(name),
+        )
+        for name, header in headers.items()
+    ]
+    left = {name: Problema.ABA_IGNORADA for name, look in looks.items() if name not in headers and look not in NOTHING}
+    return Folha(abas, examined.since_1904, left | dict.fromkeys(seen[MOST_SHEETS:], Problema.ABA_DEMAIS))
 
-    def rows() -> Iterator[Sequence[Celula]]:
-        for row in found.iter_rows():
+
+class _Livro:
+    """A workbook, of which one sheet at a time is held: each may take most of the memory there is."""
+
+    def __init__(self, content: bytes) -> None:
+        from io import BytesIO
+
+        from python_calamine import CalamineWorkbook
+
+        self._book = CalamineWorkbook.from_filelike(BytesIO(content))
+        self._held: CalamineSheet | None = None
+
+    def visiveis(self) -> list[str]:
+        from python_calamine import SheetTypeEnum, SheetVisibleEnum
+
+        kinds = (SheetVisibleEnum.Visible, SheetTypeEnum.WorkSheet)
+        return [*dict.fromkeys(each.name for each in self._book.sheets_metadata if (each.visible, each.typ) == kinds)]
+
+    def aba(self, name: str) -> "CalamineSheet":
+        if self._held is None or self._held.name != name:
+            self._held = None
+            self._held = self._book.get_sheet_by_name(name)
+        return self._held
+
+    def altura(self, name: str) -> int:
+        end = self.aba(name).end
+        return 0 if end is None else end[0] + 1
+
+    def linhas(self, name: str) -> Iterator[Sequence[Celula]]:
+        for row in self.aba(name).iter_rows():
             yield row[:MOST_COLUMNS]
-
-    others = [name for name, look in looks.items() if name != chosen and look <= Aspecto.DE_PACIENTES]
-    return Folha(height, cabecalho_conferido(top), rows, since_1904, formulas, others)
 
 
 def _top(sheet: "CalamineSheet") -> list[list[Celula]]:
@@ -129,6 +164,7 @@ def _em_json(pedaco: Pedaco) -> dict[str, object]:
         "invalidas": pedaco.invalidas,
         "puladas": pedaco.puladas,
         "is_last": pedaco.is_last,
+        "acima": pedaco.acima,
         "erros": [each.em_json() for each in pedaco.erros],
         "avisos": [each.em_json() for each in pedaco.avisos],
     }

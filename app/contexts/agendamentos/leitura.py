@@ -130,4 +130,4 @@ def _pedaco(said: Any) -> Pedaco:
 
 
 def _reparo(told: dict[str, Any]) -> Reparo:
-    return Reparo(told["linha"], told["coluna"], Problema(told["problema"]))
+    return Reparo(**(told | {"problema": Problema(told["problema"])}))

@@ -65,6 +65,7 @@ class Problema(StrEnum):
     NAO_GRAVADA = "nao_gravada"
     INTERROMPIDA = "interrompida"
     ABA_IGNORADA = "aba_ignorada"
+    ABA_DEMAIS = "aba_demais"
     MUITOS = "muitos"
 
 
@@ -93,19 +94,28 @@ class Recusa(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reparo:
-    """Something a person should know about a row. ``linha`` None: about the file."""
+    """Something a person should know about a row. ``linha`` None: about the file.
+
+    ``aba``: its sheet, where more than one is read; ``acima``: rows of the sheets before it.
+    """
 
     linha: int | None
     coluna: str | None
     problema: Problema
+    aba: str | None = None
+    acima: int = 0
 
     def em_json(self) -> "dict[str, Json]":
-        return {"linha": self.linha, "coluna": self.coluna, "problema": self.problema.value}
+        told: dict[str, Json] = {"linha": self.linha, "coluna": self.coluna, "problema": self.problema.value}
+        return told if self.aba is None else {**told, "aba": self.aba, "acima": self.acima}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pedaco:
-    """Some rows of a sheet, and what is known of all up to the line ``ate``. The last one says what people should know."""
+    """Some rows of a sheet, and what is known of all up to the line ``ate``. The last one says what people should know.
+
+    ``acima``: rows of the sheets before this one; ``ate`` counts them, what a row says of its own line does not.
+    """
 
     linhas: "Sequence[Mapping[str, Json]]"
     ate: int
@@ -113,6 +123,7 @@ class Pedaco:
     invalidas: int
     puladas: int
     is_last: bool = False
+    acima: int = 0
     erros: Sequence[Reparo] = ()
     avisos: Sequence[Reparo] = ()
 

@@ -103,6 +103,17 @@ class Cabecalho(NamedTuple):
         return "data_hora" in self.colunas or ("data" not in self.colunas and len(OF_COLETA & self.colunas.keys()) >= 2)
 
 
+@dataclass(frozen=True, slots=True)
+class Aba:
+    """A sheet that can be taken: ``altura`` rows, those above its header and empty ones among them."""
+
+    nome: str | None  # None: it is the only one that is read
+    altura: int
+    header: Cabecalho
+    linhas: Callable[[], Iterable[Sequence[Celula]]]
+    formulas: Sequence[int] = ()  # rows with one that has no stored value
+
+
 class Aspecto(IntEnum):
     """What a sheet looks like; the smaller, the more like appointments."""
 
@@ -134,7 +145,8 @@ class Reparos:
 @dataclass(slots=True)
 class _Lendo:
     since_1904: bool
-    is_coleta: bool
+    aba: Aba
+    acima: int = 0  # rows of the sheets before
     erros: Reparos = field(default_factory=Reparos)
     avisos: Reparos = field(default_factory=Reparos)
     repetidos: Reparos = field(default_factory=Reparos)
@@ -143,10 +155,18 @@ class _Lendo:
     chaves: set[bytes] = field(default_factory=set)
     sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)  # what rows without an hour said, by their key
 
-    def pedaco(self, linhas: "Sequence[Mapping[str, Json]]", ate: int, *, is_last: bool = False) -> Pedaco:
+    @property
+    def is_coleta(self) -> bool:
+        return self.aba.header.is_coleta
+
+    def reparo(self, linha: int, coluna: str | None, problema: Problema) -> Reparo:
+        return Reparo(linha, coluna, problema, self.aba.nome, self.acima)
+
+    def pedaco(self, linhas: "Sequence[Mapping[str, Json]]", linha: int, *, is_last: bool = False) -> Pedaco:
         return Pedaco(
             linhas=linhas,
-            ate=ate,
+            ate=self.acima + linha,
+            acima=self.acima,
             total=self.total,
             invalidas=self.erros.quantos,
             puladas=self.puladas,
@@ -197,26 +217,32 @@ def _missing(header: Cabecalho) -> list[str]:
 
 
 def pedacos_de(
-    linhas: Iterable[Sequence[Celula]],
-    header: Cabecalho,
-    *,
-    since_1904: bool = False,
-    avisos: Iterable[Reparo] = (),
-    apos: int = 0,
+    abas: Sequence[Aba], *, since_1904: bool = False, avisos: Iterable[Reparo] = (), apos: int = 0
 ) -> Iterator[Pedaco]:
-    """The rows of a whole sheet that can be taken, some at a time; those up to the line ``apos`` are counted and not given.
+    """The rows of whole sheets that can be taken, some at a time; those up to the line ``apos`` are counted and not given.
 
-    ``avisos``: what is known of the file already.
+    Lines are counted through all sheets; no piece holds rows of two. ``avisos``: what is known of the file already.
     """
-    lendo = _Lendo(since_1904, header.is_coleta)
-    for nome in header.repetidas:
-        lendo.avisos.append(Reparo(header.linha, nome, Problema.COLUNA_REPETIDA))
+    lendo = _Lendo(since_1904, abas[0])
     for aviso in avisos:
         lendo.avisos.append(aviso)
+    for aba in abas:
+        lendo.aba = aba
+        yield from _da_aba(lendo, apos - lendo.acima, is_last=aba is abas[-1])
+        lendo.acima += aba.altura
+
+
+def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
+    header = lendo.aba.header
+    for nome in header.repetidas:
+        lendo.avisos.append(lendo.reparo(header.linha, nome, Problema.COLUNA_REPETIDA))
+    for linha in lendo.aba.formulas:
+        if linha > header.linha:
+            lendo.avisos.append(lendo.reparo(linha, None, Problema.FORMULA))
     some: list[dict[str, Json]] = []
     number = weight = 0
-    for number, linha in enumerate(linhas, start=1):
-        row = _counted(lendo, header, number, linha) if number > header.linha else None
+    for number, cells in enumerate(lendo.aba.linhas(), start=1):
+        row = _counted(lendo, header, number, cells) if number > header.linha else None
         if row is None or number <= apos:
             continue
         some.append(row)
@@ -224,7 +250,8 @@ def pedacos_de(
         if len(some) >= MOST_AT_ONCE or weight >= HEAVIEST:
             yield lendo.pedaco(some, number)
             some, weight = [], 0
-    yield lendo.pedaco(some, number, is_last=True)
+    if some or is_last:
+        yield lendo.pedaco(some, number, is_last=is_last)
 
 
 def _counted(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
@@ -236,14 +263,14 @@ def _counted(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celu
         row = _row(lendo, header, number, linha)
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):
         # No cell is known that does this to us: if there is one, it costs its own row and no other.
-        lendo.erros.append(Reparo(number, None, Problema.ILEGIVEL))
+        lendo.erros.append(lendo.reparo(number, None, Problema.ILEGIVEL))
         return None
     if row is None:
         lendo.puladas += lendo.erros.quantos == wrong
         return None
     chave = chave_de(row) if "hora_agendamento" in row or "origem_id" in row else _sem_hora(lendo, row)
     if (mark := bytes.fromhex(chave)[:16]) in lendo.chaves:
-        lendo.repetidos.append(Reparo(number, None, Problema.REPETIDO))
+        lendo.repetidos.append(lendo.reparo(number, None, Problema.REPETIDO))
     lendo.chaves.add(mark)
     return row | {"chave": chave}
 
@@ -251,12 +278,12 @@ def _counted(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celu
 def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
     """Two visits of one day may be meant: rows that say different things are not one."""
     chave = chave_de(row)
-    said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name != "linha")))
+    said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name not in ("linha", "aba"))))
     before = lendo.sem_hora.get(chave, ())
     if said not in before:
         lendo.sem_hora[chave] = before = (*before, said)
         if len(before) > 1:
-            lendo.avisos.append(Reparo(int(str(row["linha"])), None, Problema.SEM_HORA))
+            lendo.avisos.append(lendo.reparo(int(str(row["linha"])), None, Problema.SEM_HORA))
     place = before.index(said)
     return chave if place == 0 else chave_seguinte(chave, place + 1)
 
@@ -313,7 +340,7 @@ def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula])
     cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
 
     def remark(where: Reparos, name: str, problema: Problema) -> None:
-        where.append(Reparo(number, header.nomes.get(name), problema))
+        where.append(lendo.reparo(number, header.nomes.get(name), problema))
 
     for name, valor in cells.items():
         if isinstance(valor, str) and COVERED in valor and esta_coberto(name, valor):
@@ -337,7 +364,13 @@ def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula])
     if lendo.is_coleta and dia is None:
         remark(lendo.erros, "data_hora", Problema.DATA_ILEGIVEL)
         return None
-    row: dict[str, Json] = {"linha": number, "data_agendamento": dia, "hora_agendamento": hora, "carro": carro}
+    row: dict[str, Json] = {
+        "linha": number,
+        "aba": lendo.aba.nome,
+        "data_agendamento": dia,
+        "hora_agendamento": hora,
+        "carro": carro,
+    }
     row["hora_dita"] = _hour_said(cells) if hora is None else None
     row |= _texts(lendo, cells, remark)
     row |= _checked(lendo, cells, remark, is_coleta=lendo.is_coleta)

@@ -37,7 +37,12 @@ _STATE: Final = {
 def agendamento_em_palavras(
     row: Row | Mapping[str, Any], *, com_documentos: bool, com_avisos: bool = True
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {"id": row["id"], "importacao_id": row["importacao_id"], "linha": row["linha"]}
+    told: dict[str, Any] = {
+        "id": row["id"],
+        "importacao_id": row["importacao_id"],
+        "aba": row["aba"],
+        "linha": row["linha"],
+    }
     told |= {name: row[name] for name in (*CAMPOS, *READING, "cpf", "rg")}
     told |= {name: zulu(row[name]) for name in INSTANTS}
     if com_avisos:

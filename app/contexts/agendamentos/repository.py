@@ -15,6 +15,7 @@ COLUMNS = (
     "chave",
     "chave_natural",
     "importacao_id",
+    "aba",
     "linha",
     *CAMPOS,
     "fonte",

@@ -30,6 +30,7 @@ from batuta.stores.sql.database import AsJson, Database, Row, Transaction
 
 TASK: Final = "normalize_appointment"
 QUEUE: Final = "agendamentos"
+ORIGEM: Final = ("importacao_id", "aba", "linha")  # where it was written
 CEP: Final = r"^(?:[1-9][0-9]{4}|0[1-9][0-9]{3})-[0-9]{3}$"
 
 
@@ -173,7 +174,8 @@ class Agendamentos:
                 chave, natural = chave_de(merged), _natural(merged)
             if chave != before["chave"] and await transaction.one(self._book.taken, chave=chave, id=id) is not None:
                 raise AgendamentoRepetido
-            row = self._made(chave, merged, id, before["importacao_id"], before["linha"]) | {"chave_natural": natural}
+            origem = {name: before[name] for name in ORIGEM}
+            row = self._made(chave, merged, id, origem) | {"chave_natural": natural}
             if _is_due(row, before):
                 await self._supersede(transaction, [id])
                 (row["normalization_job_id"],) = await self._enqueue(transaction, [id])
@@ -243,24 +245,23 @@ class Agendamentos:
 
     def _row(self, chave: str, dito: Mapping[str, Json], known: Row | None, importacao: str | None) -> dict[str, Json]:
         """As a file says it."""
+        origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:
-            return self._made(chave, dito, self._ids.new(), importacao, dito.get("linha"))
+            return self._made(chave, dito, self._ids.new(), origem)
         merged = atualizado(known, dito) | {"hora_dita": dito.get("hora_dita")}
         own = chave if dito.get("origem_id") else known["chave"]
-        return self._made(own, merged, str(known["id"]), importacao, dito.get("linha"))
+        return self._made(own, merged, str(known["id"]), origem)
 
-    def _made(
-        self, chave: str, campos: Mapping[str, Json], id: str, importacao: str | None, linha: Json
-    ) -> dict[str, Json]:
+    def _made(self, chave: str, campos: Mapping[str, Json], id: str, origem: Mapping[str, Json]) -> dict[str, Json]:
         row: dict[str, Json] = dict.fromkeys(COLUMNS) | {name: campos.get(name) for name in CAMPOS}
         row["status"] = campos.get("status") or Situacao.PENDENTE.value
         texts = (campos.get("endereco_completo"), campos.get("documento_completo"), campos.get("cep"))
-        return row | {
+        return {
+            **row,
+            **origem,
             "id": id,
             "chave": chave,
             "chave_natural": _natural(campos),
-            "importacao_id": importacao,
-            "linha": linha,
             "fonte": fonte_de(*(None if each is None else str(each) for each in texts)),
             "normalization_status": (Status.PENDING if self._ligado.tem_o_que_ler(campos) else Status.SKIPPED).value,
         }
