@@ -68,9 +68,11 @@ def test(rest: list[str]) -> int:
     if not rest and check([]) != 0:
         return 1
     ensure(DEV_LOCK)
+    keep_compiled()
     if rest:
         return call("-m", "pytest", *rest)
-    at_once = ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadfile"]
+    # One by one: of whole files the longest would be waited for in the end.
+    at_once = ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "worksteal"]
     # Faults are told by what real processes do in real time: nothing that is only busy runs beside them.
     return max(call("-m", "pytest", *which, *at_once) for which in (["--ignore=tests/faults"], ["tests/faults"]))
 
@@ -103,6 +105,7 @@ def bench(rest: list[str]) -> int:
 
 def faults(rest: list[str]) -> int:
     ensure(DEV_LOCK)
+    keep_compiled()
     return call("-m", "tests.faults", *rest)
 
 
@@ -230,6 +233,15 @@ def call(*arguments: str, quiet: bool = False) -> int:
     if quiet and done.returncode != 0:
         sys.stdout.write(done.stdout.decode(errors="replace"))
     return done.returncode
+
+
+def keep_compiled() -> None:
+    """Tests start hundreds of processes, and one that may not leave compiled code behind compiles everything anew.
+
+    Whoever wants none of it beside the sources has it inside the environment.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ["PYTHONPYCACHEPREFIX"] = str(VENV / "compiled")
 
 
 def become(*arguments: str) -> None:

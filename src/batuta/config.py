@@ -8,6 +8,7 @@ one; any other name that looks like a misspelt setting is a warning.
 import difflib
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo, available_timezones
@@ -27,9 +28,15 @@ NEAR_ENOUGH = 0.86
 SHORTEST_TOKEN = 16
 
 
+@cache
+def _zones() -> frozenset[str]:
+    """Asked for once: each time a whole folder is read."""
+    return frozenset(available_timezones())
+
+
 def _zone(name: str) -> str:
-    if name not in available_timezones():
-        near = nearest(name, sorted(available_timezones()))
+    if name not in _zones():
+        near = nearest(name, sorted(_zones()))
         if near is None:
             raise ValueError(
                 Reason("no_zone", "'{name}' is not a time zone; write one as in America/Sao_Paulo", name=name)

@@ -114,7 +114,7 @@ async def test_a_sink_that_never_answers_is_given_up_at_its_deadline(tmp_path: P
         hub._quiet_until = 0.0
         started = SystemClock().monotonic()
         await hub.tick()
-        assert SystemClock().monotonic() - started < SENDING.total_seconds() + 5
+        assert SystemClock().monotonic() - started < SENDING.total_seconds() + 30
         assert len(await work.watching.alerts.pending(limit=10, now=None)) == 0  # its next try is later
     listening.close()
 

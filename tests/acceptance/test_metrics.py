@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -168,7 +167,7 @@ async def test_a_port_that_is_taken_is_one_sentence(work: Batuta) -> None:
 @pytest.fixture
 def tree(tmp_path: Path) -> Iterator[int]:
     """`batuta up`, with room for its ports; gives the parent's."""
-    base, port = _ports(3), free_port()
+    base, port = free_port(3), free_port()
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("BATUTA_", "API_"))},
         "DATABASE_URL": f"sqlite:///{tmp_path}/up.db",
@@ -192,19 +191,9 @@ async def test_under_up_each_process_has_its_page(tree: int) -> None:
 
 
 async def _patiently(client: httpx2.AsyncClient, url: str) -> str:
-    for _ in range(300):
+    for _ in range(1200):
         try:
             return (await client.get(url)).text
         except httpx2.ConnectError:
             await asyncio.wait([asyncio.create_task(asyncio.Event().wait())], timeout=0.1)
     raise AssertionError(f"nobody answers at {url}")
-
-
-def _ports(count: int) -> int:
-    """The first of so many in a row that are free."""
-    return next(base for base in (free_port() for _ in range(50)) if all(map(_is_free, range(base, base + count))))
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0

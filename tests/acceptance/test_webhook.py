@@ -143,11 +143,9 @@ async def test_the_worker_works_it_off(julia: Julia) -> None:
 
 
 async def until(julia: Julia, question: str) -> None:
-    for _ in range(200):
-        if await rows(julia.work.database, question):
-            return
-        await SystemClock().sleep(0.05)
-    raise AssertionError(question)
+    async with asyncio.timeout(60):
+        while not await rows(julia.work.database, question):
+            await SystemClock().sleep(0.05)
 
 
 async def test_the_call_that_the_page_on_groups_shows_becomes_a_vacancy_with_the_secret_of_make_run(

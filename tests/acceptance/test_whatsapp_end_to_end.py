@@ -70,12 +70,10 @@ async def everything(
 
 
 async def until(work: Batuta, question: str, count: int) -> list[dict[str, Any]]:
-    for _ in range(400):
-        found = await rows(work.database, question)
-        if len(found) >= count:
-            return found
-        await SystemClock().sleep(0.05)
-    raise AssertionError(f"{question}: {len(found)} of {count}")
+    async with asyncio.timeout(120):
+        while len(found := await rows(work.database, question)) < count:
+            await SystemClock().sleep(0.05)
+    return found
 
 
 async def test_a_doctor_gets_a_message_reads_it_and_asks_us_to_stop_and_webhooks_come_twice_and_late(

@@ -98,7 +98,7 @@ async def test_an_end_that_cannot_be_written_keeps_nobody_from_ending(parent: Pa
     parent.note(1)
     parent.is_away = True
     with pytest.raises(StoreUnavailable):
-        await asyncio.wait_for(parent.chronicle.drain(MINUTE), 10)
+        await asyncio.wait_for(parent.chronicle.drain(MINUTE), 60)
     parent.is_away = False
     await parent.chronicle.drain(MINUTE)
     assert [pid for pid, _ in await parent.written()] == [1]

@@ -271,7 +271,7 @@ async def test_a_statement_that_takes_too_long_is_ended(database_url: str) -> No
 
 
 async def test_a_transaction_left_open_is_ended_and_the_others_go_on(database_url: str) -> None:
-    impatient = connect(database_url, SystemClock(), Limits(idle_in_transaction=timedelta(milliseconds=100)))
+    impatient = connect(database_url, SystemClock(), Limits(idle_in_transaction=timedelta(milliseconds=400)))
     await impatient.open()
     await impatient.script(THINGS)
     forgotten = asyncio.Event()
@@ -282,7 +282,7 @@ async def test_a_transaction_left_open_is_ended_and_the_others_go_on(database_ur
                 neighbour = asyncio.create_task(put(impatient, impatient, "b"))
                 neighbour.add_done_callback(lambda _: forgotten.set())
                 with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(asyncio.Event().wait(), 0.3)
+                    await asyncio.wait_for(asyncio.Event().wait(), 1.2)
                 await put(transaction, impatient, "c")
         await neighbour
         assert await names(impatient) == ["b"]

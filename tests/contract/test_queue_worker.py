@@ -424,7 +424,7 @@ async def test_a_rescuer_that_slept_lets_the_living_speak_first(bench: Bench) ->
         await bench.clock.advance(10)
         await rescuer.tick()
     assert (await bench.row(id))["crashes"] == 1
-    await asyncio.wait_for(bell.wait(), 1)
+    await asyncio.wait_for(bell.wait(), 30)
 
 
 async def test_a_stop_between_claiming_and_starting_leaves_nothing_behind(bench: Bench) -> None:

@@ -300,7 +300,7 @@ async def test_plain_functions_do_not_wait_for_each_others_threads(work: Batuta,
 
     @work.task(retry=[])
     def encontro(ctx: TaskContext) -> int:
-        return together.wait(10)
+        return together.wait(60)
 
     ids = await work.enqueue_many(encontro, [() for _ in range(20)])
     async with working(work):

@@ -110,7 +110,7 @@ async def test_plain_functions_do_not_wait_for_each_other() -> None:
     together = threading.Barrier(64)
 
     def meets_the_others() -> int:
-        return together.wait(timeout=20)
+        return together.wait(timeout=60)
 
     endings = await asyncio.gather(*(delivered(meets_the_others) for _ in range(together.parties)))
     assert sorted(ending.items or 0 for ending in endings) == list(range(64))
@@ -123,38 +123,41 @@ async def test_a_plain_function_that_does_not_end_is_left_behind_and_what_it_say
 
     def never_ends() -> int:
         threads.append(threading.current_thread())
-        gate.wait(20)
+        gate.wait(60)
         return 7
 
     running = asyncio.create_task(delivered(never_ends, clock))
+    while not threads:
+        await asyncio.sleep(0)
     await clock.advance(61)
     assert (await running).status is Status.TIMEOUT
     assert [thread.daemon for thread in threads] == [True]  # the end of the process does not wait for it
     gate.set()
-    threads[0].join(20)
+    threads[0].join(60)
     await settle()
 
 
 async def test_a_function_that_never_ends_takes_only_so_many_threads(clock: FakeClock) -> None:
-    gate = threading.Event()
+    gate, threads = threading.Event(), list[threading.Thread]()
 
     def never_ends() -> None:
-        gate.wait(20)
+        threads.append(threading.current_thread())
+        gate.wait(60)
 
     target = CallTarget(never_ends, clock)
-    before = threading.active_count()
-    for _ in range(MOST_LEFT_BEHIND):
+    for number in range(MOST_LEFT_BEHIND):
         running = asyncio.create_task(target.deliver(a_run(clock)))
+        while len(threads) == number:
+            await asyncio.sleep(0)
         await clock.advance(61)
         assert (await running).status is Status.TIMEOUT
     held = await target.deliver(a_run(clock))
     assert held.status is Status.SKIPPED
     assert (held.reason or "").startswith("overlap: ")
-    assert threading.active_count() - before == MOST_LEFT_BEHIND
+    assert [thread.is_alive() for thread in threads] == [True] * MOST_LEFT_BEHIND
     gate.set()
-    for thread in threading.enumerate():
-        if thread.name == "job teste":
-            thread.join(20)
+    for thread in [*threads]:
+        thread.join(60)
     assert (await target.deliver(a_run(clock))).status is Status.SUCCESS
 
 
@@ -174,7 +177,7 @@ async def test_a_loop_that_has_ended_is_not_told_and_nobody_hears_of_it() -> Non
 
     def ends_late() -> None:
         threads.append(threading.current_thread())
-        gate.wait(20)
+        gate.wait(60)
 
     def another_loop() -> None:
         async def begins() -> None:
@@ -189,7 +192,7 @@ async def test_a_loop_that_has_ended_is_not_told_and_nobody_hears_of_it() -> Non
     try:
         await asyncio.to_thread(another_loop)
         gate.set()
-        threads[0].join(20)
+        threads[0].join(60)
     finally:
         threading.excepthook = before
     assert heard == []

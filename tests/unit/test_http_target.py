@@ -207,7 +207,7 @@ async def test_an_answer_without_end_is_cut() -> None:
 
 async def test_whoever_is_told_when_to_come_back_comes_back_then_and_not_sooner() -> None:
     answers, called = iter([(429, 30), (503, 60), (200, 0)]), []
-    clock = FastClock.start(SystemClock().now(), rate=600)
+    clock = FastClock.start(SystemClock().now(), rate=200)
 
     async def handler(request: str, writer: asyncio.StreamWriter) -> None:
         status, seconds = next(answers)

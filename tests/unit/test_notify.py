@@ -17,7 +17,7 @@ def inbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
     name = path if request.param == "path" else f"@{path}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(path if request.param == "path" else f"\0{path}")
-        listening.settimeout(10)
+        listening.settimeout(60)
         yield name, listening
 
 

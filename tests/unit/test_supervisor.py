@@ -312,7 +312,7 @@ async def test_a_loop_that_ends_for_good_stops_the_process_instead_of_dying_quie
     supervisor.add(FunctionLoop("mine", ends), EVERY_TEN)
     supervisor.add(neighbour, EVERY_TEN)
     with pytest.raises(TheEnd):
-        await asyncio.wait_for(supervisor.run(asyncio.Event(), GRACE), 5)
+        await asyncio.wait_for(supervisor.run(asyncio.Event(), GRACE), 60)
     assert neighbour.drained
 
 

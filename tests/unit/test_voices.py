@@ -23,7 +23,7 @@ class HeldUp(Terminal):
 
     def write(self, text: str, /) -> int:
         self.held.set()
-        self.let_go.wait(10)
+        self.let_go.wait(60)
         written = super().write(text)
         if text.strip() == self._last:
             self.caught_up.set()
@@ -58,11 +58,11 @@ def test_a_terminal_that_is_held_up_holds_up_nobody_and_what_was_dropped_is_said
     out = HeldUp(last="9")
     speaking = Voices(out, NAMES, prefixed=False, coloured=False, most=10)
     speaking.say("api", "first")
-    assert out.held.wait(10)
+    assert out.held.wait(60)
     for number in range(15):
         speaking.say("api", str(number))
     out.let_go.set()
-    assert out.caught_up.wait(10)
+    assert out.caught_up.wait(60)
     speaking.say("api", "last")
     speaking.close()
     lines = out.getvalue().splitlines()
@@ -81,7 +81,7 @@ def test_long_lines_that_nobody_takes_are_dropped_before_they_fill_the_memory() 
     out = HeldUp(last="9")
     speaking = Voices(out, NAMES, prefixed=False, coloured=False, most_characters=1000)
     speaking.say("api", "first")
-    assert out.held.wait(10)
+    assert out.held.wait(60)
     for _ in range(15):
         speaking.say("api", "x" * 100)
     speaking.say("api", "9")

@@ -5,7 +5,9 @@ An error is told in Portuguese through its class and its facts; its English sent
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from batuta.kernel.errors import BatutaError, Reason, Reasons
@@ -56,9 +58,11 @@ class Texts:
                 return value
 
 
-def read_table(folder: Path, language: Language) -> dict[str, str]:
+@cache
+def read_table(folder: Path, language: Language) -> Mapping[str, str]:
+    """Read once: a command asks several times, and reading takes longer than most of what it then says."""
     file = folder / f"{language.replace('-', '_')}.toml"
-    return dict(_flat(tomllib.loads(file.read_text(encoding="utf-8"))))
+    return MappingProxyType(dict(_flat(tomllib.loads(file.read_text(encoding="utf-8")))))
 
 
 def preferred(accept_language: str, otherwise: Language) -> Language:

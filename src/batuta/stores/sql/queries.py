@@ -14,9 +14,11 @@ column says its type in its name, in SQLite's own way (``AS "last_run [TIMESTAMP
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from batuta.kernel.errors import QueryBookError
@@ -46,8 +48,16 @@ def load_text(
     book: type[SomeBook], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
 ) -> SomeBook:
     """``written_for``: the databases the book must serve."""
+    declared = frozenset(field.name for field in fields(book))
+    return book(**_queries(text, name, dialect, declared, tuple(written_for)))
+
+
+@lru_cache(maxsize=1024)
+def _queries(
+    text: str, name: str, dialect: Dialect, declared: frozenset[str], written_for: tuple[Dialect, ...]
+) -> Mapping[str, Query]:
+    """Read once: a process that opens the same database again, or another of its kind, has the same books."""
     found = parse(text, name)
-    declared = {field.name for field in fields(book)}
     for each in written_for:
         defined = {called for called, on in found if on in (None, each)}
         if missing := sorted(declared - defined):
@@ -55,7 +65,7 @@ def load_text(
         if extra := sorted(defined - declared):
             raise QueryBookError(book=name, why=f"nobody declares {', '.join(extra)}")
     chosen = {called: query for (called, on), query in found.items() if on in (None, dialect)}
-    return book(**{called: in_dialect(query, dialect) for called, query in chosen.items()})
+    return MappingProxyType({called: in_dialect(query, dialect) for called, query in chosen.items()})
 
 
 def parse(text: str, book: str) -> dict[tuple[str, Dialect | None], Query]:
