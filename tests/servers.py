@@ -50,6 +50,7 @@ class Postgres:
         self._durable = durable
         self._binaries = binaries
         self._as_user = _unprivileged(base)
+        self._desk: _Desk | None = None
         self._run("initdb", "-D", base / "d", "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
         self.start()
 
@@ -70,9 +71,9 @@ class Postgres:
         self._say(f"DROP DATABASE {name} WITH (FORCE)")
 
     def _say(self, statement: str) -> None:
-        # In a thread: a fixture may be asked for where an event loop runs already.
-        with ThreadPoolExecutor(1) as elsewhere:
-            elsewhere.submit(asyncio.run, _execute(self.url(), statement)).result()
+        if self._desk is None:
+            self._desk = _Desk(self.url())
+        self._desk.say(statement)
 
     @property
     def pid(self) -> int:
@@ -85,6 +86,9 @@ class Postgres:
         self._run("pg_ctl", "-D", self._base / "d", "-w", "-s", "-l", self._base / "log", "-o", options, "start")
 
     def stop(self) -> None:
+        if self._desk is not None:
+            self._desk.close()
+            self._desk = None
         self._run("pg_ctl", "-D", self._base / "d", "-m", "immediate", "-w", "-s", "stop")
 
     def _run(self, program: str, *arguments: object) -> None:
@@ -97,12 +101,36 @@ class Postgres:
             raise RuntimeError(f"{program} failed: {(done.stderr or b'').decode(errors='replace')}")
 
 
-async def _execute(url: str, statement: str) -> None:
-    import asyncpg
+class _Desk:
+    """A connection that is kept: to open one takes as long as to copy a database.
 
-    connection = await asyncpg.connect(url)
-    await connection.execute(statement)
-    await connection.close()
+    In a thread of its own, for a fixture may be asked for where an event loop runs already.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._loop = asyncio.Runner()
+        self._thread = ThreadPoolExecutor(1)
+        self._connection: Any = None
+
+    def say(self, statement: str) -> None:
+        self._thread.submit(self._loop.run, self._say(statement)).result()
+
+    def close(self) -> None:
+        self._thread.submit(self._loop.run, self._hang_up()).result()
+        self._thread.submit(self._loop.close).result()
+        self._thread.shutdown()
+
+    async def _say(self, statement: str) -> None:
+        import asyncpg
+
+        if self._connection is None:
+            self._connection = await asyncpg.connect(self._url)
+        await self._connection.execute(statement)
+
+    async def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
 
 
 @contextmanager

@@ -212,11 +212,14 @@ class PostOffice:
         counts = Counter((row["status"], row["envio_estado"], row["erro"]) for row in (await self.rows()).values())
         raise AssertionError(f"{what}: not within {within} s; {counts}\n{self.log()}")
 
-    async def until_left(self, count: int, within: float = PATIENCE) -> None:
+    async def until_left(self, count: int, within: float = PATIENCE, by: timedelta | None = None) -> None:
+        """``by``: as in ``hurry``, where every chip may be at rest."""
+
         async def have_left() -> bool:
             return len(await self.receipts()) >= count
 
-        await self.until(f"{count} have left", have_left, within)
+        what = f"{count} have left"
+        await (self.until(what, have_left, within) if by is None else self.hurry(what, have_left, by, within))
 
     async def passes(self, span: timedelta) -> None:
         await self.clock.sleep(span.total_seconds())
