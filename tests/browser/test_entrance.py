@@ -98,7 +98,7 @@ async def test_a_page_that_stays_open_goes_to_the_door_when_the_session_is_over(
     await expect(page.get_by_role("button", name="Sair")).to_be_visible()
     await door.clock.advance(LASTS.total_seconds() + 1)
     await page.evaluate("document.body.dataset.refresh && (Date.now = ((real) => () => real() + 60_000)(Date.now))")
-    await expect(page).to_have_title("Entrar · casa", timeout=15_000)
+    await expect(page).to_have_title("Entrar · casa")
 
 
 @pytest.mark.parametrize("width", [360, 1440])

@@ -62,7 +62,7 @@ async def test_the_page_shows_every_job_and_typing_narrows_it_down(house: House)
     await expect(rows).to_have_count(1)
     await expect(rows).to_contain_text("broken")
     await expect(page.locator("output")).to_have_text(f"1 de {len(STATES)}")
-    assert page.url.endswith("/painel?q=BR%C3%93KEN")
+    await expect(page).to_have_url(f"{house.address}/painel?q=BR%C3%93KEN")
     await page.reload()  # the view is in the address
     await expect(rows).to_have_count(1)
     await page.get_by_text("Limpar").click()

@@ -69,14 +69,14 @@ async def test_a_transaction_that_never_got_the_writer_is_told_so_and_the_next_o
     other.execute("BEGIN IMMEDIATE")
     # The first meets the lock, the others the writer that waits for it.
     waiting = [asyncio.create_task(transaction(n)) for n in (1, 2, 3)]
-    done, late = await asyncio.wait(waiting, timeout=20)
+    done, late = await asyncio.wait(waiting, timeout=60)
     other.execute("ROLLBACK")
     other.close()
     assert late == set()
     for each in done:
         with pytest.raises(StoreTimeout):
             await each
-    await asyncio.wait_for(transaction(4), 20)
+    await asyncio.wait_for(transaction(4), 60)
     rows = await database.all(query_of("all", "SELECT n FROM things ORDER BY n", writes=False))
     await database.close()
     assert [row["n"] for row in rows] == [-4, 4]

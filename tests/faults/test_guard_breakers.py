@@ -136,7 +136,7 @@ async def _crowd(url: str, folder: Path) -> None:
         while_down = len(running.endpoint.receipts)
         running.endpoint.behaves = well
         done = lambda: sum(receipt.status == 200 for receipt in running.endpoint.receipts) >= tasks  # noqa: E731
-        await running.until("all are through", done, within=600 if LONG else 40)
+        await running.until("all are through", done, within=600 if LONG else 120)
         calls = sorted(receipt.at for receipt in running.endpoint.receipts if receipt.status == 200)
         span = (calls[-1] - calls[0]).total_seconds()
         busiest = max(Counter(int((call - calls[0]).total_seconds()) for call in calls).values())

@@ -51,7 +51,7 @@ async def _cut(url: str, folder: Path) -> None:
                 await asyncio.sleep(0.3)
                 await _terminate(url, "application_name LIKE 'batuta%'")
             cut_at = time.monotonic()
-        await running.until_over(within=300 if LONG else 30)
+        await running.until_over(within=300 if LONG else 90)
         healed = time.monotonic() - cut_at
         tally = await running.judge(ids)
         assert not [each for each in running.workers if not each.is_alive()]
@@ -109,7 +109,7 @@ async def _stopped(folder: Path) -> None:
                     await asyncio.sleep(away)
                     await asyncio.to_thread(server.start)
                     slowest = max(slowest, await running.serves())
-            await running.until_over(within=300 if LONG else 30)
+            await running.until_over(within=300 if LONG else 90)
             tally = await running.judge([*ids, *customer.accepted], or_more=True)
             assert await running.ask("SELECT id FROM tasks WHERE crashes > 1") == []
             figures.record_items(tally, _seen(customer, slowest, tally))
@@ -132,7 +132,7 @@ async def _locked(url: str, folder: Path) -> None:
                 other.execute("ROLLBACK")
                 other.close()
                 slowest = max(slowest, await running.serves())
-        await running.until_over(within=300 if LONG else 30)
+        await running.until_over(within=300 if LONG else 90)
         tally = await running.judge([*ids, *customer.accepted], or_more=True)
         assert tally.in_vain == 0  # nobody died, so nobody may have been taken for dead
         figures.record_items(tally, _seen(customer, slowest, tally))

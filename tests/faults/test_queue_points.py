@@ -52,7 +52,7 @@ async def _sweep(url: str, folder: Path) -> None:
         reached = {point for point, is_gone in zip(points, gone, strict=True) if is_gone}
         assert {f"{label}#1" for label in OF[kind(url)]} <= reached
         running.begin(queues=tuple(ids))
-        await running.until_over(within=120 if LONG else 30)
+        await running.until_over(within=120 if LONG else 90)
         told = await _told(running)
         tally = await _judge(running, ids, told)
         assert (tally.lost, tally.doubled) == (0, 0), tally

@@ -101,7 +101,7 @@ async def _stages(url: str, folder: Path) -> None:
             assert None not in await queue.put(some)
             assert set(await queue.put(some)) == {None}  # the same again: nothing is added
         async with running.kept(2):
-            await running.until("every item has ended", lambda: _all_ended(running), within=900 if LONG else 30)
+            await running.until("every item has ended", lambda: _all_ended(running), within=900 if LONG else 90)
         rows = {row["chave"]: row for row in await running.ask("SELECT * FROM esteira")}
         assert len(rows) == items
         effects = await running.ask("SELECT item, what, count(*) AS times FROM effects GROUP BY item, what")
@@ -147,7 +147,7 @@ async def test_a_handler_that_will_not_be_cancelled_keeps_nobody_waiting(places:
 async def _stubborn(url: str, folder: Path) -> None:
     """Its item is taken away under it: the worker tells it, and goes on with the others."""
     async with shop(folder, url, looks_every=0.2) as running:
-        stubborn = await running.work.enqueue("teimosa", 20.0)
+        stubborn = await running.work.enqueue("teimosa", 300.0)
         await running.begin_until_up()
         await running.until("it runs", lambda: running.runs()[stubborn] == 1)
         took = "UPDATE tasks SET fence = fence + 1, status = 'failed', lease_until = NULL, owner = NULL WHERE id = :id"
@@ -155,7 +155,7 @@ async def _stubborn(url: str, folder: Path) -> None:
         await database.run(in_dialect(query_of("take", took, writes=True), database.dialect), id=stubborn)
         await running.until("it was told", lambda: ["refused", stubborn] in running.notes())
         good = await running.work.enqueue_many("conta", [(0.0,) for _ in range(30)])
-        await running.until_over(within=10)
+        await running.until_over(within=60)
         effects = await running.effects()
         assert {effects[id] for id in good} == {1}
         assert effects[stubborn] == 0

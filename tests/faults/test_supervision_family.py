@@ -333,8 +333,8 @@ def test_an_undertaker_ends_every_group_it_was_last_told_of_also_when_one_is_gon
         assert undertaker._process is not None
         assert undertaker._process.stdin is not None
         undertaker._process.stdin.close()  # as the kernel does when the parent is killed
-        assert (first.wait(20), last.wait(20)) == (-signal.SIGKILL, -signal.SIGKILL)
-        undertaker._process.wait(20)
+        assert (first.wait(60), last.wait(60)) == (-signal.SIGKILL, -signal.SIGKILL)
+        undertaker._process.wait(60)
         assert spared.poll() is None
 
 
