@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,10 +28,13 @@ from batuta.kernel.errors import ConfigError
 from batuta.kernel.json import Json
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
+from batuta.queue.outcome import Done, Outcome, Snooze
 from batuta.stores.arq import relay as relaying
 from batuta.stores.arq.relay import RUNNER, ArqRelay, Here
+from batuta.supervise.loop import Idle
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
 from tests.contract.test_tasks import arq_working, ended
 from tests.sheets import HEADER, patient, xlsx
 
@@ -113,6 +116,83 @@ async def test_waiting_for_somebody_who_runs_it_costs_nothing_and_what_takes_too
         assert await waiting == Failed("Job timeout exceeded")
         assert await redis.zcard(default_queue_name) == 0
         assert not await redis.exists(job_key_prefix + id)
+    await relay.close()
+
+
+async def sent(relay: ArqRelay, running: "asyncio.Task[Outcome]") -> None:
+    """Its outcome is waited for, or it has one."""
+    async with asyncio.timeout(60):
+        while not (relay._waiting or running.done()):
+            await asyncio.sleep(0)
+
+
+async def test_a_redis_that_is_away_for_a_moment_is_sent_nothing_a_second_time(redis_url: str) -> None:
+    clock, away = FakeClock(START), asyncio.Event()
+    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+
+    async def connect() -> ArqRedis:
+        redis = await create_pool(RedisSettings.from_dsn(redis_url))
+        execute: Callable[..., Awaitable[Any]] = redis.execute_command
+
+        async def unless_away(*command: Any, **named: Any) -> Any:
+            if away.is_set():
+                raise ConnectionResetError
+            return await execute(*command, **named)
+
+        vars(redis)["execute_command"] = unless_away
+        return redis
+
+    relay = ArqRelay(connect, clock)
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+        waiting = asyncio.create_task(relay.run(task, a_lease()))
+        await queued(redis, set())
+        await sent(relay, waiting)
+        away.set()
+        assert await relay.tick() == Idle(clock.now() + timedelta(seconds=2))
+        await settle()
+        assert not waiting.done()
+        away.clear()
+        await relaying._answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+        clock.step(timedelta(seconds=5))
+        await relay.tick()
+        assert await waiting == Done(result=42)
+    await relay.close()
+
+
+@pytest.mark.parametrize("arrived", [True, False], ids=["it arrived", "it did not"])
+async def test_a_call_of_which_nobody_knows_whether_it_arrived_is_looked_for_before_it_is_sent_again(
+    redis_url: str, arrived: bool
+) -> None:
+    clock = FakeClock(START)
+    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+
+    async def cut_off() -> ArqRedis:
+        redis = await create_pool(RedisSettings.from_dsn(redis_url))
+        enqueue = redis.enqueue_job
+
+        async def without_an_answer(*call: Any, **named: Any) -> None:
+            if arrived:
+                await enqueue(*call, **named)
+            raise ConnectionResetError
+
+        vars(redis)["enqueue_job"] = without_an_answer
+        return redis
+
+    relay = ArqRelay(cut_off, clock)
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+        waiting = asyncio.create_task(relay.run(task, a_lease()))
+        await sent(relay, waiting)
+        clock.step(timedelta(seconds=5))
+        await relay.tick()
+        await settle()
+        assert waiting.done() is not arrived
+        if arrived:
+            await relaying._answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+            clock.step(timedelta(seconds=5))
+            await relay.tick()
+        assert await waiting == (Done(result=42) if arrived else Snooze(clock.now(), "Redis lost it"))
     await relay.close()
 
 

@@ -14,8 +14,9 @@ as with any queue; what its second run says is not heard if the first one was.
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, assert_never, cast
 
 from arq.connections import ArqRedis
@@ -87,7 +88,7 @@ class ArqRelay:
         self._looked_at = clock.now()
 
     async def run(self, task: Task, lease: Lease) -> Outcome:
-        """Returns when somebody ran it. A Redis that is away costs no attempt."""
+        """Returns when somebody ran it. A Redis that is away costs no attempt, and what may be there is not sent again."""
         id = f"{lease.id}:{lease.fence}"
         call = {
             "id": lease.id,
@@ -99,9 +100,10 @@ class ArqRelay:
         }
         try:
             redis = await self._opened()
-            await redis.enqueue_job(task.name, dumps(call), _job_id=id)
         except GONE as error:
             return Snooze(self._clock.now() + AWAY_FOR, f"Redis does not answer: {type(error).__name__}")
+        with suppress(*GONE):  # it may have arrived all the same: it is looked for when Redis is back
+            await redis.enqueue_job(task.name, dumps(call), _job_id=id)
         sent = self._waiting[id] = _Sent(2 * task.timeout + SPARE)
         self.doorbell.ring()
         try:
@@ -114,8 +116,10 @@ class ArqRelay:
             return Idle()
         try:
             await self._hear(await self._opened())
-        except GONE as error:
-            await self._away(error)
+        except GONE:
+            # Away, and maybe only for us: what was sent may be under way. When it is back, what it lost is sent again.
+            self._looked_at = datetime.min.replace(tzinfo=UTC)
+            return Idle(self._clock.now() + AWAY_FOR)
         return Idle(self._clock.now() + LOOK)
 
     async def drain(self, grace: timedelta) -> None:
@@ -173,12 +177,6 @@ class ArqRelay:
                 await redis.zrem(default_queue_name, id)
                 await redis.delete(job_key_prefix + id, retry_key_prefix + id)
                 self._tell(id, Failed(TIMED_OUT))
-
-    async def _away(self, error: Exception) -> None:
-        """Whatever was on its way may be gone with it: it is sent again when Redis is back."""
-        until = self._clock.now() + AWAY_FOR
-        for id in list(self._waiting):
-            self._tell(id, Snooze(until, f"Redis does not answer: {type(error).__name__}"))
 
     def _tell(self, id: str, outcome: Outcome) -> None:
         sent = self._waiting.pop(id, None)
