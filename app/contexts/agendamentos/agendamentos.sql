@@ -20,6 +20,12 @@ SELECT id, chave, chave_natural, importacao_id, aba, linha, fonte, normalization
 -- write hold on postgres: one that is about to be changed; nobody else changes it until the transaction ends
 SELECT id, chave, chave_natural, importacao_id, aba, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id FOR UPDATE;
 
+-- write hold_many on sqlite: those that are about to be changed; a transaction that writes is the only one anyway
+SELECT id FROM appointments WHERE id IN ({ids});
+
+-- write hold_many on postgres: those that are about to be changed, before their tasks as everybody does, and by their keys
+SELECT id FROM appointments WHERE id IN ({ids}) ORDER BY chave FOR UPDATE;
+
 -- write change on sqlite: what they say now; a reading of something else goes
 UPDATE appointments
 SET {changed}, {read_again}, updated_at = :now

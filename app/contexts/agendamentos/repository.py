@@ -42,6 +42,7 @@ class AppointmentBook:
     known_by_place: Query
     taken: Query
     hold: Query
+    hold_many: Query
     change: Query
     cars: Query
     one: Query

@@ -221,6 +221,7 @@ class Agendamentos:
         return found
 
     async def reenfileirar(self, transaction: Transaction, ids: Sequence[str]) -> None:
+        await transaction.all(self._book.hold_many, ids=AsJson(list(ids)))
         await self._supersede(transaction, ids)
         jobs = await self._enqueue(transaction, ids)
         rows = [{"id": id, "job": job} for id, job in zip(ids, jobs, strict=True)]
@@ -228,7 +229,9 @@ class Agendamentos:
             await transaction.run(self._book.requeue, rows=AsJson(rows), now=self._clock.now())
 
     async def _insert(self, transaction: Transaction, rows: Sequence[Mapping[str, Json]]) -> int:
-        filled = [{name: value for name, value in row.items() if value is not None} for row in rows]
+        """By their keys: two files that bring the same never wait for each other."""
+        in_order = sorted(rows, key=lambda row: str(row["chave"]))
+        filled = [{name: value for name, value in row.items() if value is not None} for row in in_order]
         used = set[str]().union(*filled)
         query = insert_query(self._database.dialect, tuple(each for each in COLUMNS if each in used))
         return await transaction.run(query, rows=AsJson(filled), now=self._clock.now())

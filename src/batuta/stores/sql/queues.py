@@ -79,10 +79,13 @@ class SqlQueue:
         return [id if id in taken else None for id in (str(row[table.id]) for row in rows)]
 
     async def _put(self, rows: Sequence[dict[str, Json]], every: dict[str, Json], into: Transaction) -> set[str]:
-        """A column that a row does not fill has its default: rows that fill others go in a statement of their own."""
+        """A column that a row does not fill has its default: rows that fill others go in a statement of their own.
+
+        By their keys: two who put the same ones never wait for each other.
+        """
         taken: set[str] = set()
         of_one_shape: dict[tuple[str, ...], list[dict[str, Json]]] = {}
-        for row in rows:
+        for row in sorted(rows, key=lambda row: str(row.get(self.table.key or ""))):
             of_one_shape.setdefault(tuple(row), []).append(row)
         for columns, some in of_one_shape.items():
             taken |= await self._written(columns, some, every, into)

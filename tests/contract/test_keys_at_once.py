@@ -1,0 +1,59 @@
+"""Many keys by two at once. SQLite has one writer: only a server's can wait for each other."""
+
+import asyncio
+
+import pytest
+
+from batuta.kernel.ids import Ids
+from batuta.queue.item import NewItem
+from batuta.stores.sql.database import AsJson, Database, Transaction
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queues import SqlQueue
+from batuta.tasks.table import TASKS
+from batuta.testing import FakeClock
+
+WAITING = query_of(
+    "waiting",
+    "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    writes=False,
+)
+
+
+class Undone(Exception):
+    """Takes back what a transaction wrote."""
+
+
+async def waited_for(database: Database, waiting: int) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            row = await database.one(in_dialect(WAITING, "postgres"))
+            if row is not None and row["n"] >= waiting:
+                return
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_two_who_put_the_same_keys_in_another_order_do_not_wait_for_each_other(
+    migrated: Database, clock: FakeClock, ids: Ids
+) -> None:
+    queue = SqlQueue(migrated, TASKS, ids, clock, queue="default", own_time=True)
+
+    async def put(*keys: str, within: Transaction | None = None) -> int:
+        items = [NewItem(values={"name": "f", "args": AsJson([])}, key=key) for key in keys]
+        return sum(id is not None for id in await queue.put(items, within))
+
+    async def hold_one() -> None:
+        async with migrated.transaction() as transaction:
+            await put("b", within=transaction)
+            holds.set()
+            await may_end.wait()
+            raise Undone
+
+    holds, may_end = asyncio.Event(), asyncio.Event()
+    somebody = asyncio.create_task(hold_one())
+    await holds.wait()
+    both = [asyncio.create_task(put("a", "b", "c")), asyncio.create_task(put("c", "b", "a"))]
+    await waited_for(migrated, 2)
+    may_end.set()
+    with pytest.raises(Undone):
+        await somebody
+    assert sorted(await asyncio.gather(*both)) == [0, 3]
