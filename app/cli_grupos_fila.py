@@ -1,6 +1,6 @@
 """``batuta grupos status | reprocessar | backfill | carregar | revisao | ver | aprovar | rejeitar``."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from enum import StrEnum
@@ -28,6 +28,7 @@ from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
 from app.contexts.grupos.revisao import Decidida, Revisao, VagaInexistente
 from app.settings import Settings
 from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.stores.sql.database import Row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -102,12 +103,18 @@ def revisao(
     context: typer.Context,
     status: Annotated[StatusDaVaga, typer.Option("--status")] = StatusDaVaga.AGUARDANDO_REVISAO,
     limite: Limite = 20,
+    pular: cli_grupos_vistos.Pular = 0,
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    rows = wait_for(_with_review(desk, lambda review: review.pendentes(limite=limite, status=status.value)))
+    rows, waiting = wait_for(_with_review(desk, lambda review: _page(review, status, limite, pular)))
     told = [vaga_em_palavras(row, desk.work().zone) for row in rows]
-    desk.show({"vagas": told}, as_json, lambda: _tell_waiting(desk, told, status))
+    is_more = status is StatusDaVaga.AGUARDANDO_REVISAO and told and pular + len(told) < waiting
+    document = {"aguardando": waiting, "vagas": told}
+    desk.show(document, as_json, lambda: _tell_waiting(desk, told, status))
+    if is_more and not as_json:
+        after = pular + len(told)
+        desk.say(desk.texts()("cli.grupos.waiting_more", shown=len(told), count=waiting, next=after))
 
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
@@ -176,6 +183,10 @@ COMMANDS: dict[str, Callable[..., None]] = {
     **cli_grupos_vistos.COMMANDS,
     **cli_grupos_ler.COMMANDS,
 }
+
+
+async def _page(review: Revisao, status: StatusDaVaga, limite: int, pular: int) -> tuple[Sequence[Row], int]:
+    return await review.pendentes(limite=limite, pular=pular, status=status.value), await review.quantas()
 
 
 async def _revive(desk: Desk, estagio: Estagio | None, limite: int) -> int:

@@ -118,9 +118,9 @@ async def test_what_ended_well_a_week_ago_goes_and_what_failed_stays(mesa: Banca
     await mesa.dizem(vaga(dia="2026-03-21"))
     await mesa.trabalha()
     mesa.clock.step(timedelta(days=6))
-    assert (await ok(mesa, "limpar-grupos-finalizados")).details == {"removidos": 0}
+    assert (await ok(mesa, "limpar-grupos-finalizados")).details["removidos"] == 0
     mesa.clock.step(timedelta(days=2))
-    assert (await ok(mesa, "limpar-grupos-finalizados")).details == {"removidos": 2}
+    assert (await ok(mesa, "limpar-grupos-finalizados")).details["removidos"] == 2
     assert await mesa.fila() == ["erro"]
     # The message is known still: coming again, it is not worked on again.
     await mesa.dizem(vaga(), id="3EB0000001")
@@ -255,3 +255,31 @@ async def test_that_nothing_comes_out_any_more_is_told(mesa: Bancada) -> None:
     told = (await ok(mesa, "verificar-alertas-grupos")).details["alertas"]
     assert [(each["tipo"], each["severidade"], each["valor"]) for each in told] == [("conversao_zero", "critical", 25)]
     assert "grupos.conversao_zero" in {each.cause for each in (await mesa.work.health.look(fresh=True)).findings}
+
+
+async def test_what_waited_for_a_person_until_its_day_was_past_waits_no_more(mesa: Bancada) -> None:
+    mesa.clock.step(_at(mesa, 10) - mesa.clock.now())
+    for day in ("2026-03-20", "2026-03-28"):
+        await mesa.dizem("plantão\n" + vaga("Vila Inventada", dia=day))
+    await mesa.trabalha()
+    await mesa.write(
+        "UPDATE vagas_grupo SET data = NULL, motivo_status = 'match_incompleto:data' WHERE data > '2026-03-25'"
+    )
+    await mesa.dizem("plantão\n" + vaga("Vila Inventada", dia="2026-04-30"))
+    await mesa.trabalha()
+    mesa.clock.step(_at(mesa, 20) - mesa.clock.now())
+    assert (await ok(mesa, "limpar-grupos-finalizados")).details["vencidas"] == 0  # tonight can still be taken
+    mesa.clock.step(timedelta(days=1))
+    assert (await ok(mesa, "limpar-grupos-finalizados")).details["vencidas"] == 1
+    mesa.clock.step(timedelta(days=20))
+    assert (await ok(mesa, "limpar-grupos-finalizados")).details["vencidas"] == 1  # nobody said its day for a month
+    found = await mesa.rows("SELECT status, motivo_status FROM vagas_grupo ORDER BY motivo_status")
+    assert [tuple(row.values()) for row in found] == [
+        ("descartada", "data_passada"), ("descartada", "expirada"), ("aguardando_revisao", "hospital_incerto"),
+    ]  # fmt: skip
+    assert len(await mesa.rows("SELECT 1 FROM vagas_grupo_chaves")) == 1
+
+
+def _at(mesa: Bancada, day: int) -> datetime:
+    """Shortly before midnight in São Paulo, when UTC has the next day already."""
+    return datetime(2026, 3, day, 23, 30, tzinfo=mesa.work.zone)

@@ -77,8 +77,9 @@ class GroupJobs:
         )
 
     async def limpar_grupos_finalizados(self, call: JobCall) -> JobAnswer:
+        expired = await self._operacao.vencer(self._today())
         removed = await self._operacao.limpar(self._today(), call.deadline - MARGIN)
-        return Ok(items=removed, details={"removidos": removed})
+        return Ok(items=removed, details={"removidos": removed, "vencidas": expired})
 
     async def verificar_alertas_grupos(self, call: JobCall) -> JobAnswer:
         """What is wrong with the pipeline. Each cause is told to people once, by whoever tells them of everything else."""

@@ -17,6 +17,8 @@ from batuta.stores.sql.queries import load
 BATCH: Final = 500
 FICA: Final = timedelta(days=7)
 CHAVE_FICA: Final = timedelta(days=60)
+# So long may what says no day wait for somebody to say it.
+SEM_DIA_FICA: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class OperationBook:
     dead: Query
     forgotten: Query
     prune: Query
+    expire: Query
+    free_expired: Query
     prune_keys: Query
 
 
@@ -96,6 +100,14 @@ class Operacao:
     async def enfileirar(self, mensagens: list[str]) -> int:
         """Those that are in the queue already are left alone."""
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
+
+    async def vencer(self, hoje: date) -> int:
+        """What waited for a person until nobody could take it any more waits no longer. ``hoje``: the day in São Paulo."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            expired = await transaction.run(self._book.expire, hoje=hoje, before=now - SEM_DIA_FICA, now=now)
+            await transaction.run(self._book.free_expired, now=now)
+        return expired
 
     async def limpar(self, hoje: date, until: datetime) -> int:
         """What ended well and is older than a week goes, as much of it as there is time for."""

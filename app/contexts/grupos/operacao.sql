@@ -21,6 +21,14 @@ DELETE FROM fila_processamento_grupos WHERE id IN (
     SELECT id FROM fila_processamento_grupos
     WHERE estagio IN ('finalizado', 'descartado', 'cancelado') AND updated_at < :before LIMIT :limite);
 
+-- write expire: nobody decided about it before its day was past, or said its day for long
+UPDATE vagas_grupo SET status = 'descartada', motivo_status = CASE WHEN data IS NULL THEN 'expirada' ELSE 'data_passada' END, updated_at = :now
+WHERE status = 'aguardando_revisao' AND (data < :hoje OR data IS NULL AND created_at < :before);
+
+-- write free_expired: a key that leads to nothing
+DELETE FROM vagas_grupo_chaves WHERE vaga_grupo_id IN (
+    SELECT id FROM vagas_grupo WHERE status = 'descartada' AND motivo_status IN ('expirada', 'data_passada') AND updated_at = :now);
+
 -- write prune_keys: keys of vagas whose day is long past
 DELETE FROM vagas_grupo_chaves WHERE hash_dedup IN (
     SELECT chave.hash_dedup FROM vagas_grupo_chaves AS chave JOIN vagas_grupo AS vaga ON vaga.id = chave.vaga_grupo_id
