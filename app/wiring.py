@@ -48,7 +48,7 @@ from app.settings import Settings
 from app.wiring_agendamentos import add_appointments
 from app.wiring_grupos import add_groups, group_line
 from app.wiring_quadro import appointments_board, groups_board
-from app.wiring_simulador import SIMULATED, simulated, simulator
+from app.wiring_simulador import SIMULATED, simulated, simulator, told_besides
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
 from batuta.dispatch.endpoints import Handler
 from batuta.dispatch.plan import held_by_switch
@@ -107,6 +107,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
                 lambda: appointments_board(work, settings)(),
             ],
             child_env={} if settings.in_production else simulated(settings),
+            rebuilt=lambda told: build(told_besides(settings, told)),
             marked=settings.in_production,
             project=settings.supabase_project_ref,
         ),

@@ -32,6 +32,10 @@ def simulated(settings: Settings) -> Mapping[str, str]:
     }
 
 
+def told_besides(settings: Settings, told: Mapping[str, str]) -> Settings:
+    return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in told.items()})
+
+
 async def _simulate(
     settings: Settings, build: Callable[[Settings], Batuta], where: tuple[str, int, str], stop: asyncio.Event
 ) -> None:

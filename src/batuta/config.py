@@ -197,6 +197,12 @@ def in_file(env_file: Path | None) -> dict[str, str]:
     return {binding.key: binding.value for binding in bindings if binding.key and binding.value}
 
 
+def unset(told: Mapping[str, str], env: Mapping[str, str], env_file: Path | None) -> dict[str, str]:
+    """What of it nobody has said himself, in the environment or in the file."""
+    given = {name.upper().removesuffix("_FILE") for name, value in {**in_file(env_file), **env}.items() if value}
+    return {name: value for name, value in told.items() if name not in given}
+
+
 def names(kind: type[EngineSettings]) -> frozenset[str]:
     return frozenset(name.upper() for name in kind.model_fields)
 

@@ -54,6 +54,8 @@ class Extension:
     later: Sequence[str] = ()  # roles that are planned and not there yet: said plainly when asked for
     api: Callable[[], Any] | None = None  # makes the ASGI application; None: the engine's own
     child_env: Mapping[str, str] = field(default_factory=dict)  # what `batuta up` tells its children, unless it is set
+    # The same application, told so besides: as the processes of a running `batuta up` see themselves.
+    rebuilt: Callable[[Mapping[str, str]], Any] | None = None
     boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # what the first page shows of its own work, in this order
     marked: bool = False  # the database must bear the mark of ``project``, or none if that is None
     project: str | None = None

@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx2
@@ -80,6 +83,48 @@ def test_doctor_says_what_the_gateway_does_not_tell_us_and_how_to_have_it_told(g
     step = found[f"instance {LISTENER} tells us nothing: no webhook is set"]
     assert step is not None
     assert step.startswith(f"batuta set-webhook {LISTENER}")
+
+
+def test_doctor_beside_a_running_system_looks_at_what_that_uses(
+    gateway: str, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a terminal that was told nothing of the simulator."""
+    for name in ("EVOLUTION_API_URL", "EVOLUTION_API_KEY", "WEBHOOK_SECRET"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SIMULADOR_PORT", gateway.rpartition(":")[2])
+    batuta(*JULIA, "migrate")
+    assert "evolution: not configured" in told(batuta)
+    forget_julia()
+    with running_api(int(os.environ["PORT"])):
+        found = told(batuta)
+    assert "evolution answers" in found
+    assert "the WhatsApp gateway takes our key and has 2 instances" in found
+    assert any("`batuta up`" in what for what in found)
+    assert not any("webhook secret" in what.lower() for what in found)
+
+
+@contextmanager
+def running_api(port: int) -> Iterator[None]:
+    """All that is asked of it: that it is healthy."""
+
+    class Healthy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"status": "healthy"}')
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Healthy)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def test_doctor_says_when_a_line_is_shut_or_tells_somebody_else(gateway: str, batuta: Command) -> None:

@@ -15,7 +15,7 @@ import pytest
 from arq.connections import ArqRedis, RedisSettings, create_pool
 from arq.constants import default_queue_name, in_progress_key_prefix, job_key_prefix
 
-from app.contexts.agendamentos.service import QUEUE
+from app.contexts.agendamentos.service import QUEUE, TASK
 from app.integrations.redis.arq import add_arq
 from app.settings import Settings
 from app.wiring import build
@@ -29,13 +29,18 @@ from batuta.kernel.json import Json
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Done, Outcome, Snooze
+from batuta.queue.retry import after_seconds
+from batuta.queue.settle import settle as settlement
 from batuta.stores.arq import relay as relaying
-from batuta.stores.arq.relay import RUNNER, ArqRelay, Here
+from batuta.stores.arq.relay import RUNNER, ArqRelay, ArqRunner, Here
 from batuta.supervise.loop import Idle
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
+from tests.conftest import lack
 from tests.contract.test_tasks import arq_working, ended
+from tests.julia import rows
+from tests.servers import free_port, redis_server
 from tests.sheets import HEADER, patient, xlsx
 
 ROOT = Path(__file__).parents[2]
@@ -220,6 +225,71 @@ async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(dat
 async def causes(work: Batuta) -> set[str]:
     check = checks.queues(work.watching.queues, work.beats, work.now)
     return {finding.cause for finding in (await check.ask()).findings}
+
+
+class Handing:
+    """What a worker of ours does with one task, by hand: it claims it, has the relay send it, and writes what it hears."""
+
+    def __init__(self, work: Batuta) -> None:
+        self.work, self.tenure = work, Tenure(owner="relay", lease=timedelta(hours=1))
+        self.relay: ArqRelay = work.task_registry.elsewhere.__self__  # type: ignore[union-attr]
+
+    async def once(self, meanwhile: Callable[[], Awaitable[Any]]) -> None:
+        queue, clock = self.work.queues[QUEUE], self.work.clock
+        turned = await queue.turn([], self.tenure, 1)
+        (lease,) = turned.leases
+        running = asyncio.create_task(self.relay.run(self.work.task_registry.named(TASK), lease))
+        while not running.done():
+            await meanwhile()
+            await asyncio.sleep(0)
+        ending = settlement(lease.attempt, await running, after_seconds([]), clock.now(), lambda: 0.5)
+        await queue.turn([(lease, ending)], self.tenure, 0)
+        await self.work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
+
+
+async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when_it_is_back(database_url: str) -> None:
+    port, clock = free_port(), FakeClock(START)
+    told = {"database_url": database_url, "tasks_backend": "arq", "redis_url": f"redis://127.0.0.1:{port}"}
+    settings = Settings.model_validate(told)
+    async with build(settings, clock=clock) as work:
+        agendamentos, importacao = appointments_of(work, settings)
+        with redis_server(port) as there:
+            if there is None:
+                lack("Redis", "install redis-server")
+            await work.beats.beat("runner", "arq", {RUNNER: {"alive": True}}, now=clock.now())
+            await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
+        await work.beats.beat("runner", "arq", {}, status="offline", now=clock.now())  # it does not outlive its Redis
+        assert await causes(work) == set()
+        handing = Handing(work)
+        while clock.now() < START + timedelta(seconds=100):
+            await handing.once(lambda: clock.advance(0.5))
+        assert await causes(work) == {"queue.deserted.agendamentos"}
+        page = await health_of(work, settings).documento()
+        assert (page["status"], page["alerts"]) == ("critical", ["no_worker"])
+        waiting = await rows(work.database, "SELECT attempts, crashes, error FROM tasks")
+        assert waiting == [{"attempts": 0, "crashes": 0, "error": "Redis does not answer: ConnectionError"}]
+        with redis_server(port):
+            await work.beats.beat("another", "arq", {RUNNER: {"alive": True}}, now=clock.now())
+            assert await causes(work) == set()
+            async with arq_working(work), asyncio.timeout(60):
+                await handing.once(handing.relay.tick)
+        assert (await agendamentos.contagem())["completed"] == 1
+        assert (await health_of(work, settings).documento())["status"] == "healthy"
+
+
+async def test_a_redis_that_hangs_is_a_loop_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is refused and nothing answered: whoever waits for it must notice by himself."""
+
+    async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    monkeypatch.setattr(relaying, "ANSWERS_WITHIN", timedelta(milliseconds=50))
+    async with await asyncio.start_server(silence, "127.0.0.1", 0) as server:
+        redis = ArqRedis(host="127.0.0.1", port=server.sockets[0].getsockname()[1])
+        with pytest.raises(TimeoutError):
+            await ArqRunner(redis).tick()
+        await redis.aclose(close_connection_pool=True)
 
 
 async def test_up_starts_one_that_runs_what_an_import_left(tmp_path: Path, redis_url: str) -> None:

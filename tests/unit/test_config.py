@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings
-from batuta.config import EngineSettings, load, names, near_misses
+from batuta.config import EngineSettings, load, names, near_misses, unset
 from batuta.kernel.errors import InvalidSetting, MissingSetting, UnknownSetting
 
 LONG_TOKEN = "t" * 32
@@ -113,3 +113,16 @@ def test_the_environment_wins_over_the_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("PORT=1234\nHOST=127.0.0.2\n")
     settings = load(Settings, {"PORT": "4321"}, tmp_path / ".env")
     assert (settings.port, settings.host) == (4321, "127.0.0.2")
+
+
+def test_what_was_set_by_hand_is_not_told_otherwise_wherever_it_was_set(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("EVOLUTION_API_URL=http://real.exemplo.test\nEMPTY=\n")
+    told = {
+        "EVOLUTION_API_URL": "simulated",
+        "EVOLUTION_API_KEY": "simulated",
+        "WEBHOOK_SECRET": "simulated",
+        "EMPTY": "x",
+    }
+    env = {"EVOLUTION_API_KEY_FILE": "/run/secrets/key"}
+    assert unset(told, env, tmp_path / ".env") == {"WEBHOOK_SECRET": "simulated", "EMPTY": "x"}
+    assert unset(told, {"webhook_secret": "own"}, None).keys() == told.keys() - {"WEBHOOK_SECRET"}

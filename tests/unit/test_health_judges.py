@@ -57,6 +57,18 @@ def test_what_was_handed_over_and_nobody_runs_is_critical_as_well() -> None:
     assert told(judge_queue(handed, waits, has_worker=True)) == {}
     assert told(judge_queue(queue(), waits, has_worker=False)) == {}
     assert told(judge_queue(handed, replace(waits, running_since=NOW - 59 * SECOND), has_worker=False)) == {}
+    (said,) = judge_queue(handed, waits, has_worker=False).findings
+    assert said.says == "queue_unserved"
+
+
+def test_a_loop_that_fails_again_and_again_serves_nobody() -> None:
+    def seen(failures: int) -> Signs:
+        loops = {"arq-runner": LoopSeen(failures=failures), "relay": LoopSeen()}
+        beat = Beat(worker_id="a", role="arq", status="online", beat_at=NOW, started_at=NOW, loops=loops)
+        return Signs(now=NOW, beats=(beat,))
+
+    assert seen(2).living_loops == {"arq-runner", "relay"}
+    assert seen(3).living_loops == {"relay"}
 
 
 def test_a_queue_without_due_items_needs_no_worker() -> None:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from app.contexts.agendamentos.model import Status
 from batuta.health.checks import Now
 from batuta.health.watchman import HealthPage
-from batuta.health.workers import FORGOTTEN, Beats, Signs
+from batuta.health.workers import FAILING_AFTER, FORGOTTEN, Beats, Signs
 from batuta.queue.store import Depth
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import load
@@ -94,7 +94,8 @@ class SaudeDosAgendamentos:
         """How long the oldest has waited; where it is handed over, for how long nobody was there to whom it could be."""
         if not self._is_handed_over or not depth.due + depth.later + depth.running:
             return depth.oldest_due
-        there = [beat.beat_at for beat in signs.beats if self._consumer in beat.loops]
+        seen = [(beat.beat_at, beat.loops[self._consumer]) for beat in signs.beats if self._consumer in beat.loops]
+        there = [loop.worked_at or beat_at for beat_at, loop in seen if loop.worked_at or loop.failures < FAILING_AFTER]
         began = [beat.started_at for beat in signs.beats if beat.lives(signs.now)]
         return signs.now - max([*there, min(began, default=signs.now)])
 

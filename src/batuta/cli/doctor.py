@@ -9,7 +9,7 @@ import typer
 
 from batuta.cli.announcer import answers
 from batuta.cli.desk import ENV_FILE, FAILED, Desk, JsonFlag, desk_of, wait_for
-from batuta.config import EngineSettings, in_file, names, near_misses
+from batuta.config import EngineSettings, in_file, names, near_misses, unset
 from batuta.engine import Batuta
 from batuta.health.ready import State, look
 from batuta.kernel.errors import AddressTaken, BatutaError
@@ -51,9 +51,34 @@ async def examine(desk: Desk) -> list[Finding]:
     findings += _settings(desk, settings, work, desk.texts())
     findings += _address(settings, desk.texts())
     findings += await _database(work, desk.texts())
-    findings += await _outside(work, desk.texts())
-    findings += await _own(work, desk.texts())
+    seen = _as_it_runs(desk, settings, work)
+    if seen is not work:
+        findings.append(Finding("ok", desk.texts()("doctor.as_it_runs")))
+    try:
+        findings += await _outside(seen, desk.texts())
+        findings += await _own(seen, desk.texts())
+    finally:
+        await seen.close()
     return findings
+
+
+def _as_it_runs(desk: Desk, settings: EngineSettings, work: Batuta) -> Batuta:
+    """A running `batuta up` tells its children what nobody set: then that is what counts, not what this terminal knows."""
+    told = unset(work.extension.child_env, desk.env, ENV_FILE)
+    places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]
+    is_up = answers(f"http://{settings.host}:{settings.port}") and all(_is_taken(*place) for place in places)
+    if not told or not is_up or work.extension.rebuilt is None:
+        return work
+    rebuilt: Batuta = work.extension.rebuilt(told)
+    return rebuilt
+
+
+def _is_taken(host: str, port: int, name: str) -> bool:
+    try:
+        listen(host, port, name).close()
+    except AddressTaken:
+        return True
+    return False
 
 
 def _settings(desk: Desk, settings: EngineSettings, work: Batuta, texts: Texts) -> Iterator[Finding]:

@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from batuta.cli.announcer import Announcer
-from batuta.cli.desk import Desk, desk_of
+from batuta.cli.desk import ENV_FILE, Desk, desk_of
 from batuta.cli.roles import roles_of, supervise, told
 from batuta.cli.sidecar import port_of_child
 from batuta.cli.voices import Voices
-from batuta.config import EngineSettings
+from batuta.config import EngineSettings, unset
 from batuta.engine import Batuta
 from batuta.kernel.events import ProcessHeld, ProcessServing
 from batuta.supervise.address import listen
@@ -138,7 +138,8 @@ class _Up:
         app = ["--app", desk.app_name] if desk.app_name else []
         argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role, "--child-of", str(os.getpid())]
         port = port_of_child(self.settings, role, number)
-        env = {**self.work.extension.child_env, **desk.env, **self._form(), **port}
+        told_besides = unset(self.work.extension.child_env, desk.env, ENV_FILE)
+        env = {**desk.env, **told_besides, **self._form(), **port}
         return ChildSpec(role, argv, env, role if self._how_many(role) == 1 else f"{role}-{number}")
 
     def _form(self) -> Mapping[str, str]:

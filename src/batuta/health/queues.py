@@ -69,7 +69,8 @@ def _found(queue: WatchedQueue, pulse: Pulse, has_worker: bool) -> Iterator[tupl
     limits, age = queue.limits, _age(pulse)
     waiting = _with_handed_over(pulse) if queue.hands_over else pulse
     if not has_worker and _age(waiting) > limits.deserted_after:
-        yield _finding(queue, Severity.CRITICAL, "deserted", waiting, value=waiting.due, threshold=0), 20
+        found = _finding(queue, Severity.CRITICAL, "deserted", waiting, value=waiting.due, threshold=0)
+        yield replace(found, says="queue_unserved") if queue.hands_over else found, 20
     if age > limits.slow_after and pulse.due > limits.backlog_warning:
         is_worse = pulse.due > limits.backlog_critical
         limit = limits.backlog_critical if is_worse else limits.backlog_warning

@@ -68,7 +68,14 @@ class Signs:
 
     @property
     def living_loops(self) -> frozenset[str]:
-        return frozenset(loop for beat in self.beats if beat.works(self.now) for loop in beat.loops)
+        """Of those that work. One that fails again and again is there, and serves nobody."""
+        return frozenset(
+            name
+            for beat in self.beats
+            if beat.works(self.now)
+            for name, seen in beat.loops.items()
+            if seen.failures < FAILING_AFTER
+        )
 
 
 class Beats(Protocol):

@@ -39,6 +39,7 @@ MOST_HEARD: Final = 1000  # outcomes at a time
 # A call that Redis does not know any more, or whose end nobody told, is looked for this often.
 LOST_AFTER: Final = timedelta(seconds=2)
 AWAY_FOR: Final = timedelta(seconds=2)
+ANSWERS_WITHIN: Final = timedelta(seconds=5)
 KEPT: Final = timedelta(hours=1)
 # ARQ stops a call a little later than we do, so that what it says of itself is heard.
 LATER: Final = timedelta(seconds=10)
@@ -101,7 +102,9 @@ class ArqRelay:
         try:
             redis = await self._opened()
         except GONE as error:
-            return Snooze(self._clock.now() + AWAY_FOR, f"Redis does not answer: {type(error).__name__}")
+            # Held meanwhile, or all else that waits would be tried as well, again and again. It stays as old as it is.
+            await self._clock.sleep(AWAY_FOR.total_seconds())
+            return Snooze(lease.due_at or self._clock.now(), f"Redis does not answer: {type(error).__name__}")
         with suppress(*GONE):  # it may have arrived all the same: it is looked for when Redis is back
             await redis.enqueue_job(task.name, dumps(call), _job_id=id)
         sent = self._waiting[id] = _Sent(2 * task.timeout + SPARE)
@@ -194,7 +197,8 @@ class ArqRunner:
         self._redis = redis
 
     async def tick(self) -> Pace:
-        await self._redis.ping()
+        async with asyncio.timeout(ANSWERS_WITHIN.total_seconds()):  # one that hangs refuses nothing
+            await self._redis.ping()
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
