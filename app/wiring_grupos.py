@@ -19,6 +19,7 @@ from app.contexts.grupos.limpeza import Limpeza
 from app.contexts.grupos.metricas import Metricas
 from app.contexts.grupos.modelo import USO, ComModelo
 from app.contexts.grupos.operacao import Operacao
+from app.contexts.grupos.reajustes import Reajustes
 from app.contexts.grupos.recuperacao import Recuperacao
 from app.contexts.grupos.revisao import Revisao
 from app.contexts.grupos.saude import SaudeDosGrupos
@@ -58,8 +59,10 @@ def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -
     """The worker serves each stage; the job does the same by schedule. ``leitor``: who reads; None: as the settings say."""
     known, limits, pace = names(work), limiares(settings), ritmo(settings)
     closing = closings(work, known)
-    reading = Leituras(work.database, known, leitor or reader(work, settings, known), closing, limits, work.clock)
     vagas = Vagas(work.database, known, limits, work.ids, work.zone, work.clock)
+    prices = Reajustes(work.database, known, closing, vagas, work.zone, work.clock)
+    reads = leitor or reader(work, settings, known)
+    reading = Leituras(work.database, known, reads, closing, prices, limits, work.clock)
     work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=asks_outside(settings)), look_every=pace.intervalo)
     jobs = group_jobs(work, settings)
     manual: dict[str, Handler] = {

@@ -186,7 +186,7 @@ def test_the_terminal_knows_the_queue_and_the_review(
     code, out, _ = batuta(*JULIA, "grupos", "revisao")
     assert (code, out.strip()) == (0, "no vaga waits for a person")
     code, out, _ = batuta(*JULIA, "grupos", "revisao", "--status", "descartada", "--json")
-    assert (code, json.loads(out)) == (0, {"vagas": []})
+    assert (code, json.loads(out)) == (0, {"aguardando": 0, "vagas": []})
     code, out, _ = batuta(*JULIA, "grupos", "fechamentos")
     assert (code, out.strip()) == (0, "no notice waits for a person")
     code, _, err = batuta(*JULIA, "grupos", "manter", NOBODY)

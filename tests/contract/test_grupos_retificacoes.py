@@ -34,7 +34,7 @@ async def says(mesa: Bancada, line: str, **how: Any) -> str:
 
 
 async def worth(mesa: Bancada) -> list[Any]:
-    return [row["valor"] for row in await mesa.rows("SELECT valor FROM vagas ORDER BY created_at")]
+    return [row["valor"] for row in await mesa.rows("SELECT valor FROM vagas ORDER BY created_at, data")]
 
 
 async def last(mesa: Bancada) -> dict[str, Any]:
@@ -91,8 +91,9 @@ async def test_one_who_tells_two_prices_of_one_key_in_one_message_corrects_nothi
     """Two shifts that only a sector tells apart are one key to us: neither is a correction of the other."""
     twice = vaga(valor=1500) + "\n" + vaga(valor=1900)
     await says(mesa, twice)
+    first = await worth(mesa)
     await says(mesa, twice)
-    assert await worth(mesa) == [1500]
+    assert (len(first), await worth(mesa)) == (1, first)
 
 
 async def test_hours_that_the_author_tells_otherwise_reach_the_open_vacancy(
@@ -184,3 +185,91 @@ async def test_a_change_of_a_vacancy_that_is_over_cannot_be_approved(mesa: Banca
         await review(mesa.work, Settings()).aprovar((await last(mesa))["id"], Correcao(), por="gestora")
     assert await worth(mesa) == [1500]
     assert (await last(mesa))["status"] == "aguardando_revisao"
+
+
+@pytest.fixture
+async def lida(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
+    """As the rules read it."""
+    async with bancada(database_url, clock, leitor=None) as bench:
+        await bench.carrega("Hospital Fictício", cidade="Santos", uf="SP")
+        yield bench
+
+
+async def writes(mesa: Bancada, text: str, **how: Any) -> str:
+    await mesa.clock.advance(timedelta(minutes=10))
+    said = await mesa.dizem(text, **how)
+    await mesa.trabalha()
+    return said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Corrigindo: valor é 2.000",
+        "Valor atualizado: R$ 2.000",
+        "Pessoal, o valor correto é R$ 2.000,00",
+        "Errata: 2 mil reais",
+    ],
+)
+async def test_a_word_of_the_author_on_what_his_offer_pays_changes_it(lida: Bancada, text: str) -> None:
+    offer = await writes(lida, OFERTA.format("19h às 7h", "1.500"))
+    await writes(lida, text, citada=offer)
+    assert await worth(lida) == [2000]
+    told = await lida.rows("SELECT valor_informado FROM vagas_grupo_fontes ORDER BY ordem")
+    assert [row["valor_informado"] for row in told] == [1500, 2000]
+
+
+async def test_a_word_that_answers_nothing_is_of_what_its_author_offered_last(lida: Bancada) -> None:
+    await writes(lida, OFERTA.format("19h às 7h", "1.500"))
+    await writes(lida, OFERTA.format("7h às 19h", "1.400"))
+    await writes(lida, "Corrigindo: valor é 2.000")
+    assert await worth(lida) == [1500, 2000]
+    await writes(lida, "corrigindo o noturno do Hospital Fictício: o valor é 2.200")
+    assert await worth(lida) == [2200, 2000]
+    await writes(lida, "corrigindo 20/03 7h às 19h: R$ 1.900")  # by itself it would be an offer without a place
+    assert await worth(lida) == [2200, 1900]
+    assert await review(lida.work, Settings()).quantas() == 0
+
+
+@pytest.mark.parametrize(
+    "how", [{"autor": OUTRA}, {"grupo": OUTRO_GRUPO}, {"citada": "3EBX"}], ids=["another", "elsewhere", "other_words"]
+)
+async def test_a_word_of_another_in_another_group_or_on_something_else_changes_nothing(
+    lida: Bancada, how: dict[str, str]
+) -> None:
+    await writes(lida, OFERTA.format("19h às 7h", "1.500"))
+    if "citada" in how:
+        await writes(lida, "bom dia a todos", id=how["citada"])
+    await writes(lida, "Corrigindo: valor é 2.000", **how)
+    assert await worth(lida) == [1500]
+    assert len(await lida.rows("SELECT 1 FROM vagas_grupo")) == 1
+
+
+@pytest.mark.parametrize("text", ["valor atualizado?", "o valor mudou? 2.000?", "Corrigindo: 1.800 ou 2.000", "2.000"])
+async def test_what_is_asked_or_not_clear_corrects_no_price(lida: Bancada, text: str) -> None:
+    offer = await writes(lida, OFERTA.format("19h às 7h", "1.500"))
+    await writes(lida, text, citada=offer)
+    assert await worth(lida) == [1500]
+
+
+async def test_one_price_for_a_list_of_several_waits_for_a_person_for_each(lida: Bancada) -> None:
+    days = "Hospital Fictício - pediatria\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.700\nChamar no PV"
+    offer = await writes(lida, days)
+    await writes(lida, "Corrigindo: valor é 2.000", citada=offer)
+    assert await worth(lida) == [1500, 1700]
+    revisao = review(lida.work, Settings())
+    waiting = sorted(await revisao.pendentes(limite=10), key=lambda row: row["anterior_valor"])
+    assert [(row["motivo_status"], row["valor"], row["anterior_valor"]) for row in waiting] == [
+        ("valor_mudou", 2000, 1500), ("valor_mudou", 2000, 1700),
+    ]  # fmt: skip
+    await revisao.aprovar(waiting[1]["id"], Correcao(), por="gestora")
+    await revisao.rejeitar(waiting[0]["id"], "só o de sábado", por="gestora")
+    assert await worth(lida) == [1500, 2000]
+
+
+async def test_a_list_at_one_price_follows_its_authors_word_as_a_whole(lida: Bancada) -> None:
+    offer = await writes(
+        lida, "Hospital Fictício - pediatria\n20/03 noturno\n21/03 noturno\nR$ 1.500 cada. Chamar no PV"
+    )
+    await writes(lida, "Corrigindo: valor é 2.000", citada=offer)
+    assert await worth(lida) == [2000, 2000]

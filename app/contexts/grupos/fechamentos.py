@@ -82,10 +82,9 @@ class Fechamentos:
         """What a message closes. It waits while an earlier one of its group is on its way: that may be the offer."""
         if dito is None:
             return NADA
-        now, em = self._clock.now(), mensagem["timestamp_msg"]
-        group = mensagem["grupo_id"]
-        if await self._is_early(mensagem, now):
-            return Snooze(now + SOON, "an earlier message of the group is not read yet")
+        em, group = mensagem["timestamp_msg"], mensagem["grupo_id"]
+        if (early := await self.cedo(mensagem)) is not None:
+            return early
         rows = await self._database.all(
             self._book.open_in_group, grupo_id=group, mensagem_id=mensagem["id"], em=em
         )  # fmt: skip
@@ -94,6 +93,12 @@ class Fechamentos:
         abertas = [Aberta(**{name: row[name] for name in Aberta.__slots__}) for row in rows]
         alvos = await self._alvos(dito, mensagem["regiao"])
         return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
+
+    async def cedo(self, mensagem: Row) -> Snooze | None:
+        """When to look again at a message that says something of another, if that may still come."""
+        now = self._clock.now()
+        is_early = await self._is_early(mensagem, now)
+        return Snooze(now + SOON, "an earlier message of the group is not read yet") if is_early else None
 
     async def _is_early(self, mensagem: Row, now: datetime) -> bool:
         """What it answers did not arrive yet, through whichever chip, or something before it is on its way."""

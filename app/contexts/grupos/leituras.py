@@ -15,6 +15,7 @@ from app.contexts.grupos.fila import Estagio, da_vaga, id_de
 from app.contexts.grupos.juntos import Juntos
 from app.contexts.grupos.leitura import Campo, Leitura, Nota, VagaDita, heuristica, ler
 from app.contexts.grupos.limiares import Limiares, alcanca
+from app.contexts.grupos.reajustes import Reajustado, Reajustes
 from batuta.kernel.clock import Clock
 from batuta.pipeline.stage import Drop, FanOut, Jump, Next, StageOutcome
 from batuta.queue.item import Lease, NewItem
@@ -92,11 +93,13 @@ class Leituras:
         dicionario: Dicionario,
         leitor: Leitor,
         fechamentos: Fechamentos,
+        reajustes: Reajustes,
         limiares: Limiares,
         clock: Clock,
     ) -> None:
         self._database = database
         self._fechamentos = fechamentos
+        self._reajustes = reajustes
         self._dicionario = dicionario
         self._leitor = leitor
         self._limiares = limiares
@@ -147,7 +150,10 @@ class Leituras:
         kept = Writes(((self._book.classified, seen),))
         if is_offer:
             return Next(kept)
-        effect = await self._com_fechamento(mensagem, leitura, kept)
+        changed = await self._muda(mensagem, leitura)
+        if isinstance(changed, Snooze):
+            return changed
+        effect = await self._com_fechamento(mensagem, leitura, kept, changed)
         return effect if isinstance(effect, Snooze) else Drop("nao_eh_oferta", effect)
 
     async def extracao(self, lease: Lease) -> StageOutcome:
@@ -158,7 +164,10 @@ class Leituras:
         leitura = await self._leitor(mensagem["texto"], mensagem)
         if isinstance(leitura, Snooze):
             return leitura
-        vagas = ofertadas(leitura)
+        changed = await self._muda(mensagem, leitura)
+        if isinstance(changed, Snooze):
+            return changed
+        vagas = ofertadas(leitura) if changed is None else ()
         status = "extraida" if vagas else "descartada" if leitura.eh_oferta else "classificada_nao_oferta"
         seen = {
             **self._judged(mensagem, leitura, is_offer=leitura.eh_oferta),
@@ -167,10 +176,10 @@ class Leituras:
             "ms": self._since(began),
         }
         if not vagas:
-            why = "extracao_falhou" if leitura.eh_oferta else "nao_eh_oferta"
+            why = "extracao_falhou" if leitura.eh_oferta and changed is None else "nao_eh_oferta"
             gone = {"motivo": why, "processado_em": self._clock.now()}
             kept = Writes(((self._book.extracted, {**seen, **gone}),))
-            effect = await self._com_fechamento(mensagem, leitura, kept)
+            effect = await self._com_fechamento(mensagem, leitura, kept, changed)
             return effect if isinstance(effect, Snooze) else Drop(why, effect)
         seen["motivo"] = "vagas_cortadas" if len(leitura.vagas) > MOST_VAGAS else None
         extracted = (self._book.extracted, {**seen, "processado_em": None})
@@ -178,8 +187,16 @@ class Leituras:
         effect = await self._com_fechamento(mensagem, leitura, kept)
         return effect if isinstance(effect, Snooze) else FanOut(items, effect)
 
-    async def _com_fechamento(self, mensagem: Row, leitura: Leitura, kept: Writes) -> Effect | Snooze:
-        """What is kept, and what the message closes besides."""
+    async def _muda(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
+        """Which offers a message that offers nothing whole says the price of."""
+        return None if leitura.vagas or leitura.fechamento is not None else await self._reajustes.de(mensagem)
+
+    async def _com_fechamento(
+        self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
+    ) -> Effect | Snooze:
+        """What is kept, and what the message closes or changes besides."""
+        if changed is not None:
+            return self._reajustes.feito(mensagem, changed, kept)
         dito = leitura.fechamento
         decisao = await self._fechamentos.de(mensagem, dito)
         if isinstance(decisao, Snooze) or dito is None or decisao == NADA:

@@ -67,7 +67,7 @@ class Retificacoes:
         async def effect(transaction: Transaction) -> None:
             for query, values in junto.statements:
                 await transaction.run(query, **values)
-            await self._retificar(transaction, vaga, principal, now)
+            await self.dita(transaction, vaga, principal, now)
 
         return effect
 
@@ -81,12 +81,21 @@ class Retificacoes:
         await self._rewrite(transaction, vaga, antes, por, now)
         return str(antes["vaga_id"])
 
-    async def _retificar(self, transaction: Transaction, vaga: Row, principal: str, now: datetime) -> None:
+    async def dita(
+        self,
+        transaction: Transaction,
+        vaga: Row | Mapping[str, Any],
+        principal: str,
+        now: datetime,
+        *,
+        claro: bool = True,
+    ) -> None:
+        """Its author tells it again. ``claro``: it is this one he means; if that is not clear, a person says."""
         antes = await self._standing(transaction, vaga, principal)
         if antes is None or antes["posterior"] or antes["duas"] or not (changed := mudancas(vaga, antes)):
             return
         status = antes["vaga_status"]
-        if status in OFERECIDA:
+        if status in OFERECIDA or not claro:
             if any(antes[name] is not None for name in changed):
                 await transaction.run(self._book.ask, id=vaga["id"], motivo=MUDOU, now=now)
         elif status == "aberta" or (status is None and antes["status"] in A_DECIDIR):
