@@ -114,7 +114,7 @@ class _Nomes:
 
     def _until_name(self, words: list[Palavra], at: int) -> list[Palavra]:
         """The last name before ``at``: drops what introduces the number, then takes what is no known word."""
-        while words and (words[-1].texto in _apresentam() or words[-1].texto.isdigit()):
+        while words and (words[-1].texto in _apresentam() or self._is_number(words[-1])):
             at = words.pop().inicio
         taken: list[Palavra] = []
         while words and len(taken) < 4:
@@ -180,11 +180,16 @@ class _Nomes:
             return None
         return self._nome(words)
 
+    def _is_number(self, word: Palavra) -> bool:
+        """A part of the number itself, not a price before it."""
+        return word.texto.isdigit() and self._livre[word.inicio : word.fim] == word.texto
+
     def _is_word(self, word: Palavra) -> bool:
         """None of ours, and nothing else was read there."""
         is_free = self._livre[word.inicio : word.fim] == word.texto
         is_long = len(word.texto) > 2 or (len(word.texto) == 2 and not self._flat and self._is_short_name(word))
-        return is_free and is_long and word.texto.isalpha() and word.texto not in self._known
+        is_said = word.texto.isalpha() and not _LAUGHS.fullmatch(word.texto)
+        return is_free and is_long and is_said and word.texto not in self._known
 
     def _is_short_name(self, word: Palavra) -> bool:
         """ "Gi", "Lu": two letters are a name when only the first is large."""
@@ -209,7 +214,7 @@ class _Nomes:
                 word.inicio, len(self._livre) if end < 0 else end
             )[1]
         ]
-        return not any(char.isupper() for char in line[-60:])
+        return not any(char.isupper() for char in line[-60:]) and not _CAPITALS.search(line)
 
     def _nome(self, words: list[Palavra]) -> Nome | None:
         while words and words[0].texto in _PARTICLES:
@@ -228,7 +233,12 @@ _CALL = re.compile(
     r"\b(?:falar|tratar|chamar|contato|contatar|procurar|telefonar|falem|fale|chame|ligar|ligue|procurem|infos?|informacoes|detalhes|datas|inscricoes|chama|chamem|fala|me\schama)"
     r"[ :]{1,2}(?:(?:com|c/|c|a|o|no|pv|privado|direto)[ :]{1,2}){0,3}"
 )
-_HERE_IS = re.compile(r"\b(?:(?:aqui|quem fala) e (?:(?:a|o|dr|dra)\.? ){0,2}|sou [ao] (?:dra?\.? )?)")
+_HERE_IS = re.compile(
+    r"\b(?:(?:aqui|quem fala|meu nome) e (?:(?:a|o|dr|dra)\.? ){0,2}|me chamo (?:dra?\.? )?|sou [ao] (?:dra?\.? )?)"
+)
+_LAUGHS = re.compile(r"k{2,}|(?:ha){2,}h?|(?:rs){1,}|(?:he){2,}")
+# Within a sentence: who writes so writes names so too.
+_CAPITALS = re.compile(r"[a-zà-ÿ,] [A-ZÀ-Ý][a-zà-ÿ]{2,}")
 _SIGNED = re.compile(r"[-.!\n]\s{0,2}(?:dra?\.?\s)?(?P<n>[a-z]{3,15}(?:\s[a-z]{3,15})?)\.?$")
 
 

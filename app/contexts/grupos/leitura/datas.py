@@ -23,7 +23,7 @@ _WD = (
     r"|[2-6]a(?: {0,2}-? {0,2}feiras?\b|s?f\b)|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
 )
 _START = re.compile(
-    rf"(?<![\w$]){_WD}|(?<![\w$])dias?\b|(?<![\w.,$:/-])\d{{1,2}}(?=o? {{0,2}}(?:[/.,;e&+(a-]|o |de |[jfmsond]))"
+    rf"(?<![\w$]){_WD}|(?<![\w$])dias?\b|(?<![\w.,$:/-])\d{{1,2}}(?=o? {{0,2}}(?:[/.,;e&+(a✔✅☑-]|o |de |[jfmsond]))"
     r"|\b(?:hoje|hj|amanha|amnh|amanh|depois de amanha)\b"
     r"|\bf(?:im|inal|ins|inais) de semana\b|\bfds\b|\bfindi\b|\bferiad(?:o|ao)s?\b"
 )
@@ -46,7 +46,7 @@ _SEP = re.compile(
     r"[ *_]{0,3}(?:(?:o|os|no|nos|na|nas|de|do|o dia) )?"
 )
 _CLOSED = re.compile(
-    r" {0,2}(?:[,;:)(/|\n.\x01>*_+&-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
+    r" {0,2}(?:[,;:)(/|\n.\x01>*_+&✔✅☑-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
     r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
 )
 _HOURISH = re.compile(
@@ -58,6 +58,8 @@ _NEXT_WEEK = re.compile(r"\bsemana (?:que vem|proxima)\b|\bproxima semana\b")
 _MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!/)\b(?P<mes>{_MES})")
 _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $")
 _EVERY = re.compile(r"\btod[ao]s?(?: [ao]s)? $")
+_SHIFT_SOON = re.compile(r"[ :>✔✅☑-]{0,4}(?:sd|sn|diurno|noturno|cinderela|manha|tarde|noite|dia)\b(?! \d)")
+_WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?(?=\d)")
 _SINCE = re.compile(r"[ ,(]{0,3}a partir d[eo] (?:dia )?")
 
 
@@ -79,24 +81,49 @@ class Calendario:
     hoje: date
     proxima_semana: bool = False
     mes: int | None = None
+    segunda: date | None = None
 
     @classmethod
     def de(cls, livre: str, hoje: date) -> "Calendario":
         named = {_month(each["mes"]) for each in achados(_MONTH_ALONE, livre, *_MESES)}
         return cls(
-            hoje, "semana" in livre and _NEXT_WEEK.search(livre) is not None, named.pop() if len(named) == 1 else None
+            hoje,
+            "semana" in livre and _NEXT_WEEK.search(livre) is not None,
+            named.pop() if len(named) == 1 else None,
+            cls(hoje)._semana_dita(livre) if "semana d" in livre else None,
         )
+
+    def _semana_dita(self, livre: str) -> date | None:
+        """ "semana de 27/04": the Monday from which its weekdays are counted."""
+        said = _WEEK_OF.search(livre)
+        days = () if said is None else self._numeros(tuple(_run(livre, said.end()))[:1]).dias
+        return days[0].data - timedelta(days=days[0].data.weekday()) if days else None
 
     def ler(self, livre: str) -> Iterator[Dias]:
         at = 0
         while (start := _START.search(livre, at)) is not None:
             numbers = tuple(_run(livre, start.start()))
-            is_dated = any(each.mes is not None or each.firme for each in numbers)
+            is_dated = any(each.mes is not None or each.firme for each in numbers) or self._listados(livre, numbers)
             found = self._numeros(numbers) if is_dated else None if numbers else self._palavra(livre, start.start())
             end = numbers[-1].fim if numbers else found.fim if found is not None else 0
             at = max(start.end(), end)
             if found is not None:
                 yield found
+
+    def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
+        """Numbers alone: several before a shift; of the one month that is named also those between brackets, or two digits
+        that begin their line."""
+        if not numbers:
+            return False
+        start, end = numbers[0].inicio, numbers[-1].fim
+        has_shift = _SHIFT_SOON.match(livre, end) is not None
+        if len(numbers) > 1 and has_shift:
+            return True
+        if self.mes is None:
+            return False
+        if len(numbers) > 1:
+            return livre[max(0, start - 1) : start] == "(" and ")" in livre[end - 1 : end + 1]
+        return has_shift and end - start == 2 and livre[max(0, start - 1) : start] in ("", "\n")
 
     def _palavra(self, livre: str, at: int) -> Dias | None:
         """Days told by a word: tomorrow, the weekend, a weekday."""
@@ -114,31 +141,32 @@ class Calendario:
         return self._dias_da_semana(livre, at)
 
     def _dias_da_semana(self, livre: str, at: int) -> Dias | None:
-        days: list[Dia] = []
+        told: list[tuple[re.Match[str], list[int]]] = []
         weekdays: list[int] = []
-        before, end, in_month = "", at, False
-        while (each := _WEEKDAY.match(livre, end if not days else at)) is not None:
-            if not days and (not _is_weekday(livre, each) or livre.startswith(" passad", each.end())):
+        before, end = "", at
+        while (each := _WEEKDAY.match(livre, at)) is not None:
+            if not told and (not _is_weekday(livre, each) or livre.startswith(" passad", each.end())):
                 return None
             named = [_SEMANA[each["wd"][:3]]] if not each["wd"][0].isdigit() else [int(each["wd"][0]) - 2]
             if before == "faixa" and weekdays:
                 named = [day % 7 for day in range(weekdays[-1] + 1, named[0] + (1 if named[0] > weekdays[-1] else 8))]
             weekdays += named
-            in_month = in_month or each["mes"] is not None
-            days += (Dia(each.start(), each.end(), day) for day in self._de(named, each, livre))
+            told.append((each, named))
             end = each.end()
             step = _SEP.match(livre, end)
             if step is None or _WEEKDAY.match(livre, step.end()) is None or _ELEMENT.match(livre, step.end()):
                 break
             before, at = ("faixa" if step["faixa"] else "lista"), step.end()
-        if not days and not weekdays:
+        if not told:
             return None
+        month = next((each["mes"] for each, _ in told if each["mes"]), None)
+        days = [Dia(each.start(), each.end(), day) for each, named in told for day in self._de(named, month, each, livre)]
         first = days[0].inicio if days else at
-        return Dias(first, end, _unique(days), frozenset(weekdays), solto=not in_month)
+        return Dias(first, end, _unique(days), frozenset(weekdays), solto=month is None)
 
-    def _de(self, weekdays: list[int], said: re.Match[str], livre: str) -> Iterator[date]:
-        """ "quartas de março" are all that remain of them; else the next one."""
-        month = said["mes"] or self._mes_de_todas(said, livre)
+    def _de(self, weekdays: list[int], month: str | None, said: re.Match[str], livre: str) -> Iterator[date]:
+        """ "terças e quartas de março" are all that remain of them; else the next one."""
+        month = month or self._mes_de_todas(said, livre)
         if month is None:
             yield from (self._semana(each) for each in weekdays)
             return
@@ -159,7 +187,9 @@ class Calendario:
         return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
 
     def _semana(self, weekday: int) -> date:
-        """The next one strictly after today; in "semana que vem", the one of the next Monday to Sunday."""
+        """The next one strictly after today; in "semana que vem" or "semana de 27/04", the one of that Monday to Sunday."""
+        if self.segunda is not None:
+            return self.segunda + timedelta(days=weekday)
         if self.proxima_semana:
             return self.hoje + timedelta(days=7 - self.hoje.weekday() + weekday)
         return self.hoje + timedelta(days=(weekday - self.hoje.weekday() - 1) % 7 + 1)
@@ -256,7 +286,7 @@ def _run(livre: str, at: int) -> Iterator[_Elemento]:
         if each is None or not _is_day(livre, found, each, count):
             return
         yield each
-        step = _SEP.match(livre, found.end())
+        step = _SEP.match(livre, each.fim)
         if step is None or count == LONGE:
             return
         link, at, count = ("faixa" if step["faixa"] else "lista"), step.end(), count + 1
@@ -266,8 +296,10 @@ def _elemento(found: re.Match[str], link: str) -> _Elemento | None:
     month = found["m"] or found["mp"] or found["mt"]
     number = int(month) if month else _month(found["mes"]) if found["mes"] else None
     year = found["a"] or found["ap"] or found["at"] or found["am"]
-    if not 1 <= int(found["d"]) <= 31 or (number is not None and not 1 <= number <= 12):
+    if not 1 <= int(found["d"]) <= 31:
         return None
+    if number is not None and not 1 <= number <= 12:  # "dia 9 / 24h": what follows is no month
+        return _Elemento(found.start(), found.end("d"), int(found["d"]), None, None, True, link) if found["dia"] else None
     firm = bool(found["dia"] or found["antes"] or found["depois"])
     return _Elemento(found.start(), found.end(), int(found["d"]), number, int(year) if year else None, firm, link)
 

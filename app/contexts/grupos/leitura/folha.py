@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from typing import TypeVar
@@ -34,8 +34,8 @@ from app.contexts.grupos.leitura.vocabulario import Vocabulario, frases, palavra
 _M = TypeVar("_M", bound=Marca)
 _STRUCK = re.compile(r"~[^~\n]{1,400}~")
 _WORKDAYS = re.compile(
-    r"\b(?:dias?\s(?:uteis|util|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:que|proxima|seguinte))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
-    r"|(?<=\d\s)semana\b(?!\sque)|(?<=k\s)semana\b|(?<=\d\s\()semana\b"
+    r"\b(?:dias?\s(?:uteis|util|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:que|proxima|seguinte|d[eo]\s(?:dia\s)?[\d\x02]))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
+    r"|(?<=\d\s)semana\b(?!\sque)|(?<=k\s)semana\b|(?<=[\dk]\s\()semana\b"
 )
 _ASKING = re.compile(r"\b(?:ja|foi|sera)\b[^.!?;,\n]{0,25}$")
 _ASKED = re.compile(r"[^.!?;,\n]{0,60}\?")
@@ -45,7 +45,10 @@ _CORRECTED = re.compile(
     r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu)\b"
 )
 _NOT_AFTER = re.compile(r"[\s)]{0,2}nao(?=\s?(?:[,.;!\n]|$))")
-_NOT_BEFORE = re.compile(r"(?:\be\s|[,(]\s?)nao\s(?:e\s|sera\s)?(?:mais\s)?(?:n?[oa]s?\s)?$")
+_NOT_BEFORE = re.compile(
+    r"(?:(?:\be\s|[,(]\s?)nao\s(?:e\s|sera\s)?|(?:\A|[:;.!\n]\s?)nao\s(?:e|sera)\s)(?:mais\s)?(?:n?[oa]s?\s)?$"
+)
+_BUT_IS = re.compile("[éÉ]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,9 @@ def folha(
     again = referencias(texto, apagar(free_of_hours, places), places)
     places = sorted((*places, *again), key=lambda each: each.inicio)
     towns = cidades(texto, vocabulario)
-    places = com_a_unica_cidade(_confirmados(texto.plano, places), towns)
+    places = com_a_unica_cidade(_afirmados(texto.plano, places), towns)
     livre = apagar(free_of_hours, places)
-    specialities = areas(texto, livre, vocabulario)
+    specialities = _afirmados(texto.plano, areas(texto, livre, vocabulario))
     prices = precos(apagar(livre, specialities))
     people = contatos(texto, apagar(livre, (*places, *specialities, *shifts, *prices)), phones, vocabulario)
     marks = _corrigidas(texto, livre, days, shifts, prices)
@@ -137,7 +140,7 @@ def _corrigidas(
     texto: Texto, livre: str, days: list[Dias], shifts: list[Turno], prices: list[Preco]
 ) -> tuple[tuple[Dias, ...], tuple[Turno, ...], tuple[Preco, ...]]:
     """ "13/03 não… corrigindo: 12/03": what the writer takes back was never said."""
-    days = [each for each in days if not _negado(texto.plano, each)]
+    days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
     for cue in islice(_CORRECTED.finditer(texto.plano), 5):
         line = texto.plano.rfind("\n", 0, cue.start()) + 1
         end = texto.plano.find("\n", cue.end())
@@ -148,14 +151,28 @@ def _corrigidas(
     return tuple(days), tuple(shifts), tuple(prices)
 
 
-def _negado(plano: str, each: Dias) -> bool:
-    return bool(_NOT_AFTER.match(plano, each.fim) or _NOT_BEFORE.search(plano[max(0, each.inicio - 20) : each.inicio]))
+def _sem_negados(texto: Texto, each: Dias) -> Dias | None:
+    """ "não é 22/01, é 23/01": of the days that are denied only those behind the "é" are left."""
+    if _NOT_AFTER.match(texto.plano, each.fim):
+        return None
+    if not _is_denied(texto.plano, each):
+        return each
+    start, end = texto.trecho(each.inicio, each.fim)
+    turn = _BUT_IS.search(texto.fonte, start, end)
+    if turn is None:
+        return None
+    left = tuple(day for day in each.dias if texto.trecho(day.inicio, day.fim)[0] > turn.start())
+    return replace(each, inicio=left[0].inicio, dias=left) if left else None
 
 
-def _confirmados(plano: str, places: Sequence[Lugar]) -> Sequence[Lugar]:
-    """ "é na UPA e não no hospital": a place that is denied beside another is none."""
-    kept = [each for each in places if not _NOT_BEFORE.search(plano[max(0, each.inicio - 20) : each.inicio])]
-    return kept or places
+def _is_denied(plano: str, each: Marca) -> bool:
+    return _NOT_BEFORE.search(plano, max(0, each.inicio - 20), each.inicio) is not None
+
+
+def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
+    """ "é na UPA e não no hospital": what is denied beside another of its kind is none."""
+    kept = [each for each in marks if not _is_denied(plano, each)]
+    return kept or marks
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:

@@ -52,10 +52,14 @@ _SPOKEN = re.compile(
     r"(?: da (?P<bp>manha|tarde|noite|madrugada))?".format("|".join(_NUMBERS))
 )
 _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)")
+# One letter each: behind a day, or where something begins and its day, its price or its hours follow.
+_RUN = r"[dnmt]\b(?:(?: {0,2}[/,+] {0,2}(?:e )?| e | )[dnmt]\b){0,3}"
 _LETTERS = re.compile(
-    r"(?:\x02[ )(:|,*_-]{0,4}|\d ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; ))(?=[dnmt](?: ?[e/] ?[dnmt])? ?[:=-]? ?r\$))"
-    r"(?P<um>[dnmt])\b(?:(?: {0,2}[/e,+] {0,2}| )(?P<dois>[dnmt])\b)?(?!')"
+    r"(?:\x02[ )(:|,*_-]{0,4}|[\dk] ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=\x01 ))"
+    rf"(?={_RUN} ?(?:[:=-]? ?(?:r\$|\x02|\d\.\d{{3}}|\d{{3,4}}\b)|[:=] ?\x01)))"
+    rf"(?P<letras>{_RUN})(?!')"
 )
+_ONE = re.compile(r"\b[dnmt]\b")
 _JOINING = re.compile(r"(?:[ ():=,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
 _LENGTHS = frozenset((4, 5, 6, 8, 10, 12, 18, 24, 36))
 _USUAL = frozenset((0, 1, 6, 7, 8, 12, 13, 14, 18, 19, 20, 22, 23))
@@ -65,7 +69,9 @@ _LETTER = {"d": Periodo.DIURNO, "n": Periodo.NOTURNO, "m": Periodo.MANHA, "t": P
 
 def turnos(texto: Texto, livre: str) -> list[Turno]:
     """Every period, pair of hours, beginning or length, in the order of the text."""
-    found = [*_faixas(livre), *_faladas(livre), *_letras(texto, livre)]
+    found = [*_faixas(livre), *_faladas(livre)]
+    livre = apagar(livre, found)
+    found.extend(_letras(texto, livre))
     livre = apagar(livre, found)
     found.extend(_inicios(livre))
     livre = apagar(livre, (each for each in found if each.horas is None))
@@ -197,9 +203,9 @@ def _is_length(livre: str, each: re.Match[str]) -> bool:
 
 def _letras(texto: Texto, livre: str) -> Iterator[Turno]:
     for each in _LETTERS.finditer(livre):
-        for name in ("um", "dois"):
-            if each[name] and texto.fonte[texto.trecho(*each.span(name))[0]].isupper():
-                yield Turno(each.start(name), each.end(name), _LETTER[each[name]])
+        for one in _ONE.finditer(livre, *each.span("letras")):
+            if texto.fonte[texto.trecho(*one.span())[0]].isupper():
+                yield Turno(one.start(), one.end(), _LETTER[one[0]])
 
 
 def _periodos(texto: Texto, livre: str) -> Iterator[Turno]:

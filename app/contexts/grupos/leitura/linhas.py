@@ -74,16 +74,25 @@ def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
 
 
 def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
-    """Runs with nothing but words between them are one: "sábado (10/01) e domingo (11/01)"."""
+    """Runs with nothing but words between them are one: "sábado (10/01) e domingo (11/01)".
+
+    Numbers tell which days a name of weekdays means: "terças e quintas de agosto (11, 13, 20)".
+    """
     kept: list[Dias] = []
     for run in runs:
         if kept and not any(entre(kind, kept[-1].fim, run.inicio) for kind in parts):
             last = kept[-1]
-            days = {day.data: day for day in (*last.dias, *run.dias)}
+            named = () if _tells_which(last, run) else last.dias
+            days = {day.data: day for day in (*named, *run.dias)}
             kept[-1] = replace(last, fim=run.fim, dias=tuple(days.values()), passou=last.passou and run.passou)
         else:
             kept.append(run)
     return kept
+
+
+def _tells_which(named: Dias, run: Dias) -> bool:
+    is_beside = bool(run.dias) and run.inicio - named.fim <= 2
+    return is_beside and not run.semana and all(day.data.weekday() in named.semana for day in run.dias)
 
 
 def _linhas(plano: str) -> Iterator[tuple[int, int]]:

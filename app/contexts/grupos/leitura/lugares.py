@@ -13,6 +13,7 @@ from app.contexts.grupos.leitura.vocabulario import Hospital, Vocabulario, frase
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
 _ACRONYM = re.compile(r"\bh[a-z]{2,5}\b")
+_PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
 _LABEL = re.compile(
     r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar) {0,2}[*_]{0,2} ?:[ *_]{0,3}|[🏥🏨🏢📍📌🚑][ *_]{0,3})",
     re.MULTILINE,
@@ -96,19 +97,21 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Where several are named, "na UPA" alone is the one that begins so."""
+    """Where several are named, "na UPA" alone is the one that begins so, and "Norte 1.800" the one with that word."""
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:
         return []
     heads: dict[str, list[Lugar]] = {}
     for each in named.values():
-        heads.setdefault(chave(each.nome).split(" ")[0], []).append(each)
+        for word in set(chave(each.nome).split(" ")):
+            heads.setdefault(word, []).append(each)
     return [
         replace(heads[word.texto][0], inicio=word.inicio, fim=word.fim, confianca=0.8)
         for word in texto.palavras
         if len(heads.get(word.texto, ())) == 1
         and word.inicio > heads[word.texto][0].fim
         and livre[word.inicio : word.fim] == word.texto
+        and (heads[word.texto][0].nome.lower().startswith(word.texto) or _PRICED.match(livre, word.fim))
     ]
 
 

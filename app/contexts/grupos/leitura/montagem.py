@@ -30,7 +30,7 @@ _Nomeado = TypeVar("_Nomeado", Area, Lugar)
 _Valor: TypeAlias = tuple[Campo[Decimal] | None, Campo[ValorTipo] | None]
 _OPEN = re.compile(r"^[ •>*-]{0,4}[🔴🟢🟡🟠⚪⬜🔵⭕❗🚨🆓🆘❓◻🔲]")
 RESTA = re.compile(
-    r"\b(?:restam?|faltam?|ainda|sobrou|sobra|so (?:1|uma)|(?<!nada )em aberto|mais (?:1|uma) vaga"
+    r"\b(?:restam?|restantes?|demais|faltam?|ainda|sobrou|sobra|so (?:1|uma)|(?<!nada )em aberto|mais (?:1|uma) vaga"
     r"|(?<!nao )precis(?:o|a|amos|ando)|quem (?:pode|assume|cobre|quer|topa))\b"
 )
 _ABERTAS = re.compile(r"\b(?:abert[ao]s?|disponive(?:l|is))\b")
@@ -74,6 +74,7 @@ class _Montador:
         self._horas = {each.periodo: each for each in reversed(self._onde_turnos.soltos) if each.das and each.periodo}
         self._duracao = _duracao(folha.turnos)
         self._fechados = self._quais_fechados()
+        self._tomados = self._quais_tomados()
         self._pessoas = Pessoas(folha)
         self._forma = forma(folha.pagamentos)
 
@@ -102,7 +103,8 @@ class _Montador:
         for where in places:
             for day in self._dias(block):
                 for area, shift in pairs:
-                    yield self._vaga(place, block, where, area, day, shift)
+                    if not self._tomados & {(where.nome, day.data, None), (where.nome, day.data, shift.periodo)}:
+                        yield self._vaga(place, block, where, area, day, shift)
 
     def _pares(
         self, block: Bloco, areas: Sequence[Area | None], shifts: Sequence[_Turno]
@@ -197,6 +199,17 @@ class _Montador:
             if marks and not self._turnos_fechados(block) and not self._sobra(block):
                 found.add(place)
         return frozenset(found | self._secoes_fechadas())
+
+    def _quais_tomados(self) -> frozenset[tuple[str, date, Periodo | None]]:
+        """ "04, 06 e 08 SD; obs: dia 04 preenchido": a day that a word closes is closed wherever else it stands."""
+        return frozenset(
+            (where.nome, day.data, shift.periodo)
+            for place in self._fechados
+            if any(not mark.sinal for mark in self._blocos[place].fechados)
+            for where in self._lugares(place)
+            for day in self._dias(self._blocos[place])
+            for shift in self._blocos[place].turnos or (Turno(0, 0),)
+        )
 
     def _sobra(self, block: Bloco) -> bool:
         """ "2 vagas (1 preenchida), resta uma"; "meu voo foi cancelado, preciso de alguém"."""
@@ -334,7 +347,12 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        return block.feriado or day in feriados(day.year) or day in self._vocabulario.feriados
+        """On a line that says so every day is one, unless some of its days are known as such."""
+        known = {each.data for each in (block.dias.dias if block.dias else ()) if self._e_feriado(each.data)}
+        return day in known if known else block.feriado or self._e_feriado(day)
+
+    def _e_feriado(self, day: date) -> bool:
+        return day in feriados(day.year) or day in self._vocabulario.feriados
 
     def _valor(self, place: int, block: Bloco, target: Alvo) -> _Valor:
         for scope in self._escopos(place, block):

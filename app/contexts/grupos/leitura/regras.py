@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from itertools import pairwise
 
 from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.horas import DURACAO, horas_entre, periodo_das_horas
@@ -16,6 +17,9 @@ from app.contexts.grupos.leitura.vocabulario import palavras_soltas
 
 _BULLET = re.compile(r"[^a-z0-9]{0,6}")
 _AND = re.compile(r" {0,2}(?:e|ou|/|,) {0,2}")
+_WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?$")
+_NEXT_TO = re.compile(r" {0,2}[/|] {0,2}")
+_OPENS = re.compile(r"[ :=-]{0,3}\(?")
 _COLON = re.compile(r"[ *_]{0,2}[:=]")
 _PART = re.compile(r"[a-z0-9]+|[^\sa-z0-9]|\n")
 _COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01": 4, "\x02": 4, "•": 5, "+": 2}
@@ -79,9 +83,10 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     others: list[Marca] = [*loose, *folha.condicoes, *folha.turnos, *folha.lugares, *_cidades_de_lugares(folha)]
     candidates = sorted((*others, *fortes), key=lambda each: each.inicio)
     held = _presos(folha, candidates)
+    paired = _lado_a_lado(folha, candidates, held)
     _com_cabeca(folha, sorted((*others, *folha.areas), key=lambda each: each.inicio), held)
     for hung in held.values():
-        hung.extend(_enumerados(folha, hung))
+        hung.extend(_enumerados(folha, [each for each in hung if id(each) not in paired]))
     conditions = {id(mark) for marks in held.values() for mark in marks}
     free = [each for each in loose if id(each) not in conditions and not each.feriado]
     kept: list[Dias] = []
@@ -92,7 +97,7 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
             continue
         elif not has_dates or _begins_shift(folha, each):
             kept.append(each)
-    kept = _sem_manchete(_sem_fds_repetido(kept))
+    kept = _sem_manchete(folha, _sem_fds_repetido(kept))
     kept_ids = {id(each) for each in kept}
     found = []
     elsewhere = _Alhures.de(folha)
@@ -103,7 +108,13 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
             if id(mark) not in kept_ids and not _is_last_of_several(folha, price, mark)
         )
         found.append(
-            Regra(price, marks, tuple(mark for mark in marks if _only_condition(folha, price, mark, elsewhere)))
+            Regra(
+                price,
+                marks,
+                tuple(
+                    mark for mark in marks if id(mark) in paired or _only_condition(folha, price, mark, elsewhere)
+                ),
+            )
         )
     return found, kept
 
@@ -116,8 +127,10 @@ def _sem_fds_repetido(days: list[Dias]) -> list[Dias]:
     return named or days[:1]
 
 
-def _sem_manchete(days: list[Dias]) -> list[Dias]:
+def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
     """ "Lista da semana de 09 a 15/11", and below it the days: the headline is no day of its own."""
+    named = [each for each in days if not _WEEK_OF.search(folha.texto.plano, max(0, each.inicio - 20), each.inicio)]
+    days = named or days
     head, rest = days[:1], days[1:]
     if len(rest) < 3 or len(head[0].dias) < 4:
         return days
@@ -140,11 +153,40 @@ def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]
         if place:
             near = _vizinhas(each, candidates[max(0, index - 3) : index])
             cost = _custo(plano, prices[place - 1].fim, each.inicio, near)
-            if best is None or cost < best[0]:
+            if best is None or cost < best[0] or (cost == best[0] and _is_bracketed(plano, each)):
                 best = (cost, prices[place - 1])
         if best is not None and best[0] <= 2:
             held.setdefault(id(best[1]), []).append(each)
     return held
+
+
+def _is_bracketed(plano: str, each: Marca) -> bool:
+    """ "1.400 (ter) 1.450 (qui)": it explains what stands before it."""
+    return plano[max(0, each.inicio - 1) : each.inicio] == "(" and plano[each.fim : each.fim + 1] == ")"
+
+
+def _lado_a_lado(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> set[int]:
+    """ "1.800/2.000 (D/N)", "semana/fds 1.500/1.700": the first holds for the first, the second for the second."""
+    plano = folha.livre
+    found: set[int] = set()
+    for one, two in pairwise(folha.precos):
+        if not _NEXT_TO.fullmatch(plano, one.fim, two.inicio):
+            continue
+        behind = [each for each in entre(candidates, two.fim, two.fim + 30) if isinstance(each, Turno | Dias | Condicao)]
+        before = [each for each in entre(candidates, one.inicio - 30, one.inicio) if isinstance(each, Turno | Dias | Condicao)]
+        for first, second, gap in (
+            *((*pair, (two.fim, pair[0].inicio)) for pair in pairwise(behind[:2])),
+            *((*pair, (pair[1].fim, one.inicio)) for pair in pairwise(before[-2:])),
+        ):
+            if _NEXT_TO.fullmatch(plano, first.fim, second.inicio) and _OPENS.fullmatch(plano, *gap):
+                for marks in held.values():
+                    marks[:] = [each for each in marks if each is not first and each is not second]
+                for price, mark in ((one, first), (two, second)):
+                    others = [each for each in held.get(id(price), ()) if not isinstance(each, Turno | Dias | Condicao)]
+                    held[id(price)] = [*others, mark]
+                found |= {id(first), id(second)}
+                break
+    return found
 
 
 def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:

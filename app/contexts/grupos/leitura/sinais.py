@@ -67,6 +67,10 @@ _KNOWS_OF = re.compile(
     r"[^.!?\n]{0,40}\b(?:precis|contrat|com vaga|com escala|abrindo|querendo)"
 )
 _FREE = re.compile(r"\b(?:tenho|estou|to|fico)\b[^.!?\n]{0,30}\blivres?\b")
+_HAS_DAYS = re.compile(
+    r"\btenho disponive(?:l|is) (?:os |as )?(?:dias?|noites?|datas?|manhas?|tardes?)\b"
+    r"(?![^.!?\n]{0,80}(?: n[oa]s? |r\$|\d\.\d{3}|\b\d{4}\b))"
+)
 _MONTHLY = re.compile(
     r"/ ?mes\b|\bpor mes\b|\bao mes\b|\b(?:10|12|16|20|24|30|32|36|40|44) ?h(?:oras|s)? ?(?:semana|/ ?sem|por sem)"
     r"|(?<![:\dh])\b(?:30|40|44) ?h(?:oras|s)?\b"
@@ -115,6 +119,7 @@ _PATTERNS = (
     ("procura", _ANYONE_WITH, ("alguem",)),
     ("procura", _KNOWS_OF, ("sabe", "conhece")),
     ("procura", _FOR_SHIFTS, ("dispon",)),
+    ("procura", _HAS_DAYS, ("dispon",)),
     ("emprego", _MONTHLY, ("mes", "sem", "30", "40", "44")),
     ("venda", _INSTALMENTS, ("x",)),
     ("venda", _COURSE, ("ls", "fccs")),
@@ -126,6 +131,8 @@ _PATTERNS = (
     ("aviso", _PAID, ("pagamento",)),
     ("aviso", _ROTA, ("escala",)),
 )
+# "troca não, é vaga mesmo"
+_DENIED = re.compile(r" nao ?[,.;:!]")
 _SENTENCE_END = re.compile(r"(?<!\bdr)(?<!\bdra)(?<!\bsr)(?<!\bsra)\. ")
 _SENTENCE = re.compile(r"\n|[.!?;] |[.!?]\n")
 
@@ -141,7 +148,8 @@ def sinais(texto: Texto) -> list[Sinal]:
     small = _miudas()
     words = [word for word in texto.palavras if word.texto not in small]
     found = [Sinal(each.valor, words[each.inicio].inicio, words[each.fim - 1].fim) for each in _arvore().todas(words)]
-    return [each for each in found if not _is_welcomed(texto.plano, each)] + list(_outros(texto))
+    told = [each for each in found if not _is_welcomed(texto.plano, each)]
+    return [each for each in (*told, *_outros(texto)) if not _DENIED.match(texto.plano, each.fim)]
 
 
 def _is_welcomed(plano: str, each: Sinal) -> bool:

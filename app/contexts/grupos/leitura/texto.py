@@ -59,6 +59,8 @@ def _folded(char: str) -> str:
 
 _FOLDING = _Folding()
 _WORD = re.compile(r"[a-z0-9]+")
+# A name stands there.
+_BEHIND_NUMBER = re.compile(r"\d{4}[ -]?\d{4}[ ():-]{1,3}$")
 
 
 def achados(pattern: re.Pattern[str], plano: str, *letters: str) -> Iterator[re.Match[str]]:
@@ -99,7 +101,11 @@ class Texto:
         words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))
         if grafias is not None:
             meant = {each: grafias.certa(each) for each in {each.texto for each in words}}
-            right = {each: word for each in words if (word := meant[each.texto]) is not None}
+            right = {
+                each: word
+                for each in words
+                if (word := meant[each.texto]) is not None and not _BEHIND_NUMBER.search(plano, max(0, each.inicio - 13), each.inicio)
+            }
             if right:
                 plano, lugares = _emendado(plano, lugares, right)
                 words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))

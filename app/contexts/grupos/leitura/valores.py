@@ -56,9 +56,18 @@ _CUE_BEFORE = re.compile(
 )
 
 
+# "1.800/2.000 (D/N)", "SD/SN 1.500/1.700"
+_AMOUNT = r"(?:r\$ ?)?\d[\d.]{2,6}(?:,\d{1,2})?|\d,?\d{0,2}k"
+_PAIR = r"[a-z\x01\x02]{1,8}\.? ?/ ?[a-z\x01\x02]{1,8}"
+_SIDE_BY_SIDE = re.compile(
+    rf"(?<=[\dk])/(?=(?:{_AMOUNT}) {{0,2}}\(?{_PAIR})"
+)
+
+
 def precos(livre: str) -> list[Preco]:
     """In the order of the text; the upper end of a range and what is paid on top of the shift are left out."""
     found: list[Preco] = []
+    livre = _SIDE_BY_SIDE.sub("|", livre) if "/" in livre else livre
     for each in _PRICE.finditer(livre):
         price = _preco(livre, each)
         if price is None:
