@@ -17,8 +17,14 @@ OFERTA, PROCURA, AVISO, OUTRO = Categoria.OFERTA, Categoria.PROCURA, Categoria.A
         ),
         (
             "HTN - pediatria\nSeg 10 - M e T\nTer 11 - N\nQui 13 - M, T e N\n\nM/T = 750; N = 1.500",
-            ["08-10 manha 750", "08-10 tarde 750", "08-11 noturno 1500"]
-            + ["08-13 manha 750", "08-13 noturno 1500", "08-13 tarde 750"],
+            [
+                "08-10 manha 750",
+                "08-10 tarde 750",
+                "08-11 noturno 1500",
+                "08-13 manha 750",
+                "08-13 noturno 1500",
+                "08-13 tarde 750",
+            ],
         ),
     ],
 )
@@ -80,8 +86,19 @@ def test_a_hospital_is_called_again_by_any_word_of_its_own() -> None:
             "HTN - obstetra - agosto\n05 ✔️SN\n06 ✔️SD ✔️SN\n(✔️ = turno disponível)\n1.900",
             ["08-05 noturno 1900", "08-06 diurno 1900", "08-06 noturno 1900"],
         ),
+        (
+            "UPA Exemplo 07/09 feriado: D 1.900, N 1.900. 08/09: D 1.400.\n12h cada, 7/19 e 19/7. Clínica",
+            ["09-07 diurno 1900", "09-07 noturno 1900", "09-08 diurno 1400"],
+        ),
+        (
+            "Clínico dia 10/08 no HTN. 7h às 19h: R$ 1.900. 19h às 7h: R$ 2.000. Também 12 e 13/08 diurno, 7h às 19h, R$ 1.700.",
+            ["08-10 diurno 1900", "08-10 noturno 2000", "08-12 diurno 1700", "08-13 diurno 1700"],
+        ),
         ("HTN obstetra agosto:\n05 SN\n06 - SD\n1.900", ["08-05 noturno 1900", "08-06 diurno 1900"]),
-        ("HTN ortopedia agosto: 06, 08 SD e 05, 07 SN. 1.850", [f"08-{each} 1850" for each in ("05 noturno", "06 diurno", "07 noturno", "08 diurno")]),
+        (
+            "HTN ortopedia agosto: 06, 08 SD e 05, 07 SN. 1.850",
+            ["08-05 noturno 1850", "08-06 diurno 1850", "08-07 noturno 1850", "08-08 diurno 1850"],
+        ),
         (
             "HTN ortopedia: 04, 06 e 08/08 SD; 05 e 07/08 SN. 1.850. Obs: dia 04 ok com Dr. Fulano (preenchido), restante aberto",
             ["08-05 noturno 1850", "08-06 diurno 1850", "08-07 noturno 1850", "08-08 diurno 1850"],

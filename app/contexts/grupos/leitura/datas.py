@@ -160,7 +160,9 @@ class Calendario:
         if not told:
             return None
         month = next((each["mes"] for each, _ in told if each["mes"]), None)
-        days = [Dia(each.start(), each.end(), day) for each, named in told for day in self._de(named, month, each, livre)]
+        days = [
+            Dia(each.start(), each.end(), day) for each, named in told for day in self._de(named, month, each, livre)
+        ]
         first = days[0].inicio if days else at
         return Dias(first, end, _unique(days), frozenset(weekdays), solto=month is None)
 
@@ -299,7 +301,9 @@ def _elemento(found: re.Match[str], link: str) -> _Elemento | None:
     if not 1 <= int(found["d"]) <= 31:
         return None
     if number is not None and not 1 <= number <= 12:  # "dia 9 / 24h": what follows is no month
-        return _Elemento(found.start(), found.end("d"), int(found["d"]), None, None, True, link) if found["dia"] else None
+        return (
+            _Elemento(found.start(), found.end("d"), int(found["d"]), None, None, True, link) if found["dia"] else None
+        )
     firm = bool(found["dia"] or found["antes"] or found["depois"])
     return _Elemento(found.start(), found.end(), int(found["d"]), number, int(year) if year else None, firm, link)
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from app.contexts.grupos.leitura.areas import areas
 from app.contexts.grupos.leitura.contatos import Contato, contatos, fones, ruido
 from app.contexts.grupos.leitura.datas import Calendario
-from app.contexts.grupos.leitura.horas import turnos
+from app.contexts.grupos.leitura.horas import espelhadas, turnos
 from app.contexts.grupos.leitura.lugares import Cidade, cidades, com_a_unica_cidade, conhecidos, novos, referencias
 from app.contexts.grupos.leitura.marcas import (
     DATADO,
@@ -82,7 +82,8 @@ def folha(
     livre = apagar(livre, datas_de_pagamento(livre))
     known = conhecidos(texto, livre, vocabulario, regiao)
     livre = apagar(livre, known)
-    days = list(Calendario.de(livre, hoje).ler(livre))
+    dated = apagar(livre, espelhadas(livre))
+    days = list(Calendario.de(dated, hoje).ler(dated))
     livre = apagar(livre, (each for each in days if not each.feriado), DATADO)
     shifts = turnos(texto, livre)
     free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import time
 from functools import cache
 
-from app.contexts.grupos.leitura.marcas import Turno, apagar
+from app.contexts.grupos.leitura.marcas import Marca, Turno, apagar
 from app.contexts.grupos.leitura.texto import Texto, achados
 from app.contexts.grupos.leitura.tipos import Periodo
 from app.contexts.grupos.leitura.vocabulario import Frases, palavras, palavras_soltas
@@ -55,11 +55,12 @@ _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,
 # One letter each: behind a day, or where something begins and its day, its price or its hours follow.
 _RUN = r"[dnmt]\b(?:(?: {0,2}[/,+] {0,2}(?:e )?| e | )[dnmt]\b){0,3}"
 _LETTERS = re.compile(
-    r"(?:\x02[ )(:|,*_-]{0,4}|[\dk] ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=\x01 ))"
+    r"(?:\x02[ )(:|,*_-]{0,4}|[\dk] ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=: )|(?<=\x01 ))"
     rf"(?={_RUN} ?(?:[:=-]? ?(?:r\$|\x02|\d\.\d{{3}}|\d{{3,4}}\b)|[:=] ?\x01)))"
     rf"(?P<letras>{_RUN})(?!')"
 )
 _ONE = re.compile(r"\b[dnmt]\b")
+_MIRRORED = re.compile(r"(?<![\d/])(\d{1,2}) ?/ ?(\d{1,2}) ?(?:e|ou|,|;|\|) ?\2 ?/ ?\1(?![\d/])")
 _JOINING = re.compile(r"(?:[ ():=,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
 _LENGTHS = frozenset((4, 5, 6, 8, 10, 12, 18, 24, 36))
 _USUAL = frozenset((0, 1, 6, 7, 8, 12, 13, 14, 18, 19, 20, 22, 23))
@@ -77,6 +78,11 @@ def turnos(texto: Texto, livre: str) -> list[Turno]:
     livre = apagar(livre, (each for each in found if each.horas is None))
     found.extend(_periodos(texto, livre))
     return _fundidos(sorted(found, key=lambda each: (each.inicio, each.horas is None)), texto.plano)
+
+
+def espelhadas(livre: str) -> list[Marca]:
+    """ "7/19 e 19/7" are hours, not days of a month."""
+    return [Marca(each.start(), each.end()) for each in achados(_MIRRORED, livre, "/")]
 
 
 def _fundidos(found: list[Turno], plano: str) -> list[Turno]:

@@ -19,7 +19,8 @@ _DAYS = re.compile(
     r"(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))"
 )
 _DAY = re.compile(
-    r"\b(?:pgto|pagto|pagamentos?|pagam?|pagamos|pago|receb[a-z]{1,8}|cai|repasses?|credita[a-z]{0,3}|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
+    r"\b(?:pgto|pagto|pagamentos?|pagam?|pagamos|pago|receb[a-z]{1,8}|cai|repasses?|credita[a-z]{0,3}"
+    r"|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
     r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|pj) ){0,3}dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
     r"|\btodo dia (?P<t>\d{1,2})(?!\d| {0,2}/)|\bdia (?P<s>\d{1,2}) do mes\b"
 )

@@ -111,9 +111,7 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
             Regra(
                 price,
                 marks,
-                tuple(
-                    mark for mark in marks if id(mark) in paired or _only_condition(folha, price, mark, elsewhere)
-                ),
+                tuple(mark for mark in marks if id(mark) in paired or _only_condition(folha, price, mark, elsewhere)),
             )
         )
     return found, kept
@@ -172,8 +170,12 @@ def _lado_a_lado(folha: Folha, candidates: Sequence[Marca], held: dict[int, list
     for one, two in pairwise(folha.precos):
         if not _NEXT_TO.fullmatch(plano, one.fim, two.inicio):
             continue
-        behind = [each for each in entre(candidates, two.fim, two.fim + 30) if isinstance(each, Turno | Dias | Condicao)]
-        before = [each for each in entre(candidates, one.inicio - 30, one.inicio) if isinstance(each, Turno | Dias | Condicao)]
+        behind = [
+            each for each in entre(candidates, two.fim, two.fim + 30) if isinstance(each, Turno | Dias | Condicao)
+        ]
+        before = [
+            each for each in entre(candidates, one.inicio - 30, one.inicio) if isinstance(each, Turno | Dias | Condicao)
+        ]
         for first, second, gap in (
             *((*pair, (two.fim, pair[0].inicio)) for pair in pairwise(behind[:2])),
             *((*pair, (pair[1].fim, one.inicio)) for pair in pairwise(before[-2:])),
@@ -263,22 +265,23 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
         case Turno(periodo=None, das=None):
             return len(folha.precos) > 1
         case Turno():
-            return elsewhere.turnos and not _has_day_before(folha, price, mark)
+            is_told = not elsewhere.periodos.isdisjoint((_periodo(mark), Periodo.H24))
+            return is_told and not _has_day_before(folha, price, mark) and not _is_of_bare_day(folha, mark)
         case _:
             return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Alhures:
-    """What is said away from the prices: shifts at all, and where each speciality stands first."""
+    """What is said away from the prices: which shifts, and where each speciality stands first."""
 
-    turnos: bool
+    periodos: frozenset[Periodo | None]
     areas: Mapping[str, int]
 
     @classmethod
     def de(cls, folha: Folha) -> "_Alhures":
         first = {each.nome: each.inicio for each in reversed(folha.areas)}
-        return cls(any(_is_far_from_prices(folha, each) for each in folha.turnos), first)
+        return cls(frozenset(_periodo(each) for each in folha.turnos if _is_far_from_prices(folha, each)), first)
 
 
 def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
@@ -298,6 +301,15 @@ def _has_day_before(folha: Folha, price: Preco, mark: Turno) -> bool:
     stop = folha.livre.rfind(". ", line, mark.inicio) + 1
     since = max(line, stop, earlier[-1].fim if earlier else 0)
     return any(not each.feriado for each in entre(folha.dias, since, mark.inicio))
+
+
+def _is_of_bare_day(folha: Folha, mark: Turno) -> bool:
+    """ "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000": the day before it on its line has no shift but those with a price."""
+    line, _ = linha_de(folha.texto.plano, mark.inicio)
+    days = [each for each in entre(folha.dias, line, mark.inicio) if not each.solto]
+    return bool(days) and not any(
+        _is_far_from_prices(folha, each) for each in entre(folha.turnos, days[-1].fim, mark.inicio)
+    )
 
 
 def _is_far_from_prices(folha: Folha, each: Turno) -> bool:
@@ -329,11 +341,15 @@ def _holds(mark: Marca, alvo: Alvo) -> tuple[str, bool]:
 
 
 def _same_shift(mark: Turno, alvo: Alvo) -> bool:
-    if mark.das is not None and mark.ate is not None and mark.periodo is None:
-        return periodo_das_horas(mark.das, mark.ate) == alvo.periodo
-    if mark.periodo is not None:
-        return mark.periodo == alvo.periodo
-    return mark.horas is None or mark.horas == alvo.horas
+    period = _periodo(mark)
+    return period == alvo.periodo if period is not None else mark.horas is None or mark.horas == alvo.horas
+
+
+def _periodo(mark: Turno) -> Periodo | None:
+    """As it is named, or as its hours count."""
+    if mark.periodo is None and mark.das is not None and mark.ate is not None:
+        return periodo_das_horas(mark.das, mark.ate)
+    return mark.periodo
 
 
 def horas_do(turno: Turno, periodo: Periodo) -> int:

@@ -104,7 +104,8 @@ class Texto:
             right = {
                 each: word
                 for each in words
-                if (word := meant[each.texto]) is not None and not _BEHIND_NUMBER.search(plano, max(0, each.inicio - 13), each.inicio)
+                if (word := meant[each.texto]) is not None
+                and not _BEHIND_NUMBER.search(plano, max(0, each.inicio - 13), each.inicio)
             }
             if right:
                 plano, lugares = _emendado(plano, lugares, right)

@@ -46,7 +46,7 @@ _NOT_MONEY = re.compile(
     r"|medicos?\b|horas\b|h\b|hs\b|anos?\b|dias\b|minutos?\b|min\b|cm\b|mg\b|ml\b|andar\b|o andar|x {0,2}\d|/\d|-\d)"
 )
 _NOT_MONEY_BEFORE = re.compile(
-    r"\b(?:crm|rqe|n|no|numero|num|rua|av|avenida|br|rodovia|km|sala|cep|cnpj|cpf|apto|quadra"
+    r"\b(?:crm|rqe|n(?=\.)|no|numero|num|rua|av|avenida|br|rodovia|km|sala|cep|cnpj|cpf|apto|quadra"
     r"|lote|andar|bloco|id|cod|codigo|ref|edital|lei)[ :.\-/]{0,3}$"
 )
 _FORMER = re.compile(r"\b(?:era|eram|estava|antes)(?: de| por| era)?[ :]{1,2}(?:r\$ {0,2})?$")
@@ -59,9 +59,7 @@ _CUE_BEFORE = re.compile(
 # "1.800/2.000 (D/N)", "SD/SN 1.500/1.700"
 _AMOUNT = r"(?:r\$ ?)?\d[\d.]{2,6}(?:,\d{1,2})?|\d,?\d{0,2}k"
 _PAIR = r"[a-z\x01\x02]{1,8}\.? ?/ ?[a-z\x01\x02]{1,8}"
-_SIDE_BY_SIDE = re.compile(
-    rf"(?<=[\dk])/(?=(?:{_AMOUNT}) {{0,2}}\(?{_PAIR})"
-)
+_SIDE_BY_SIDE = re.compile(rf"(?<=[\dk])/(?=(?:{_AMOUNT}) {{0,2}}\(?{_PAIR})")
 
 
 def precos(livre: str) -> list[Preco]:
