@@ -109,6 +109,24 @@ def test_days_are_those_a_person_would_count(texto: str, esperadas: list[str]) -
     assert curtas(texto) == esperadas
 
 
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        (
+            "HTN - pediatria e UTI ped\n10/08 seg SN (ped) 1.800\n11/08 ter SN (UTI ped) 2.400",
+            ["Medicina Intensiva Pediátrica | 08-11 noturno 2400", "Pediatria | 08-10 noturno 1800"],
+        ),
+        (
+            "Fim de semana (8 e 9/08) HTN:\n- sáb: pediatra dia\n- sáb: clínico noite\n- dom: clínico dia\n"
+            "clínico 1.500 / pediatra 1.800",
+            ["Clínica Médica | 08-08 noturno 1500", "Clínica Médica | 08-09 diurno 1500", "Pediatria | 08-08 diurno 1800"],
+        ),
+    ],
+)  # fmt: skip
+def test_each_line_has_the_speciality_it_names(texto: str, esperadas: list[str]) -> None:
+    assert [each.partition(" | ")[2] for each in inteiras(texto)] == esperadas
+
+
 def test_a_speciality_that_is_denied_is_none() -> None:
     assert inteiras("Pediatra p/ HTN: 1.800 SD sáb 08/08. Não é UTI, é enfermaria.") == [
         "Hospital Teste do Norte | Pediatria | 08-08 diurno 1800"
@@ -149,3 +167,79 @@ def test_a_name_is_told_and_other_words_beside_a_number_are_none(texto: str, nom
 )  # fmt: skip
 def test_what_somebody_wants_is_told_by_the_whole_sentence(texto: str, categoria: Categoria) -> None:
     assert lida(texto).categoria is categoria
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        ("CINDERELA HOJE 19h-01h no HTN e amanhã tbm. 700 reais clínico", ["08-03 cinderela 700", "08-04 cinderela 700"]),
+        (
+            "HTN, clínica, dia 10 de agosto 19h-7h. 1.300. Ou então dia 11 no mesmo horário",
+            ["08-10 noturno 1300", "08-11 noturno 1300"],
+        ),
+        ("HTN / UTI NEO / 10-08 E 12-08 / 19H-07H / 2.050 / PJ", ["08-10 noturno 2050", "08-12 noturno 2050"]),
+        (
+            "sábado e domingo no HTN plantão noturno clínico mil quatrocentos e cinquenta cada um",
+            ["08-08 noturno 1450", "08-09 noturno 1450"],
+        ),
+        (
+            "Vaga p/ cirurgião no HTN. Dias 10 e 11/08, 24h cada. Valor total R$ 9.000 (2 plantões)",
+            ["08-10 24h 4500", "08-11 24h 4500"],
+        ),
+        (
+            "Feriado 07/09 e emenda 08/09 - HTN - CM\nSD nos dois dias\nFeriado: 1.900 | dia normal: 1.500",
+            ["09-07 diurno 1900", "09-08 diurno 1500"],
+        ),
+        ("bão dia! furo amanhã no HTN, clínica, noite. Quem puder chama", ["08-04 noturno"]),
+        ("HTN sala vermelha SN 14/08, 145/h. Fulano 91 98100-0001", ["08-14 noturno 1740"]),
+        ("HTN\nClínica: 10/08 SN\nOrto: 11/08 SD\nR$ 1.500 / 1.800 respectivamente", ["08-10 noturno 1500", "08-11 diurno 1800"]),
+        (
+            "Preciso passar: SD 13/08 no HTN, cardiologia, e SN 14/08 no HTN, UTI. 1.800 e 2.000. Meu zap 91 98100-0001",
+            ["08-13 diurno 1800", "08-14 noturno 2000"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_told_once_or_in_another_way_is_understood(texto: str, esperadas: list[str]) -> None:
+    assert curtas(texto) == esperadas
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        (
+            "Dia 05/08 HTN: MANHÃ neuro 900 | TARDE neuro 900 | NOITE clínica 1.500",
+            ["Clínica Médica | 08-05 noturno 1500", "Neurologia | 08-05 manha 900", "Neurologia | 08-05 tarde 900"],
+        ),
+        (
+            "HTN: clínica SD 18/08, 1.700; UTI SN 18/08, 2.000; orto SD 19/08, 1.850",
+            [
+                "Clínica Médica | 08-18 diurno 1700", "Medicina Intensiva | 08-18 noturno 2000",
+                "Ortopedia e Traumatologia | 08-19 diurno 1850",
+            ],
+        ),
+        (
+            "HTN URO e NEFRO\nuro: 10/08 SD 1.900\nnefro: 11/08 manhã 850 e tarde 850",
+            ["Nefrologia | 08-11 manha 850", "Nefrologia | 08-11 tarde 850", "Urologia | 08-10 diurno 1900"],
+        ),
+        ("10/08 HTN: psiq SD 2.200 | infecto SD 2.000", ["Infectologia | 08-10 diurno 2000", "Psiquiatria | 08-10 diurno 2200"]),
+    ],
+)  # fmt: skip
+def test_each_speciality_has_its_own_shift_and_price(texto: str, esperadas: list[str]) -> None:
+    assert [each.partition(" | ")[2] for each in inteiras(texto)] == esperadas
+
+
+@pytest.mark.parametrize(
+    ("texto", "hospitais"),
+    [
+        ("Geral Modelo pediatria 10/08 SD 1.500", {"Hospital Geral Modelo"}),
+        ("Hosp. Ger. Modelo pediatria 10/08 SD 1.500", {"Hospital Geral Modelo"}),
+        ("SAMU Amostra não é com a gente. Nossa vaga é no HTN: sala vermelha, 10/08 SN, 1.750", {"Hospital Teste do Norte"}),
+        ("Hospital de Teste do Estado (HTN)\nClínica: 10/08 SN 1.500", {"Hospital Teste do Norte"}),
+        (
+            "tem doutor p fazer 24h domingo no Acre, hospital santa fictícia? clínico 2.900. Fulano 91 98100-0001",
+            {"Hospital Santa Fictícia"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_hospital_is_found_by_what_people_call_it(texto: str, hospitais: set[str]) -> None:
+    assert {each.hospital.valor for each in vagas(texto)} == hospitais

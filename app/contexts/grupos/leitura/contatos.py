@@ -154,6 +154,8 @@ class _Nomes:
         """ "aqui é a Fulana": who speaks says so."""
         said = _HERE_IS.search(self._livre)
         words = [] if said is None else list(self._texto.palavras_entre(said.end(), said.end() + 30))[:1]
+        if not words and (signed := _SPEAKS.search(self._livre)) is not None:
+            words = list(self._texto.palavras_entre(*signed.span("n")))
         return self._nome(words) if words and self._could_be(words[0]) else None
 
     def assinado(self) -> Nome | None:
@@ -236,6 +238,7 @@ _CALL = re.compile(
 _HERE_IS = re.compile(
     r"\b(?:(?:aqui|quem fala|meu nome) e (?:(?:a|o|dr|dra)\.? ){0,2}|me chamo (?:dra?\.? )?|sou [ao] (?:dra?\.? )?)"
 )
+_SPEAKS = re.compile(r"\bdra?\.? (?P<n>[a-z]{3,15}) aqui\b")
 _LAUGHS = re.compile(r"k{2,}|(?:ha){2,}h?|(?:rs){1,}|(?:he){2,}")
 # Within a sentence: who writes so writes names so too.
 _CAPITALS = re.compile(r"[a-zà-ÿ,] [A-ZÀ-Ý][a-zà-ÿ]{2,}")

@@ -29,7 +29,7 @@ _START = re.compile(
 )
 _ELEMENT = re.compile(
     rf"(?:(?P<antes>{_WD})[ ,(:.*_-]{{0,4}})?(?P<dia>dias? {{0,2}}:? {{0,2}})?(?P<d>\d{{1,2}})(?!\d)o?(?:"
-    r" {0,2}/ {0,2}(?P<m>\d{1,2})(?: {0,2}/ {0,2}(?P<a>\d{4}|\d{2})(?!\d))?(?![\d/])"
+    r" {0,2}/ {0,2}(?P<m>\d{1,2})(?: {0,2}/ {0,2}(?P<a>\d{4}|\d{2})(?!\d|[h:]| {1,2}h))?(?![\d/])"
     r"|\.(?P<mp>[01]\d)(?:\.(?P<ap>\d{4}|\d{2}))?(?!\d| {0,2}(?:mil|k)\b)"
     r"|-(?P<mt>[01]?\d)-(?P<at>\d{4}|\d{2})(?!\d)"
     rf"| {{0,2}}(?:de |/|-)? {{0,2}}(?P<mes>{_MES})(?: {{0,2}}(?:de |/) {{0,2}}(?P<am>\d{{4}}))?"
@@ -61,6 +61,14 @@ _EVERY = re.compile(r"\btod[ao]s?(?: [ao]s)? $")
 _SHIFT_SOON = re.compile(r"[ :>✔✅☑-]{0,4}(?:sd|sn|diurno|noturno|cinderela|manha|tarde|noite|dia)\b(?! \d)")
 _WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?(?=\d)")
 _SINCE = re.compile(r"[ ,(]{0,3}a partir d[eo] (?:dia )?")
+
+
+_DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {0,2}e {0,2})\d\d-\1(?![\d-])){1,20}")
+
+
+def com_barras(livre: str) -> str:
+    """ "08-04 e 10-04" are days: of two with the same month nobody reads hours. Every letter stays at its place."""
+    return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
 
 
 @dataclass(frozen=True, slots=True)

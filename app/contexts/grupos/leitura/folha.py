@@ -9,9 +9,17 @@ from typing import TypeVar
 
 from app.contexts.grupos.leitura.areas import areas
 from app.contexts.grupos.leitura.contatos import Contato, contatos, fones, ruido
-from app.contexts.grupos.leitura.datas import Calendario
+from app.contexts.grupos.leitura.datas import Calendario, com_barras
 from app.contexts.grupos.leitura.horas import espelhadas, turnos
-from app.contexts.grupos.leitura.lugares import Cidade, cidades, com_a_unica_cidade, conhecidos, novos, referencias
+from app.contexts.grupos.leitura.lugares import (
+    Cidade,
+    cidades,
+    com_a_unica_cidade,
+    conhecidos,
+    novos,
+    referencias,
+    sem_dito_duas_vezes,
+)
 from app.contexts.grupos.leitura.marcas import (
     DATADO,
     Area,
@@ -34,7 +42,7 @@ from app.contexts.grupos.leitura.vocabulario import Vocabulario, frases, palavra
 _M = TypeVar("_M", bound=Marca)
 _STRUCK = re.compile(r"~[^~\n]{1,400}~")
 _WORKDAYS = re.compile(
-    r"\b(?:dias?\s(?:uteis|util|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:que|proxima|seguinte|d[eo]\s(?:dia\s)?[\d\x02]))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
+    r"\b(?:dias?\s(?:uteis|util|norma(?:l|is)|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:que|proxima|seguinte|d[eo]\s(?:dia\s)?[\d\x02]))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
     r"|(?<=\d\s)semana\b(?!\sque)|(?<=k\s)semana\b|(?<=[\dk]\s\()semana\b"
 )
 _ASKING = re.compile(r"\b(?:ja|foi|sera)\b[^.!?;,\n]{0,25}$")
@@ -48,6 +56,7 @@ _NOT_AFTER = re.compile(r"[\s)]{0,2}nao(?=\s?(?:[,.;!\n]|$))")
 _NOT_BEFORE = re.compile(
     r"(?:(?:\be\s|[,(]\s?)nao\s(?:e\s|sera\s)?|(?:\A|[:;.!\n]\s?)nao\s(?:e|sera)\s)(?:mais\s)?(?:n?[oa]s?\s)?$"
 )
+_IS_NOT = re.compile(r" nao (?:e|era) ")
 _BUT_IS = re.compile("[éÉ]")
 
 
@@ -82,12 +91,12 @@ def folha(
     livre = apagar(livre, datas_de_pagamento(livre))
     known = conhecidos(texto, livre, vocabulario, regiao)
     livre = apagar(livre, known)
-    dated = apagar(livre, espelhadas(livre))
+    dated = com_barras(apagar(livre, espelhadas(livre)))
     days = list(Calendario.de(dated, hoje).ler(dated))
     livre = apagar(livre, (each for each in days if not each.feriado), DATADO)
     shifts = turnos(texto, livre)
     free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
-    places = sorted((*known, *novos(texto, apagar(livre, shifts), vocabulario)), key=lambda each: each.inicio)
+    places = sem_dito_duas_vezes(texto.plano, known, novos(texto, apagar(livre, shifts), vocabulario))
     again = referencias(texto, apagar(free_of_hours, places), places)
     places = sorted((*places, *again), key=lambda each: each.inicio)
     towns = cidades(texto, vocabulario)
@@ -167,7 +176,8 @@ def _sem_negados(texto: Texto, each: Dias) -> Dias | None:
 
 
 def _is_denied(plano: str, each: Marca) -> bool:
-    return _NOT_BEFORE.search(plano, max(0, each.inicio - 20), each.inicio) is not None
+    before = _NOT_BEFORE.search(plano, max(0, each.inicio - 20), each.inicio)
+    return before is not None or _IS_NOT.match(plano, each.fim) is not None
 
 
 def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:

@@ -235,7 +235,7 @@ def _is_period(texto: Texto, start: int, end: int) -> bool:
         if re.search(r"\d ?/ ?$", texto.plano[max(0, words[start].inicio - 4) : words[start].inicio]):
             return False
         is_date = after[:1].isdigit() or after.startswith((":", "a ", "da ", "do "))
-        return not is_date and before not in palavras_soltas("antes_de_dia")
+        return not is_date and before not in palavras_soltas("antes_de_dia") and not after.startswith(("norm", "util"))
     if word in ("noite", "tarde", "manha"):
         return before not in ("boa", "boas", "bom", "mais", "cedo", "muito")
     if word == "mt":

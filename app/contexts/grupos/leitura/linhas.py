@@ -135,7 +135,7 @@ def _partida(
                 own[place].append(marks)
             continue
         pieces = [list(entre(kind, first, last)) for first, last in pairwise(cuts)]
-        before, each_run, behind = _repartidos(pieces)
+        before, each_run, behind = _repartidos(pieces, runs)
         heading.append(before)
         trailing.append(behind)
         for place, marks in enumerate(each_run):
@@ -163,12 +163,17 @@ def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
     return len(between) <= 4 and not any(sign in between for sign in ",;./|)")
 
 
-def _repartidos(pieces: list[list[Marca]]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
+def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
     """What stands before the first run, behind each run: whose is it? → (heading, per run, trailing)."""
     before, behind = pieces[0], pieces[1:]
     between, last = any(behind[:-1]), bool(behind[-1])
     nothing: list[list[Marca]] = [[] for _ in behind]
-    if before and between and not last:
+    leads = all(
+        two.inicio - one[-1].fim <= one[0].inicio - run.fim
+        for run, two, one in zip(runs, runs[1:], behind, strict=False)
+        if one
+    )
+    if before and between and not last and leads:
         return [], [before, *behind[:-1]], []
     if not before and last and not between:
         return [], nothing, behind[-1]

@@ -96,6 +96,13 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
     return sorted(found, key=lambda each: each.inicio)
 
 
+def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
+    """In the order of the text. "Hospital Geral do Estado (HGE)" is the one we know, told twice."""
+    again = {each.inicio for each in known}
+    told = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
+    return sorted((*known, *told), key=lambda each: each.inicio)
+
+
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
     """Where several are named, "na UPA" alone is the one that begins so, and "Norte 1.800" the one with that word."""
     named = {each.nome: each for each in reversed(places)}
@@ -151,7 +158,7 @@ class _Nomes:
         """Every name that begins with a word such as "hospital"."""
         words, free = self._texto.palavras, 0
         for each in self._heads.todas(words):
-            if each.inicio < free or not self._is_free(words[each.inicio]):
+            if each.inicio < free or not self._is_free(words[each.inicio]) or self._is_unit(words[each.inicio]):
                 continue
             speciality = self._vocabulario.especialidades.em(words, each.inicio)
             if speciality is not None and speciality.fim > each.fim:
@@ -161,6 +168,10 @@ class _Nomes:
             if place is not None:
                 free = end
                 yield place
+
+    def _is_unit(self, word: Palavra) -> bool:
+        """ "145/h. Fulano": an hour, no hospital."""
+        return word.texto == "h" and self._livre[max(0, word.inicio - 1) : word.inicio] == "/"
 
     def _fim(self, head: int, end: int) -> int:
         words = self._texto.palavras
@@ -190,7 +201,7 @@ class _Nomes:
         """Whether this writer gives names capitals, seen on the first word of the name."""
         words = self._texto.palavras
         own = next((word for word in words[end : end + 3] if word.texto not in _LINKS), None)
-        if self.gritado or own is None:
+        if self.gritado or own is None or (own.texto in _SANTOS and not self._is_upper(own)):
             return False
         if self._is_upper(own):
             return True
@@ -340,6 +351,7 @@ class _Nomes:
         return self._livre[word.inicio : word.fim] == word.texto
 
 
+_SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
 _WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
 _LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
 

@@ -14,6 +14,7 @@ from app.contexts.grupos.leitura.horas import periodo_das_horas, periodo_do_inic
 from app.contexts.grupos.leitura.linhas import Bloco, blocos
 from app.contexts.grupos.leitura.marcas import Area, Dia, Lugar, Marca, Turno, entre
 from app.contexts.grupos.leitura.onde import Onde
+from app.contexts.grupos.leitura.ordem import em_ordem
 from app.contexts.grupos.leitura.pagamentos import forma
 from app.contexts.grupos.leitura.pessoas import Pessoas
 from app.contexts.grupos.leitura.regras import Alvo, Regra, horas_do, por_plantao, regras
@@ -33,6 +34,7 @@ RESTA = re.compile(
     r"\b(?:restam?|restantes?|demais|faltam?|ainda|sobrou|sobra|so (?:1|uma)|(?<!nada )em aberto|mais (?:1|uma) vaga"
     r"|(?<!nao )precis(?:o|a|amos|ando)|quem (?:pode|assume|cobre|quer|topa))\b"
 )
+_SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|turnos?|esquema|coisa))\b")
 _ABERTAS = re.compile(r"\b(?:abert[ao]s?|disponive(?:l|is))\b")
 _TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$")
 
@@ -67,6 +69,7 @@ class _Montador:
         self._folha, self._vocabulario = folha, vocabulario
         self._regras, days = regras(folha)
         self._blocos = blocos(folha, days, self._regras)
+        em_ordem(folha, self._regras, self._blocos)
         self._onde_lugares = Onde(self._blocos, lambda each: each.lugares)
         self._onde_areas = Onde(self._blocos, _fortes)
         self._onde_turnos = Onde(self._blocos, _turnos_sem_dia)
@@ -109,22 +112,24 @@ class _Montador:
     def _pares(
         self, block: Bloco, areas: Sequence[Area | None], shifts: Sequence[_Turno]
     ) -> Sequence[tuple[Area | None, _Turno]]:
-        """Each speciality on each shift; but "clínica SN e pediatria SD" are two."""
-        told = sorted(
-            (mark for mark in (*areas, *(each.marca for each in shifts)) if mark is not None),
-            key=lambda mark: mark.inicio,
-        )
-        kinds = [isinstance(mark, Area) for mark in told]
-        if len(areas) == len(shifts) > 1 and kinds == [True, False] * len(areas) and told[0].inicio >= block.inicio:
-            by_mark = {id(each.marca): each for each in shifts}
-            near = all(two.inicio - one.fim <= 4 for one, two in zip(told[::2], told[1::2], strict=True))
-            if near:
-                return [
-                    (one, by_mark[id(two)])
-                    for one, two in zip(told[::2], told[1::2], strict=True)
-                    if isinstance(one, Area) and id(two) in by_mark
-                ]
-        return list(product(areas, shifts))
+        """Each speciality on each shift; but "clínica SN e pediatria SD" are two, and so are "SN clínica e SD pediatria"."""
+        told: list[Area | Turno] = sorted((*_fortes(block), *block.turnos), key=lambda mark: mark.inicio)
+        if len(shifts) < 2 or len(told) != 2 * len(shifts):
+            return list(product(areas, shifts))
+        by_mark = {id(each.marca): each for each in shifts}
+        pairs: list[tuple[Area | None, _Turno]] = []
+        first = type(told[0])
+        for one, two in zip(told[::2], told[1::2], strict=True):
+            area, shift = (one, two) if isinstance(one, Area) else (two, one)
+            if (
+                type(one) is not first
+                or not isinstance(area, Area)
+                or id(shift) not in by_mark
+                or two.inicio - one.fim > 4
+            ):
+                return list(product(areas, shifts))
+            pairs.append((area, by_mark[id(shift)]))
+        return pairs
 
     def _dias(self, block: Bloco) -> tuple[Dia, ...]:
         assert block.dias is not None
@@ -158,10 +163,18 @@ class _Montador:
         own = [each for each in block.turnos if id(each) not in closed]
         if block.turnos and not any(each.periodo or each.das for each in own):
             own = [*own, *self._onde_turnos.de(place)] if not closed else own
-        marks = own or ([] if block.turnos else self._onde_turnos.de(place))
+        marks = own or ([] if block.turnos else self._onde_turnos.de(place) or self._os_mesmos(place, block))
         if not marks and block.turnos:
             return []
         return self._distintos(marks)
+
+    def _os_mesmos(self, place: int, block: Bloco) -> Sequence[Turno]:
+        """ "ou então dia 11, no mesmo horário": those of the day before it."""
+        assert block.dias is not None
+        end = block.dias.fim
+        if place == 0 or _SAME.match(self._folha.texto.plano, end, end + 40) is None:
+            return ()
+        return self._blocos[place - 1].turnos
 
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
         """One for each period; the one with hours says more."""

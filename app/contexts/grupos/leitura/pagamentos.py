@@ -15,14 +15,16 @@ _ON_THE_SPOT = re.compile(
     r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pago|pagamento|pgto|pagto) (?:no dia|imediato|na entrega))\b"
 )
 _DAYS = re.compile(
-    r"\b(?P<n>\d{1,3}(?= {0,2}dias\b)|\d{1,2}[05](?=d\b))(?: {0,2}dias|d)\b"
+    r"(?<!\bos )(?<!\bas )\b(?P<n>\d{1,3}(?= {0,2}dias\b)|\d{1,2}[05](?=d\b))(?: {0,2}dias|d)\b"
     r"(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))"
 )
 _DAY = re.compile(
     r"\b(?:pgto|pagto|pagamentos?|pagam?|pagamos|pago|receb[a-z]{1,8}|cai|repasses?|credita[a-z]{0,3}"
     r"|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
-    r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|pj) ){0,3}dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
+    r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|pj|pf|rpa|scp) ){0,3}"
+    r"dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
     r"|\btodo dia (?P<t>\d{1,2})(?!\d| {0,2}/)|\bdia (?P<s>\d{1,2}) do mes\b"
+    r"|\b(?:pj|pf|rpa|scp), dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))"
 )
 _PAID_ON = re.compile(
     r"\b(?:paga|pagam|pagamos|pago|recebe|cai|cair)(?: r?\$)? {0,2}\d[\d.,]{0,9}(?: reais)? "
@@ -90,7 +92,9 @@ def _prazos(livre: str) -> Iterator[Pagamento]:
     for each in achados(_DAYS, livre, "dias", "0d", "5d"):
         yield Pagamento(each.start(), each.end(), "prazo", f"{int(each['n'])} dias")
     for each in achados(_DAY, livre, "dia"):
-        yield Pagamento(each.start(), each.end(), "prazo", f"dia {int(each['n'] or each['t'] or each['s'])}")
+        yield Pagamento(
+            each.start(), each.end(), "prazo", f"dia {int(each['n'] or each['t'] or each['s'] or each['r'])}"
+        )
     for each in achados(_PAID_ON, livre, *_PAYS):
         yield Pagamento(*each.span("dia"), "prazo", f"dia {int(each['n'])}")
     for each in achados(_RHYTHM, livre, "nal", "sal"):

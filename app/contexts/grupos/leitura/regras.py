@@ -130,6 +130,9 @@ def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
     named = [each for each in days if not _WEEK_OF.search(folha.texto.plano, max(0, each.inicio - 20), each.inicio)]
     days = named or days
     head, rest = days[:1], days[1:]
+    below = {day.data for each in rest for day in each.dias if each.semana}
+    if head and head[0].dias and all(day.data in below for day in head[0].dias):
+        return rest if not entre(folha.turnos, *linha_de(folha.texto.plano, head[0].inicio)) else days
     if len(rest) < 3 or len(head[0].dias) < 4:
         return days
     spanned = {day.data for day in head[0].dias}
@@ -218,12 +221,15 @@ def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[
         if head is None or not _BULLET.fullmatch(plano, start, head.inicio) or not _COLON.match(plano, head.fim):
             continue
         marks = held.setdefault(id(price), [])
-        if not any(type(each) is type(head) for each in marks):
+        kind = (Dias, Condicao) if isinstance(head, Dias | Condicao) else type(head)
+        if not any(isinstance(each, kind) for each in marks):
             marks.append(head)
 
 
 def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
-    """Only days are enumerated before a price: "feriado e domingo 1.800"."""
+    """Days are enumerated before a price: "feriado e domingo 1.800"; a shift may stand between it and a speciality."""
+    if isinstance(each, Area):
+        return [other for other in others if isinstance(other, Turno)]
     if not isinstance(each, Dias | Condicao):
         return ()
     return [other for other in others if isinstance(other, Dias | Condicao)]
@@ -246,7 +252,11 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
 
 
 def _begins_shift(folha: Folha, each: Dias) -> bool:
-    """A weekday among dates is a day of its own when a shift follows it, and one stands between a date of its line and it."""
+    """A weekday among dates is a day of its own when a shift follows it, and one stands between a date of its line and it;
+    or when it begins a line that has a shift and neither a date nor a price."""
+    line = linha_de(folha.texto.plano, each.inicio)
+    if _BULLET.fullmatch(folha.texto.plano, line[0], each.inicio) and entre(folha.turnos, *line):
+        return not entre(folha.precos, *line) and all(other.solto for other in entre(folha.dias, *line))
     for other in entre(folha.dias, *linha_de(folha.texto.plano, each.inicio)):
         if not other.solto and not entre(folha.turnos, other.fim, each.inicio):
             return False
@@ -261,7 +271,13 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
                 (" na ", " no ")
             )
         case Area():
-            return elsewhere.areas[mark.nome] < mark.inicio
+            shifts = entre(folha.turnos, mark.inicio - 12, mark.inicio)
+            is_own = (
+                _has_day_before(folha, price, mark)
+                or entre(folha.dias, mark.fim, mark.fim + 4)
+                or (shifts and mark.inicio - shifts[-1].fim <= 2)
+            )
+            return elsewhere.areas[mark.nome] < mark.inicio and not is_own
         case Turno(periodo=None, das=None):
             return len(folha.precos) > 1
         case Turno():
@@ -294,8 +310,8 @@ def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
     return alone and len(days) > 1 and _has_day_before(folha, price, mark)
 
 
-def _has_day_before(folha: Folha, price: Preco, mark: Turno) -> bool:
-    """A day stands before the shift in its sentence, and no other price between them."""
+def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
+    """A day stands before it in its sentence, and no other price between them."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     earlier = entre(folha.precos, line, min(mark.inicio, price.inicio))
     stop = folha.livre.rfind(". ", line, mark.inicio) + 1

@@ -40,7 +40,7 @@ _ASKS = re.compile(
     r"[^.!?\n]{0,40}\b(?:vagas?|plantao|plantoes|escala|plantonistas?|medicos?|sd|sn|noturno|diurno)\b[^.!?\n]{0,50}\?"
 )
 _FOR_SHIFTS = re.compile(
-    r"(?<!alguem )(?<!quem )\bdisponive(?:l|is) (?:p/|para|pra|p) (?:os |as |fazer |realizar )?"
+    r"(?<!alguem )(?<!quem )\b(?:disponive(?:l|is)|(?:fico|estou|to) a disposicao) (?:p/|para|pra|p) (?:os |as |fazer |realizar )?"
     r"(?:plantao|plantoes|cobertura|coberturas|sobreaviso|escala)\b"
 )
 _NEEDS_SHIFTS = re.compile(r"\bprecis(?:o|ando) (?:de )?(?:\d{1,2}|um|uns|dois|duas|tres|mais) plant(?:ao|oes)\b")
@@ -60,6 +60,10 @@ _WANTS = re.compile(
 _ANYONE_WITH = re.compile(
     r"\balguem\b[^.!?\n]{0,30}\b(?:com|tem|tenha|passando)(?: (?:algum|alguma|uns|umas|um|uma))? "
     r"(?:plantao|plantoes|vagas?|noturnos?|diurnos?)\b[^.!?\n]{0,60}\?"
+)
+_IF_WANTED = re.compile(r"\bsabe[m]? se (?:(?:o|a) )?(?:[a-z]{2,12} )?(?:tao|estao|ta|esta) precisando\b")
+_PASSING = re.compile(
+    r"\b(?:alguem|algum colega)(?: ai)? passando (?:o |a |dia |pra frente )?(?:\d|plant|reveillon|natal)"
 )
 _KNOWS_OF = re.compile(
     r"\b(?:(?:alguem|vcs|voces|quem) (?:sabe|conhece)|sabem|conhecem)(?: de)?(?: algum| alguma)? "
@@ -118,8 +122,10 @@ _PATTERNS = (
     ("procura", _WANTS, ("quer", "precis", "interess", "fim de")),
     ("procura", _ANYONE_WITH, ("alguem",)),
     ("procura", _KNOWS_OF, ("sabe", "conhece")),
-    ("procura", _FOR_SHIFTS, ("dispon",)),
+    ("procura", _FOR_SHIFTS, ("dispo",)),
     ("procura", _HAS_DAYS, ("dispon",)),
+    ("procura", _IF_WANTED, ("precisando",)),
+    ("procura", _PASSING, ("passando",)),
     ("emprego", _MONTHLY, ("mes", "sem", "30", "40", "44")),
     ("venda", _INSTALMENTS, ("x",)),
     ("venda", _COURSE, ("ls", "fccs")),

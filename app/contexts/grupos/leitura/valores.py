@@ -19,17 +19,21 @@ _PRICE = re.compile(
     r"(?P<hora> {0,2}(?:/ {0,2}h(?:r|rs|s|ora)?\b|(?:por|a|p/|cada|/) {0,2}hora\b|\bh/?hora\b| reais {0,2}/ {0,2}h\b))?"
 )
 _WORDS = re.compile(
-    r"\b(?:(?P<m>dois|duas|tres|quatro|cinco) )?mil(?: e (?P<c>cem|duzentos|trezentos|quatrocentos|quinhentos|seiscentos"
-    r"|setecentos|oitocentos|novecentos)(?: e (?P<d>cinquenta))?)?\b(?! {0,2}(?:habitantes|vezes|desculpas|anos))"
+    r"\b(?:(?P<m>dois|duas|tres|quatro|cinco) )?mil(?: (?:e )?(?P<c>cem|duzentos|trezentos|quatrocentos|quinhentos|seiscentos"
+    r"|setecentos|oitocentos|novecentos)"
+    r"(?: e (?P<d>vinte|trinta|quarenta|cinquenta|sessenta|setenta|oitenta|noventa))?)?\b"
+    r"(?! {0,2}(?:habitantes|vezes|desculpas|anos))"
 )
 _TENS = {"cem": 100, "duzentos": 200, "trezentos": 300, "quatrocentos": 400, "quinhentos": 500, "seiscentos": 600}
 _TENS |= {"setecentos": 700, "oitocentos": 800, "novecentos": 900}
+_DECADES = ("vinte", "trinta", "quarenta", "cinquenta", "sessenta", "setenta", "oitenta", "noventa")
 _UNITS = {"um": 1, "dois": 2, "duas": 2, "tres": 3, "quatro": 4, "cinco": 5, "seis": 6, "sete": 7, "oito": 8}
 _TOTAL = re.compile(
     r"[ ,.(]{0,3}(?:total |no total )?(?:pel[oa]s?|por|para os|pros|nos) (?:(?P<n>\d{1,2}"
     r"|dois|duas|tres|quatro|cinco|seis|sete|oito)"
     r" (?:plantoes|dias|noites|turnos|periodos)|(?P<fds>pacote|conjunto))"
 )
+_OF_SEVERAL = re.compile(r" {0,2}\((?P<n>\d{1,2}) (?:plantoes|dias|noites|turnos)\)")
 _HOUR_BEFORE = re.compile(r"(?:\bhora|/ {0,2}h|\bhoras?/plantao)[ :=)*_-]{0,4}(?:r\$ {0,2})?$")
 _NET = re.compile(r"[ (,]{0,2}(?:liquidos?|liq|livres?)\b")
 _NET_BEFORE = re.compile(r"\b(?:liquidos?|liq|livres?)[ :(]{0,2}$")
@@ -107,7 +111,7 @@ def _preco(livre: str, each: re.Match[str]) -> Preco | None:
         return None
     if not marked and not hourly and not _is_bare_price(each, before, after, amount):
         return None
-    total = _TOTAL.match(after)
+    total = _TOTAL.match(after) or (_OF_SEVERAL.match(after) if "total" in before[-12:] else None)
     shifts = 1
     if total is not None and total["n"]:
         shifts = _UNITS.get(total["n"]) or int(total["n"] if total["n"].isdigit() else 1)
@@ -149,7 +153,8 @@ def _por_extenso(livre: str) -> Iterator[Preco]:
     for each in achados(_WORDS, livre, "mil"):
         if livre[max(0, each.start() - 2) : each.start()].strip()[-1:].isdigit():
             continue
-        amount = 1000 * _UNITS.get(each["m"] or "um", 1) + _TENS.get(each["c"] or "", 0) + (50 if each["d"] else 0)
+        amount = 1000 * _UNITS.get(each["m"] or "um", 1) + _TENS.get(each["c"] or "", 0)
+        amount += 10 * (_DECADES.index(each["d"]) + 2) if each["d"] else 0
         if each["m"] or each["c"] or livre.startswith(" reais", each.end()):
             yield Preco(each.start(), each.end(), Decimal(amount))
 

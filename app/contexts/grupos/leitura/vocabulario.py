@@ -209,8 +209,10 @@ def _padrao() -> Vocabulario:
 def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
     tree = Frases[list[Hospital]]()
     for each in listed:
-        for name in (each["canonico"], *each.get("aliases", ())):
-            there = each.get("so_em", {}).get(chave(name))
+        only_in = each.get("so_em", {})
+        told = {name: only_in.get(chave(name)) for name in (each["canonico"], *each.get("aliases", ()))}
+        shortened = {name: told[each["canonico"]] for name in _abreviados(each["canonico"])}
+        for name, there in (shortened | told).items():
             hospital = Hospital(each["canonico"], each.get("cidade"), each.get("uf"), there)
             known = tree.valor(name)
             if known is None:
@@ -218,6 +220,21 @@ def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
             elif hospital not in known:
                 known.append(hospital)
     return tree
+
+
+_TIPOS = {"regional": "reg", "municipal": "mun", "estadual": "est", "geral": "ger", "metropolitano": "metr"}
+_TIPOS |= {"universitario": "univ"}
+
+
+def _abreviados(canonico: str) -> Iterator[str]:
+    """How "Hospital Regional de X" is called by those who know it: "Regional de X", "Hosp. Reg. X", "HR X"."""
+    head, *rest = chave(canonico).split()
+    if head != "hospital" or len(rest) < 2 or rest[0] not in _TIPOS:
+        return
+    kind, own = rest[0], rest[1:]
+    bare = [word for word in own if word not in ("de", "da", "do", "das", "dos", "e")]
+    for name in {" ".join(own), " ".join(bare)}:
+        yield from (f"{first} {name}" for first in (kind, f"hosp {kind}", f"hosp {_TIPOS[kind]}", f"h{kind[0]}"))
 
 
 def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
