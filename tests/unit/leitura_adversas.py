@@ -52,5 +52,11 @@ ADVERSAS = {
     "holidays": "feriado ",
     "one long word": "á",
     "thousands": "mil ",
+    "prices side by side": "1.800/2.000 (D/N) ",
+    "shifts with prices": "SD 1.900. SN 2.000. ",
+    "letters with hours": "M=7-13 ",
+    "weeks": "semana de 10/08 ",
+    "dashed days": "10-08 e 12-08 ",
+    "denied": "não é 22/08, é 23/08 ",
     "any doctor": "plantonista 10/08\npediatria\n",
 }

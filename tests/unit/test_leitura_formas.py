@@ -172,6 +172,10 @@ def test_what_somebody_wants_is_told_by_the_whole_sentence(texto: str, categoria
 @pytest.mark.parametrize(
     ("texto", "esperadas"),
     [
+        (
+            "HTN sala vermelha\n10/08 07h as 19h ✅ ok fechado\n10/08 19h as 07h\nR$ 2.000",
+            ["08-10 noturno 2000"],
+        ),
         ("CINDERELA HOJE 19h-01h no HTN e amanhã tbm. 700 reais clínico", ["08-03 cinderela 700", "08-04 cinderela 700"]),
         (
             "HTN, clínica, dia 10 de agosto 19h-7h. 1.300. Ou então dia 11 no mesmo horário",
@@ -220,6 +224,13 @@ def test_what_is_told_once_or_in_another_way_is_understood(texto: str, esperadas
         (
             "HTN URO e NEFRO\nuro: 10/08 SD 1.900\nnefro: 11/08 manhã 850 e tarde 850",
             ["Nefrologia | 08-11 manha 850", "Nefrologia | 08-11 tarde 850", "Urologia | 08-10 diurno 1900"],
+        ),
+        (
+            "HTN 10/08 e 11/08 clínica SN e pediatria SD. Clínica 1.500, pediatria 1.750",
+            [
+                "Clínica Médica | 08-10 noturno 1500", "Clínica Médica | 08-11 noturno 1500",
+                "Pediatria | 08-10 diurno 1750", "Pediatria | 08-11 diurno 1750",
+            ],
         ),
         ("10/08 HTN: psiq SD 2.200 | infecto SD 2.000", ["Infectologia | 08-10 diurno 2000", "Psiquiatria | 08-10 diurno 2200"]),
     ],

@@ -12,7 +12,7 @@ from app.contexts.grupos.leitura.datas import feriados
 from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.horas import periodo_das_horas, periodo_do_inicio
 from app.contexts.grupos.leitura.linhas import Bloco, blocos
-from app.contexts.grupos.leitura.marcas import Area, Dia, Lugar, Marca, Turno, entre
+from app.contexts.grupos.leitura.marcas import Area, Dia, Fechado, Lugar, Marca, Turno, entre
 from app.contexts.grupos.leitura.onde import Onde
 from app.contexts.grupos.leitura.ordem import em_ordem
 from app.contexts.grupos.leitura.pagamentos import forma
@@ -216,13 +216,22 @@ class _Montador:
     def _quais_tomados(self) -> frozenset[tuple[str, date, Periodo | None]]:
         """ "04, 06 e 08 SD; obs: dia 04 preenchido": a day that a word closes is closed wherever else it stands."""
         return frozenset(
-            (where.nome, day.data, shift.periodo)
+            (where.nome, day.data, period)
             for place in self._fechados
-            if any(not mark.sinal for mark in self._blocos[place].fechados)
+            if any(self._closes_whole(mark) for mark in self._blocos[place].fechados)
             for where in self._lugares(place)
             for day in self._dias(self._blocos[place])
-            for shift in self._blocos[place].turnos or (Turno(0, 0),)
+            for period in self._periodos(self._blocos[place])
         )
+
+    def _periodos(self, block: Bloco) -> Sequence[Periodo | None]:
+        """Those it names; None stands for the whole day."""
+        return [each.periodo for each in self._distintos(block.turnos)] if block.turnos else (None,)
+
+    def _closes_whole(self, mark: Fechado) -> bool:
+        """A word, and no shift behind it is said to be left ("o SD já foi, só resta o SN")."""
+        left = RESTA.search(self._folha.texto.plano, mark.fim, mark.fim + 30)
+        return not mark.sinal and (left is None or not entre(self._folha.turnos, left.end(), left.end() + 10))
 
     def _sobra(self, block: Bloco) -> bool:
         """ "2 vagas (1 preenchida), resta uma"; "meu voo foi cancelado, preciso de alguém"."""

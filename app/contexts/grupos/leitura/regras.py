@@ -168,30 +168,36 @@ def _is_bracketed(plano: str, each: Marca) -> bool:
 
 def _lado_a_lado(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> set[int]:
     """ "1.800/2.000 (D/N)", "semana/fds 1.500/1.700": the first holds for the first, the second for the second."""
-    plano = folha.livre
     found: set[int] = set()
+    holders = {id(mark): marks for marks in held.values() for mark in marks}
     for one, two in pairwise(folha.precos):
-        if not _NEXT_TO.fullmatch(plano, one.fim, two.inicio):
+        pair = _par(folha, candidates, one, two)
+        if pair is None:
             continue
-        behind = [
-            each for each in entre(candidates, two.fim, two.fim + 30) if isinstance(each, Turno | Dias | Condicao)
-        ]
-        before = [
-            each for each in entre(candidates, one.inicio - 30, one.inicio) if isinstance(each, Turno | Dias | Condicao)
-        ]
-        for first, second, gap in (
-            *((*pair, (two.fim, pair[0].inicio)) for pair in pairwise(behind[:2])),
-            *((*pair, (pair[1].fim, one.inicio)) for pair in pairwise(before[-2:])),
-        ):
-            if _NEXT_TO.fullmatch(plano, first.fim, second.inicio) and _OPENS.fullmatch(plano, *gap):
-                for marks in held.values():
-                    marks[:] = [each for each in marks if each is not first and each is not second]
-                for price, mark in ((one, first), (two, second)):
-                    others = [each for each in held.get(id(price), ()) if not isinstance(each, Turno | Dias | Condicao)]
-                    held[id(price)] = [*others, mark]
-                found |= {id(first), id(second)}
-                break
+        for price, mark in zip((one, two), pair, strict=True):
+            if (before := holders.get(id(mark))) is not None and mark in before:
+                before.remove(mark)
+            others = [each for each in held.get(id(price), ()) if not isinstance(each, Turno | Dias | Condicao)]
+            held[id(price)] = [*others, mark]
+            found.add(id(mark))
     return found
+
+
+def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> tuple[Marca, Marca] | None:
+    """Two conditions beside each other, right behind or right before two prices beside each other."""
+    plano = folha.livre
+    if not _NEXT_TO.fullmatch(plano, one.fim, two.inicio):
+        return None
+    near = [
+        each
+        for each in (*entre(candidates, one.inicio - 30, one.inicio)[-2:], *entre(candidates, two.fim, two.fim + 30)[:2])
+        if isinstance(each, Turno | Dias | Condicao)
+    ]
+    for first, second in pairwise(near):
+        gap = (two.fim, first.inicio) if first.inicio >= two.fim else (second.fim, one.inicio)
+        if _NEXT_TO.fullmatch(plano, first.fim, second.inicio) and _OPENS.fullmatch(plano, *gap):
+            return first, second
+    return None
 
 
 def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
@@ -275,7 +281,7 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
             is_own = (
                 _has_day_before(folha, price, mark)
                 or entre(folha.dias, mark.fim, mark.fim + 4)
-                or (shifts and mark.inicio - shifts[-1].fim <= 2)
+                or (shifts and folha.livre[shifts[-1].fim : mark.inicio] in (" ", ": "))
             )
             return elsewhere.areas[mark.nome] < mark.inicio and not is_own
         case Turno(periodo=None, das=None):

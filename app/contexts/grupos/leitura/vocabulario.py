@@ -207,18 +207,24 @@ def _padrao() -> Vocabulario:
 
 
 def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
+    """By every name and alias of the list; and by the shortened names that are nobody's alias there."""
     tree = Frases[list[Hospital]]()
+    shortened: dict[str, list[Hospital]] = {}
     for each in listed:
         only_in = each.get("so_em", {})
-        told = {name: only_in.get(chave(name)) for name in (each["canonico"], *each.get("aliases", ()))}
-        shortened = {name: told[each["canonico"]] for name in _abreviados(each["canonico"])}
-        for name, there in (shortened | told).items():
-            hospital = Hospital(each["canonico"], each.get("cidade"), each.get("uf"), there)
+        for name in (each["canonico"], *each.get("aliases", ())):
+            hospital = Hospital(each["canonico"], each.get("cidade"), each.get("uf"), only_in.get(chave(name)))
             known = tree.valor(name)
             if known is None:
                 tree.juntar(name, [hospital])
             elif hospital not in known:
                 known.append(hospital)
+        for name in _abreviados(each["canonico"]):
+            named = Hospital(each["canonico"], each.get("cidade"), each.get("uf"), only_in.get(chave(each["canonico"])))
+            shortened.setdefault(name, []).append(named)
+    for name, hospitals in shortened.items():
+        if tree.valor(name) is None:
+            tree.juntar(name, hospitals)
     return tree
 
 
@@ -228,10 +234,10 @@ _TIPOS |= {"universitario": "univ"}
 
 def _abreviados(canonico: str) -> Iterator[str]:
     """How "Hospital Regional de X" is called by those who know it: "Regional de X", "Hosp. Reg. X", "HR X"."""
-    head, *rest = chave(canonico).split()
-    if head != "hospital" or len(rest) < 2 or rest[0] not in _TIPOS:
+    words = chave(canonico).split()
+    if len(words) < 3 or words[0] != "hospital" or words[1] not in _TIPOS:
         return
-    kind, own = rest[0], rest[1:]
+    kind, own = words[1], words[2:]
     bare = [word for word in own if word not in ("de", "da", "do", "das", "dos", "e")]
     for name in {" ".join(own), " ".join(bare)}:
         yield from (f"{first} {name}" for first in (kind, f"hosp {kind}", f"hosp {_TIPOS[kind]}", f"h{kind[0]}"))
