@@ -2,10 +2,11 @@
 
 import re
 
+from app.contexts.grupos.leitura.fechadas import RESTA
 from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.intencao import Juizo
 from app.contexts.grupos.leitura.marcas import Fechado
-from app.contexts.grupos.leitura.montagem import RESTA, Montagem
+from app.contexts.grupos.leitura.montagem import Montagem
 from app.contexts.grupos.leitura.texto import Texto
 from app.contexts.grupos.leitura.tipos import Categoria, Fechamento, VagaLida
 from app.contexts.grupos.leitura.vocabulario import frases, palavras_soltas

@@ -9,10 +9,11 @@ from itertools import islice, product
 from typing import TypeAlias, TypeVar
 
 from app.contexts.grupos.leitura.datas import feriados
+from app.contexts.grupos.leitura.fechadas import Fechadas
 from app.contexts.grupos.leitura.folha import Folha
 from app.contexts.grupos.leitura.horas import periodo_das_horas, periodo_do_inicio
 from app.contexts.grupos.leitura.linhas import Bloco, blocos
-from app.contexts.grupos.leitura.marcas import Area, Dia, Fechado, Lugar, Marca, Turno, entre
+from app.contexts.grupos.leitura.marcas import Area, Dia, Lugar, Marca, Turno, entre
 from app.contexts.grupos.leitura.onde import Onde
 from app.contexts.grupos.leitura.ordem import em_ordem
 from app.contexts.grupos.leitura.pagamentos import forma
@@ -29,14 +30,7 @@ MAIS_INCOMPLETAS = 20
 _T = TypeVar("_T")
 _Nomeado = TypeVar("_Nomeado", Area, Lugar)
 _Valor: TypeAlias = tuple[Campo[Decimal] | None, Campo[ValorTipo] | None]
-_OPEN = re.compile(r"^[ •>*-]{0,4}[🔴🟢🟡🟠⚪⬜🔵⭕❗🚨🆓🆘❓◻🔲]")
-RESTA = re.compile(
-    r"\b(?:restam?|restantes?|demais|faltam?|ainda|sobrou|sobra|so (?:1|uma)|(?<!nada )em aberto|mais (?:1|uma) vaga"
-    r"|(?<!nao )precis(?:o|a|amos|ando)|quem (?:pode|assume|cobre|quer|topa))\b"
-)
 _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|turnos?|esquema|coisa))\b")
-_ABERTAS = re.compile(r"\b(?:abert[ao]s?|disponive(?:l|is))\b")
-_TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,8 @@ class _Montador:
         self._onde_regras = Onde(self._blocos, lambda each: each.regras)
         self._horas = {each.periodo: each for each in reversed(self._onde_turnos.soltos) if each.das and each.periodo}
         self._duracao = _duracao(folha.turnos)
-        self._fechados = self._quais_fechados()
+        self._fechamentos = Fechadas(folha, self._blocos)
+        self._fechados = self._fechamentos.blocos()
         self._tomados = self._quais_tomados()
         self._pessoas = Pessoas(folha)
         self._forma = forma(folha.pagamentos)
@@ -159,7 +154,7 @@ class _Montador:
         return said[:1] if said and is_nearest and all(each.fraca for each in said) else ()
 
     def _turnos(self, place: int, block: Bloco) -> list[_Turno]:
-        closed = self._turnos_fechados(block)
+        closed = self._fechamentos.turnos(block)
         own = [each for each in block.turnos if id(each) not in closed]
         if block.turnos and not any(each.periodo or each.das for each in own):
             own = [*own, *self._onde_turnos.de(place)] if not closed else own
@@ -200,25 +195,12 @@ class _Montador:
 
     # What was taken.
 
-    def _quais_fechados(self) -> frozenset[int]:
-        dated = [place for place, each in enumerate(self._blocos) if each.dias is not None]
-        ticked = [place for place in dated if any(mark.sinal == "✅" for mark in self._blocos[place].fechados)]
-        crossed = any(mark.sinal and mark.sinal != "✅" for block in self._blocos for mark in block.fechados)
-        tick_closes = 0 < len(ticked) < len(dated) and not crossed and self._ticks_tell(dated)
-        found = set()
-        for place in dated:
-            block = self._blocos[place]
-            marks = [each for each in block.fechados if each.sinal != "✅" or tick_closes]
-            if marks and not self._turnos_fechados(block) and not self._sobra(block):
-                found.add(place)
-        return frozenset(found | self._secoes_fechadas())
-
     def _quais_tomados(self) -> frozenset[tuple[str, date, Periodo | None]]:
         """ "04, 06 e 08 SD; obs: dia 04 preenchido": a day that a word closes is closed wherever else it stands."""
         return frozenset(
             (where.nome, day.data, period)
             for place in self._fechados
-            if any(self._closes_whole(mark) for mark in self._blocos[place].fechados)
+            if any(self._fechamentos.fecha_o_dia(mark) for mark in self._blocos[place].fechados)
             for where in self._lugares(place)
             for day in self._dias(self._blocos[place])
             for period in self._periodos(self._blocos[place])
@@ -227,50 +209,6 @@ class _Montador:
     def _periodos(self, block: Bloco) -> Sequence[Periodo | None]:
         """Those it names; None stands for the whole day."""
         return [each.periodo for each in self._distintos(block.turnos)] if block.turnos else (None,)
-
-    def _closes_whole(self, mark: Fechado) -> bool:
-        """A word, and no shift behind it is said to be left ("o SD já foi, só resta o SN")."""
-        left = RESTA.search(self._folha.texto.plano, mark.fim, mark.fim + 30)
-        return not mark.sinal and (left is None or not entre(self._folha.turnos, left.end(), left.end() + 10))
-
-    def _sobra(self, block: Bloco) -> bool:
-        """ "2 vagas (1 preenchida), resta uma"; "meu voo foi cancelado, preciso de alguém"."""
-        return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
-
-    def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """A tick is no mere bullet: other days bear another sign, or it ends its line."""
-        lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]
-        return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
-
-    def _secoes_fechadas(self) -> set[int]:
-        """ "PREENCHIDAS:" closes what stands below it, until something else is headed; as a message's headline, all of it."""
-        plain = self._folha.texto.plano
-        left = _ABERTAS.search(plain)
-        until = 0 if RESTA.search(plain) else len(plain) if left is None else left.start()
-        found: set[int] = set()
-        closing = headline = False
-        for place, each in enumerate(self._blocos):
-            if each.dias is None:
-                line = plain[each.inicio : each.fim].strip(" *_.!")
-                heads = len(line.strip(":").split()) <= 4 and "~" not in line
-                closing = bool(each.fechados) and not each.fechados[0].sinal and heads
-                headline = headline or (closing and place == 0 and line[-1:] != ":")
-            elif closing or (headline and each.inicio < until):
-                found.add(place)
-        return found
-
-    def _turnos_fechados(self, block: Bloco) -> set[int]:
-        """Of several shifts on a line, the one right before the sign or the word."""
-        if len(block.turnos) < 2:
-            return set()
-        found = set()
-        for mark in block.fechados:
-            said = self._folha.texto.plano[mark.inicio : mark.fim]
-            before = [each for each in block.turnos if each.fim <= mark.inicio]
-            if mark.sinal == "✅" or said.endswith(("os", "as")) or not before or mark.inicio - before[-1].fim > 6:
-                continue
-            found.add(id(before[-1]))
-        return found
 
     # One vaga.
 

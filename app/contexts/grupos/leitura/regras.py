@@ -190,7 +190,10 @@ def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> t
         return None
     near = [
         each
-        for each in (*entre(candidates, one.inicio - 30, one.inicio)[-2:], *entre(candidates, two.fim, two.fim + 30)[:2])
+        for each in (
+            *entre(candidates, one.inicio - 30, one.inicio)[-2:],
+            *entre(candidates, two.fim, two.fim + 30)[:2],
+        )
         if isinstance(each, Turno | Dias | Condicao)
     ]
     for first, second in pairwise(near):
