@@ -1,6 +1,7 @@
 """Those who ask at the same time are answered by one call, and none of them harms another."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 
 import pytest
@@ -69,6 +70,27 @@ async def test_who_gives_up_takes_nobody_with_him() -> None:
     assert await other == 4
     with pytest.raises(asyncio.CancelledError):
         await one
+
+
+async def test_a_call_that_fails_when_nobody_waits_any_more_is_no_news() -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what))
+    failing = asyncio.Event()
+
+    async def closed(_: object) -> list[int | None]:
+        await failing.wait()
+        raise StoreUnavailable(where="nowhere", why="it was closed")
+
+    asking = asyncio.create_task(Gathering(closed, closed).ask(1))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    asking.cancel()
+    failing.set()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    del asking
+    gc.collect()
+    assert told == []
 
 
 async def test_a_database_that_is_away_is_everybodys_failure() -> None:

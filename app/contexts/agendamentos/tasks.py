@@ -28,6 +28,7 @@ from batuta.kernel.json import Json
 from batuta.queue.outcome import Failed, Snooze
 from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.stores.sql.gathering import Gathering
+from batuta.stores.sql.reports import is_uuid
 from batuta.tasks.registry import TaskContext
 
 log = logging.getLogger("julia.agendamentos")
@@ -111,12 +112,13 @@ class Normalizador:
         try:
             return await within(self._timeout, reading, self._clock, "a normalization")
         except DeadlineExceeded:
-            await self._give_up(appointment_id, TIMEOUT_SAID)
+            now = self._clock.now()
+            await self._database.run(self._book.give_up, id=appointment_id, job=ctx.id, error=TIMEOUT_SAID, now=now)
             return Failed(TIMEOUT_SAID, permanent=True)
 
     async def _read(self, id: str, attempt: int) -> dict[str, Json] | Failed | Snooze:
         for _ in range(MOST_READS):
-            row = await self._sources.ask(id)
+            row = await self._sources.ask(id) if is_uuid(id) else None
             if row is None:
                 return {"success": False, "appointment_id": id, "fields_normalized": []}
             lido = await self._lido(row)
@@ -213,12 +215,6 @@ class Normalizador:
     async def _write_alone(self, lida: Mapping[str, Json]) -> bool:
         read = {"endereco": AsJson(lida["endereco"]), "documento": AsJson(lida["documento"])}
         return bool(await self._database.run(self._book.read, **{**lida, **read}, now=self._clock.now()))
-
-    async def _give_up(self, id: str, error: str) -> None:
-        row = await self._database.one(self._book.one, id=id)
-        if row is not None and row["normalization_job_id"] is not None:
-            now = self._clock.now()
-            await self._database.run(self._book.give_up, id=id, job=row["normalization_job_id"], error=error, now=now)
 
 
 def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> Status:

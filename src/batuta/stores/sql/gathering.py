@@ -50,12 +50,13 @@ class Gathering(Generic[Asked, Answer]):
 
 def _tell(waiting: Sequence["asyncio.Future[Answer | None]"], gone: "asyncio.Task[Sequence[Answer | None]]") -> None:
     """Who was cancelled meanwhile takes nobody with him."""
+    error = None if gone.cancelled() else gone.exception()  # looked at, also if nobody waits any more
     for place, heard in enumerate(waiting):
         if heard.done():
             continue
         if gone.cancelled():
             heard.cancel()
-        elif (error := gone.exception()) is not None:
+        elif error is not None:
             heard.set_exception(error)
         else:
             heard.set_result(gone.result()[place])
