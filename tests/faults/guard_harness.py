@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from batuta import Batuta
 from tests.faults import guard_plant
 from tests.faults.guard_plant import Plan
-from tests.faults.queue_harness import processes
+from tests.faults.queue_harness import processes, processes_are_ready
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,7 @@ class Senders:
 
 @asynccontextmanager
 async def senders(folder: Path, url: str, **options: Any) -> AsyncIterator[Senders]:
+    await processes_are_ready()
     endpoint = Endpoint()
     server = await asyncio.start_server(endpoint.connection, "127.0.0.1", 0, backlog=1000)
     port = server.sockets[0].getsockname()[1]

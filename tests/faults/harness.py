@@ -180,6 +180,8 @@ class Plant:
             for each in self.receipts()
             if (fire := fires.get(each.key)) is not None
         )
+        if not late:
+            return "none begun"
         return f"begun {late[len(late) // 2]:.2f} s after the instant, p99 {late[len(late) * 99 // 100]:.2f} s, of the machine"
 
     def targets(self, until: datetime, downs: Collection[Down] = ()) -> list[Target]:

@@ -17,7 +17,7 @@ from batuta.testing import FastClock
 from tests.faults import ladder_plant
 from tests.faults.harness import ORIGIN
 from tests.faults.ladder_plant import Plan
-from tests.faults.queue_harness import processes
+from tests.faults.queue_harness import processes, processes_are_ready
 
 PATIENCE = 90.0
 
@@ -87,6 +87,7 @@ class House:
 @asynccontextmanager
 async def house(plan: Plan, *, rate: float = 1.0, kept: bool = True) -> AsyncIterator[House]:
     """``rate``: how much faster the worker's clock runs; what the sentry measures is the machine's all the same."""
+    await processes_are_ready()
     if rate != 1.0:
         plan = replace(plan, clock=FastClock.start(ORIGIN, rate).text())
     work = ladder_plant.build(plan)

@@ -33,6 +33,18 @@ def processes() -> ForkServerContext:
     return context
 
 
+async def processes_are_ready() -> None:
+    """The first of all takes seconds: in a thread, for others have transactions open in this event loop meanwhile."""
+    await asyncio.to_thread(_first_of_all)
+
+
+@cache
+def _first_of_all() -> None:
+    first = processes().Process(target=int)
+    first.start()
+    first.join()
+
+
 @dataclass
 class Shop:
     plan: Plan
@@ -207,6 +219,7 @@ class Customer:
 @asynccontextmanager
 async def shop(folder: Path, url: str, **options: Any) -> AsyncIterator[Shop]:
     """An open database without workers; whatever still runs at the end is killed."""
+    await processes_are_ready()
     plan = Plan(url=url, folder=str(folder), **options)
     made = Shop(plan, queue_plant.build(plan))
     async with made.work:

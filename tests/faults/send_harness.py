@@ -25,7 +25,7 @@ from batuta.testing.messages import Accepted, Delivery, End, MessageViolation, S
 from scripts import ensaio
 from scripts.ensaio import Plano
 from tests.faults.figures import LONG
-from tests.faults.queue_harness import processes
+from tests.faults.queue_harness import processes, processes_are_ready
 from tests.faults.tally import Tally
 from tests.julia import add_chip, rows, write
 from tests.servers import free_port
@@ -299,6 +299,7 @@ async def post_office(
 
     Two seconds from the decision to the call are the machine's, however fast the clock is.
     """
+    await processes_are_ready()
     clock = FastClock.start(origin, rate, folder / "steps")
     plan = Plano(
         url=url,
@@ -311,10 +312,9 @@ async def post_office(
     async with ensaio.office(plan) as work, httpx2.AsyncClient(base_url=plan.outside, trust_env=False) as client:
         made = PostOffice(plan, work, clock, client)
         try:
-            # In a thread: the first of all processes takes seconds, and others have transactions open here meanwhile.
-            await asyncio.to_thread(made.begin, ensaio.simulate)
+            made.begin(ensaio.simulate)
             if hears:
-                await asyncio.to_thread(made.begin, ensaio.answer)
+                made.begin(ensaio.answer)
             await Demo(work.database, work.zone).fill(doctors, now=clock.now())
             await write(work.database, "DELETE FROM campanhas")
             for name in plan.instances:

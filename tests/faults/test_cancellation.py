@@ -14,6 +14,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 
 SECONDS = 3.0
 CALLERS = 20
+FEWEST = 100  # of what is acknowledged, however busy the machine is
 
 
 class Storm:
@@ -32,10 +33,10 @@ class Storm:
     async def run(self) -> None:
         await self._database.script("CREATE TABLE storm (n INTEGER PRIMARY KEY, twin INTEGER)")
         ends = time.monotonic() + SECONDS
-        await asyncio.wait_for(asyncio.gather(*(self._caller(ends) for _ in range(CALLERS))), SECONDS + 30)
+        await asyncio.wait_for(asyncio.gather(*(self._caller(ends) for _ in range(CALLERS))), SECONDS + 120)
 
     async def _caller(self, ends: float) -> None:
-        while time.monotonic() < ends:
+        while time.monotonic() < ends or len(self.acknowledged) < FEWEST:
             task = asyncio.create_task(self._one())
             if self._chance.random() < 0.4:
                 for _ in range(self._chance.randrange(6)):
@@ -88,7 +89,7 @@ async def test_a_storm_of_cancellations_loses_nothing_and_halves_nothing(databas
     everything = in_dialect(query_of("all", "SELECT n, twin FROM storm", writes=False), database.dialect)
     rows = {row["n"]: row["twin"] for row in await database.all(everything)}
     await database.close()
-    assert len(storm.acknowledged) > 100
+    assert len(storm.acknowledged) >= FEWEST
     assert storm.acknowledged - set(rows) == set()
     assert storm.undone & set(rows) == set()
     assert [n for n, twin in rows.items() if twin is not None and rows.get(twin) != n] == []

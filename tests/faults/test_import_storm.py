@@ -23,7 +23,7 @@ from tests.faults import import_plant
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.import_plant import TOKEN, Plan
-from tests.faults.queue_harness import processes
+from tests.faults.queue_harness import processes, processes_are_ready
 from tests.faults.tally import Tally
 from tests.julia import rows
 from tests.servers import free_port, redis_server
@@ -160,6 +160,7 @@ class Office:
 
 @asynccontextmanager
 async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Office]:
+    await processes_are_ready()
     clock = FastClock.start(datetime(2026, 3, 11, 13, 0, tzinfo=UTC), RATE)
     redis = f"redis://127.0.0.1:{free_port()}" if with_arq else None
     plan = Plan(url=url, folder=str(folder), clock=clock.text(), api=free_port(), redis=redis)

@@ -62,12 +62,12 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _recorded(running: Shop, ids: dict[str, list[str]]) -> Counter[str]:
-    """The points there are. Not every run comes by each: on a busy machine there may be a second or a third."""
+    """The points there are. Not every run comes by each: on a busy machine there may be several."""
     wanted = OF[kind(running.plan.url)]
-    for n in range(3):
+    for n in range(8):
         ids[f"recorded{n}"] = await _enqueue(running, f"recorded{n}")
         (recording,) = await running.begin_until_up(queues=(f"recorded{n}",), dies_at="")
-        await asyncio.to_thread(recording.join, 30)
+        await asyncio.to_thread(recording.join, 60)
         assert recording.exitcode == 0, await running.state_of_things()
         seen = Counter(" ".join(words[1:]) for words in running.notes() if words[0] == "point")
         if wanted <= seen.keys():

@@ -83,7 +83,7 @@ class Watched:
         await self.until(lambda: len([each for each in self.events.of(ChildReady) if each.role == role]) >= times)
         return time.monotonic()
 
-    async def until(self, true: Callable[[], bool], within: float = 20.0) -> None:
+    async def until(self, true: Callable[[], bool], within: float = 90.0) -> None:
         async with asyncio.timeout(within):
             while not true():
                 await asyncio.sleep(0.02)
