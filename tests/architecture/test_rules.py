@@ -265,6 +265,19 @@ def test_tests_never_sleep_outside_the_faults() -> None:
     assert sleepers == []
 
 
+def test_no_test_counts_on_chance_to_leave_a_few_letters_out() -> None:
+    """Every id is made of such letters: of three of them, one text with an id in a hundred holds them all in a row."""
+    found = []
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        said = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Assert))
+        for node in (part for each in said for part in ast.walk(each) if isinstance(part, ast.Compare)):
+            letters = node.left.value if isinstance(node.left, ast.Constant) else None
+            is_absent = isinstance(node.ops[0], ast.NotIn) and isinstance(letters, str)
+            if is_absent and re.fullmatch("[0-9a-f]{1,4}", str(letters)):
+                found.append(f"{file.name}:{node.lineno}")
+    assert found == []
+
+
 def test_no_tracked_file_is_large_or_binary() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     large = {
