@@ -4,7 +4,9 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
+from typing import Any
 
+import asyncpg
 import pytest
 
 from batuta.kernel.clock import SystemClock
@@ -70,6 +72,49 @@ async def test_a_connection_that_is_cut_costs_its_transaction_and_nothing_more(
     rows = await server.all(in_dialect(query_of("all", "SELECT name FROM things", writes=False), "postgres"))
     assert [row["name"] for row in rows] == ["c"]
     await executioner.close()
+
+
+async def test_what_was_committed_is_done_although_its_connection_ends_while_it_is_given_back(
+    server: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await server.script("CREATE TABLE things (name TEXT)")
+    put = in_dialect(query_of("put", "INSERT INTO things VALUES (:name)", writes=True), "postgres")
+    release = asyncpg.Pool.release
+
+    async def cut(pool: Any, connection: Any, **named: Any) -> None:
+        await release(pool, connection, **named)
+        raise ConnectionResetError
+
+    monkeypatch.setattr(asyncpg.Pool, "release", cut)
+    async with server.transaction() as transaction:
+        await transaction.run(put, name="a")
+    assert await server.run(put, name="b") == 1
+    assert [row["n"] for row in await server.all(ONE)] == [1]
+
+
+async def test_a_connection_that_cannot_even_undo_goes_back_to_the_others(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = PostgresDatabase(postgres_url, Limits(readers=1, lock=timedelta(seconds=2)))
+    await small.open()
+    execute = asyncpg.Connection.execute
+
+    async def confused(connection: Any, query: str, *values: Any, **named: Any) -> str:
+        if query == "ROLLBACK":
+            raise asyncpg.InternalClientError("got result for unknown protocol state")
+        return await execute(connection, query, *values, **named)
+
+    monkeypatch.setattr(asyncpg.Connection, "execute", confused)
+    for _ in range(3):  # more often than there are connections
+        with pytest.raises(RuntimeError, match="its own"):
+            async with small.transaction() as transaction:
+                await transaction.all(ONE)
+                raise RuntimeError("its own")
+    monkeypatch.undo()
+    assert [row["n"] for row in await small.all(ONE)] == [1]
+    async with small.transaction() as transaction:
+        await transaction.all(ONE)
+    await small.close()
 
 
 async def test_when_every_connection_is_taken_the_next_waits_and_is_then_told(postgres_url: str) -> None:

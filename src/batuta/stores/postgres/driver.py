@@ -12,7 +12,7 @@ import asyncpg
 from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable, TransactionMisuse
 from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import dumps, loads
-from batuta.stores.postgres.errors import translated
+from batuta.stores.postgres.errors import DRIVERS, translated
 from batuta.stores.sql.database import (
     AsJson,
     Dialect,
@@ -174,11 +174,15 @@ class PostgresDatabase:
             await asyncio.shield(self._give_back(self._pool, connection, undo=not is_done()))
 
     async def _give_back(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled", *, undo: bool) -> None:
-        if undo:
-            # Not asked whether there is anything to undo: a BEGIN that was cancelled may still be on its way.
-            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):  # gone: it rolled back by itself
+        """Nothing that happens here is told: what was committed is, and a connection that ends undoes the rest by itself."""
+        try:
+            if undo:
+                # Not asked whether there is anything to undo: a BEGIN that was cancelled may still be on its way.
                 await connection.execute("ROLLBACK")
-        with translated(self.where):
+        except DRIVERS:
+            with suppress(asyncpg.InterfaceError):  # it ended by itself, and is back already
+                connection.terminate()
+        with suppress(*DRIVERS):
             await pool.release(connection)
 
 

@@ -15,6 +15,8 @@ from batuta.kernel.errors import (
     TransactionMisuse,
 )
 
+# Whatever the driver raises.
+DRIVERS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _TIMEOUT = (
     TimeoutError,
     asyncpg.QueryCanceledError,
@@ -38,7 +40,7 @@ _UNAVAILABLE = (
 def translated(where: str) -> Iterator[None]:
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
+    except DRIVERS as error:
         raise our_name_for(error, where) from error
 
 
