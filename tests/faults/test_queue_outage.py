@@ -27,16 +27,20 @@ from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
 from tests.faults.queue_harness import Customer, Shop, shop
 from tests.faults.tally import Tally
-from tests.servers import postgres_server
+from tests.servers import Postgres, postgres_server
 
 LEASE = timedelta(seconds=30)
 
 
 async def test_a_database_that_is_away_for_a_while_loses_no_item(places: Mapping[str, Path]) -> None:
-    runs = [_locked(url, folder) if url.startswith("sqlite") else _cut(url, folder) for url, folder in places.items()]
-    if len(places) > 1:
-        runs.append(_stopped(next(iter(places.values())).parent / "stopped"))
-    await together(*runs)
+    # Made before the runs begin: a transaction of one of them would be left alone for as long as that takes.
+    with postgres_server(durable=LONG) as server:
+        runs = [
+            _locked(url, folder) if url.startswith("sqlite") else _cut(url, folder) for url, folder in places.items()
+        ]
+        if server is not None:
+            runs.append(_stopped(next(iter(places.values())).parent / "stopped", server))
+        await together(*runs)
 
 
 async def _cut(url: str, folder: Path) -> None:
@@ -92,27 +96,25 @@ async def _has_others(running: Shop, deaf: set[int]) -> bool:
     return len(await _ears(running) - deaf) == len(running.workers)
 
 
-async def _stopped(folder: Path) -> None:
+async def _stopped(folder: Path, server: Postgres) -> None:
     tasks, rounds, away = (2_000, 10, 5.0) if LONG else (200, 1, 1.5)
     figures = Figures("T35", "PostgreSQL", f"server stopped (immediate) for {away} s, {rounds} times, {tasks} tasks")
     folder.mkdir()
-    with postgres_server(durable=LONG) as server:
-        assert server is not None
-        async with shop(folder, server.url(), lease=1.0) as running:
-            await running.begin_until_up(2)
-            ids = await running.work.enqueue_many("conta", [(0.2,) for _ in range(tasks)])
-            slowest = 0.0
-            async with running.enqueuing() as customer:
-                for _ in range(rounds):
-                    await asyncio.sleep(0.5)
-                    await asyncio.to_thread(server.stop)
-                    await asyncio.sleep(away)
-                    await asyncio.to_thread(server.start)
-                    slowest = max(slowest, await running.serves())
-            await running.until_over(within=300 if LONG else 90)
-            tally = await running.judge([*ids, *customer.accepted], or_more=True)
-            assert await running.ask("SELECT id FROM tasks WHERE crashes > 1") == []
-            figures.record_items(tally, _seen(customer, slowest, tally))
+    async with shop(folder, server.url(), lease=1.0) as running:
+        await running.begin_until_up(2)
+        ids = await running.work.enqueue_many("conta", [(0.2,) for _ in range(tasks)])
+        slowest = 0.0
+        async with running.enqueuing() as customer:
+            for _ in range(rounds):
+                await asyncio.sleep(0.5)
+                await asyncio.to_thread(server.stop)
+                await asyncio.sleep(away)
+                await asyncio.to_thread(server.start)
+                slowest = max(slowest, await running.serves())
+        await running.until_over(within=300 if LONG else 90)
+        tally = await running.judge([*ids, *customer.accepted], or_more=True)
+        assert await running.ask("SELECT id FROM tasks WHERE crashes > 1") == []
+        figures.record_items(tally, _seen(customer, slowest, tally))
 
 
 async def _locked(url: str, folder: Path) -> None:
