@@ -126,6 +126,20 @@ def test_numbers_of_streets_of_days_and_of_houses_are_told_apart(texto: str, lid
         ("Rua Um, Modelo, 500, São Paulo - SP", "Rua Um | 500 | - | Modelo | São Paulo | SP | -"),
         ("Avenda Um, 100, Modelo, Campnas/SP", "Avenida Um | 100 | - | Modelo | Campinas | SP | -"),
         (
+            "Rua Um,80,ap 305,Tijuca,RJ,20520-053,Rio de Janeiro",
+            "Rua Um | 80 | Apto 305 | Tijuca | Rio de Janeiro | RJ | 20520-053",
+        ),
+        (
+            "SQN 206 Bloco J Apto 102 Brasília DF (Asa Norte)",
+            "SQN 206 | - | Bloco J, Apto 102 | Asa Norte | Brasília | DF | -",
+        ),
+        (
+            "Rua Um 29 bl B ap 54 Jabaquara SP São Paulo",
+            "Rua Um | 29 | Bloco B, Apto 54 | Jabaquara | São Paulo | SP | -",
+        ),
+        ("Rua Um 11 ap.61 Consolação S.Paulo-SP", "Rua Um | 11 | Apto 61 | Consolação | São Paulo | SP | -"),
+        ("Travessa São Pedro 566 Modelo Belem para", "Travessa São Pedro | 566 | - | Modelo | Belém | PA | -"),
+        (
             "Rua Um, 10, Modelo, Cidade Que Ninguém Conhece - TO",
             "Rua Um | 10 | - | Modelo | Cidade Que Ninguém Conhece | TO | -",
         ),
@@ -163,3 +177,20 @@ def test_how_to_find_it_and_a_telephone_are_not_part_of_it() -> None:
         "91170-020",
         "próx. ao mercado",
     )
+
+
+@pytest.mark.parametrize(
+    ("texto", "lido"),
+    [
+        ("Rua Modelino 1000 ap 201 Centro Campinas SP", "Rua Modelino | 1000 | Apto 201 | Centro | Campinas | SP | -"),
+        ("Alameda Um, n.º 9, Modelo, Barueri - SP", "Alameda Um | 9 | - | Modelo | Barueri | SP | -"),
+        ("Rua Um qd 12 lt 20 s/n St. Industrial Sinop MT", "Rua Um | S/N | Quadra 12, Lote 20 | Setor Industrial | Sinop | MT | -"),
+        ("Rua Um 14 cobertura 2, Modelo, São Paulo - SP", "Rua Um | 14 | Cobertura 2 | Modelo | São Paulo | SP | -"),
+        ("rua um 321 casa 2 b. modelo manaus am", "Rua Um | 321 | Casa 2 | Modelo | Manaus | AM | -"),
+        ("rua um s/nº perto da praça, centro, mossoró rn", "Rua Um | S/N | - | Centro | Mossoró | RN | -"),
+        ("Rua Um, 90 (antiga Rua da Lama), Centro, Itabuna/BA", "Rua Um | 90 | - | Centro | Itabuna | BA | -"),
+        ("Rua Dom Pedro 2 300, Centro, Campinas/SP", "Rua Dom Pedro 2 | 300 | - | Centro | Campinas | SP | -"),
+    ],
+)  # fmt: skip
+def test_a_number_is_found_however_it_is_marked_and_no_name_loses_its_end(texto: str, lido: str) -> None:
+    assert read(texto) == lido

@@ -10,7 +10,7 @@ from app.contexts.agendamentos.vocabulario import COM_NOME, COM_VALOR, COMPLEMEN
 _PARTED = re.compile(r"[\s,;:/.&-]*(?:e\s+)?")
 _WORD = re.compile(r"([^\W\d_]+)\s*[.º°]?\s*:?\s*")
 _VALUE = re.compile(
-    r"(?:n\s?[º°o.]\s*)?(?:([0-9]{1,5}(?:[-/][0-9]{1,4}(?!\w)|\s?-?\s?[a-z](?![\w'])|[a-z]?[0-9]{0,3}(?![\w'])))"
+    r"(?:n\s?[º°o.]\s*)?(?:([0-9]{1,5}(?:[-/][0-9]{1,4}(?!\w)|\s?-?\s?[a-z](?![\w'.])|[a-z]?[0-9]{0,3}(?![\w'])))"
     r"|([a-z]-?[0-9]{0,4}(?![\w'.])|i{2,3}(?!\w)))",
     re.IGNORECASE,
 )

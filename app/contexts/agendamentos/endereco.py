@@ -231,8 +231,12 @@ def _read_on(lida: _Leitura, parte: str, *, first: bool = False, numbered: bool 
         return
     found = complementos(parte)
     lida.itens += found.itens
-    if found.resto and found.resto != S_N:
-        lida.lugar.append(found.resto)
+    resto = found.resto
+    if S_N in resto:
+        lida.numero = lida.numero or "S/N"
+        resto = resto.replace(S_N, " ").strip(" ,;.-/")
+    if resto and not _is_landmark(resto):
+        lida.lugar.append(resto)
 
 
 def _overlaid(endereco: Endereco, campos: dict[str, str]) -> Endereco:

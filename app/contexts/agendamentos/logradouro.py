@@ -13,7 +13,7 @@ SEM_NUMERO = re.compile(
     r"(?<![\w/])(?:s\s?[/.]\s?n(?:\s?[º°ro]|um(?:ero)?)?\.?(?![\w/])|s\s?n\s?[º°]|sn(?![\w/]|\.\w)|sem\s+n(?:[º°o]|[uú]mero)\.?(?!\w))",
     re.IGNORECASE,
 )
-_MARK = r"(?:n\s?[º°]\.?|n[uú]mero|num\.?|n[o.](?=\s?[0-9\ue000])|n(?=\s[0-9])|\#)\s?[:.]?\s?"
+_MARK = r"(?<!\w)(?:n\.?\s?[º°]\.?|n[uú]mero|num\.?|n[o.](?=\s?[0-9\ue000])|n(?=\s[0-9])|\#)\s?[:.]?\s?"
 _DIGITS = r"[0-9]{1,3}(?:\.[0-9]{3})+(?![0-9])|[0-9]{1,6}"
 NUMERO_SO = re.compile(
     rf"(?:{_MARK})?(?:{S_N}|(?:{_DIGITS})(?:\s?-?\s?[a-z])?|km [0-9]+(?:{COMMA}[0-9]+)?|(?:{_DIGITS})/[0-9]+[a-z]?)",
@@ -26,7 +26,9 @@ _NUMERO = re.compile(
 )
 # A day in a name: Rua 12 de Outubro; an ordinal: 1º de Maio.
 _NOT_A_HOUSE = re.compile(r"\s?[ºª°]|\s+de\s|\s+d[eo]s?$", re.IGNORECASE)
-_BEFORE = re.compile(r"(?:^|\s)(?:de|do|da|dos|das|e|pedro|pio|xxiii)\s+$", re.IGNORECASE)
+_BEFORE = re.compile(r"(?:^|\s)(?:de|do|da|dos|das|e)\s+$", re.IGNORECASE)
+# Kings and popes bear small numbers: Rua Dom Pedro 2.
+_NUMBERED = re.compile(r"(?:^|\s)(?:pedro|pio|paulo|xxiii)\s+$", re.IGNORECASE)
 _ROAD = re.compile(r"[a-z]{2,3}[\s-]?[0-9]{2,3}(?!\w)", re.IGNORECASE)
 # Brasília names no streets: SQS 308, QNM 12, SHIS QI 5.
 _BRASILIA = re.compile(
@@ -109,6 +111,8 @@ def _is_of_the_name(texto: str, found: "re.Match[str]", following: str) -> bool:
     if not before.strip() or before[-1] not in " ,.":
         return True
     if _NOT_A_HOUSE.match(texto, found.end()) or _BEFORE.search(before):
+        return True
+    if len(found["digits"]) < 3 and _NUMBERED.search(before):
         return True
     # "Rua Dom Pedro 2, 300": the next part says which of the two it is.
     is_last = not texto[found.end() :].strip()

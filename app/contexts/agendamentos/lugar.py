@@ -17,11 +17,12 @@ from app.contexts.agendamentos.vocabulario import BAIRROS, BAIRROS_LONGOS, INICI
 
 _UF_AT_END = re.compile(r"(.+?)(\s*[/\-–]\s*|\s+)([a-z]{2})\.?$", re.IGNORECASE)
 _UF_AT_START = re.compile(r"([a-z]{2})\s*[/-]\s*(.{3,})$", re.IGNORECASE)
-_DROPPED = re.compile(r"(?:bairro|bair\.|bairro:|b\.)\s*:?\s*(?=\S)", re.IGNORECASE)
+_DROPPED = re.compile(r"\A(?:bairro|bair\.|bairro:|b\.)\s*:?\s*(?=\S)", re.IGNORECASE)
 _STATE_OF = re.compile(r"estado\s+(?:de|do|da)\s+", re.IGNORECASE)
 _PREFIX = re.compile(r"([^\W\d_]+)(?:(\.)\s*|\s+)(?=\S)")
 _INNER = re.compile(r"\b(n\.?\s?s(?:ra|enhora)|(?<=\s)(?:sta|sto|nva))\b\.?(?=\s)", re.IGNORECASE)
 _INNER_WORDS: Final = {"sta": "Santa", "sto": "Santo", "nva": "Nova"}
+_SAINT = re.compile(r"(?<!\w)[Ss]\.\s?(?=[A-ZÀ-Ý][a-zà-ÿ]{2})")
 _RURAL = re.compile(r"zona\s+rural\s+d[eoa]\s+(?=\S)", re.IGNORECASE)
 _JOINING: Final = frozenset(["de", "da", "do", "das", "dos", "e"])
 
@@ -40,7 +41,9 @@ class _Estado(NamedTuple):
 
 def lugar_de(partes: list[str], *, is_city: bool = False) -> Lugar:
     """``is_city``: whatever it is, it was labelled so."""
-    partes = [parte for parte in partes if plano(parte) not in ("brasil", "br") and not diz_nada(parte)]
+    partes = [
+        _SAINT.sub("São ", parte) for parte in partes if plano(parte) not in ("brasil", "br") and not diz_nada(parte)
+    ]
     uf, partes, beside = _state(partes)
     if not partes:
         return Lugar(uf=uf)
@@ -86,9 +89,9 @@ def _state(partes: list[str]) -> _Estado:
     """A part that is a state; one that ends or begins with one; or the name of one after a city."""
     for place in reversed(range(len(partes))):
         if partes[place].strip(" .").upper() in ESTADOS:
+            said = partes[place].strip(" .").upper()
             left = [*partes[:place], *partes[place + 1 :]]
-            beside = place - 1 if place else 0
-            return _Estado(partes[place].strip(" .").upper(), left, beside if left else None)
+            return _Estado(said, left, _beside(left, place, said) if left else None)
     for place in reversed(range(len(partes))):
         found = _ends_with_state(partes[place], is_last=place == len(partes) - 1)
         if found is not None:
@@ -101,9 +104,24 @@ def _state(partes: list[str]) -> _Estado:
     return _Estado(None, partes, None)
 
 
+def _beside(left: list[str], place: int, uf: str) -> int:
+    """The city stands before its state; behind it where only that is one ("Tijuca, RJ, Rio de Janeiro")."""
+    known = [at for at in (place - 1, place) if 0 <= at < len(left) and _is_of(left[at], uf)]
+    return known[0] if known else max(place - 1, 0)
+
+
+def _is_of(parte: str, uf: str) -> bool:
+    cidade = cidade_de(parte, uf)
+    return cidade is not None and cidade.uf == uf and plano(parte) not in TAMBEM_BAIRROS
+
+
 def _ends_with_state(parte: str, *, is_last: bool) -> tuple[str, str] | None:
     found = _UF_AT_END.match(parte)
-    if found is not None and found[3].upper() in ESTADOS and (found[2].strip() or is_last):
+    if (
+        found is not None
+        and found[3].upper() in ESTADOS
+        and (found[2].strip() or is_last or _is_of(found[1], found[3].upper()))
+    ):
         name = found[1].rstrip(" .,")
         last = plano(name.split(" ")[-1]).strip(".")
         if last not in _JOINING and (" " in name or last not in INICIAM_BAIRRO):
@@ -132,6 +150,9 @@ def _is_state(named: str, before: str, uf: str, *, was_said: bool) -> bool:
 def _alone(parte: str, uf: str | None) -> Lugar:
     """One part for both: the city is known, or stands beside its state; otherwise it is the neighbourhood."""
     found = cidade_no_fim(parte, uf)
+    if found is not None and uf is None and found[0].endswith(f" {found[1].uf}"):  # "Jabaquara SP São Paulo"
+        uf = found[1].uf
+        found = (found[0][:-3], found[1])
     if found is not None and (uf is None or found[1].uf == uf):
         before, cidade = found
         is_whole = not before and (uf is not None or not _is_ambiguous(parte, cidade))

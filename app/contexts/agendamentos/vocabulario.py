@@ -48,6 +48,7 @@ COM_VALOR: Final = {
         "Bloco": "bloco bl blc blo",
         "Torre": "torre tor",
         "Casa": "casa cs csa",
+        "Cobertura": "cobertura cob",
         "Sala": "sala sl sls",
         "Conjunto": "conjunto conj cj cjto cjt",
         "Loja": "loja lj",
@@ -158,6 +159,6 @@ REFERENCIAS: Final = (
     "prox", "proximo", "proxima", "perto", "em frente", "ao lado", "atras", "esquina", "esq ", "esq.", "portao", "referencia",
     "ref",
     "ponto de", "antes d", "depois d", "junto a", "defronte", "entre a", "entre o", "entre as", "casa de cor", "muro", "vizinho",
-    "fica ", "subindo", "descendo", "sentido", "altura d", "final da", "inicio da",
+    "fica ", "antiga ", "antigo ", "subindo", "descendo", "sentido", "altura d", "final da", "inicio da",
     "casa da esquina", "lado d", "entrar ", "virar ", "interfone", "falar com", "campainha", "obs",
 )  # fmt: skip
