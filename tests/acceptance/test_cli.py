@@ -320,3 +320,8 @@ def test_without_a_word_the_help_is_shown(batuta: Command) -> None:
         assert code in (0, 2)
         assert "batuta" in out
         assert err == ""
+
+
+def test_what_an_option_is_for_is_said_in_the_chosen_language(batuta: Command) -> None:
+    assert "Para máquinas" in batuta("--lang", "pt-BR", "queue", "list", "--help")[1]
+    assert "For machines" in batuta("--lang", "en", "queue", "list", "--help")[1]

@@ -1,7 +1,7 @@
 """Puts the command tree together, and turns every way of going wrong into one sentence and an exit code."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ from batuta.cli import (
 from batuta.cli.desk import DONE, FAILED, INTERRUPTED, REFUSED, Desk, make_desk
 from batuta.cli.mistakes import usage_sentence
 from batuta.kernel.errors import BatutaError, ConfigError, MigrationChanged, SchemaOutOfDate, StoreReadOnly
+from batuta.texts import Texts
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     if (garbled := next((word for word in argv if not _is_text(word)), None)) is not None:
         desk.say_wrong(desk.texts()("cli.garbled", word=garbled.encode(errors="replace").decode()))
         return REFUSED
-    command = typer.main.get_command(tree(desk))
+    command = in_words(typer.main.get_command(tree(desk)), desk.texts())
     try:
         code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=desk)
     except typer.TyperException as mistake:
@@ -50,6 +51,16 @@ def main(argv: list[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     return code if isinstance(code, int) else DONE
+
+
+def in_words(command: Any, texts: Texts) -> Any:
+    """What each option is for, in the reader's language, where the texts say so (``cli.option``)."""
+    for option in command.params:
+        if said := texts.known(f"cli.option.{option.name}", ""):
+            option.help = said
+    for below in getattr(command, "commands", {}).values():
+        in_words(below, texts)
+    return command
 
 
 def tree(desk: Desk) -> typer.Typer:
