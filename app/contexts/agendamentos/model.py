@@ -55,7 +55,7 @@ class PlanilhaRecusada(BatutaError):
 
 
 class PlanilhaVazia(PlanilhaRecusada):
-    sentence = "the spreadsheet is empty: its first sheet holds no cell. Export it again and send it"
+    sentence = "the spreadsheet is empty: no visible sheet of it holds a cell. Export it again and send it"
 
 
 class ColunasAusentes(PlanilhaRecusada):
