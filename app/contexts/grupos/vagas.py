@@ -22,7 +22,7 @@ from app.contexts.grupos.leitura import Periodo
 from app.contexts.grupos.leitura.texto import chave
 from app.contexts.grupos.limiares import Limiares
 from app.contexts.grupos.nomes import Achado, busca, onde
-from app.contexts.grupos.retificacoes import Retificacoes, mesmo_autor
+from app.contexts.grupos.retificacoes import Retificacoes, mesmo_autor, mudancas
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.pipeline.stage import Drop, Finish, Next, StageOutcome
@@ -152,7 +152,7 @@ class Vagas:
         stands = (self.book.stands_alone, {"id": vaga["id"], "now": now})
         kept = self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrived(vaga, now)))
         first = await self._vagas.get(principal)
-        if first is None or not mesmo_autor(vaga, first):
+        if first is None or not mesmo_autor(vaga, first) or not mudancas(vaga, first):
             return Finish(kept)
         return Finish(self.retificacoes.efeito(vaga, principal, kept, now))
 
