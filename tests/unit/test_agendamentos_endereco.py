@@ -180,6 +180,23 @@ def test_how_to_find_it_and_a_telephone_are_not_part_of_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("texto", "referencia"),
+    [
+        ("Rua Um, 10, em frente ao mercado, Centro, Campinas/SP", "em frente ao mercado"),
+        ("Rua Um s/nº perto da praça, Centro, Campinas/SP", "perto da praça"),
+        (
+            "Rua Um, 10 (próx. ao mercado), Centro - ao lado da escola - Campinas/SP",
+            "próx. ao mercado; ao lado da escola",
+        ),
+        ("Rua Um, 10, Centro, Campinas/SP", None),
+    ],
+)
+def test_how_to_find_it_is_kept_wherever_it_stands(texto: str, referencia: str | None) -> None:
+    lido = endereco_de(texto)
+    assert (lido.bairro, lido.cidade, lido.referencia) == ("Centro", "Campinas", referencia)
+
+
+@pytest.mark.parametrize(
     ("texto", "lido"),
     [
         ("Rua Modelino 1000 ap 201 Centro Campinas SP", "Rua Modelino | 1000 | Apto 201 | Centro | Campinas | SP | -"),

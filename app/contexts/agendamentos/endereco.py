@@ -80,12 +80,13 @@ class _Rotulados(NamedTuple):
 
 @dataclass(slots=True)
 class _Leitura:
-    """What has been read so far. ``lugar``: the parts that name the place, in order."""
+    """What has been read so far. ``lugar``: the parts that name the place, in order; ``referencias``: how to find it."""
 
     logradouro: str | None = None
     numero: str | None = None
     itens: list[str] = field(default_factory=list)
     lugar: list[str] = field(default_factory=list)
+    referencias: list[str] = field(default_factory=list)
 
 
 def endereco_de(texto: str) -> Endereco:
@@ -93,7 +94,7 @@ def endereco_de(texto: str) -> Endereco:
     if diz_nada(bare):
         return Endereco()
     resto, cep, avisos = _without_cep(_LIVES_AT.sub("", bare))
-    resto, referencia = _without_landmarks(resto)
+    resto, referencias = _without_landmarks(resto)
     rotulados = _labelled(_PHONE.sub(" ", resto))
     lida = _leitura(_parts(rotulados.livre))
     if "numero" in rotulados.campos and lida.logradouro and lida.numero and lida.numero.isdigit():
@@ -109,7 +110,7 @@ def endereco_de(texto: str) -> Endereco:
         cidade=lugar.cidade,
         uf=lugar.uf,
         cep=cep,
-        referencia=referencia,
+        referencia="; ".join((*referencias, *lida.referencias)) or None,
     )
     endereco = _overlaid(endereco, rotulados.campos)
     if endereco.cep and endereco.uf and not cep_concorda(endereco.cep, endereco.uf):
@@ -138,8 +139,8 @@ def _without_cep(texto: str) -> tuple[str, str | None, tuple[str, ...]]:
     return f"{texto[: found.start()]} , {texto[found.end() :]}", cep, () if cep else (CEP_INVALIDO,)
 
 
-def _without_landmarks(texto: str) -> tuple[str, str | None]:
-    """How to find it goes: in parentheses, or a part of its own."""
+def _without_landmarks(texto: str) -> tuple[str, list[str]]:
+    """How to find it goes, where it stands in parentheses."""
     seen: list[str] = []
 
     def drop(found: "re.Match[str]") -> str:
@@ -148,8 +149,7 @@ def _without_landmarks(texto: str) -> tuple[str, str | None]:
         seen.append(found[1].strip())
         return " "
 
-    texto = _PARENTHESES.sub(drop, texto)
-    return texto, "; ".join(seen) or None
+    return _PARENTHESES.sub(drop, texto), seen
 
 
 def _is_landmark(texto: str) -> bool:
@@ -181,7 +181,7 @@ def _parts(texto: str) -> list[str]:
     texto = _UNMARKED.sub(lambda found: f", {found[1] or ''}", texto)
     texto = SEM_NUMERO.sub(f" {S_N} ", texto)
     parts = (each.strip(" ,;.-/\n") for whole in _PARTS.split(texto) for each in _number_first(whole))
-    return [part for part in parts if part == S_N or not (diz_nada(part) or _is_landmark(part))]
+    return [part for part in parts if part == S_N or not diz_nada(part)]
 
 
 def _number_first(parte: str) -> tuple[str, ...]:
@@ -193,7 +193,8 @@ def _number_first(parte: str) -> tuple[str, ...]:
 
 
 def _leitura(partes: list[str]) -> _Leitura:
-    lida = _Leitura()
+    lida = _Leitura(referencias=[parte for parte in partes if _is_landmark(parte)])
+    partes = [parte for parte in partes if not _is_landmark(parte)]
     if not partes:
         return lida
     place = next((index for index, parte in enumerate(partes) if rua_de(parte) is not None), None)
@@ -235,8 +236,8 @@ def _read_on(lida: _Leitura, parte: str, *, first: bool = False, numbered: bool 
     if S_N in resto:
         lida.numero = lida.numero or "S/N"
         resto = resto.replace(S_N, " ").strip(" ,;.-/")
-    if resto and not _is_landmark(resto):
-        lida.lugar.append(resto)
+    if resto:
+        (lida.referencias if _is_landmark(resto) else lida.lugar).append(resto)
 
 
 def _overlaid(endereco: Endereco, campos: dict[str, str]) -> Endereco:
@@ -248,7 +249,7 @@ def _overlaid(endereco: Endereco, campos: dict[str, str]) -> Endereco:
     if "numero" in campos and (numero := numero_no_inicio(campos["numero"], bare=True)) is not None:
         changes["numero"] = numero.numero
     if "complemento" in campos:
-        found = complementos(", ".join(_parts(campos["complemento"])))
+        found = complementos(", ".join(each for each in _parts(campos["complemento"]) if not _is_landmark(each)))
         itens = [*found.itens, *([found.resto] if found.resto else [])]
         changes["complemento"] = ", ".join(itens) or endereco.complemento
     if "bairro" in campos:
