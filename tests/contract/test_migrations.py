@@ -87,6 +87,20 @@ async def test_a_migration_that_fails_half_way_leaves_nothing_behind(
     assert await migrator_of(FIRST).migrate() == [FIRST]
 
 
+async def test_whoever_starts_on_a_schema_that_is_current_waits_for_nobody_who_writes(
+    migrator_of: MakeMigrator, database_url: str
+) -> None:
+    await migrator_of(FIRST, SECOND).migrate()
+    busy = connect(database_url, SystemClock())
+    await busy.open()
+    async with busy.transaction() as transaction:
+        await busy.lock_migrations(transaction)
+        await transaction.script("CREATE TABLE other (id INTEGER)")
+        async with asyncio.timeout(8):
+            assert await asyncio.create_task(migrator_of(FIRST, SECOND).migrate()) == []
+    await busy.close()
+
+
 async def test_many_processes_may_migrate_at_once(database_url: str, clock: FakeClock, events: EventRecorder) -> None:
     databases = [connect(database_url, SystemClock()) for _ in range(4)]
     for each in databases:

@@ -81,7 +81,12 @@ class Migrator:
         self._events = events
 
     async def migrate(self) -> list[Migration]:
-        """Apply what is missing, each in a transaction of its own. Any number of processes may do this at once."""
+        """Apply what is missing, each in a transaction of its own. Any number of processes may do this at once.
+
+        Where nothing is, nobody is waited for: every process that starts comes here, beside all that work.
+        """
+        if not missing_of(self._migrations, await self._ledger()):
+            return []
         return [migration for migration in self._migrations if await self._apply(migration)]
 
     async def require_current(self) -> None:
