@@ -81,6 +81,11 @@ def workbook(sheets: Mapping[str, str]) -> bytes:
     return xlsx([], extra=parts)
 
 
+def moved(rows: Sequence[Sequence[Cell]], *, right: int, down: int = 0) -> list[Sequence[Cell]]:
+    """The same table, begun further right and further down."""
+    return [*([] for _ in range(down)), *([*[None] * right, *row] for row in rows)]
+
+
 def package(parts: Mapping[str, str | bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -22,7 +22,7 @@ from app.contexts.agendamentos.model import PlanilhaGrande, PlanilhaIlegivel, Pl
 from batuta.kernel.clock import SystemClock
 from tests.contract.test_agendamentos import Office, office
 from tests.julia import rows
-from tests.sheets import HEADER, patient, sheet_xml, workbook, xlsx
+from tests.sheets import HEADER, moved, patient, sheet_xml, workbook, xlsx
 
 __all__ = ["office"]
 ROWS = 900  # two pieces, of which the second is larger than what a pipe and a small buffer hold
@@ -233,3 +233,21 @@ async def test_an_import_of_several_sheets_goes_on_in_the_one_where_it_was(
     changed = await office.one("SELECT id FROM appointments WHERE linha = 5 AND aba = 'Dia 2'")
     kept = await office.agendamentos.alterar(changed["id"], {"observacoes": "portão azul"}, by="alguém")
     assert (kept["aba"], kept["linha"]) == ("Dia 2", 5)
+
+
+async def test_an_import_of_tables_that_begin_in_c5_goes_on_where_it_was(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leitura, "AHEAD", 4096)
+    days = {
+        f"Dia {n}": sheet_xml(moved([HEADER, *(patient(1000 * n + k) for k in range(300))], right=2, down=4))
+        for n in range(1, 4)
+    }
+    reading = Mortal(deaths=1)
+    done = await with_reader(office, reading).importar(workbook(days), "agenda.xlsx", by="alguém")
+    assert (done["status"], done["imported"], done["duplicates"], done["total_rows"]) == ("concluida", 900, 0, 900)
+    assert reading.opened == [0, 305]
+    named = await rows(office.database, "SELECT nome_paciente, aba, linha FROM appointments ORDER BY nome_paciente")
+    assert [tuple(each.values()) for each in named] == [
+        (f"Pessoa Fictícia {1000 * n + k:05d}", f"Dia {n}", 6 + k) for n in range(1, 4) for k in range(300)
+    ]

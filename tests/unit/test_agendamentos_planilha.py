@@ -1,5 +1,6 @@
 """What is read from a sheet as people really write one: nothing is taken for something else, and what cannot be read is told."""
 
+from collections.abc import Sequence
 from datetime import date, datetime, time
 
 import pytest
@@ -9,7 +10,7 @@ from app.contexts.agendamentos.celulas import Celula, data_hora_da, hora_da
 from app.contexts.agendamentos.leitura import Leitura
 from app.contexts.agendamentos.linhas import Lida, Recusa
 from batuta.kernel.clock import SystemClock
-from tests.sheets import HEADER, Cell, patient, sheet_xml, workbook, xlsx
+from tests.sheets import HEADER, Cell, moved, patient, sheet_xml, workbook, xlsx
 
 LABORATORY = ["Nome da Marca", "Nome da Unidade", "Nome do Paciente", "Data/Hora Início Agendamento"]
 
@@ -142,6 +143,40 @@ async def test_every_sheet_with_the_header_is_read_in_order_and_the_others_are_n
         ("Tarde", 3, "Telefone", "telefone_ilegivel"),
     ]
     assert lida.total == 4
+
+
+@pytest.mark.parametrize(("right", "down"), [(0, 0), (1, 0), (0, 3), (2, 4), (14, 20)])
+async def test_a_table_is_read_the_same_wherever_on_its_sheet_it_begins(right: int, down: int) -> None:
+    table: list[Sequence[Cell]] = [
+        HEADER,
+        patient(1),
+        [],
+        patient(2, Telefone=None),
+        patient(3, **{"Nome do Paciente": None}),
+    ]
+    there, here = await read(xlsx(moved(table, right=right, down=down))), await read(xlsx(table))
+    assert [{**each, "linha": int(str(each["linha"])) - down} for each in there.linhas] == [*here.linhas]
+    assert [(each.linha, each.coluna, each.problema) for each in there.erros] == [
+        (5 + down, "Nome do Paciente", "sem_nome")
+    ]
+    assert [each["nome_paciente"] for each in here.linhas] == ["Pessoa Fictícia 00001", "Pessoa Fictícia 00002"]
+
+
+async def test_sheets_whose_tables_begin_in_different_places_are_each_read_from_their_own() -> None:
+    sheets = {
+        "Na A1": sheet_xml([HEADER, patient(1)]),
+        "Na B1": sheet_xml(moved([HEADER, patient(2)], right=1)),
+        "Na C5": sheet_xml(moved([HEADER, patient(3)], right=2, down=4)),
+        "Título na A1": sheet_xml([["Relatório"], *moved([HEADER, patient(4)], right=3)]),
+    }
+    lida = await read(workbook(sheets))
+    assert [(each["aba"], each["linha"], each["nome_paciente"], each["telefone"]) for each in lida.linhas] == [
+        ("Na A1", 2, "Pessoa Fictícia 00001", "5511900000001"),
+        ("Na B1", 2, "Pessoa Fictícia 00002", "5511900000001"),
+        ("Na C5", 6, "Pessoa Fictícia 00003", "5511900000001"),
+        ("Título na A1", 3, "Pessoa Fictícia 00004", "5511900000001"),
+    ]
+    assert (lida.erros, lida.avisos) == ([], [])
 
 
 async def test_a_sheet_that_is_the_only_one_of_appointments_needs_no_name() -> None:

@@ -143,8 +143,11 @@ class _Livro:
         return 0 if end is None else end[0] + 1
 
     def linhas(self, name: str) -> Iterator[Sequence[Celula]]:
-        for row in self.aba(name).iter_rows():
-            yield row[:MOST_COLUMNS]
+        """Each from column A on: those it has been given begin where the sheet's first cell stands."""
+        sheet = self.aba(name)
+        left: list[Celula] = [None] * min(sheet.start[1] if sheet.start else 0, MOST_COLUMNS)
+        for row in sheet.iter_rows():
+            yield [*left, *row[: MOST_COLUMNS - len(left)]]
 
 
 def _top(sheet: "CalamineSheet") -> list[list[Celula]]:
