@@ -211,3 +211,19 @@ def test_how_to_find_it_is_kept_wherever_it_stands(texto: str, referencia: str |
 )  # fmt: skip
 def test_a_number_is_found_however_it_is_marked_and_no_name_loses_its_end(texto: str, lido: str) -> None:
     assert read(texto) == lido
+
+
+@pytest.mark.parametrize(
+    ("texto", "campo", "lido"),
+    [
+        ("Rua A, nº 10, Jardim km 18,5, Osasco/SP", "bairro", "Jardim km 18,5"),
+        ("Rua A, 10, Compl: km 3,5", "complemento", "km 3,5"),
+        ("Rua A, Complemento: s/n", "complemento", None),
+        ("Rua A, 10, Ref: km 2,5 da BR", "referencia", "km 2,5 da BR"),
+        ("Rua A, 10, Ref:", "referencia", None),
+        ("Rua A, 10 Bairro: Vila s/n", "bairro", "Vila"),
+        ("Rua A, 10, Modelo\ue000\ue001, Campinas/SP", "bairro", "Modelo"),
+    ],
+)
+def test_no_sign_of_the_reader_s_own_is_left(texto: str, campo: str, lido: str | None) -> None:
+    assert getattr(endereco_de(texto), campo) == lido

@@ -254,3 +254,29 @@ def test_each_speciality_has_its_own_shift_and_price(texto: str, esperadas: list
 )  # fmt: skip
 def test_a_hospital_is_found_by_what_people_call_it(texto: str, hospitais: set[str]) -> None:
     assert {each.hospital.valor for each in vagas(texto)} == hospitais
+
+
+@pytest.mark.parametrize(
+    ("texto", "abertas", "fechadas"),
+    [
+        ("HTN clínico noturno R$ 1.500\n10, 11 (fechado) e 12/08", [12], []),
+        ("HTN clínico noturno 10/08, 11/08 (preenchido), 12/08 R$ 1.500", [10, 12], [11]),
+        ("HTN clínico noturno de 10 a 12/08 R$ 1.500, 11 já foi", [10, 12], [11]),
+        ("HTN clínico noturno: só 12/08 R$ 1.500, 10 e 11 fechados", [12], []),
+        ("HTN clínico noturno: só 12/08, 10 e 11 fechados", [12], [10]),
+        ("HTN clínico dias 10, 11 e 12/08 SN R$ 1.500. Dia 11 fechado", [10, 12], [11]),
+        ("HTN clínico 10 e 11/08 SN fechados, 12/08 SN R$ 1.500", [12], [10, 11]),
+    ],
+)
+def test_of_several_days_the_one_that_is_said_to_be_taken_is(
+    texto: str, abertas: list[int], fechadas: list[int]
+) -> None:
+    read = lida(texto)
+    assert [each.data.valor.day for each in read.vagas] == abertas
+    taken = () if read.fechamento is None else read.fechamento.vagas
+    assert sorted({each.data.valor.day for each in taken}) == fechadas
+
+
+@pytest.mark.parametrize("texto", ["semana de 0", "semana de 40h", "HTN semana de 35/08 SN", "semana de 10-08- R$"])
+def test_a_week_of_something_else_is_no_date(texto: str) -> None:
+    assert lida(texto).vagas == ()

@@ -112,10 +112,20 @@ def endereco_de(texto: str) -> Endereco:
         cep=cep,
         referencia="; ".join((*referencias, *lida.referencias)) or None,
     )
-    endereco = _overlaid(endereco, rotulados.campos)
+    endereco = _written(_overlaid(endereco, rotulados.campos))
     if endereco.cep and endereco.uf and not cep_concorda(endereco.cep, endereco.uf):
         avisos = (*avisos, CEP_DE_OUTRA_UF)
     return replace(endereco, avisos=avisos)
+
+
+def _written(endereco: Endereco) -> Endereco:
+    """What stood for signs while it was read is a sign again; a field without a letter left is none."""
+    said = {each.name: getattr(endereco, each.name) for each in fields(endereco) if each.name != "avisos"}
+    told = {
+        name: " ".join(value.replace(COMMA, ",").replace(S_N, " ").split()) for name, value in said.items() if value
+    }
+    changes: dict[str, Any] = {name: told.get(name) or None for name in said}
+    return replace(endereco, **changes)
 
 
 def cep_de(texto: str) -> str | None:

@@ -23,7 +23,8 @@ _BEGINS_NOTHING: Final = (
     "nao informad", "nao soube",
     "em situacao de rua", "situacao de rua", "paciente em situacao de rua", "morador de rua", "moradora de rua", "sem endereco",
 )  # fmt: skip
-_INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), 0x2060, 0xFEFF, 0xAD])
+# And the letters that mean nothing to anybody: the readers have a use of their own for them.
+_INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), 0x2060, 0xFEFF, 0xAD, *range(0xE000, 0xF900)])
 _SIGNS: Final = (
     {ord(sign): "-" for sign in "‐‑‒–—―−"} | {ord(sign): "'" for sign in "’‘´`"} | {0x00A0: " ", 0x202F: " "}
 )

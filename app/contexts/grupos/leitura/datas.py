@@ -104,7 +104,8 @@ class Calendario:
     def _semana_dita(self, livre: str) -> date | None:
         """ "semana de 27/04": the Monday from which its weekdays are counted."""
         said = _WEEK_OF.search(livre)
-        days = () if said is None else self._numeros(tuple(_run(livre, said.end()))[:1]).dias
+        numbers = () if said is None else tuple(_run(livre, said.end()))[:1]
+        days = self._numeros(numbers).dias if numbers else ()
         return days[0].data - timedelta(days=days[0].data.weekday()) if days else None
 
     def ler(self, livre: str) -> Iterator[Dias]:

@@ -14,11 +14,31 @@ RESTA = re.compile(
 )
 _ABERTAS = re.compile(r"\b(?:abert[ao]s?|disponive(?:l|is))\b")
 _TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$")
+_NUMBERS_BEFORE = re.compile(
+    r"(?<![\w/:.,])(?:(?P<um>\d{1,2}) {0,2}(?:e|,) {0,2})?(?P<dois>\d{1,2})(?P<so> ?\(|[ ,:-]{1,2})$"
+)
 
 
 class Fechadas:
     def __init__(self, folha: Folha, blocos: Sequence[Bloco]) -> None:
         self._folha, self._blocos = folha, blocos
+        told = {id(mark): numbers for mark in folha.fechados if (numbers := self._numeros(mark))}
+        self._de_numeros = frozenset(told)
+        self.numeros = frozenset(number for numbers in told.values() for number in numbers)
+
+    def _numeros(self, mark: Fechado) -> tuple[int, ...]:
+        """ "de 10 a 12/08 …, 11 já foi", "10 e 11 fechados": days of the month that nothing else says are days."""
+        found = _NUMBERS_BEFORE.search(self._folha.texto.plano, max(0, mark.inicio - 14), mark.inicio)
+        if found is None or mark.sinal or entre(self._folha.dias, found.start("dois"), mark.inicio):
+            return ()
+        if any(
+            each.inicio <= found.start("dois") < each.fim
+            for each in entre(self._folha.dias, mark.inicio - 60, mark.inicio)
+        ):
+            return ()
+        both = found["um"] and "(" not in found["so"]
+        numbers = (int(found["um"]), int(found["dois"])) if both else (int(found["dois"]),)
+        return tuple(each for each in numbers if 1 <= each <= 31)
 
     def blocos(self) -> frozenset[int]:
         dated = [place for place, each in enumerate(self._blocos) if each.dias is not None]
@@ -28,7 +48,8 @@ class Fechadas:
         found = set()
         for place in dated:
             block = self._blocos[place]
-            marks = [each for each in block.fechados if each.sinal != "✅" or tick_closes]
+            own = (each for each in block.fechados if id(each) not in self._de_numeros)
+            marks = [each for each in own if each.sinal != "✅" or tick_closes]
             if marks and not self.turnos(block) and not self._sobra(block):
                 found.add(place)
         return frozenset(found | self._secoes_fechadas())

@@ -50,7 +50,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
         if start == end:
             continue
         parts = [entre(kind, start, end) for kind in kinds]
-        runs = _juntos(entre(dias, start, end), parts)
+        runs = _sem_o_fechado(_juntos(entre(dias, start, end), parts), folha.texto.plano, parts[-1])
         if runs:
             line = _partida(folha.texto.plano, start, end, runs, parts, by_price)
         else:
@@ -87,6 +87,20 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
             kept[-1] = replace(last, fim=run.fim, dias=tuple(days.values()), passou=last.passou and run.passou)
         else:
             kept.append(run)
+    return kept
+
+
+def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
+    """ "10/08, 11/08 (preenchido), 12/08": what is told in brackets is of the last day before them alone."""
+    kept: list[Dias] = []
+    for run in runs:
+        last = run.dias[-1] if len(run.dias) > 1 else None
+        is_bracketed = plano[run.fim : run.fim + 3].lstrip(" ")[:1] == "(" and bool(entre(closed, run.fim, run.fim + 4))
+        if last is None or not is_bracketed or last.inicio <= run.dias[-2].inicio:
+            kept.append(run)
+            continue
+        kept.append(replace(run, fim=run.dias[-2].fim, dias=run.dias[:-1]))
+        kept.append(replace(run, inicio=last.inicio, dias=(last,)))
     return kept
 
 

@@ -100,6 +100,8 @@ class _Montador:
         pairs = self._pares(block, areas, shifts)
         for where in places:
             for day in self._dias(block):
+                if day.data.day in self._fechamentos.numeros:
+                    continue
                 for area, shift in pairs:
                     if not self._tomados & {(where.nome, day.data, None), (where.nome, day.data, shift.periodo)}:
                         yield self._vaga(place, block, where, area, day, shift)
