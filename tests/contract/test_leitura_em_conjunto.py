@@ -1,13 +1,16 @@
 """Appointments whose tasks begin together are read and written together, and none of them harms another."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
 
+from app.contexts.agendamentos.model import Status
 from app.contexts.agendamentos.repository import appointment_book
-from app.contexts.agendamentos.service import QUEUE, TASK
+from app.contexts.agendamentos.service import QUEUE, TASK, Ligado
+from app.contexts.agendamentos.tasks import Normalizador
 from app.wiring import build
 from batuta.testing import FakeClock
 from tests.contract.test_agendamentos import READ, START, Office, settings_of
@@ -72,6 +75,27 @@ async def test_one_that_somebody_holds_keeps_no_other_waiting_and_is_written_in_
                     pass
     assert await working == 5
     assert (await office.agendamentos.contagem())["completed"] == 5
+
+
+@pytest.mark.parametrize("is_new_first", [True, False])
+async def test_of_two_readings_of_one_appointment_only_that_of_what_it_says_now_is_written(
+    office: Office, is_new_first: bool
+) -> None:
+    await office.importar(patient(1))
+    id = str((await one(office.database, "SELECT id FROM appointments"))["id"])
+    normalizador = Normalizador(office.database, Ligado(), office.clock)
+
+    async def reading() -> Callable[[], Coroutine[Any, Any, bool]]:
+        row = await normalizador._sources.ask(id)
+        assert row is not None
+        return partial(normalizador._write, row, await normalizador._lido(row), Status.COMPLETED)
+
+    old = await reading()
+    await office.agendamentos.alterar(id, {"endereco_completo": "Rua Nova, 999, Centro, Campinas/SP"}, by="alguém")
+    new = await reading()
+    both = [new, old] if is_new_first else [old, new]
+    assert await asyncio.gather(*(write() for write in both)) == [write is new for write in both]
+    assert (await one(office.database, READ))["endereco_normalizado"]["numero"] == "999"
 
 
 async def _beside(office: Office, sql: str) -> dict[str, Any]:

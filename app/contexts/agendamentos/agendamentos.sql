@@ -97,13 +97,13 @@ SET normalization_status = :status, normalization_error = :error, endereco_norma
     documento_normalizado = :documento, cpf = :cpf, rg = :rg, normalized_at = :now, updated_at = :now
 WHERE id = :id AND fonte = :fonte;
 
--- write read_together on sqlite: the same of many; whose were written
+-- write read_together on sqlite: the same of many; which were written
 UPDATE appointments
 SET normalization_status = row.value ->> 'status', normalization_error = row.value ->> 'error',
     endereco_normalizado = nullif(row.value -> 'endereco', 'null'), documento_normalizado = nullif(row.value -> 'documento', 'null'),
     cpf = row.value ->> 'cpf', rg = row.value ->> 'rg', normalized_at = :now, updated_at = :now
 FROM json_each(:rows) AS row
-WHERE appointments.id = row.value ->> 'id' AND fonte = row.value ->> 'fonte' RETURNING appointments.id;
+WHERE appointments.id = row.value ->> 'id' AND fonte = row.value ->> 'fonte' RETURNING appointments.id, fonte;
 
 -- write read_together on postgres: the same of many; who waited for one while holding others could wait for ever, so none waits
 WITH row AS (
@@ -117,7 +117,7 @@ UPDATE appointments
 SET normalization_status = row.status, normalization_error = row.error, endereco_normalizado = row.endereco,
     documento_normalizado = row.documento, cpf = row.cpf, rg = row.rg, normalized_at = :now, updated_at = :now
 FROM row JOIN free ON free.id = row.id
-WHERE appointments.id = row.id RETURNING appointments.id;
+WHERE appointments.id = row.id AND appointments.fonte = row.fonte RETURNING appointments.id, appointments.fonte;
 
 -- read orphans: waiting, and older than they should be; with what became of their task
 SELECT appointment.id, appointment.normalization_job_id AS job, task.status AS task_status, task.error AS task_error

@@ -209,8 +209,8 @@ class Normalizador:
         """None: it says something else by now, or somebody holds it."""
         now = self._clock.now()
         written = await self._database.all(self._book.read_together, rows=AsJson(list(lidas)), now=now)
-        ids = {str(row["id"]) for row in written}
-        return [True if lida["id"] in ids else None for lida in lidas]
+        those = {(str(row["id"]), row["fonte"]) for row in written}
+        return [True if (lida["id"], lida["fonte"]) in those else None for lida in lidas]
 
     async def _write_alone(self, lida: Mapping[str, Json]) -> bool:
         read = {"endereco": AsJson(lida["endereco"]), "documento": AsJson(lida["documento"])}
