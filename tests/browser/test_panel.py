@@ -92,15 +92,22 @@ async def test_the_first_tab_offers_to_skip_to_the_content_and_the_focus_is_seen
     assert await page.evaluate("document.activeElement.closest('main') !== null")
 
 
+# Tables that are wider than the card they stand on.
+STICKS_OUT = """[...document.querySelectorAll("main table")].filter(
+    (each) => each.getBoundingClientRect().right > each.closest("section").getBoundingClientRect().right + 1
+).map((each) => each.className)"""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_on_a_phone_no_page_scrolls_sideways_and_both_themes_can_be_read(house: House, scheme: str) -> None:
     id = await house.panel.keep("broken", MINUTE, "error", error="x" * 400, result={"key": "y" * 400})
     await house.panel.keep("planned_for_a_day_nobody_knows", MINUTE, "timeout", reason="z" * 400)
     for path in PAGES:
         page = await house.visit(path.format(id=id), color_scheme=scheme)
-        for width in (390, 1024, 1440):
+        for width in (390, 1024, 1280, 1440):
             await page.set_viewport_size({"width": width, "height": 900})
             assert await page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert await page.evaluate(STICKS_OUT) == [], (path, width)
             assert await page.evaluate(CONTRAST) == [], path
 
 

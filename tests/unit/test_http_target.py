@@ -157,9 +157,10 @@ async def test_a_refused_connection_is_tried_again_inside_the_grace() -> None:
 
 
 async def test_outside_the_grace_it_is_an_error_that_says_so() -> None:
-    ending = await delivered(f"http://127.0.0.1:{free_port()}/jobs/teste", grace=0.3)
+    port = free_port()
+    ending = await delivered(f"http://127.0.0.1:{port}/jobs/teste", grace=0.3)
     assert ending.status is Status.ERROR
-    assert (ending.error or "").startswith("connection refused, ")
+    assert (ending.error or "").startswith(f"connection refused by 127.0.0.1:{port}, ")
 
 
 async def test_whoever_never_answers_is_a_timeout() -> None:

@@ -114,7 +114,7 @@ class HttpTarget:
                 return _timed_out()
             except NEVER_SENT as error:
                 if clock.now() + rest >= connect_by:
-                    return _refused(error, tries)
+                    return _refused(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
                     return Ending(status=Status.SKIPPED, reason=held)
                 # The limit is for the work: time spent waiting for a connection does not count against it.
@@ -201,10 +201,13 @@ def _timed_out(code: int | None = None) -> Ending:
     return Ending(status=Status.TIMEOUT, response_code=code, error="it did not answer by its deadline")
 
 
-def _refused(error: Exception, tries: int) -> Ending:
+def _refused(error: Exception, tries: int, url: str) -> Ending:
+    parts = urlsplit(url)
+    where = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
     return Ending(
         status=Status.ERROR,
-        error=f"connection refused, {tries} tries ({type(error).__name__}): check that the API runs",
+        error=f"connection refused by {where}, {tries} tries ({type(error).__name__}): check that the API runs there"
+        " (PORT is the one it was started with)",
     )
 
 
