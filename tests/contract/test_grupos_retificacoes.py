@@ -8,9 +8,11 @@ import pytest
 
 from app.contexts.grupos.correcoes import Correcao
 from app.contexts.grupos.fila import Estagio
-from app.contexts.grupos.retificacoes import MudancaSemVaga
+from app.contexts.grupos.retificacoes import MudancaSemVaga, MudancaSuperada, OfertaPorDecidir, Retificacoes
+from app.contexts.grupos.revisao import VagaDecidida
 from app.settings import Settings
 from app.wiring_grupos import review
+from batuta.stores.sql.database import Query, Transaction
 from batuta.testing import FakeClock
 from tests.grupos import AUTOR, Bancada, bancada, vaga
 
@@ -273,3 +275,164 @@ async def test_a_list_at_one_price_follows_its_authors_word_as_a_whole(lida: Ban
     )
     await writes(lida, "Corrigindo: valor é 2.000", citada=offer)
     assert await worth(lida) == [2000, 2000]
+
+
+ALHEIAS = [
+    "Vaga atualizada: plantão de cardiologia noturno 20/03 R$ 3.000 chamar no PV",
+    "Agenda atualizada! Plantão de ortopedia, R$ 3.000, interessados chamar no PV",
+    "Não corrigiram o valor do plantão ainda, deviam pagar R$ 2.500",
+    "o valor do plantão não mudou, continua R$ 1.800",
+    "procuro plantão, valor agora acima de R$ 3.000",
+    "Atualização do plantão de ontem: recebi R$ 900",
+    "O valor novo da consulta particular é R$ 400, hospital",
+    "Errata: o aluguel da sala perto do Hospital Fictício é R$ 900",
+    "plantão: valor correto do estacionamento é R$ 30",
+    "Atualizando: mais R$ 200 de bônus no plantão",
+    "Pessoal, atualização: o lanche deste mês é R$ 50, pix",
+    "valor atualizado do plantão no Hospital Zebra Listrada: R$ 900",
+    "valor atualizado do plantão dia 22/03: R$ 900",
+    "valor atualizado do plantão diurno: R$ 900",
+]
+
+
+async def test_what_speaks_of_something_else_changes_no_offer_and_asks_nobody(lida: Bancada) -> None:
+    await writes(lida, OFERTA.format("noturno", "1.500"))
+    for text in ALHEIAS:
+        await writes(lida, text)
+        changes = await lida.rows("SELECT 1 FROM vagas_grupo WHERE motivo_status = 'valor_mudou'")
+        assert (text, await worth(lida), changes) == (text, [1500], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Valor do plantão aumentou R$ 300",
+        "valor do plantão subiu 10%, valor agora R$ 1.650",
+        "Outro plantão, valor atualizado R$ 900",
+        "corrigindo plantão: valor é 2.000 se for de fora da cidade",
+        "corrigindo plantão: valor é 2.000, menos dia 20/03",
+    ],
+)
+async def test_a_price_with_more_words_than_a_plain_correction_waits_for_a_person(lida: Bancada, text: str) -> None:
+    await writes(lida, OFERTA.format("noturno", "1.500"))
+    await writes(lida, text)
+    assert await worth(lida) == [1500]
+    assert (await last(lida))["motivo_status"] == "valor_mudou"
+
+
+@pytest.mark.parametrize("text", ["menos dia 21/03", "exceto o dia 21/03", "só 21/03"])
+async def test_an_exception_is_for_a_person_to_read(lida: Bancada, text: str) -> None:
+    await writes(lida, "Hospital Fictício - pediatria\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.500\nChamar no PV")
+    await writes(lida, f"corrigindo plantão: valor é 2.000, {text}")
+    assert await worth(lida) == [1500, 1500]
+    assert await review(lida.work, Settings()).quantas() == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Boa tarde pessoal, valor atualizado do plantão de pediatria: R$ 2.000",
+        "Novo valor do plantão: R$ 2.000",
+        "o valor do plantão subiu para R$ 2.000",
+        "corrigindo plantão noturno no Hospital Fictício: valor R$ 2.000",
+    ],
+)
+async def test_a_plain_correction_counts_by_itself(lida: Bancada, text: str) -> None:
+    await writes(lida, OFERTA.format("noturno", "1.500"))
+    await writes(lida, text)
+    assert await worth(lida) == [2000]
+
+
+async def test_an_offer_by_itself_stays_one_though_it_says_updated(lida: Bancada) -> None:
+    await writes(lida, OFERTA.format("noturno", "1.500"))
+    await writes(lida, "Plantões atualizados: cardiologia 20/03 19h às 7h R$ 1.800, preciso de médico, chamar no PV")
+    assert await worth(lida) == [1500]
+    kept = await last(lida)
+    assert (kept["status"], kept["motivo_status"]) == ("aguardando_revisao", "match_incompleto:hospital")
+
+
+async def test_what_names_a_hospital_nobody_knows_is_of_no_offer_without_one(lida: Bancada) -> None:
+    await writes(lida, "Plantão de pediatria dia 20/03 noturno R$ 1.500 chamar no PV, preciso de médico")
+    before = await lida.rows("SELECT valor FROM vagas_grupo")
+    await writes(lida, "valor atualizado do plantão no Hospital Zebra Listrada: R$ 900")
+    assert before == await lida.rows("SELECT valor FROM vagas_grupo") == [{"valor": 1500}]
+
+
+async def test_a_list_of_more_than_twenty_days_changes_as_a_whole(lida: Bancada) -> None:
+    days = "\n".join(f"dia {day:02d}/03" for day in range(6, 31))
+    await writes(lida, f"Plantões de pediatria no Hospital Fictício, noturno, R$ 1.500:\n{days}\nChamar no PV")
+    assert await worth(lida) == [1500] * 25
+    await writes(lida, "valor atualizado do plantão: R$ 2.000")
+    assert await worth(lida) == [2000] * 25
+
+
+async def test_cents_are_rounded_the_same_way_everywhere(lida: Bancada) -> None:
+    await writes(lida, OFERTA.format("noturno", "1.400,50"))
+    assert await worth(lida) == [1401]
+    await writes(lida, "valor atualizado do plantão: R$ 1.500,50")
+    assert await worth(lida) == [1501]
+
+
+async def test_a_vacancy_that_is_offered_while_it_is_looked_at_waits_for_a_person(
+    mesa: Bancada, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await says(mesa, vaga(valor=1500))
+    look = Retificacoes._standing
+
+    async def then_offered(self: Retificacoes, transaction: Transaction, *which: Any) -> Any:
+        seen = await look(self, transaction, *which)
+        await transaction.run(Query("offered", "UPDATE vagas SET status = 'reservada'", (), writes=True))
+        return seen
+
+    monkeypatch.setattr(Retificacoes, "_standing", then_offered)
+    await says(mesa, vaga(valor=900))
+    assert await worth(mesa) == [1500]
+    assert (await last(mesa))["motivo_status"] == "valor_mudou"
+
+
+async def waiting(mesa: Bancada) -> list[dict[str, Any]]:
+    return await mesa.rows("SELECT id, valor FROM vagas_grupo WHERE motivo_status = 'valor_mudou' ORDER BY created_at")
+
+
+async def test_a_newer_change_takes_the_place_of_one_that_waits(mesa: Bancada) -> None:
+    await says(mesa, vaga(valor=1500))
+    await mesa.write("UPDATE vagas SET status = 'anunciada'")
+    for value in (2000, 2200, 2200):
+        await says(mesa, vaga(valor=value))
+    (left,) = await waiting(mesa)
+    assert left["valor"] == 2200
+    await review(mesa.work, Settings()).aprovar(left["id"], Correcao(), por="gestora")
+    assert await worth(mesa) == [2200]
+
+
+async def test_a_change_that_counts_by_itself_takes_the_place_of_one_that_waits(mesa: Bancada) -> None:
+    await says(mesa, vaga(valor=1500))
+    await mesa.write("UPDATE vagas SET status = 'anunciada'")
+    await says(mesa, vaga(valor=2000))
+    (old,) = await waiting(mesa)
+    await mesa.write("UPDATE vagas SET status = 'aberta'")
+    await says(mesa, vaga(valor=2200))
+    assert (await worth(mesa), await waiting(mesa)) == ([2200], [])
+    with pytest.raises(VagaDecidida):
+        await review(mesa.work, Settings()).aprovar(old["id"], Correcao(), por="gestora")
+
+
+async def test_a_change_that_its_author_took_back_cannot_be_approved(mesa: Bancada) -> None:
+    await says(mesa, vaga(valor=1500))
+    await mesa.write("UPDATE vagas SET status = 'anunciada'")
+    await says(mesa, vaga(valor=2000))
+    (old,) = await waiting(mesa)
+    await says(mesa, vaga(valor=1500))
+    with pytest.raises(MudancaSuperada, match="said otherwise later"):
+        await review(mesa.work, Settings()).aprovar(old["id"], Correcao(), por="gestora")
+    assert await worth(mesa) == [1500]
+
+
+async def test_a_change_of_an_offer_that_waits_itself_says_what_to_do_first(lida: Bancada) -> None:
+    await writes(
+        lida, "Plantões de pediatria na Vila Inventada\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.700\nChamar no PV"
+    )
+    await writes(lida, "valor atualizado do plantão: R$ 2.000")
+    change = (await waiting(lida))[0]
+    with pytest.raises(OfertaPorDecidir, match="approve that one first"):
+        await review(lida.work, Settings()).aprovar(change["id"], Correcao(), por="gestora")

@@ -189,7 +189,7 @@ class Leituras:
 
     async def _muda(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
         """Which offers a message that offers nothing whole says the price of."""
-        return None if leitura.vagas or leitura.fechamento is not None else await self._reajustes.de(mensagem)
+        return None if leitura.vagas or leitura.fechamento is not None else await self._reajustes.de(mensagem, leitura)
 
     async def _com_fechamento(
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None

@@ -1,5 +1,6 @@
 -- read told: what somebody told first in a group, and is a vacancy or waits to be one; the newest message first
-SELECT principal.id AS "id [UUID]", principal.hospital_id AS "hospital_id [UUID]", principal.data AS "data [DATE]", principal.periodo_id,
+SELECT principal.id AS "id [UUID]", principal.hospital_id AS "hospital_id [UUID]", principal.especialidade_id AS "especialidade_id [UUID]",
+       principal.data AS "data [DATE]", principal.periodo_id,
        principal.valor, mensagem.message_id AS citavel
 FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS mensagem ON mensagem.id = fonte.mensagem_id
 JOIN vagas_grupo AS principal ON principal.id = fonte.vaga_grupo_id AND principal.contato_responsavel_id = fonte.contato_id
@@ -8,7 +9,7 @@ WHERE fonte.grupo_id = :grupo AND fonte.contato_id = :autor AND fonte.mensagem_i
   AND mensagem.timestamp_msg <= :em AND mensagem.timestamp_msg > :since
   AND (principal.status = 'aguardando_revisao'
        OR vacancy.status IN ('aberta', 'anunciada', 'reservada', 'aguardando_confirmacao', 'pendente_confirmacao', 'confirmada'))
-ORDER BY mensagem.timestamp_msg DESC, principal.ordinal, principal.id LIMIT 200;
+ORDER BY mensagem.timestamp_msg DESC, principal.ordinal, principal.id LIMIT :limite;
 
 -- write add_repeat: a vaga that its author tells again, with another price
 INSERT INTO vagas_grupo (id, mensagem_id, ordinal, grupo_origem_id, contato_responsavel_id, hospital_raw, especialidade_raw, periodo_raw,

@@ -28,12 +28,23 @@ class MudancaSemVaga(BatutaError):
     sentence = "vaga {id} would change a vacancy that is {status} by now: reject it"
 
 
+class OfertaPorDecidir(MudancaSemVaga):
+    sentence = "vaga {id} would change vaga {principal}, which waits for a person itself: approve that one first"
+
+
+class MudancaSuperada(MudancaSemVaga):
+    sentence = "the author of vaga {id} said otherwise later, and that counts: reject this one"
+
+
 @dataclass(frozen=True, slots=True)
 class RectificationBook:
     standing: Query
+    hold: Query
+    hold_vacancy: Query
     rewrite: Query
     rewrite_vacancy: Query
     ask: Query
+    supersede: Query
     settled: Query
 
 
@@ -73,12 +84,17 @@ class Retificacoes:
 
     async def aprovar(self, transaction: Transaction, vaga: Mapping[str, Any], *, por: str, now: datetime) -> str:
         """A person says that what the author says now counts. The vacancy it changed."""
-        antes = await self._standing(transaction, vaga, str(vaga["duplicada_de"]))
-        status = "" if antes is None else antes["vaga_status"] or ""
-        if antes is None or status not in (*OFERECIDA, "aberta"):
-            raise MudancaSemVaga(id=str(vaga["id"]), status=status)
+        id, principal = str(vaga["id"]), str(vaga["duplicada_de"])
+        await transaction.run(self._book.hold, id=principal, now=now)
+        antes = await self._standing(transaction, vaga, principal)
+        if antes is not None and antes["vaga_status"] is None and antes["status"] in A_DECIDIR:
+            raise OfertaPorDecidir(id=id, principal=principal)
+        if antes is not None and antes["superada"]:
+            raise MudancaSuperada(id=id)
+        if antes is None or antes["vaga_id"] is None or not await self._rewrite(transaction, vaga, antes, por, now):
+            raise MudancaSemVaga(id=id, status="" if antes is None else antes["vaga_status"] or antes["status"])
         await transaction.run(self._book.settled, id=vaga["id"], now=now)
-        await self._rewrite(transaction, vaga, antes, por, now)
+        await self._supersede(transaction, vaga, principal, now)
         return str(antes["vaga_id"])
 
     async def dita(
@@ -92,14 +108,15 @@ class Retificacoes:
     ) -> None:
         """Its author tells it again. ``claro``: it is this one he means; if that is not clear, a person says."""
         antes = await self._standing(transaction, vaga, principal)
-        if antes is None or antes["posterior"] or antes["duas"] or not (changed := mudancas(vaga, antes)):
+        if antes is None or antes["posterior"] or antes["duas"]:
             return
-        status = antes["vaga_status"]
-        if status in OFERECIDA or not claro:
-            if any(antes[name] is not None for name in changed):
-                await transaction.run(self._book.ask, id=vaga["id"], motivo=MUDOU, now=now)
-        elif status == "aberta" or (status is None and antes["status"] in A_DECIDIR):
-            await self._rewrite(transaction, vaga, antes, MAQUINA, now)
+        changed, status = mudancas(vaga, antes), antes["vaga_status"]
+        is_free = status == "aberta" or (status is None and antes["status"] in A_DECIDIR)
+        done = claro and is_free and await self._rewrite(transaction, vaga, antes, MAQUINA, now)
+        if not done and (is_free or status in OFERECIDA) and any(antes[name] is not None for name in changed):
+            await transaction.run(self._book.ask, id=vaga["id"], motivo=MUDOU, now=now)
+        if claro:
+            await self._supersede(transaction, vaga, principal, now)
 
     async def _standing(self, transaction: Transaction, vaga: Row | Mapping[str, Any], principal: str) -> Row | None:
         lines = forms(vaga["autor_telefone"]) if vaga["autor_telefone"] else ("",)
@@ -108,12 +125,27 @@ class Retificacoes:
             telefone=lines[0], sem_nono=lines[-1],
         )  # fmt: skip
 
+    async def _supersede(
+        self, transaction: Transaction, vaga: Row | Mapping[str, Any], principal: str, now: datetime
+    ) -> None:
+        """What he said before, and nobody decided, counts no more."""
+        await transaction.run(
+            self._book.supersede, principal=principal, mensagem=vaga["mensagem_id"], motivo=MUDOU, now=now,
+            com_horas=vaga["hora_inicio"] is not None, **{name: vaga[name] for name in CAMPOS},
+        )  # fmt: skip
+
     async def _rewrite(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], antes: Row, por: str, now: datetime
-    ) -> None:
+    ) -> bool:
+        """Whether it is as he says now. The machine changes no vacancy that somebody was told of since it was looked at."""
+        said_by_person = por != MAQUINA
+        if antes["vaga_id"] is not None and not await transaction.run(
+            self._book.hold_vacancy, id=antes["vaga_id"], oferecida=said_by_person, now=now
+        ):
+            return False
         changed = mudancas(vaga, antes)
         if not changed:
-            return
+            return True
         said = {name: changed.get(name, antes[name]) for name in CAMPOS}
         kind = "fixo" if "valor" in changed else antes["valor_tipo"]
         await transaction.run(self._book.rewrite, id=antes["id"], **said, valor_tipo=kind, now=now)
@@ -126,3 +158,4 @@ class Retificacoes:
             transaction, actor=por, action=f"{what.partition(':')[0]}.corrigir", subject=what, before=before, after=after,
             now=now,
         )  # fmt: skip
+        return True

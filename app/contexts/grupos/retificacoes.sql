@@ -1,4 +1,4 @@
--- read standing: a vaga and its vacancy; whether its author told it later than another message does, and whether one message tells two of its kind
+-- read standing: a vaga and its vacancy; whether its author told it later than another message does, whether one message tells two of its kind, and whether what he told later counts
 SELECT principal.id AS "id [UUID]", principal.status, principal.valor, principal.valor_tipo, principal.hora_inicio, principal.hora_fim,
        vacancy.id AS "vaga_id [UUID]", vacancy.status AS vaga_status,
        EXISTS (SELECT 1 FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS outra ON outra.id = fonte.mensagem_id
@@ -9,11 +9,25 @@ SELECT principal.id AS "id [UUID]", principal.status, principal.valor, principal
                WHERE outra.mensagem_id IN (dita.mensagem_id, principal.mensagem_id) AND outra.id NOT IN (dita.id, principal.id)
                  AND (outra.hash_dedup = principal.hash_dedup
                       OR outra.hash_dedup IS NULL AND outra.data = dita.data AND outra.periodo_raw = dita.periodo_raw
-                      AND outra.especialidade_raw = dita.especialidade_raw)) OR dita.mensagem_id = principal.mensagem_id AS duas
+                      AND outra.especialidade_raw = dita.especialidade_raw)) OR dita.mensagem_id = principal.mensagem_id AS duas,
+       EXISTS (SELECT 1 FROM vagas_grupo AS outra JOIN mensagens_grupo AS sua ON sua.id = outra.mensagem_id
+               LEFT JOIN contatos_grupo AS contato ON contato.id = outra.contato_responsavel_id
+               WHERE outra.duplicada_de = principal.id AND outra.status = 'duplicada' AND sua.timestamp_msg > mensagem.timestamp_msg
+                 AND (outra.contato_responsavel_id = :autor OR contato.telefone IN (:telefone, :sem_nono))
+                 AND (outra.valor <> dita.valor OR outra.hora_inicio <> dita.hora_inicio OR outra.hora_fim <> dita.hora_fim)) AS superada
 FROM vagas_grupo AS principal JOIN vagas_grupo AS dita ON dita.id = :id
 JOIN mensagens_grupo AS mensagem ON mensagem.id = dita.mensagem_id
 LEFT JOIN vagas AS vacancy ON vacancy.vaga_grupo_id = principal.id AND vacancy.deleted_at IS NULL
 WHERE principal.id = :principal;
+
+-- write hold: whoever changes a vaga does it alone
+UPDATE vagas_grupo SET updated_at = :now WHERE id = :id;
+
+-- write hold_vacancy: it is still open, or if a person says so offered, and stays so until it is rewritten
+UPDATE vagas SET updated_at = :now
+WHERE id = :id AND deleted_at IS NULL
+  AND (status = 'aberta' OR :oferecida
+       AND status IN ('anunciada', 'reservada', 'aguardando_confirmacao', 'pendente_confirmacao', 'confirmada'));
 
 -- write rewrite on sqlite: as its author says now, in another message
 UPDATE vagas_grupo
@@ -29,15 +43,30 @@ WHERE id = :id;
 
 -- write rewrite_vacancy: the vacancy pays, and takes, what its vaga says
 UPDATE vagas
-SET valor = (SELECT CAST(round(vaga.valor) AS INTEGER) FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
+SET valor = (SELECT CAST(round(CAST(vaga.valor AS NUMERIC)) AS INTEGER) FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
     valor_tipo = (SELECT vaga.valor_tipo FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
     hora_inicio = (SELECT vaga.hora_inicio FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
     hora_fim = (SELECT vaga.hora_fim FROM vagas_grupo AS vaga WHERE vaga.id = :principal), updated_at = :now
 WHERE id = :id;
 
--- write ask: a person says whether it counts
+-- write ask: a person says whether it counts, once
 UPDATE vagas_grupo SET status = 'aguardando_revisao', eh_duplicada = FALSE, motivo_status = :motivo, updated_at = :now
-WHERE id = :id AND status = 'duplicada';
+WHERE id = :id AND status = 'duplicada'
+  AND NOT EXISTS (SELECT 1 FROM vagas_grupo AS outra
+                  WHERE outra.duplicada_de = vagas_grupo.duplicada_de AND outra.status = 'aguardando_revisao'
+                    AND outra.motivo_status = :motivo AND outra.valor = vagas_grupo.valor
+                    AND (vagas_grupo.hora_inicio IS NULL OR vagas_grupo.hora_inicio = outra.hora_inicio)
+                    AND (vagas_grupo.hora_fim IS NULL OR vagas_grupo.hora_fim = outra.hora_fim));
+
+-- write supersede: its author said otherwise since, of all that this one would change
+UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, motivo_status = 'mudou_de_novo', updated_at = :now
+WHERE duplicada_de = :principal AND status = 'aguardando_revisao' AND motivo_status = :motivo
+  AND (valor <> :valor OR hora_inicio <> :hora_inicio OR hora_fim <> :hora_fim)
+  AND EXISTS (SELECT 1 FROM mensagens_grupo AS sua JOIN mensagens_grupo AS nova ON nova.timestamp_msg > sua.timestamp_msg
+              WHERE sua.id = vagas_grupo.mensagem_id AND nova.id = :mensagem)
+  AND (:com_horas OR NOT EXISTS (
+      SELECT 1 FROM vagas_grupo AS principal WHERE principal.id = :principal
+      AND (principal.hora_inicio <> vagas_grupo.hora_inicio OR principal.hora_fim <> vagas_grupo.hora_fim)));
 
 -- write settled: a person said that it counts
 UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, motivo_status = 'duplicada', updated_at = :now WHERE id = :id;

@@ -97,7 +97,7 @@ WHERE id = :id AND status IN ('nova', 'normalizada');
 INSERT INTO vagas (id, hospital_id, especialidade_id, periodo_id, data, hora_inicio, hora_fim, valor, valor_tipo, forma_pagamento, status,
                    origem, vaga_grupo_id, hash_dedup, contato_nome, contato_whatsapp, deleted_at, created_at, updated_at)
 SELECT :id, :hospital_id, :especialidade_id, :periodo_id, :data, grupo.hora_inicio, grupo.hora_fim,
-       CAST(round(grupo.valor) AS INTEGER), grupo.valor_tipo, :forma_pagamento, :status, :origem, grupo.id, :hash,
+       CAST(round(CAST(grupo.valor AS NUMERIC)) AS INTEGER), grupo.valor_tipo, :forma_pagamento, :status, :origem, grupo.id, :hash,
        :contato_nome, :contato_whatsapp, :deleted_at, :now, :now
 FROM vagas_grupo AS grupo WHERE grupo.id = :vaga_grupo_id AND grupo.status = 'importada' AND grupo.vaga_importada_id = :id
 ON CONFLICT DO NOTHING;
