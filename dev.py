@@ -71,11 +71,10 @@ def test(rest: list[str]) -> int:
     keep_compiled()
     if rest:
         return call("-m", "pytest", *rest)
-    cores = os.cpu_count() or 1
-    # Faults are told by what real processes do in real time: nothing that is only busy runs beside them, and they mostly wait.
-    runs = {"--ignore=tests/faults": min(4, cores), "tests/faults": min(4, cores + 1)}
     # Dealt out one by one: of whole files the longest would be waited for in the end.
-    return max(call("-m", "pytest", which, "-n", str(many), "--dist", "worksteal") for which, many in runs.items())
+    at_once = ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "worksteal"]
+    # Faults are told by what real processes do in real time: nothing that is only busy runs beside them.
+    return max(call("-m", "pytest", which, *at_once) for which in ("--ignore=tests/faults", "tests/faults"))
 
 
 def check(rest: list[str]) -> int:
