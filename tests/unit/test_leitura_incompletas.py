@@ -88,3 +88,10 @@ def test_a_headline_that_says_taken_is_of_the_whole_message_unless_something_is_
 def test_a_long_list_without_a_place_is_cut() -> None:
     days = "\n".join(f"{1 + n % 28:02d}/{4 + n // 28:02d} SN" for n in range(60))
     assert len(lida(f"Vagas de pediatria, R$ 1.500, chama no pv\n{days}").incompletas) == MAIS_INCOMPLETAS
+
+
+def test_a_day_a_speciality_and_a_price_are_an_offer_even_without_its_hours() -> None:
+    (vaga,) = lida("Plantão de anestesia no dia 25/03, R$ 3.000, chamar inbox").incompletas
+    assert vaga.hospital is None
+    assert vaga.data is not None
+    assert (vaga.data.valor, vaga.especialidade.valor) == (date(2026, 3, 25), "Anestesiologia")

@@ -59,7 +59,9 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
     score = _pontos(folha, count)
     if (against := _contra(texto, found, count, folha, montagem, score)) is not None:
         return against
-    whole = bool(folha.precos and folha.contatos and folha.turnos and count["tema"]) and not count["venda"]
+    dated = any(not each.feriado for each in folha.dias) and any(not each.fraca for each in folha.areas)
+    called = bool(folha.contatos and folha.turnos) or (dated and not count["conversa"] + count["aviso"])
+    whole = bool(folha.precos and count["tema"] and called) and not count["venda"]
     named = bool(folha.lugares) or count["oferta"] + count["cede"] > 0 or whole
     ours = folha.lugares or folha.areas or count["tema"] or any(each.periodo for each in folha.turnos)
     if (score >= BASTA and named and ours) or _so_o_plantao(texto, folha, count):
