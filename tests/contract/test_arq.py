@@ -201,6 +201,91 @@ async def test_a_call_of_which_nobody_knows_whether_it_arrived_is_looked_for_bef
     await relay.close()
 
 
+class Hole:
+    """Stands before Redis. From the first transaction on it swallows everything, on every connection, and refuses none.
+
+    Once it is over, those it was silent on stay dead: nobody tells them.
+    """
+
+    def __init__(self, port: int, *, arrives: bool) -> None:
+        self.port = port
+        self.arrives = arrives  # the transaction does, and what Redis answers is swallowed
+        self.is_silent: bool | None = None
+        self._dead: set[asyncio.StreamWriter] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        redis, to_redis = await asyncio.open_connection("127.0.0.1", self.port)
+        back = asyncio.create_task(self._back(redis, writer))
+        while data := await reader.read(65536):
+            is_first = self.is_silent is None and b"EXEC" in data
+            self.is_silent = True if is_first else self.is_silent
+            if self.is_silent:
+                self._dead.add(writer)
+            if writer not in self._dead or (is_first and self.arrives):
+                to_redis.write(data)
+        to_redis.close()
+        await back
+        writer.close()
+
+    async def _back(self, redis: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await redis.read(65536):
+            if writer not in self._dead:
+                writer.write(data)
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["it arrived", "it did not"])
+async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent_is_looked_for_when_it_is_back(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, arrives: bool
+) -> None:
+    monkeypatch.setattr(relaying, "ANSWERS_WITHIN", timedelta(seconds=1))
+    clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    hole = Hole(RedisSettings.from_dsn(redis_url).port, arrives=arrives)
+    async with await asyncio.start_server(hole.serve, "127.0.0.1", 0) as server, redis_at(redis_url) as redis:
+        await redis.flushdb()
+        near = RedisSettings(port=server.sockets[0].getsockname()[1], conn_retries=0)
+        relay = ArqRelay(lambda: create_pool(near), clock)
+        waiting = asyncio.create_task(relay.run(task, a_lease()))
+        await sent(relay, waiting)
+        async with asyncio.timeout(60):
+            assert await relay.tick() == Idle(clock.now() + timedelta(seconds=2))
+        assert (hole.is_silent, waiting.done(), await redis.zcard(default_queue_name)) == (True, False, arrives)
+        hole.is_silent = False
+        async with asyncio.timeout(60):
+            while await relay.tick() != Idle(clock.now() + relaying.LOOK):
+                pass
+            await settle()
+            assert waiting.done() is not arrives
+            if arrives:
+                await relaying._answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+            while not waiting.done():
+                clock.step(timedelta(seconds=5))
+                await relay.tick()
+                await settle()
+        assert await waiting == (Done(result=42) if arrives else Snooze(clock.now(), "Redis lost it"))
+        await relay.close()
+
+
+async def test_a_redis_that_accepts_and_never_answers_is_sent_nothing_and_costs_no_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(relaying, "ANSWERS_WITHIN", timedelta(milliseconds=100))
+    monkeypatch.setattr(relaying, "AWAY_FOR", timedelta(milliseconds=10))
+    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    async with await asyncio.start_server(silence, "127.0.0.1", 0) as server:
+        there = RedisSettings(port=server.sockets[0].getsockname()[1], conn_retries=0)
+        relay = ArqRelay(lambda: create_pool(there), SystemClock())
+        async with asyncio.timeout(60):
+            told = await asyncio.gather(*(relay.run(task, a_lease()) for _ in range(50)))
+        assert {each.reason for each in told if isinstance(each, Snooze)} == {"Redis does not answer: TimeoutError"}
+        assert len(told) == 50
+        await relay.close()
+
+
+async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+    writer.close()
+
+
 async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(database_url: str, redis_url: str) -> None:
     told = {"database_url": database_url, "tasks_backend": "arq", "redis_url": redis_url}
     settings, clock = Settings.model_validate(told), FakeClock(START)
@@ -279,11 +364,6 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
 
 async def test_a_redis_that_hangs_is_a_loop_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is refused and nothing answered: whoever waits for it must notice by himself."""
-
-    async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
     monkeypatch.setattr(relaying, "ANSWERS_WITHIN", timedelta(milliseconds=50))
     async with await asyncio.start_server(silence, "127.0.0.1", 0) as server:
         redis = ArqRedis(host="127.0.0.1", port=server.sockets[0].getsockname()[1])

@@ -106,7 +106,8 @@ class ArqRelay:
             await self._clock.sleep(AWAY_FOR.total_seconds())
             return Snooze(lease.due_at or self._clock.now(), f"Redis does not answer: {type(error).__name__}")
         with suppress(*GONE):  # it may have arrived all the same: it is looked for when Redis is back
-            await redis.enqueue_job(task.name, dumps(call), _job_id=id)
+            async with _in_time():
+                await redis.enqueue_job(task.name, dumps(call), _job_id=id)
         sent = self._waiting[id] = _Sent(2 * task.timeout + SPARE)
         self.doorbell.ring()
         try:
@@ -118,10 +119,13 @@ class ArqRelay:
         if not self._waiting:
             return Idle()
         try:
-            await self._hear(await self._opened())
+            redis = await self._opened()
+            async with _in_time():
+                await self._hear(redis)
         except GONE:
             # Away, and maybe only for us: what was sent may be under way. When it is back, what it lost is sent again.
             self._looked_at = datetime.min.replace(tzinfo=UTC)
+            await self._hang_up()
             return Idle(self._clock.now() + AWAY_FOR)
         return Idle(self._clock.now() + LOOK)
 
@@ -133,10 +137,19 @@ class ArqRelay:
             await self._redis.aclose(close_connection_pool=True)
 
     async def _opened(self) -> ArqRedis:
-        async with self._opening:
+        async with _in_time(), self._opening:
             if self._redis is None:
-                self._redis = await self._connect()
+                self._redis = await _limited(await self._connect())
         return self._redis
+
+    async def _hang_up(self) -> None:
+        """Connections that nobody uses now may be dead without a word: each would be waited for in its turn."""
+        if self._redis is None:
+            return
+        pool: Any = self._redis.connection_pool
+        for idle in [pool.get_available_connection() for _ in [*pool._available_connections]]:
+            await idle.disconnect(nowait=True)
+            await pool.release(idle)
 
     async def _hear(self, redis: ArqRedis) -> None:
         """Those that are said to have ended; now and then all, for a word can be lost."""
@@ -187,6 +200,20 @@ class ArqRelay:
             sent.heard.set_result(outcome)
 
 
+def _in_time() -> asyncio.Timeout:
+    """A network that swallows what it is given refuses nothing. Who waited too long for it knows as much as one who was refused."""
+    return asyncio.timeout(ANSWERS_WITHIN.total_seconds())
+
+
+async def _limited(redis: ArqRedis) -> ArqRedis:
+    """A call that is stopped tidies up behind itself, and asks Redis once more to do so: that ends in time as well."""
+    pool: Any = redis.connection_pool
+    await pool.disconnect()
+    pool.reset()
+    pool.connection_kwargs["socket_timeout"] = ANSWERS_WITHIN.total_seconds()
+    return redis
+
+
 class ArqRunner:
     """A loop beside a plain ARQ worker: it lives where calls are run, and fails while their Redis is away."""
 
@@ -197,7 +224,7 @@ class ArqRunner:
         self._redis = redis
 
     async def tick(self) -> Pace:
-        async with asyncio.timeout(ANSWERS_WITHIN.total_seconds()):  # one that hangs refuses nothing
+        async with _in_time():
             await self._redis.ping()
         return Idle()
 
