@@ -345,7 +345,7 @@ async def test_a_plain_correction_counts_by_itself(lida: Bancada, text: str) -> 
 
 async def test_an_offer_by_itself_stays_one_though_it_says_updated(lida: Bancada) -> None:
     await writes(lida, OFERTA.format("noturno", "1.500"))
-    await writes(lida, "Plantões atualizados: cardiologia 20/03 19h às 7h R$ 1.800, preciso de médico, chamar no PV")
+    await writes(lida, "Plantões atualizados: pediatria 20/03 19h às 7h R$ 1.800, preciso de médico, chamar no PV")
     assert await worth(lida) == [1500]
     kept = await last(lida)
     assert (kept["status"], kept["motivo_status"]) == ("aguardando_revisao", "match_incompleto:hospital")
