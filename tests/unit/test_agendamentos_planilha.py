@@ -1,5 +1,7 @@
 """What is read from a sheet as people really write one: nothing is taken for something else, and what cannot be read is told."""
 
+import io
+import zipfile
 from collections.abc import Sequence
 from datetime import date, datetime, time
 
@@ -10,7 +12,7 @@ from app.contexts.agendamentos.celulas import Celula, data_hora_da, hora_da
 from app.contexts.agendamentos.leitura import Leitura
 from app.contexts.agendamentos.linhas import Lida, Recusa
 from batuta.kernel.clock import SystemClock
-from tests.sheets import HEADER, Cell, moved, patient, sheet_xml, workbook, xlsx
+from tests.sheets import HEADER, Cell, moved, package, patient, sheet_xml, workbook, xlsx
 
 LABORATORY = ["Nome da Marca", "Nome da Unidade", "Nome do Paciente", "Data/Hora Início Agendamento"]
 
@@ -211,6 +213,44 @@ async def test_rows_are_limited_over_all_sheets_and_sheets_beyond_the_twentieth_
         ("Dia 21", "aba_demais"),
         ("Dia 22", "aba_demais"),
     ]
+
+
+async def test_sheets_that_nobody_filled_in_take_no_place_of_the_twenty() -> None:
+    empty = {f"Plan{n}": sheet_xml([] if n % 2 else [HEADER]) for n in range(30)}
+    lida = await read(workbook(empty | {f"Dia {n}": sheet_xml([HEADER, patient(n)]) for n in range(1, 23)}))
+    assert [each["aba"] for each in lida.linhas] == [f"Dia {n}" for n in range(1, 21)]
+    assert [(each.coluna, each.problema) for each in lida.avisos] == [
+        ("Dia 21", "aba_demais"),
+        ("Dia 22", "aba_demais"),
+    ]
+
+
+async def test_a_second_sheet_of_one_name_is_told() -> None:
+    sheets = [sheet_xml([HEADER, patient(n)]) for n in (1, 2)]
+    book = workbook(dict(zip(("Dia", "Outro"), sheets, strict=True)))
+    with zipfile.ZipFile(io.BytesIO(book)) as parts:
+        same = {name: parts.read(name).replace(b'name="Outro"', b'name="Dia"') for name in parts.namelist()}
+    lida = await read(package(same))
+    assert [each["nome_paciente"] for each in lida.linhas] == ["Pessoa Fictícia 00001"]
+    assert [(each.coluna, each.problema) for each in lida.avisos] == [("Dia", "aba_de_mesmo_nome")]
+
+
+async def test_a_header_that_stands_again_further_down_is_no_patient() -> None:
+    again = [title.upper() for title in HEADER]
+    called = patient(3, **{"Nome do Paciente": "Paciente"})
+    lida = await read(xlsx([HEADER, patient(1), HEADER, patient(2), again, called]))
+    assert [(each["linha"], each["nome_paciente"]) for each in lida.linhas] == [
+        (2, "Pessoa Fictícia 00001"),
+        (4, "Pessoa Fictícia 00002"),
+        (6, "Paciente"),
+    ]
+    assert (lida.total, lida.puladas, lida.erros, lida.avisos) == (3, 0, [], [])
+
+
+async def test_rows_far_below_their_header_are_read_in_each_sheet() -> None:
+    gap: list[Sequence[Cell]] = [[]] * 1100
+    lida = await read(workbook({"Um": sheet_xml([HEADER, patient(1)]), "Dois": sheet_xml([HEADER, *gap, patient(2)])}))
+    assert [(each["aba"], each["linha"]) for each in lida.linhas] == [("Um", 2), ("Dois", 1102)]
 
 
 async def test_no_way_of_writing_a_cell_hides_rows_beyond_the_limit() -> None:

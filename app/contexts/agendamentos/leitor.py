@@ -11,6 +11,7 @@ afterwards, and what comes afterwards needs little more. So nobody has to take b
 import json
 import resource
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -87,9 +88,11 @@ def _of_workbook(content: bytes, examined: Examinado) -> Folha:
     try:
         book = _Livro(content)
         seen = book.visiveis()
-        for name in seen[:MOST_SHEETS]:
-            top = _top(book.aba(name))
-            looks[name], heights[name] = aspecto_de(top), book.altura(name)
+        for name in seen:
+            if sum(look not in NOTHING for look in looks.values()) == MOST_SHEETS:
+                break
+            top, heights[name] = _top(book.aba(name)), book.altura(name)
+            looks[name] = aspecto_de(top, goes_on=heights[name] > TOP)
             if looks[name] is Aspecto.DE_AGENDAMENTOS:
                 headers[name] = cabecalho_conferido(top)
         if not headers:
@@ -112,7 +115,8 @@ def _of_workbook(content: bytes, examined: Examinado) -> Folha:
         for name, header in headers.items()
     ]
     left = {name: Problema.ABA_IGNORADA for name, look in looks.items() if name not in headers and look not in NOTHING}
-    return Folha(abas, examined.since_1904, left | dict.fromkeys(seen[MOST_SHEETS:], Problema.ABA_DEMAIS))
+    left |= dict.fromkeys(book.repetidas(), Problema.ABA_DE_MESMO_NOME)
+    return Folha(abas, examined.since_1904, left | dict.fromkeys(seen[len(looks) :], Problema.ABA_DEMAIS))
 
 
 class _Livro:
@@ -127,10 +131,17 @@ class _Livro:
         self._held: CalamineSheet | None = None
 
     def visiveis(self) -> list[str]:
+        return [*dict.fromkeys(self._names())]
+
+    def repetidas(self) -> list[str]:
+        """No program writes two sheets of one name; by it only the first is found."""
+        return [name for name, times in Counter(self._names()).items() if times > 1]
+
+    def _names(self) -> list[str]:
         from python_calamine import SheetTypeEnum, SheetVisibleEnum
 
         kinds = (SheetVisibleEnum.Visible, SheetTypeEnum.WorkSheet)
-        return [*dict.fromkeys(each.name for each in self._book.sheets_metadata if (each.visible, each.typ) == kinds)]
+        return [each.name for each in self._book.sheets_metadata if (each.visible, each.typ) == kinds]
 
     def aba(self, name: str) -> "CalamineSheet":
         if self._held is None or self._held.name != name:

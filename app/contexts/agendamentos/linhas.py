@@ -66,6 +66,7 @@ class Problema(StrEnum):
     INTERROMPIDA = "interrompida"
     ABA_IGNORADA = "aba_ignorada"
     ABA_DEMAIS = "aba_demais"
+    ABA_DE_MESMO_NOME = "aba_de_mesmo_nome"
     MUITOS = "muitos"
 
 

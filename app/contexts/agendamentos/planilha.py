@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from app.contexts.agendamentos.celulas import (
@@ -37,6 +36,7 @@ from app.contexts.agendamentos.linhas import (
     mais_longo,
 )
 from app.contexts.agendamentos.texto import limpo, plano
+from app.contexts.agendamentos.titulos import CABECALHOS, campo_de
 
 if TYPE_CHECKING:
     from batuta.kernel.json import Json
@@ -46,44 +46,6 @@ MIDNIGHT: Final = "00:00"  # beside a day: how a program writes one without an h
 TOP: Final = 1000  # rows of which one must say something
 HEAVIEST: Final = 1024 * 1024  # characters in one piece
 
-# The fields of a sheet: how people write the header, in plain letters. The first is how it is called to them.
-CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
-    "nome_paciente": ("Nome do Paciente", "paciente", "nome paciente", "nome", "nome completo"),
-    "nome_marca": ("Nome da Marca", "marca", "nome marca"),
-    "nome_unidade": ("Nome da Unidade", "unidade", "nome unidade", "unidade de atendimento", "local"),
-    "data": ("Data", "data do agendamento", "data agendamento", "data da consulta", "dia", "data agendada"),
-    "hora": ("Hora", "horario", "hora do agendamento", "hora agendamento", "horario da consulta", "horario agendado"),
-    "data_hora": (
-        "Data/Hora Início Agendamento", "data hora agendamento", "data hora inicio", "data hora do agendamento", "data e hora",
-        "data hora", "inicio agendamento", "data hora de inicio do agendamento",
-    ),
-    "status": ("Status Agendamento", "status confirmacao", "status", "situacao", "status do agendamento", "status da confirmacao"),
-    "telefone": (
-        "Telefone", "contato do paciente", "contato s do paciente", "contato", "celular", "fone", "telefone do paciente",
-        "whatsapp",
-    ),
-    "observacoes": ("Observações", "observacao", "obs"),
-    "exames": ("Nomes dos Exames", "exame", "nome do exame", "nome dos exame"),
-    "sala": ("Nome da Sala", "sala"),
-    "carro": ("Carro",),
-    "canal_confirmacao": ("Canal Confirmação", "canal de confirmacao", "canal da confirmacao"),
-    "data_hora_confirmacao": ("Data/Hora Confirmação", "data hora da confirmacao", "data hora de confirmacao"),
-    "data_confirmacao": ("Data Confirmação", "data da confirmacao", "data de confirmacao"),
-    "hora_confirmacao": ("Hora Confirmação", "hora da confirmacao", "hora de confirmacao"),
-    "cep": ("CEP",),
-    "endereco_coleta": ("Endereço Coleta", "endereco da coleta", "endereco de coleta"),
-    "endereco_completo": ("Endereço Completo", "endereco", "endereco do paciente", "endereco completo do paciente"),
-    "documento_completo": (
-        "Documento Completo", "documento", "documento do paciente", "documento s do paciente", "documento s", "cpf rg",
-        "cpf e rg", "doc",
-    ),
-    "convenio": ("Convênio", "plano", "plano de saude"),
-    "numero_convenio": ("Número Convênio", "numero do convenio", "nr convenio", "n convenio"),
-    "nome_convenio": ("Nome do Convênio", "nome convenio"),
-    "carteira_convenio": ("Nr. Carteira", "numero da carteira", "carteira", "carteirinha", "nr da carteira", "carteira convenio"),
-    "especialidade": ("Especialidade",),
-    "origem_id": ("Código do Agendamento", "id agendamento", "codigo agendamento", "id do agendamento", "protocolo", "origem id"),
-}  # fmt: skip
 SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
 COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")
 OF_COLETA: Final = frozenset({"nome_marca", "data_hora", "sala", "canal_confirmacao"})
@@ -188,12 +150,12 @@ def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
     return best
 
 
-def aspecto_de(top: Sequence[Sequence[Celula]]) -> Aspecto:
-    """``top``: a sheet's first rows."""
+def aspecto_de(top: Sequence[Sequence[Celula]], *, goes_on: bool = False) -> Aspecto:
+    """``top``: a sheet's first rows. ``goes_on``: something stands below them."""
     header = cabecalho_de(top)
     if header is None:
-        return Aspecto.OUTRA if any(_says_something(linha) for linha in top) else Aspecto.VAZIA
-    has_rows = any(_says_something(linha) for linha in top[header.linha :])
+        return Aspecto.OUTRA if goes_on or any(_says_something(linha) for linha in top) else Aspecto.VAZIA
+    has_rows = goes_on or any(_says_something(linha) for linha in top[header.linha :])
     if not _missing(header):
         return Aspecto.DE_AGENDAMENTOS if has_rows else Aspecto.MODELO
     return Aspecto.DE_PACIENTES if has_rows and "nome_paciente" in header.colunas else Aspecto.COM_CABECALHO
@@ -255,7 +217,7 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
 
 
 def _counted(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
-    if not _says_something(linha):
+    if not _says_something(linha) or _is_header_again(header, linha):
         return None
     lendo.total += 1
     wrong = lendo.erros.quantos
@@ -288,26 +250,6 @@ def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
     return chave if place == 0 else chave_seguinte(chave, place + 1)
 
 
-@lru_cache(maxsize=512)
-def campo_de(titulo: str) -> str | None:
-    """Which field a header means. Plurals, accents, capitals and signs do not matter."""
-    return _FIELDS.get(_key(titulo))
-
-
-def _key(titulo: str) -> str:
-    words = re.findall(r"[a-z0-9]+", plano(limpo(titulo)))
-    return " ".join(_singular(word) for word in words)
-
-
-def _singular(word: str) -> str:
-    if word.endswith("oes"):
-        return f"{word[:-3]}ao"
-    return word[:-1] if len(word) > 3 and word.endswith("s") and word not in ("status", "obs", "whats") else word
-
-
-_FIELDS: Final = {_key(name): field_ for field_, names in CABECALHOS.items() for name in names}
-
-
 def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
     colunas: dict[str, int] = {}
     nomes: dict[str, str] = {}
@@ -325,6 +267,19 @@ def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
             continue
         colunas[name], nomes[name] = place, limpo(str(valor))
     return Cabecalho(number, colunas, nomes, repeated)
+
+
+def _is_header_again(header: Cabecalho, linha: Sequence[Celula]) -> bool:
+    """A report that was printed has it on top of each page."""
+    patient = header.colunas["nome_paciente"]
+    if patient >= len(linha) or not _is_title(linha[patient], header.nomes["nome_paciente"]):
+        return False
+    said = {name: linha[place] for name, place in header.colunas.items() if place < len(linha) and dito(linha[place])}
+    return len(said) > 1 and all(_is_title(valor, header.nomes[name]) for name, valor in said.items())
+
+
+def _is_title(valor: Celula, titulo: str) -> bool:
+    return isinstance(valor, str) and len(valor) < 80 and campo_de(valor) == campo_de(titulo)
 
 
 def _says_something(linha: Sequence[Celula]) -> bool:
