@@ -1,6 +1,7 @@
 """Small spreadsheets, written by hand, so that a test can write one that no program would."""
 
 import io
+import struct
 import zipfile
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape
@@ -84,6 +85,45 @@ def workbook(sheets: Mapping[str, str]) -> bytes:
 def moved(rows: Sequence[Sequence[Cell]], *, right: int, down: int = 0) -> list[Sequence[Cell]]:
     """The same table, begun further right and further down."""
     return [*([] for _ in range(down)), *([*[None] * right, *row] for row in rows)]
+
+
+def xls(rows: Sequence[Sequence[Cell]]) -> bytes:
+    """One sheet of texts as the older programs write it: a stream of records in a file of sectors."""
+
+    def record(kind: int, body: bytes = b"") -> bytes:
+        return struct.pack("<HH", kind, len(body)) + body
+
+    def begin(kind: int) -> bytes:
+        return record(0x0809, struct.pack("<HHHHII", 0x0600, kind, 0x0DBB, 1996, 0, 6))
+
+    def text(row: int, column: int, value: Cell) -> bytes:
+        letters = str(value).encode("utf-16-le")
+        return record(0x0204, struct.pack("<HHHHB", row, column, 0, len(letters) // 2, 1) + letters)
+
+    head, name, end = begin(0x05) + record(0x42, struct.pack("<H", 1200)), b"Agenda", record(0x0A)
+    at = len(head) + 4 + 8 + len(name) + len(end)
+    listed = record(0x85, struct.pack("<IBBBB", at, 0, 0, len(name), 0) + name)
+    cells = (text(r, c, value) for r, row in enumerate(rows) for c, value in enumerate(row) if value is not None)
+    return _sectors(head + listed + end + begin(0x10) + b"".join(cells) + end)
+
+
+def _sectors(stream: bytes) -> bytes:
+    """A compound file with one stream, of up to 126 sectors."""
+    none, last = 0xFFFFFFFF, 0xFFFFFFFE
+    stream = stream.ljust(max(4096, -(-len(stream) // 512) * 512), b"\0")
+    count = len(stream) // 512
+
+    def entry(name: str, kind: int, child: int, start: int, size: int) -> bytes:
+        letters = f"{name}\0".encode("utf-16-le")
+        told = struct.pack("<HBBIII", len(letters), kind, 1, none, none, child)
+        return letters.ljust(64, b"\0") + told + bytes(36) + struct.pack("<IQ", start, size)
+
+    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<HHHHH", 0x3E, 3, 0xFFFE, 9, 6) + bytes(6)
+    header += struct.pack("<IIIIIIIII", 0, 1, 1, 0, 4096, last, 0, last, 0) + struct.pack("<109I", 0, *[none] * 108)
+    chain = [0xFFFFFFFD, last, *range(3, count + 2), last]
+    sectors = struct.pack("<128I", *chain, *[none] * (128 - len(chain)))
+    folder = entry("Root Entry", 5, 1, last, 0) + entry("Workbook", 2, none, 2, len(stream))
+    return header + sectors + folder.ljust(512, b"\0") + stream
 
 
 def package(parts: Mapping[str, str | bytes]) -> bytes:

@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 
 import pytest
@@ -12,7 +12,7 @@ from app.contexts.agendamentos.celulas import Celula, data_hora_da, hora_da
 from app.contexts.agendamentos.leitura import Leitura
 from app.contexts.agendamentos.linhas import Lida, Recusa
 from batuta.kernel.clock import SystemClock
-from tests.sheets import HEADER, Cell, moved, package, patient, sheet_xml, workbook, xlsx
+from tests.sheets import HEADER, Cell, moved, package, patient, sheet_xml, workbook, xls, xlsx
 
 LABORATORY = ["Nome da Marca", "Nome da Unidade", "Nome do Paciente", "Data/Hora Início Agendamento"]
 
@@ -147,8 +147,11 @@ async def test_every_sheet_with_the_header_is_read_in_order_and_the_others_are_n
     assert lida.total == 4
 
 
+@pytest.mark.parametrize("written", [xlsx, xls])
 @pytest.mark.parametrize(("right", "down"), [(0, 0), (1, 0), (0, 3), (2, 4), (14, 20)])
-async def test_a_table_is_read_the_same_wherever_on_its_sheet_it_begins(right: int, down: int) -> None:
+async def test_a_table_is_read_the_same_wherever_on_its_sheet_it_begins(
+    right: int, down: int, written: Callable[[Sequence[Sequence[Cell]]], bytes]
+) -> None:
     table: list[Sequence[Cell]] = [
         HEADER,
         patient(1),
@@ -156,7 +159,7 @@ async def test_a_table_is_read_the_same_wherever_on_its_sheet_it_begins(right: i
         patient(2, Telefone=None),
         patient(3, **{"Nome do Paciente": None}),
     ]
-    there, here = await read(xlsx(moved(table, right=right, down=down))), await read(xlsx(table))
+    there, here = await read(written(moved(table, right=right, down=down))), await read(xlsx(table))
     assert [{**each, "linha": int(str(each["linha"])) - down} for each in there.linhas] == [*here.linhas]
     assert [(each.linha, each.coluna, each.problema) for each in there.erros] == [
         (5 + down, "Nome do Paciente", "sem_nome")
