@@ -150,7 +150,8 @@ def _corrigidas(
     texto: Texto, livre: str, days: list[Dias], shifts: list[Turno], prices: list[Preco]
 ) -> tuple[tuple[Dias, ...], tuple[Turno, ...], tuple[Preco, ...]]:
     """ "13/03 não… corrigindo: 12/03": what the writer takes back was never said."""
-    days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
+    if "nao" in texto.plano:
+        days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
     for cue in islice(_CORRECTED.finditer(texto.plano), 5):
         line = texto.plano.rfind("\n", 0, cue.start()) + 1
         end = texto.plano.find("\n", cue.end())
@@ -182,7 +183,7 @@ def _is_denied(plano: str, each: Marca) -> bool:
 
 def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
     """ "é na UPA e não no hospital": what is denied beside another of its kind is none."""
-    kept = [each for each in marks if not _is_denied(plano, each)]
+    kept = [each for each in marks if not _is_denied(plano, each)] if "nao" in plano else marks
     return kept or marks
 
 

@@ -82,7 +82,7 @@ def turnos(texto: Texto, livre: str) -> list[Turno]:
 
 def espelhadas(livre: str) -> list[Marca]:
     """ "7/19 e 19/7" are hours, not days of a month."""
-    return [Marca(each.start(), each.end()) for each in achados(_MIRRORED, livre, "/")]
+    return [Marca(each.start(), each.end()) for each in _MIRRORED.finditer(livre)] if livre.count("/") > 1 else []
 
 
 def _fundidos(found: list[Turno], plano: str) -> list[Turno]:

@@ -92,6 +92,8 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
     """ "10/08, 11/08 (preenchido), 12/08": what is told in brackets is of the last day before them alone."""
+    if not closed:
+        return runs
     kept: list[Dias] = []
     for run in runs:
         last = run.dias[-1] if len(run.dias) > 1 else None

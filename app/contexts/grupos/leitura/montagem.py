@@ -103,15 +103,20 @@ class _Montador:
                 if day.data.day in self._fechamentos.numeros:
                     continue
                 for area, shift in pairs:
-                    if not self._tomados & {(where.nome, day.data, None), (where.nome, day.data, shift.periodo)}:
+                    if not self._tomados or not self._tomados & {
+                        (where.nome, day.data, None),
+                        (where.nome, day.data, shift.periodo),
+                    }:
                         yield self._vaga(place, block, where, area, day, shift)
 
     def _pares(
         self, block: Bloco, areas: Sequence[Area | None], shifts: Sequence[_Turno]
     ) -> Sequence[tuple[Area | None, _Turno]]:
         """Each speciality on each shift; but "clínica SN e pediatria SD" are two, and so are "SN clínica e SD pediatria"."""
+        if len(shifts) < 2:
+            return list(product(areas, shifts))
         told: list[Area | Turno] = sorted((*_fortes(block), *block.turnos), key=lambda mark: mark.inicio)
-        if len(shifts) < 2 or len(told) != 2 * len(shifts):
+        if len(told) != 2 * len(shifts):
             return list(product(areas, shifts))
         by_mark = {id(each.marca): each for each in shifts}
         pairs: list[tuple[Area | None, _Turno]] = []
@@ -310,8 +315,9 @@ class _Montador:
 
     def _feriado(self, day: date, block: Bloco) -> bool:
         """On a line that says so every day is one, unless some of its days are known as such."""
-        known = {each.data for each in (block.dias.dias if block.dias else ()) if self._e_feriado(each.data)}
-        return day in known if known else block.feriado or self._e_feriado(day)
+        if self._e_feriado(day) or not block.feriado:
+            return self._e_feriado(day)
+        return not any(self._e_feriado(each.data) for each in (block.dias.dias if block.dias else ()))
 
     def _e_feriado(self, day: date) -> bool:
         return day in feriados(day.year) or day in self._vocabulario.feriados
