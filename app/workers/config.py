@@ -84,7 +84,7 @@ def worker_settings(settings: Settings, work: Batuta | None = None, *, speaks: b
     work = work or build(settings)
     store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
     keep = timedelta(seconds=settings.arq_keep_result)
-    here = Here(store.report, work.clock, work.events)
+    here = Here(store.report, work.clock, work.events, max_result=work.worker_policy.max_result)
     serving = Serving(work, settings, store, here, speaks=speaks)
     return type(
         "WorkerSettings",

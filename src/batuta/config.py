@@ -119,6 +119,8 @@ class EngineSettings(BaseSettings):
     """where a scheduler or worker answers GET /metrics; under `batuta up` the parent, the scheduler at +1, workers from +2"""
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
     """the longest request body, except where a route allows more"""
+    batuta_max_payload_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
+    """the largest arguments or result of a task, in bytes of JSON"""
 
     slack_webhook_url: SecretStr | None = None
     """a Slack channel for alerts, and for reports"""

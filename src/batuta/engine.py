@@ -43,6 +43,7 @@ from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.recipe import Recipe
 from batuta.queue.retry import RetryPolicy
+from batuta.queue.storable import MAX_PAYLOAD
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import WorkerPolicy
 from batuta.serving import Served, queue_loops, stages
@@ -128,14 +129,14 @@ class Batuta:
         self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
         self._app_queues: dict[str, Served] = {}
-        self.worker_policy = WorkerPolicy(limit=concurrency)
+        self.worker_policy = WorkerPolicy(limit=concurrency, max_result=_max_payload(settings))
         self.queue_lease = QUEUE_LEASE
         self._http: HttpCaller | None = None
         self.tokens = SqlTokens(self.database, self.ids)
         self.ears = Ears(self.database)
         self.task_registry = TaskRegistry()
         self._task_store = SqlTasks(self.database, self.ids, self.clock, self.ears.ring, own_time=clock is not None)
-        self.tasks = TaskService(self.task_registry, self._task_store, self.clock)
+        self.tasks = TaskService(self.task_registry, self._task_store, self.clock, _max_payload(settings))
         self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
         self.reception = Reception(SqlJobCalls(self.database), self.clock, self.ids, self.events)
@@ -448,3 +449,7 @@ class Batuta:
     async def _database_answers(self) -> Part:
         await self.migrator().require_current()
         return Part(State.OK)
+
+
+def _max_payload(settings: EngineSettings | None) -> int:
+    return MAX_PAYLOAD if settings is None else settings.batuta_max_payload_bytes

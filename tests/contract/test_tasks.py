@@ -14,7 +14,8 @@ from arq.worker import Worker
 from app.integrations.redis.arq import add_arq
 from app.settings import Settings
 from batuta import Batuta, Failed, Snooze
-from batuta.kernel.errors import InvalidJob, InvalidName, UnknownWord
+from batuta.config import EngineSettings
+from batuta.kernel.errors import InvalidJob, InvalidName, PayloadTooLarge, UnknownWord
 from batuta.kernel.events import ItemCrashed, ItemsSettled
 from batuta.stores.arq.relay import Here, functions
 from batuta.stores.sql.tasks import SqlTasks
@@ -231,6 +232,17 @@ async def test_progress_is_shown_while_it_runs(work: Batuta, events: EventRecord
         await ended(work, events, id)
 
 
+async def test_progress_that_cannot_be_stored_fails_the_task(work: Batuta, events: EventRecorder) -> None:
+    @work.task(retry=[])
+    async def mede(ctx: TaskContext) -> None:
+        await ctx.report({"feitas": {1, 2}})  # type: ignore[dict-item]
+
+    async with working(work):
+        status = await ended(work, events, await work.enqueue(mede))
+    assert (status.status, status.progress) == ("failed", None)
+    assert "UnstorableValue" in status.error
+
+
 async def test_nonsense_is_refused_with_the_next_step(work: Batuta) -> None:
     @work.task()
     async def normaliza(ctx: TaskContext) -> None: ...
@@ -252,10 +264,21 @@ async def test_nonsense_is_refused_with_the_next_step(work: Batuta) -> None:
         ("half \ud800", "surrogate"),
         (float("nan"), "JSON compliant"),
         (float("inf"), "JSON compliant"),
-        ({1, object()}, "cannot be stored"),
+        (object(), "JSON has no object"),
+        ({1, 2}, "JSON has no set"),
+        ([datetime(2026, 3, 2, tzinfo=UTC)], "JSON has no datetime"),
+        ({"1": 1, 1: 2}, "a key of type int becomes text"),
+        ({"a": {None: 1}}, "a key of type NoneType becomes text"),
+        ({True: 1}, "a key of type bool becomes text"),
+        (-0.0, "returns -0.0 as 0.0"),
+        ([1e308], "as an integer"),
+        ({"n": -1e16}, "as an integer"),
     ],
-    ids=["nul", "nul inside", "surrogate", "nan", "inf", "object"],
-)
+    ids=[
+        "nul", "nul inside", "surrogate", "nan", "inf", "object", "set", "instant", "equal keys", "none key", "bool key",
+        "minus zero", "large float", "large negative",
+    ],
+)  # fmt: skip
 async def test_what_cannot_be_stored_is_refused_at_the_door(work: Batuta, given: Any, why: str) -> None:
     @work.task()
     async def nada(ctx: TaskContext, given: Any) -> None: ...
@@ -287,11 +310,78 @@ async def test_what_is_stored_comes_back_as_it_was(work: Batuta, events: EventRe
 
     given: Any = {
         "large": 2**70, "small": -(2**63), "float": 0.1, "whole": 2.0, "tiny": 5e-324, "text": "\\u0000 ção 🩺 \u2028\t",
-        "deep": [[[[[None, True, False, []]]]]], "": {},
+        "deep": [[[[[None, True, False, []]]]]], "": {}, "-0.0 e+": "1e+16", "largest": 9999999999999998.0, "below": -1e-300,
     }  # fmt: skip
     async with working(work):
         id = await work.enqueue(eco, given)
-        assert (await ended(work, events, id)).result == given
+        result = (await ended(work, events, id)).result
+    assert {name: repr(value) for name, value in result.items()} == {name: repr(value) for name, value in given.items()}
+
+
+async def test_a_tuple_returns_as_a_list(work: Batuta, events: EventRecorder) -> None:
+    @work.task()
+    async def eco(ctx: TaskContext, given: Any) -> Any:
+        return {"given": given, "made": (1, ("a",))}
+
+    async with working(work):
+        id = await work.enqueue(eco, (1, {"n": (2.5,)}))
+        result = (await ended(work, events, id)).result
+    assert result == {"given": [1, {"n": [2.5]}], "made": [1, ["a"]]}
+
+
+async def test_arguments_above_the_limit_are_refused_and_the_error_names_size_limit_and_next_step(work: Batuta) -> None:
+    @work.task()
+    async def nada(ctx: TaskContext, *given: Any) -> None: ...
+
+    limit = 1024 * 1024
+    fits = "x" * (limit - len('[["",0],{}]'))
+    await work.enqueue(nada, fits, 0)
+    for call in ((f"{fits}x", 0), ([0] * (limit // 2), 0), ("é" * (limit // 2), 0), ({"a": ["x" * 20_000_000]},)):
+        with pytest.raises(PayloadTooLarge, match="bytes of JSON, and the limit is 1048576: store the data") as refused:
+            await work.enqueue(nada, *call)
+        assert int(str(refused.value.facts["size"])) > limit
+        with pytest.raises(PayloadTooLarge, match="BATUTA_MAX_PAYLOAD_BYTES"):
+            await work.enqueue_many(nada, [(1,), call])
+    # The limit is that of one task, not of a batch.
+    await work.enqueue_many(nada, [(fits, 0), (fits, 0)])
+    assert (await work.queues["default"].counts()) == {"queued": 3}
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ("x" * (1024 * 1024), "the task result cannot be stored: 1048578 bytes of JSON, and the limit is 1048576"),
+        ({1, 2}, "the task result cannot be stored: JSON has no set"),
+        ({"a": {1: 2}}, "the task result cannot be stored: a key of type int becomes text"),
+    ],
+    ids=["too large", "set", "key"],
+)
+async def test_a_result_that_cannot_be_stored_fails_the_task_once_and_says_why(
+    work: Batuta, events: EventRecorder, result: Any, why: str
+) -> None:
+    runs: list[int] = []
+
+    @work.task(retry=[0.01, 0.01])
+    async def grande(ctx: TaskContext) -> Any:
+        runs.append(ctx.attempt)
+        return result
+
+    async with working(work):
+        status = await ended(work, events, await work.enqueue(grande))
+    assert (status.status, status.attempts, runs) == ("failed", 1, [1])
+    assert status.error.startswith(why)
+
+
+async def test_the_limit_is_a_setting(database_url: str) -> None:
+    settings = EngineSettings.model_validate({"batuta_max_payload_bytes": 1024})
+    async with Batuta(database_url, timezone="UTC", settings=settings) as work:
+
+        @work.task()
+        async def nada(ctx: TaskContext, given: str) -> None: ...
+
+        await work.enqueue(nada, "x" * 1000)
+        with pytest.raises(PayloadTooLarge, match="limit is 1024"):
+            await work.enqueue(nada, "x" * 1024)
 
 
 async def test_plain_functions_do_not_wait_for_each_others_threads(work: Batuta, events: EventRecorder) -> None:

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from batuta.kernel.errors import PayloadTooLarge
 from batuta.queue.item import NewItem
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.faults.conftest import together
@@ -44,7 +47,7 @@ async def test_a_row_that_cannot_be_read_is_its_own_failure(places: Mapping[str,
 
 
 async def _rows(url: str, folder: Path) -> None:
-    figures = Figures("T30", kind(url), "broken arguments, unknown names, columns of a newer version, 5 MB of payload")
+    figures = Figures("T30", kind(url), "broken arguments, unknown names, columns of a newer version, 1 MB of payload")
     async with shop(folder, url) as running:
         broken = ['"x"', "[1]", "[[]]", "{}", "null", "[[1, 2, 3, 4, 5], {}]", '[[], {"no": 1}]']
         if running.work.database.dialect == "sqlite":
@@ -53,7 +56,9 @@ async def _rows(url: str, folder: Path) -> None:
         ids = [await _planted(running, args) for args in broken]
         unknown = await _planted(running, "[[], {}]", name="de_amanha")
         (worker,) = await running.begin_until_up()
-        large = await running.work.enqueue("conta", 0.0, "ã" * 2_500_000)
+        large = await running.work.enqueue("conta", 0.0, "ã" * 500_000)
+        with pytest.raises(PayloadTooLarge):
+            await running.work.enqueue("conta", 0.0, "ã" * 2_500_000)
         good = await running.work.enqueue_many("conta", [(0.0,) for _ in range(50)])
 
         async def is_over() -> bool:

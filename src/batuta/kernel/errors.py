@@ -28,6 +28,8 @@
     │   ├── MigrationChanged        an applied migration's text is not what it was
     │   ├── StatementRefused        the database does not understand the statement: our mistake
     │   └── TransactionMisuse       opened inside another, or used after its end
+    ├── UnstorableValue             a value that the database would not return as it was given
+    │   └── PayloadTooLarge         it is larger than BATUTA_MAX_PAYLOAD_BYTES
     ├── JobRefused                  a run that a person asked for may not start now
     ├── ExitRefused                 the code of a job or a loop wanted to end the process, or its task
     ├── DeliveryRefused             somebody outside did not take what we sent
@@ -193,6 +195,17 @@ class StatementRefused(StoreError):
 
 class TransactionMisuse(StoreError):
     sentence = "{why}: pass on the transaction you have and use it until its block ends"
+
+
+class UnstorableValue(BatutaError, TypeError, ValueError):
+    sentence = "the {kind} cannot be stored: {why}"
+
+
+class PayloadTooLarge(UnstorableValue):
+    sentence = (
+        "the {kind} cannot be stored: {size} bytes of JSON, and the limit is {limit}: store the data in a table or a file "
+        "and pass its id, or raise BATUTA_MAX_PAYLOAD_BYTES"
+    )
 
 
 class JobRefused(BatutaError):

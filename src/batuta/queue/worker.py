@@ -22,7 +22,7 @@ from itertools import count
 
 from batuta.guard.foreign import name_of, ordinary
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import CancelIgnored, ExitRefused, StatementRefused, StoreConflict
+from batuta.kernel.errors import CancelIgnored, ExitRefused, StatementRefused, StoreConflict, UnstorableValue
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed, ItemsSettled
 from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
@@ -33,7 +33,7 @@ from batuta.queue.recipe import SPOILT, UNKNOWN, Recipe
 from batuta.queue.retry import RetryPolicy, after_seconds
 from batuta.queue.settle import Settlement, given_back, put_off, settle
 from batuta.queue.stopping import Stop, Stopping, take_back
-from batuta.queue.storable import refuse_unstorable
+from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.queue.store import Endings, QueueStore, Turned
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.supervise.progress import bind as bind_progress
@@ -54,6 +54,7 @@ class WorkerPolicy:
     batch: int = 500  # items in one claim, at most; and half the places: one half works while the other is settled
     # Nobody may have told us of what came: so often the table is asked, whatever else is known.
     look_every: timedelta = timedelta(seconds=10)
+    max_result: int = MAX_PAYLOAD  # bytes of JSON
 
     @property
     def portion(self) -> int:
@@ -314,7 +315,12 @@ class Worker:
     def _settlement(self, running: Running, outcome: object, retry: RetryPolicy) -> Settlement:
         now = self._clock.now()
         settlement = running.recipe.settle(running.lease, outcome, retry, now)
-        refuse_unstorable(settlement.result, "what the handler returned")
+        try:
+            refuse_unstorable(settlement.result, "task result", self._policy.max_result)
+        except UnstorableValue as error:
+            # The handler has run: another run returns the same value and repeats its effects.
+            self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
+            settlement = running.recipe.settle(running.lease, Failed(str(error), permanent=True), retry, now)
         return running.recipe.kept(settlement, now)
 
     async def _outcome(self, running: Running) -> Settlement:

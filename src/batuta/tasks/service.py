@@ -7,7 +7,13 @@ from typing import Any, Protocol
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.queue.settle import later
-from batuta.queue.storable import refuse_unstorable, refuse_unstorable_key, refuse_unstorable_priority
+from batuta.queue.storable import (
+    MAX_PAYLOAD,
+    refuse_each_unstorable,
+    refuse_unstorable,
+    refuse_unstorable_key,
+    refuse_unstorable_priority,
+)
 from batuta.tasks.registry import Task, TaskFunction, TaskRegistry
 from batuta.tasks.status import TaskStatus
 
@@ -34,7 +40,11 @@ class TaskBackend(Protocol):
 
 
 class TaskService:
-    def __init__(self, registry: TaskRegistry, backend: TaskBackend, clock: Clock) -> None:
+    def __init__(
+        self, registry: TaskRegistry, backend: TaskBackend, clock: Clock, max_payload: int = MAX_PAYLOAD
+    ) -> None:
+        """``max_payload``: bytes of JSON of one task's arguments."""
+        self._max_payload = max_payload
         self._registry = registry
         self._backend = backend
         self._clock = clock
@@ -53,7 +63,7 @@ class TaskService:
 
         ``key``: while a task with it is alive, no second one is made and its id is returned. ``priority``: small is urgent.
         """
-        refuse_unstorable([arguments, named], "what the task is called with")
+        refuse_unstorable([[*arguments], named], "task arguments", self._max_payload)
         _check([key], priority)
         known = self._registry.named(task)
         known.refuse_call(arguments, named)
@@ -79,7 +89,7 @@ class TaskService:
     ) -> list[str]:
         """All of them or none."""
         given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
-        refuse_unstorable(given, "what the tasks are called with")
+        refuse_each_unstorable([[_as_list(each), {}] for each in arguments], "task arguments", self._max_payload)
         _check(keys or (), priority)
         if keys is not None and len(keys) != len(given):
             raise ValueError(
@@ -110,6 +120,10 @@ class TaskService:
             return later(self._clock.now(), timedelta(seconds=delay))
         except (OverflowError, ValueError):
             raise ValueError("the delay cannot be kept: give it as a number of seconds") from None
+
+
+def _as_list(arguments: object) -> object:
+    return [*arguments] if isinstance(arguments, tuple) else arguments
 
 
 def _check(keys: Sequence[str | None], priority: int) -> None:

@@ -26,11 +26,12 @@ from redis.exceptions import RedisError
 
 from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StatementRefused
+from batuta.kernel.errors import StatementRefused, UnstorableValue
 from batuta.kernel.events import Events, ItemCrashed
 from batuta.kernel.json import Json, dumps, loads
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
+from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.tasks.registry import Task, outcome_of
 
@@ -240,6 +241,7 @@ class Here:
     clock: Clock
     events: Events
     under_way: set[str] = field(default_factory=set)
+    max_result: int = MAX_PAYLOAD
 
     def look_past(self, redis: ArqRedis) -> None:
         """Whenever ARQ looks for new calls it asks Redis three things about each in its queue, those it runs itself among them.
@@ -279,7 +281,7 @@ async def _run(task: Task, redis: ArqRedis, call: str, here: Here) -> Json:
     ran = await attempt(lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}")
     if isinstance(ran, Raised):
         here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
-    told = _told(ran)
+    told = _told(ran, here.max_result)
     await _answer(redis, f"{lease.id}:{lease.fence}", told, said.get("told_in"))
     return told
 
@@ -293,7 +295,7 @@ async def _answer(redis: ArqRedis, id: str, told: Json, told_in: str | None) -> 
         await together.execute()
 
 
-def _told(ran: Returned | Raised | Late) -> dict[str, Json]:
+def _told(ran: Returned | Raised | Late, max_result: int) -> dict[str, Json]:
     """An outcome as it is carried."""
     match ran:
         case Raised(error=error):
@@ -304,11 +306,15 @@ def _told(ran: Returned | Raised | Late) -> dict[str, Json]:
         case Done(emit=emit, effect=effect) if emit or effect is not None:
             raise StatementRefused(why="a task that ARQ runs cannot emit or have an effect of its own")
         case Done(result=result):
+            try:
+                refuse_unstorable(result, "task result", max_result)
+            except UnstorableValue as unstorable:
+                return {"failed": str(unstorable), "permanent": True}
             return {"done": result}
         case Snooze(until=until, reason=reason):
             return {"snooze": until.isoformat(), "reason": reason}
-        case Failed(error=error_, permanent=permanent):
-            return {"failed": error_, "permanent": permanent}
+        case Failed(error=why, permanent=permanent):
+            return {"failed": why, "permanent": permanent}
         case Cancelled(reason=reason):
             return {"cancelled": reason}
         case other:

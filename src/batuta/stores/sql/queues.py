@@ -321,7 +321,7 @@ def _written(value: object, dialect: Dialect) -> Json:
                 why="a text with a NUL character, which PostgreSQL cannot hold and SQLite would cut off"
             )
         case AsJson(value=inner):
-            refuse_too_deep(inner, "a value of the item")
+            refuse_too_deep(inner, "item value")
             return dumps(inner) if dialect == "sqlite" else inner  # type: ignore[return-value]
         case _:
             return value  # type: ignore[return-value]

@@ -10,6 +10,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.trace import HEADER, onward
 from batuta.queue.item import Lease, NewItem
+from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
@@ -94,6 +95,7 @@ class SqlTasks:
         return row is not None and await self.queue(row["queue"]).cancel(id, reason)
 
     async def report(self, lease: Lease, progress: Json) -> None:
+        refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
         await self._database.run(self._book.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
 
     async def prune(self, *, before: datetime, limit: int) -> int:
