@@ -17,9 +17,9 @@ from app.integrations.redis.arq import HEARING, RedisAway, add_arq, redis_of, re
 from app.settings import Settings
 from app.wiring import build
 from batuta.config import environment, load
-from batuta.dispatch.scheduler import owner
 from batuta.engine import Batuta
 from batuta.kernel.errors import BatutaError, ConfigError
+from batuta.kernel.identity import make_owner
 from batuta.logs import begin_logging
 from batuta.queue.lease import Tenure
 from batuta.serving import Served, queue_loops
@@ -140,7 +140,7 @@ class Serving:
             Served(work.queues[name], lambda lease: recipes.get(lease.row["name"]), work.worker_policy)
             for name in work.task_registry.queues
         ]
-        tenure = Tenure(owner=owner(work.ids), lease=work.queue_lease)
+        tenure = Tenure(owner=make_owner(work.ids), lease=work.queue_lease)
         looks = work.worker_policy.look_every
         for loop, policy in queue_loops(served, tenure, looks, work.ears, work.clock, work.events):
             supervisor.add(loop, policy)

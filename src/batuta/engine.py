@@ -26,7 +26,7 @@ from batuta.dispatch.calls import JobCallPruner
 from batuta.dispatch.endpoints import DEFAULT_TIMEOUT, JobEndpoints
 from batuta.dispatch.job import Target, make_job
 from batuta.dispatch.reception import Reception
-from batuta.dispatch.scheduler import LEASE, Scheduler, owner
+from batuta.dispatch.scheduler import LEASE, Scheduler
 from batuta.extension import Extension
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
@@ -37,6 +37,7 @@ from batuta.health.watch import JobWatch
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.errors import InvalidJob, InvalidName
 from batuta.kernel.events import Fanout
+from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.pipeline.pipeline import Pipeline
 from batuta.queue.item import Lease
@@ -390,7 +391,7 @@ class Batuta:
         return await served.worker(self._tenure(), self.clock, self.events, at_a_time).once(most)
 
     def _tenure(self) -> Tenure:
-        return Tenure(owner=owner(self.ids), lease=self.queue_lease)
+        return Tenure(owner=make_owner(self.ids), lease=self.queue_lease)
 
     def _served(self) -> Iterator[Served]:
         recipes = self.task_registry.recipes(self._task_store.report)

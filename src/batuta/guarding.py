@@ -16,11 +16,11 @@ from datetime import timedelta
 from typing import Self, TextIO
 
 from batuta.config import EngineSettings
-from batuta.dispatch.scheduler import owner
 from batuta.engine import Batuta
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import Recycled
 from batuta.kernel.events import ProcessRecycled, StackFound
+from batuta.kernel.identity import make_owner
 from batuta.stores.sql.beats import SqlBeats
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.restarts import SqlRestarts
@@ -113,7 +113,7 @@ class _Guard:
         self._home = asyncio.get_running_loop()
         own = OwnDatabase(work.watching.another())
         self.heart = Heart(
-            worker_id=owner(work.ids),
+            worker_id=make_owner(work.ids),
             worker_name=name,
             store=SqlBeats(own.database, work.watching.version),
             restarts=SqlRestarts(own.database, work.ids),

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 from batuta.config import EngineSettings
 from batuta.dispatch.book import JobBook
-from batuta.dispatch.scheduler import owner
 from batuta.guard.circuits import Circuits
 from batuta.health import checks
 from batuta.health.alerts import AlertPolicy
@@ -22,6 +21,7 @@ from batuta.health.watch import JobWatch
 from batuta.health.watchman import Watchman
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, Fanout
+from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.schedule.window import Window
 from batuta.stores.sql.alerts import SqlAlerts
@@ -130,7 +130,7 @@ class Watching:
     def heart(self, worker_name: str, running: Callable[[], Collection[Running]]) -> Heart:
         """For an event loop that it shares with those it tells of. ``sentry`` has a better one."""
         return Heart(
-            worker_id=owner(self.ids),
+            worker_id=make_owner(self.ids),
             worker_name=worker_name,
             store=self.beats,
             restarts=self.restarts,
@@ -141,7 +141,7 @@ class Watching:
 
     def hub(self) -> AlertHub:
         return AlertHub(
-            owner(self.ids),
+            make_owner(self.ids),
             self.watchman,
             self.alerts,
             self._sinks,

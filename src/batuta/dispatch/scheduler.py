@@ -1,7 +1,5 @@
 """The scheduler of one process, put together: dispatcher, runs, reaper; and a single run by hand."""
 
-import os
-import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -16,6 +14,7 @@ from batuta.dispatch.reaper import Reaper
 from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
+from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.kernel.waiting import ended
 from batuta.queue.lease import Tenure
@@ -45,7 +44,7 @@ class Scheduler:
     ) -> None:
         self._book = book
         self._log = log
-        self.tenure = Tenure(owner=owner(ids), lease=lease)
+        self.tenure = Tenure(owner=make_owner(ids), lease=lease)
         why_not = gate(book, log)
         self.runner = Runner(log, lanes or Lanes(), clock, events, self.tenure, why_not)
         self.dispatcher = Dispatcher(book, log, self.runner, clock, events, self.tenure)
@@ -79,8 +78,3 @@ class Scheduler:
             await self._log.close(execution, ending)
             raise
         return execution
-
-
-def owner(ids: Ids) -> str:
-    """Never the same twice, so that a process restarted under the same name does not own its predecessor's work."""
-    return f"{socket.gethostname()}:{os.getpid()}:{ids.new()}"

@@ -12,6 +12,7 @@ from batuta.dispatch.job import Job
 from batuta.dispatch.plan import rules_of
 from batuta.health.jobs import DAY
 from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.identity import short
 from batuta.kernel.masking import mask
 from batuta.kernel.nearest import nearest
 from batuta.runlog.execution import Status
@@ -160,7 +161,8 @@ async def execution(request: Request, id: str) -> HTMLResponse:
         raise Problem(404, "unknown_execution", id=mask(id)[:40])
     is_known = any(each.name == row.job for each in work.book)
     is_running = row.status == Status.RUNNING
-    return _page(request, "execution", _words(request), live=is_running, row=row, is_known=is_known)
+    process = None if row.owner is None else short(row.owner)
+    return _page(request, "execution", _words(request), live=is_running, row=row, is_known=is_known, process=process)
 
 
 @router.get("/static/{name}")
