@@ -130,14 +130,15 @@ class Batuta:
         self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
         self._app_queues: dict[str, Served] = {}
-        self.worker_policy = WorkerPolicy(limit=concurrency, max_result=_max_payload(settings))
+        max_payload = settings.batuta_max_payload_bytes if settings else MAX_PAYLOAD
+        self.worker_policy = WorkerPolicy(limit=concurrency, max_result=max_payload)
         self.queue_lease = QUEUE_LEASE
         self._http: HttpCaller | None = None
         self.tokens = SqlTokens(self.database, self.ids)
         self.ears = Ears(self.database)
         self.task_registry = TaskRegistry()
         self._task_store = SqlTasks(self.database, self.ids, self.clock, self.ears.ring, own_time=clock is not None)
-        self.tasks = TaskService(self.task_registry, self._task_store, self.clock, _max_payload(settings))
+        self.tasks = TaskService(self.task_registry, self._task_store, self.clock, max_payload)
         self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
         self.reception = Reception(SqlJobCalls(self.database), self.clock, self.ids, self.events)
@@ -145,9 +146,8 @@ class Batuta:
         self.watching = self._watching()
         self.health, self.beats = self.watching.watchman, self.watching.beats
         self.closers: list[Callable[[], Awaitable[None]]] = []  # of whatever is open besides the database
-        self._loops: list[tuple[Loop, LoopPolicy]] = []
-        self.add_loop(JobCallPruner(SqlJobCalls(self.database), self.clock), PRUNING)
-        self.add_loop(RatePruner(self.rates, self.limits), PRUNING)
+        pruners = JobCallPruner(SqlJobCalls(self.database), self.clock), RatePruner(self.rates, self.limits)
+        self._loops: list[tuple[Loop, LoopPolicy]] = [(pruner, PRUNING) for pruner in pruners]
 
     def job(
         self,
@@ -450,7 +450,3 @@ class Batuta:
     async def _database_answers(self) -> Part:
         await self.migrator().require_current()
         return Part(State.OK)
-
-
-def _max_payload(settings: EngineSettings | None) -> int:
-    return MAX_PAYLOAD if settings is None else settings.batuta_max_payload_bytes
