@@ -101,6 +101,10 @@ class EngineSettings(BaseSettings):
     """api, scheduler, worker, telegram or all: read by the image's entry point"""
     batuta_lang: Literal["pt-BR", "en"] = "pt-BR"
     """the language of commands and problems"""
+    batuta_pool_size: Annotated[int, Field(ge=2, le=500)] = 5
+    """PostgreSQL: connections of a process for handlers, enqueueing and pages, at most"""
+    batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2
+    """PostgreSQL: connections of a process for renewals, settlements and rescues alone, at most"""
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """how long a stop waits for what is running"""
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1

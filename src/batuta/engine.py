@@ -49,8 +49,8 @@ from batuta.queue.table import QueueTable
 from batuta.queue.worker import WorkerPolicy
 from batuta.serving import Served, queue_loops, stages
 from batuta.stores import ASIDE, connect
+from batuta.stores.connections import Connections, PoolSizes
 from batuta.stores.ears import Ears
-from batuta.stores.observed import ObservedDatabase
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.controls import SqlControls
@@ -58,6 +58,7 @@ from batuta.stores.sql.engine_schema import engine_migrations
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.marker import Marker
 from batuta.stores.sql.migrations import Migration, Migrator
+from batuta.stores.sql.queries import query_of
 from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.rates import SqlRates
 from batuta.stores.sql.reports import SqlReports
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
 SomeLoop = TypeVar("SomeLoop", bound=Callable[..., Any])
 # A worker that shows no sign of life for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
+ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2))
 
@@ -114,16 +116,16 @@ class Batuta:
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock)
         self.events = Fanout()
-        self.database = ObservedDatabase(connect(database_url, SystemClock()), SystemClock())
+        sizes = PoolSizes(settings.batuta_pool_size, settings.batuta_liveness_pool_size) if settings else PoolSizes()
+        self.connections = Connections(database_url, sizes, queue_lease=lambda: self.queue_lease, run_lease=lease)
+        self.database, self.liveness = self.connections.database, self.connections.liveness
         self.switches = SqlSwitches(self.database, self.ids, self.events)
         self.controls = SqlControls(self.database, self.ids, self.events)
         self.circuit_store = SqlCircuits(self.database, self.ids, self.clock, self.events, own_time=clock is not None)
         self.circuits = Circuits(self.circuit_store, self.clock)
         self.rates = SqlRates(self.database, self.ids, self.clock, own_time=clock is not None)
         self.limits: dict[str, Limit] = {}
-        self.executions = SqlExecutionLog(
-            self.database, self.switches, self.controls, self.ids, self.clock, own_time=clock is not None
-        )
+        self.executions = self._execution_log()
         self.book = JobBook(self.extension.profiles, self.extension.first_profile, self.extension.windows)
         self.reports = SqlReports(self.database)
         self.opened_at = self.clock.now()
@@ -137,7 +139,7 @@ class Batuta:
         self.tokens = SqlTokens(self.database, self.ids)
         self.ears = Ears(self.database)
         self.task_registry = TaskRegistry()
-        self._task_store = SqlTasks(self.database, self.ids, self.clock, self.ears.ring, own_time=clock is not None)
+        self._task_store = self._tasks_in_sql()
         self.tasks = TaskService(self.task_registry, self._task_store, self.clock, max_payload)
         self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
@@ -319,15 +321,23 @@ class Batuta:
         """A table of the application's own as a queue that the worker serves. What is returned can be put into."""
         if table.name in self.queues:
             raise InvalidName(name=table.name, kind="queue", why="another queue is called that")
-        store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time)
+        store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time, liveness=self.liveness)
         policy = self.worker_policy if concurrency is None else replace(self.worker_policy, limit=concurrency)
         self._app_queues[table.name] = Served(store, recipe_of, policy)
         return store
 
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
         """A table of the application's own as a pipeline: the worker serves each stage as a queue of its name."""
-        own_time, ring = self._own_time, self.ears.ring
-        store = partial(SqlQueue, self.database, pipeline.table, self.ids, self.clock, own_time=own_time, ring=ring)
+        store = partial(
+            SqlQueue,
+            self.database,
+            pipeline.table,
+            self.ids,
+            self.clock,
+            own_time=self._own_time,
+            ring=self.ears.ring,
+            liveness=self.liveness,
+        )
         made = stages(pipeline, lambda name: store(queue=name), self.worker_policy, look_every, self.queues)
         self._app_queues |= {served.store.name: served for served in made}
 
@@ -336,9 +346,26 @@ class Batuta:
         """Every queue there is, by name."""
         return {served.store.name: served.store for served in self._served()}
 
+    def _execution_log(self) -> SqlExecutionLog:
+        return SqlExecutionLog(
+            self.database,
+            self.switches,
+            self.controls,
+            self.ids,
+            self.clock,
+            own_time=self._own_time,
+            liveness=self.connections.run_liveness,
+        )
+
+    def _tasks_in_sql(self) -> SqlTasks:
+        return SqlTasks(
+            self.database, self.ids, self.clock, self.ears.ring, own_time=self._own_time, liveness=self.liveness
+        )
+
     def _watching(self) -> Watching:
         return Watching(
             database=self.database,
+            liveness=self.liveness,
             version=__version__,
             service=self.extension.service,
             clock=self.clock,
@@ -405,14 +432,14 @@ class Batuta:
 
     async def open(self) -> None:
         """Open the database and check that it is ours and up to date."""
-        await self.database.open()
+        await self.connections.open()
         self.opened_at = self.clock.now()
         try:
             if self._migrates:
                 await self.migrate()
             await self.check()
         except BaseException:
-            await self.database.close()
+            await self.connections.close()
             raise
 
     async def check(self) -> None:
@@ -435,7 +462,7 @@ class Batuta:
         return Migrator(self.database, migrations, self.clock, self.events)
 
     async def close(self) -> None:
-        for close in (*self.closers, self.database.close):
+        for close in (*self.closers, self.connections.close):
             await close()
 
     async def __aenter__(self) -> Self:
@@ -449,4 +476,6 @@ class Batuta:
 
     async def _database_answers(self) -> Part:
         await self.migrator().require_current()
+        if self.liveness is not self.database:
+            await self.liveness.one(ANSWERS)
         return Part(State.OK)

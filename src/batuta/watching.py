@@ -47,6 +47,7 @@ class Watching:
     """``now`` gives None where the database's own clock decides."""
 
     database: Database
+    liveness: Database
     version: str
     service: str  # whose alerts they are
     clock: Clock
@@ -74,7 +75,7 @@ class Watching:
     _queues: dict[str, WatchedQueue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.beats = SqlBeats(self.database, self.version)
+        self.beats = SqlBeats(self.database, self.version, liveness=self.liveness)
         self.restarts = SqlRestarts(self.database, self.ids)
         self.incidents = SqlIncidents(self.database, self.ids, self.events)
         self.alerts = SqlAlerts(self.database, self.incidents, self.ids, self.events)

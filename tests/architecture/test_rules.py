@@ -170,7 +170,7 @@ def test_a_function_fits_on_the_screen() -> None:
 
 
 def test_a_module_holds_one_thing() -> None:
-    assert {short(file): lines for file in trees() if (lines := file.read_text().count("\n")) > 450} == {}
+    assert {short(file): lines for file in trees() if (lines := file.read_text().count("\n")) > 600} == {}
 
 
 def test_the_public_names_are_these() -> None:

@@ -95,7 +95,7 @@ async def test_what_was_committed_is_done_although_its_connection_ends_while_it_
 async def test_a_connection_that_cannot_even_undo_goes_back_to_the_others(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = PostgresDatabase(postgres_url, Limits(readers=1, lock=timedelta(seconds=2)))
+    small = PostgresDatabase(postgres_url, Limits(pool=2, lock=timedelta(seconds=2)))
     await small.open()
     execute = asyncpg.Connection.execute
 
@@ -118,7 +118,7 @@ async def test_a_connection_that_cannot_even_undo_goes_back_to_the_others(
 
 
 async def test_when_every_connection_is_taken_the_next_waits_and_is_then_told(postgres_url: str) -> None:
-    small = PostgresDatabase(postgres_url, Limits(readers=1, lock=timedelta(milliseconds=200)))
+    small = PostgresDatabase(postgres_url, Limits(pool=2, lock=timedelta(milliseconds=200)))
     await small.open()
     inside, leave = asyncio.Event(), asyncio.Event()
 
@@ -178,7 +178,7 @@ async def test_whoever_leaves_while_a_connection_is_being_made_leaves_no_error_b
     strays: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, told: strays.append(told))
     for turns in range(0, 300, 3):
-        database = PostgresDatabase(postgres_url, Limits(readers=1))
+        database = PostgresDatabase(postgres_url, Limits(pool=2))
         await database.open()
         async with database.snapshot() as held:
             await held.all(ONE)

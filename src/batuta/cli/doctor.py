@@ -109,7 +109,7 @@ async def _database(work: Batuta, texts: Texts) -> list[Finding]:
         step = texts("doctor.database_missing_step")
         return [Finding("wrong", texts("doctor.database_missing", where=where), step)]
     try:
-        await work.database.open()
+        await work.connections.open()
     except BatutaError as error:
         return [Finding("wrong", texts("doctor.database_wrong", where=where), texts.error(error))]
     reached = Finding("ok", texts("doctor.database", where=where))

@@ -93,7 +93,7 @@ class _Up:
             stream = voices.stream(PARENT)
             await told(self.desk, self.work, self.settings, PARENT, stop, running, notifier, stream)
         finally:
-            await self.work.database.close()
+            await self.work.connections.close()
             voices.close()
             if ear is not None:
                 ear.close()

@@ -1,7 +1,7 @@
 """Facts as Prometheus figures: counted as they are announced, or asked of the store when somebody looks."""
 
 from batuta.metrics.counting import MetricsSubscriber
-from batuta.metrics.observing import LoopCollector, observe_database, process_registry
+from batuta.metrics.observing import LoopCollector, observe_databases, process_registry
 from batuta.metrics.readings import Reading, Readings
 from batuta.metrics.stored import circuits_seen, jobs_seen, limits_seen, queues_seen
 
@@ -13,7 +13,7 @@ __all__ = [
     "circuits_seen",
     "jobs_seen",
     "limits_seen",
-    "observe_database",
+    "observe_databases",
     "process_registry",
     "queues_seen",
 ]

@@ -24,7 +24,7 @@ def process_registry(version: str, role: str) -> CollectorRegistry:
     return registry
 
 
-def observe_database(database: ObservedDatabase, registry: CollectorRegistry) -> None:
+def observe_databases(databases: Iterable[ObservedDatabase], registry: CollectorRegistry) -> None:
     """Every call by its kind: a statement alone, or a transaction as a whole."""
     calls = Histogram(
         "batuta_database_call_duration_seconds",
@@ -40,7 +40,8 @@ def observe_database(database: ObservedDatabase, registry: CollectorRegistry) ->
         if isinstance(error, StoreError):  # what somebody's own code raised inside a transaction is not the database's
             errors.labels(type(error).__name__).inc()
 
-    database.observe(observe)
+    for database in databases:
+        database.observe(observe)
 
 
 class LoopCollector(Collector):

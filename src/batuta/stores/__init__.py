@@ -1,5 +1,6 @@
 """Where work is kept. ``connect`` picks the driver by the address; everything above sees only the port in ``sql.database``."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,17 +13,43 @@ FORMS = "sqlite:///file.db (sqlite:////absolute/file.db) or postgresql://user:pa
 
 # Of a second connection, beside the work: small, and impatient.
 _SOON = timedelta(seconds=5)
-ASIDE = Limits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1)
+ASIDE = Limits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1, pool=2)
+# A renewal that waits for a connection and then for its statement still leaves time for a second one within the lease.
+_SHARE_OF_LEASE = 5
+_SHORTEST = timedelta(milliseconds=100)
 
 
-def connect(url: str, clock: Clock, limits: Limits | None = None) -> Database:
-    """A database that is not open yet. The driver is imported here, so that SQLite alone needs no other package."""
+def liveness_limits(lease: timedelta, pool: int) -> Limits:
+    """Of the connections that renew, settle and rescue: every timeout is shorter than a third of the lease it protects."""
+    usual, each = Limits(), lease / _SHARE_OF_LEASE
+    if each < _SHORTEST:
+        least = (_SHORTEST * _SHARE_OF_LEASE).total_seconds()
+        why = Reason(
+            "short_lease", "a third of it is too short for a renewal; give it {least} s or more", least=f"{least:g}"
+        )
+        raise InvalidSetting(name="lease", why=why)
+    return Limits(
+        connect=min(usual.connect, each),
+        statement=min(usual.statement, each),
+        lock=min(usual.lock, each),
+        idle_in_transaction=min(usual.idle_in_transaction, each),
+        pool=pool,
+        ready=0,
+        name="batuta-liveness",
+    )
+
+
+def connect(url: str, clock: Clock, limits: Limits | Callable[[], Limits] | None = None) -> Database:
+    """A database that is not open yet. The driver is imported here, so that SQLite alone needs no other package.
+
+    ``limits``: a function is called when the database is opened.
+    """
     scheme, _, rest = url.partition("://")
     limits = limits or Limits()
     if scheme == "sqlite":
         from batuta.stores.sqlite.driver import SqliteDatabase
 
-        return SqliteDatabase(_file(rest), clock, limits)
+        return SqliteDatabase(_file(rest), clock, limits() if callable(limits) else limits)
     if scheme in ("postgresql", "postgres"):
         _check_postgres(url)
         try:

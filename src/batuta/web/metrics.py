@@ -21,7 +21,7 @@ from batuta.metrics import (
     circuits_seen,
     jobs_seen,
     limits_seen,
-    observe_database,
+    observe_databases,
     process_registry,
     queues_seen,
 )
@@ -43,7 +43,7 @@ def observed(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = t
     """Everything this process does from now on, in a registry of its own."""
     registry = process_registry(__version__, role)
     work.events.subscribe(MetricsSubscriber(registry))
-    observe_database(work.database, registry)
+    observe_databases(work.connections, registry)
     LoopCollector(loops, work.clock, registry)
     return registry
 

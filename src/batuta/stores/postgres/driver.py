@@ -44,29 +44,31 @@ _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
 class PostgresDatabase:
     dialect: Dialect = "postgres"
 
-    def __init__(self, url: str, limits: Limits) -> None:
+    def __init__(self, url: str, limits: Limits | Callable[[], Limits]) -> None:
+        """``limits``: a function is called at each opening."""
         parts = urlsplit(url)
         self.where = f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
         self._url = url
-        self._limits = limits
+        self._limits_at_opening = limits if callable(limits) else lambda: limits
+        self._limits = Limits()
         self._held = Held()
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
 
     async def open(self) -> None:
-        limits = self._limits
+        limits = self._limits = self._limits_at_opening()
         with translated(self.where):
             try:
                 self._pool = await asyncpg.create_pool(
                     self._url,
-                    min_size=1,
-                    max_size=limits.readers + 1,
+                    min_size=limits.ready,
+                    max_size=limits.pool,
                     timeout=limits.connect.total_seconds(),
-                    command_timeout=limits.statement.total_seconds(),
+                    command_timeout=limits.answer.total_seconds(),
                     connect=_connect,
                     init=_teach_types,
                     reset=_leave_as_it_is,
                     server_settings={
-                        "application_name": "batuta",
+                        "application_name": limits.name,
                         "timezone": "UTC",
                         # Every statement of ours is made for its index: planning it anew each time would cost more than it.
                         "plan_cache_mode": "force_generic_plan",

@@ -26,8 +26,10 @@ class BeatBook:
 
 
 class SqlBeats:
-    def __init__(self, database: Database, version: str) -> None:
+    def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
+        """``liveness``: the connections that heartbeats are written with, if not those of ``database``."""
         self._database = database
+        self._liveness = liveness or database
         self._version = version
         self._book = load(BeatBook, BOOKS / "beats.sql", database.dialect)
 
@@ -44,7 +46,7 @@ class SqlBeats:
         host: str | None = None,
         pid: int | None = None,
     ) -> None:
-        await self._database.run(
+        await self._liveness.run(
             self._book.beat,
             worker_id=worker_id,
             worker_name=worker_name,
@@ -57,7 +59,7 @@ class SqlBeats:
             rss_bytes=rss_bytes,
             cpu_seconds=cpu_seconds,
         )
-        await self._database.run(self._book.put_back, now=now)
+        await self._liveness.run(self._book.put_back, now=now)
 
     async def stalled(self, *, host: str, pid: int) -> bool:
         """Said by the parent of a process that cannot say it itself. False: nobody of that number is known, or it has ended."""

@@ -48,13 +48,21 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Nothing waits for ever. Small on purpose: the work is in batches, not in long statements."""
+    """Timeouts and numbers of connections of one path to the database."""
 
     connect: timedelta = timedelta(seconds=5)
-    statement: timedelta = timedelta(seconds=30)
+    statement: timedelta = timedelta(seconds=30)  # the server's limit
     lock: timedelta = timedelta(seconds=10)  # to get a connection, the writer or a row
     idle_in_transaction: timedelta = timedelta(seconds=10)
-    readers: int = 4  # connections that read beside the writer, or PostgreSQL's pool
+    readers: int = 4  # SQLite: connections that read beside the writer
+    pool: int = 5  # PostgreSQL: connections at most
+    ready: int = 1  # PostgreSQL: connections made when it is opened
+    name: str = "batuta"  # PostgreSQL: application_name of the connections
+
+    @property
+    def answer(self) -> timedelta:
+        """The client's limit for a statement: longer than the server's, which ends the statement and keeps the connection."""
+        return self.statement * 1.25
 
 
 class Ear(Protocol):

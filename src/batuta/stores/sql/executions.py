@@ -58,8 +58,11 @@ class SqlExecutionLog:
         clock: Clock,
         *,
         own_time: bool = False,
+        liveness: Database | None = None,
     ) -> None:
-        self._database = database
+        """``liveness``: the connections of everything but pages and pruning, if not those of ``database``."""
+        self._pages = database
+        self._database = liveness or database
         self._switches = switches
         self._controls = controls
         self._ids = ids
@@ -85,7 +88,7 @@ class SqlExecutionLog:
         return frozenset(job.job for job in changed)
 
     async def controls(self) -> Controls:
-        return await self._controls.read()
+        return await self._controls.read(self._database)
 
     async def open_due(self, jobs: Collection[str], tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
         return await self._open_held(self._book.hold, jobs, tenure, decide)
@@ -153,7 +156,7 @@ class SqlExecutionLog:
 
     async def look(self) -> Ledger:
         """How things stand, without taking anything."""
-        async with self._database.snapshot() as snapshot:
+        async with self._pages.snapshot() as snapshot:
             return Ledger(
                 now=await self._now(snapshot),
                 controls=await self._controls.read(snapshot),
@@ -163,7 +166,7 @@ class SqlExecutionLog:
             )
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._database.run(self._book.prune, before=before, limit=limit)
+        return await self._pages.run(self._book.prune, before=before, limit=limit)
 
     async def _ledger(self, transaction: Transaction, hold: Query, jobs: Collection[str]) -> Ledger:
         names = AsJson(sorted(jobs))

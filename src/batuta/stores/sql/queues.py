@@ -44,11 +44,14 @@ class SqlQueue:
         queue: str | None = None,
         own_time: bool = False,
         ring: Callable[[str], None] | None = None,
+        liveness: Database | None = None,
     ) -> None:
+        """``liveness``: the connections that renew, settle, claim and rescue, if not those of ``database``."""
         self.table = table
         self._ring = ring if table.queue == table.state and database.dialect == "sqlite" else None
         self.name = queue or table.name
         self._database = database
+        self._liveness = liveness or database
         self._ids = ids
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
@@ -126,8 +129,10 @@ class SqlQueue:
             return await self._turn_by_group(endings, asked, limit)
         plain = not any(settlement.follow_ups or settlement.effect for _, settlement in endings)
         if isinstance(self._turns, PostgresTurns) and plain and limit and not reversed:
-            return Turned(*await self._turns.at_once(self._database, endings, asked, limit))
-        async with self._database.transaction() as transaction:
+            return Turned(*await self._turns.at_once(self._liveness, endings, asked, limit))
+        # An effect is the application's code, and takes its time.
+        path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
+        async with path.transaction() as transaction:
             lost = await self._settle(transaction, endings)
             leases = await self._turns.claim(transaction, asked, limit, reversed=reversed) if limit else []
         self._tell_stages(endings)
@@ -135,10 +140,11 @@ class SqlQueue:
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> Turned:
         """In two steps: a claim that meets another's on the same group is undone, and what ended must not be undone with it."""
-        async with self._database.transaction() as transaction:
+        path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
+        async with path.transaction() as transaction:
             lost = await self._settle(transaction, endings)
         try:
-            async with self._database.transaction() as transaction:
+            async with self._liveness.transaction() as transaction:
                 leases = await self._turns.claim_in_turn(transaction, asked, limit) if limit else []
         except StoreConflict:
             return Turned((), lost)
@@ -153,7 +159,7 @@ class SqlQueue:
 
     async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed:
         held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in leases])
-        rows = await self._database.all(self._book.renew, held=held, **self._time(tenure))
+        rows = await self._liveness.all(self._book.renew, held=held, **self._time(tenure))
         ours = {(row["id"], row["fence"]) for row in rows}
         return Renewed(
             lost=frozenset(lease.id for lease in leases if (lease.id, lease.fence) not in ours),
@@ -163,12 +169,12 @@ class SqlQueue:
     async def rescue(self, limit: int) -> Sequence[Rescued]:
         # What was over when we asked: while a file is locked we wait, and the living with us, who could not renew.
         asked_at = self._clock.now() if self._database.dialect == "sqlite" else self._now()
-        rows = await self._database.all(self._book.rescue, limit=limit, now=asked_at)
+        rows = await self._liveness.all(self._book.rescue, limit=limit, now=asked_at)
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
         return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
 
     async def next_at(self) -> datetime | None:
-        row = await self._database.one(self._book.next_at, **self._queue)
+        row = await self._liveness.one(self._book.next_at, **self._queue)
         return None if row is None else row["at"]
 
     async def cancel(self, id: str, reason: str) -> bool:

@@ -42,10 +42,21 @@ class SqlTasks:
     """A TaskBackend, and the queues behind it."""
 
     def __init__(
-        self, database: Database, ids: Ids, clock: Clock, rang: Callable[[str], None], *, own_time: bool = False
+        self,
+        database: Database,
+        ids: Ids,
+        clock: Clock,
+        rang: Callable[[str], None],
+        *,
+        own_time: bool = False,
+        liveness: Database | None = None,
     ) -> None:
-        """``rang`` is told the queue that something was put into, so that a worker in this process starts at once."""
+        """``rang`` is called with the queue that something was put into, so that a worker in this process starts at once.
+
+        ``liveness``: the connections that renew, settle, claim and rescue, if not those of ``database``.
+        """
         self._database = database
+        self._liveness = liveness
         self._ids = ids
         self._clock = clock
         self._rang = rang
@@ -56,7 +67,13 @@ class SqlTasks:
     def queue(self, name: str) -> SqlQueue:
         if name not in self._queues:
             self._queues[name] = SqlQueue(
-                self._database, TASKS, self._ids, self._clock, queue=name, own_time=self._own_time
+                self._database,
+                TASKS,
+                self._ids,
+                self._clock,
+                queue=name,
+                own_time=self._own_time,
+                liveness=self._liveness,
             )
         return self._queues[name]
 
