@@ -267,17 +267,25 @@ class Batuta:
         return Scheduler(self.book, self.executions, self.clock, self.ids, self.events, lease=self._lease)
 
     def loop(
-        self, *, every: float, stuck_after: float = 60, name: str | None = None, **limits: float
+        self,
+        *,
+        every: float,
+        stuck_after: float = 60,
+        name: str | None = None,
+        finishes_tick: bool = False,
+        **limits: float,
     ) -> Callable[[SomeLoop], SomeLoop]:
         """Register an async function, or a class with an async ``tick``, as a supervised loop. It stays what it is.
 
         Times are seconds. ``stuck_after``: silence between notes of progress (``batuta.note_progress``) after which its tick is
-        stopped and begins anew. ``limits``: longest_call, max_failures, max_restarts, as in ``LoopPolicy``.
+        stopped and begins anew. ``finishes_tick``: at a shutdown a tick in flight may end; otherwise it is cancelled, unless the
+        loop is a class with a ``drain``. ``limits``: longest_call, max_failures, max_restarts, as in ``LoopPolicy``.
         """
 
         def register(function: SomeLoop) -> SomeLoop:
             called = name or str(getattr(function, "__name__", "loop"))
-            self.add_loop(loop_of(called, function), policy_in_seconds(called, every, stuck_after, **limits))
+            policy = policy_in_seconds(called, every, stuck_after, finishes_tick=finishes_tick, **limits)
+            self.add_loop(loop_of(called, function), policy)
             return function
 
         return register

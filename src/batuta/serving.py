@@ -64,7 +64,7 @@ def queue_loops(
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
     # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
-    yield ears, replace(often, every=ears.every)
+    yield ears, replace(often, every=ears.every, outlives=True)
     for served in (each for each in queues if not only or each.store.name in only):
         worker = served.worker(tenure, clock, events)
         ears.add(served.store.name, worker.doorbell)

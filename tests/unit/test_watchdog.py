@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -251,7 +252,7 @@ def test_a_loop_is_a_function_or_a_class_and_its_limits_are_checked_where_it_is_
 @pytest.mark.parametrize(
     "limit", [{"every": float("inf")}, {"every": float("nan")}, {"stuck_after": -1}, {"max_failures": float("inf")}]
 )
-def test_a_limit_that_no_clock_can_keep_is_refused_with_the_loops_name(limit: dict[str, float]) -> None:
+def test_a_limit_that_no_clock_can_keep_is_refused_with_the_loops_name(limit: dict[str, Any]) -> None:
     with pytest.raises(InvalidLoop, match="outbound"):
         policy_in_seconds("outbound", **{"every": 2, "stuck_after": 60, **limit})
 

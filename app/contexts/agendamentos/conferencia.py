@@ -40,6 +40,3 @@ class Conferente:
             async with self._database.transaction() as transaction:
                 await self._agendamentos.reenfileirar(transaction, lost)
         return Again() if len(rows) == AT_ONCE else Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""

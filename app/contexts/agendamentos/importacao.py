@@ -220,9 +220,6 @@ class ImportLoop:
             await self._importacao.continuar(id)
         return Idle()
 
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""
-
 
 def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
     """As the one who sent the file is told it."""

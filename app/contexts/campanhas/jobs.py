@@ -39,9 +39,6 @@ class CampaignLoop:
         await self._inicio.passar(self._held)
         return Idle()
 
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""
-
 
 def _answer(done: Resultado) -> JobAnswer:
     details: dict[str, Json] = {

@@ -82,9 +82,6 @@ class Reconciliador:
         settled = await self.look()
         return Again() if settled == BATCH else Idle(self._clock.now() + LOOK_EVERY)
 
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""
-
     async def look(self) -> int:
         """How many doubts were ended."""
         doubts = await self._registro.in_doubt(self._database, limit=BATCH)

@@ -3,7 +3,6 @@
 import asyncio
 import urllib.request
 from collections.abc import Callable
-from datetime import timedelta
 
 from batuta.supervise.loop import Doorbell, Idle, Pace
 
@@ -24,9 +23,6 @@ class Announcer:
             self._told = True
             self._announce()
         return Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""
 
 
 def answers(address: str) -> bool:

@@ -83,6 +83,3 @@ class JobCallPruner:
     async def tick(self) -> Pace:
         pruned = await self._calls.prune(before=self._clock.now() - KEEP_FOR, limit=PRUNE_AT_ONCE)
         return Again() if pruned == PRUNE_AT_ONCE else Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""

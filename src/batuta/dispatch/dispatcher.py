@@ -69,9 +69,6 @@ class Dispatcher:
             return Again()
         return Idle(min(self._agenda.next(), now + LONGEST_REST) - self._ahead)
 
-    async def drain(self, grace: timedelta) -> None:
-        """What was started belongs to the runner."""
-
     async def _follow_controls(self) -> None:
         controls = await self._log.controls()
         if controls == self._controls:

@@ -1,7 +1,7 @@
 """Looks after the runs whose process fell silent: delivered again where that is harmless, closed as abandoned where not."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job
@@ -61,9 +61,6 @@ class Reaper:
         for execution in taken:
             await self._look_after(execution, ledger)
         return Again() if len(taken) == AT_ONCE else Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        """What was started belongs to the runner."""
 
     def _notice_gaps(self) -> None:
         """A clock put forward, a machine that slept, a file somebody kept locked: leases are over, and nobody died."""

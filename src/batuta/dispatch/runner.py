@@ -23,11 +23,10 @@ from batuta.runlog.execution import HELD, Ending, Execution, Status, storable, w
 from batuta.runlog.log import ExecutionLog
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.supervise.progress import bind as bind_progress
+from batuta.supervise.shutdown import Phase, Shutdown
 
 # Whoever waited longer than this for a place asks again whether it may go: a pause must not let the waiting ones through.
 STALE = timedelta(milliseconds=500)
-# What is kept of the grace to hand back what did not end.
-TO_HAND_BACK = 0.1
 
 RUNS = "runs"
 Gate = Callable[[Job], Awaitable[str | None]]
@@ -94,13 +93,14 @@ class Runner:
                 task.cancel()
 
     async def drain(self, grace: timedelta) -> None:
-        await first_of(self.finish(), self._clock.sleep(grace.total_seconds() * (1 - TO_HAND_BACK)))
+        shutdown = Shutdown.begin(self._clock, grace)
+        await shutdown.within(Phase.FINISH, self.finish())
         left = dict(self._runs)
         for task in left:
             task.cancel()
         if left:
-            # Not for ever: one that will not be cancelled ends with its process.
-            await first_of(asyncio.wait(list(left)), self._clock.sleep(grace.total_seconds() * TO_HAND_BACK / 2))
+            # A run that ignores its cancellation ends with its process.
+            await shutdown.within(Phase.CANCEL, asyncio.wait(list(left)))
             await self._log.hand_back(list(left.values()), self._tenure)
 
     async def finish(self) -> None:

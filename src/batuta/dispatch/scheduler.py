@@ -52,10 +52,12 @@ class Scheduler:
 
     def loops(self) -> list[tuple[Loop, LoopPolicy]]:
         beat = self.tenure.lease / 3
-        often = LoopPolicy(every=beat, stuck_after=timedelta(minutes=1), backoff=beat, max_failures=20)
+        # A run that a tick has opened or taken over must reach the runner: at a shutdown the tick in flight ends.
+        often = LoopPolicy(
+            every=beat, stuck_after=timedelta(minutes=1), backoff=beat, max_failures=20, finishes_tick=True
+        )
         # The reapers of others wait for a sign of life after an outage, but not for long.
         keeping = replace(often, backoff_cap=beat)
-        # Drained in reverse order: the dispatcher falls silent first, the runs end last.
         return [(self.runner, keeping), (self.reaper, often), (self.dispatcher, often)]
 
     async def run_by_hand(

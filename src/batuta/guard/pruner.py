@@ -28,6 +28,3 @@ class RatePruner:
         longest = max((limit.per for limit in self._limits.values()), default=timedelta(0))
         pruned = await self._tokens.prune(spare=longest, limit=PRUNE_AT_ONCE)
         return Again() if pruned == PRUNE_AT_ONCE else Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""

@@ -40,9 +40,6 @@ class DeadMansSwitch:
             self._events.emit(PingFailed(outcome.error if isinstance(outcome.error, str) else name_of(outcome.error)))
         return Idle()
 
-    async def drain(self, grace: timedelta) -> None:
-        """Silence is the message."""
-
     def _ticks(self) -> bool:
         worked = [each.worked_at for each in self._running() if each.loop.name == DISPATCHER]
         return any(at is not None and self._clock.monotonic() - at <= FRESH.total_seconds() for at in worked)

@@ -28,7 +28,9 @@ from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 EVERY = timedelta(seconds=10)
 LEASE = timedelta(seconds=30)
 CALM = timedelta(seconds=30)
-WATCHING = LoopPolicy(every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000, backoff_cap=EVERY)
+WATCHING = LoopPolicy(
+    every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000, backoff_cap=EVERY, finishes_tick=True
+)
 # A tree that has just been started catches up first: nothing is said before.
 SETTLING = timedelta(seconds=45)
 SENDING = timedelta(seconds=5)
@@ -180,9 +182,6 @@ class AlertHub:
             is_calm = not (assessment.findings or decision.said.told or sent)
             self._look_at = self._clock.monotonic() + (CALM.total_seconds() if is_calm else 0)
             await self._prune()
-
-    async def drain(self, grace: timedelta) -> None:
-        """What was decided is written: whoever has the lease next sends it."""
 
     def _decide(self, assessment: Assessment, before: Before) -> Decision:
         return Decision(

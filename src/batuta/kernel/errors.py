@@ -20,10 +20,10 @@
     │   └── QueryBookError          the SQL texts and the code disagree
     ├── StoreError
     │   ├── StoreUnavailable        transient: rest and try again
-    │   │   └── StoreTimeout        it took longer than it may
+    │   │   ├── StoreTimeout        it took longer than it may
+    │   │   └── StoreReadOnly       the folder or file cannot be written
+    │   │       └── FolderMissing   there is no such folder
     │   ├── StoreConflict           a unique key or another constraint said no
-    │   ├── StoreReadOnly           the folder or file cannot be written
-    │   │   └── FolderMissing       there is no such folder
     │   ├── SchemaOutOfDate         run the migrations
     │   ├── MigrationChanged        an applied migration's text is not what it was
     │   ├── StatementRefused        the database does not understand the statement: our mistake
@@ -166,7 +166,9 @@ class StoreConflict(StoreError):
     sentence = "the database refused the change: {why}"
 
 
-class StoreReadOnly(StoreError):
+class StoreReadOnly(StoreUnavailable):
+    """Unavailable for as long as it lasts: a cluster that elects another primary, or a file system that was remounted."""
+
     sentence = (
         "{where} cannot be written ({why}): give the user who runs this the right to write there, "
         "or choose another DATABASE_URL"
@@ -177,6 +179,11 @@ class FolderMissing(StoreReadOnly):
     sentence = (
         "the folder {folder} of the database is not there: make it (`mkdir -p {folder}`) or choose another DATABASE_URL"
     )
+
+
+def is_store_away(error: BaseException) -> bool:
+    """Whether the store cannot be used for now: it is unreachable, too slow, or read-only. It is worth trying again."""
+    return isinstance(error, StoreUnavailable)
 
 
 class SchemaOutOfDate(StoreError):

@@ -70,6 +70,9 @@ from batuta.kernel.process_events import (
     ProcessStarted as ProcessStarted,
 )
 from batuta.kernel.process_events import (
+    ShutdownPhase as ShutdownPhase,
+)
+from batuta.kernel.process_events import (
     StackFound as StackFound,
 )
 from batuta.kernel.process_events import (

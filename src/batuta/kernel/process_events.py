@@ -179,7 +179,18 @@ class ProcessRecycled:
 
 
 @dataclass(frozen=True, slots=True)
+class ShutdownPhase:
+    """A shutdown enters a phase (``supervise.shutdown``). ``loops``: those it waits for; ``left``: until the deadline."""
+
+    phase: str
+    loops: tuple[str, ...]
+    left: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class LoopEnded:
+    """``drained``: False if the deadline cut off its tick or its drain, or its drain failed."""
+
     loop: str
     drained: bool
 
@@ -206,5 +217,6 @@ ProcessEvent: TypeAlias = (
     | EventLoopAnswers
     | StackFound
     | ProcessRecycled
+    | ShutdownPhase
     | LoopEnded
 )

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from batuta.kernel.backoff import exponential
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StoreReadOnly, StoreUnavailable
+from batuta.kernel.errors import StoreError, is_store_away
 
 T = TypeVar("T")
 FIRST_REST = timedelta(milliseconds=250)
@@ -34,14 +34,13 @@ async def ended(*tasks: asyncio.Future[Any]) -> None:
 
 
 async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
-    """Write what happened, and if the database is away, again until it is back: a result must not be lost to an outage.
-
-    One that only reads is away too: its cluster is most likely choosing another that writes.
-    """
+    """Write a result, and retry for as long as the store is away: an outage must not lose it."""
     failures = 0
     while True:
         try:
             return await write()
-        except (StoreUnavailable, StoreReadOnly):
+        except StoreError as error:
+            if not is_store_away(error):
+                raise
             failures += 1
         await clock.sleep(exponential(failures, FIRST_REST, LONGEST_REST).total_seconds())

@@ -59,6 +59,7 @@ from batuta.kernel.events import (
     RequestCrashed,
     ScheduleFailed,
     SettingWarned,
+    ShutdownPhase,
     StackFound,
     SubscriberFailed,
     SwitchTurned,
@@ -68,6 +69,7 @@ from batuta.logs.hooks import LOGGER
 from batuta.logs.scrubbing import plain
 from batuta.logs.tracebacks import summary
 from batuta.supervise.comeback import EXIT_AGAIN
+from batuta.supervise.shutdown import Phase
 
 FAILED_OUTCOMES = frozenset({"error", "timeout"})
 # Operators look for these two words: something took longer than it may, and the watchdog did something about it.
@@ -156,10 +158,23 @@ def _event_loop_blocked(event: EventLoopBlocked) -> Line:
     return Line(f"{WATCHDOG} event loop blocked", logging.ERROR if event.stack else logging.WARNING)
 
 
+def _shutdown_phase(event: ShutdownPhase) -> Line:
+    words, level = _PHASES[event.phase]
+    return Line(f"shutdown, {event.phase}: {words}", level)
+
+
+_PHASES: Mapping[str, tuple[str, int]] = {
+    Phase.QUIET: ("nothing new is claimed; waiting for ticks in flight", logging.INFO),
+    Phase.FINISH: ("waiting for running work to end", logging.INFO),
+    Phase.CANCEL: ("cancelling work that still runs", logging.WARNING),
+    Phase.HAND_BACK: ("releasing unfinished work for other processes", logging.WARNING),
+}
+
+
 def _loop_ended(event: LoopEnded) -> Line:
     # At every orderly end there are dozens of them.
     return (
-        Line("loop ended", logging.DEBUG) if event.drained else Line("loop ended before its work did", logging.WARNING)
+        Line("loop ended", logging.DEBUG) if event.drained else Line("loop ended before its drain did", logging.WARNING)
     )
 
 
@@ -214,7 +229,7 @@ def _setting_warned(event: SettingWarned) -> Line:
 LINES: Mapping[type[Event], Callable[..., Line]] = {
     ProcessStarted: _process_started,
     ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
-    ProcessDraining: lambda event: Line("draining: what runs may end; a second signal leaves now"),
+    ProcessDraining: lambda event: Line("draining: running work may end; a second signal ends the process now"),
     ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
     ProcessHeld: lambda event: Line(
         f"{WATCHDOG} its work is over, and this goes on: it ends all the same", logging.WARNING
@@ -235,6 +250,7 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     EventLoopAnswers: lambda event: Line(f"{WATCHDOG} event loop answers again", logging.WARNING),
     StackFound: lambda event: Line(f"{WATCHDOG} a process of this role ended where its stack says", logging.ERROR),
     ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains, and is started again"),
+    ShutdownPhase: _shutdown_phase,
     LoopEnded: _loop_ended,
     SwitchTurned: lambda event: Line("switch turned on" if event.on else "switch turned off"),
     MigrationApplied: lambda event: Line("migration applied"),

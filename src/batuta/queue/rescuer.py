@@ -64,6 +64,3 @@ class Rescuer:
     def _be_patient(self) -> None:
         """Let the living speak first."""
         self._patient_until = self._clock.monotonic() + self._lease.total_seconds()
-
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""

@@ -37,6 +37,7 @@ from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.queue.store import Endings, QueueStore, Turned
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.supervise.progress import bind as bind_progress
+from batuta.supervise.shutdown import Phase, Shutdown
 from batuta.supervise.stacks import of_task
 
 # Every so many claims the least urgent come first, so that nobody starves.
@@ -149,16 +150,16 @@ class Worker:
         return claimed
 
     async def drain(self, grace: timedelta) -> None:
-        """Let handlers end; what does not is given back, without counting the attempt."""
+        """Let handlers end; cancel and hand back the others, without counting the attempt."""
         self._start_waiting()
-        seconds = grace.total_seconds()
-        await first_of(insist(self._finish, self._clock), self._clock.sleep(seconds * 0.9))
+        shutdown = Shutdown.begin(self._clock, grace)
+        await shutdown.within(Phase.FINISH, insist(self._finish, self._clock))
         left = list(self._running.values())
         for running in left:
             running.task.cancel()
         if left:
-            # Not for ever: one that will not be cancelled is left to its lease.
-            await first_of(asyncio.wait([running.task for running in left]), self._clock.sleep(seconds * 0.05))
+            # A handler that ignores its cancellation keeps its item until the lease expires.
+            await shutdown.within(Phase.CANCEL, asyncio.wait([running.task for running in left]))
         # One that ended after all has said what became of it.
         stopped = [running.lease for running in left if running.task.cancelled()]
         self._endings += [(lease, given_back(self._clock.now())) for lease in stopped]

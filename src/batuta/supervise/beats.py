@@ -20,7 +20,12 @@ from batuta.supervise.vitals import cpu_seconds, rss_bytes
 
 EVERY = timedelta(seconds=15)
 BEATING = LoopPolicy(
-    every=EVERY, stuck_after=timedelta(minutes=1), backoff=timedelta(seconds=1), max_failures=1_000, max_restarts=1_000
+    every=EVERY,
+    stuck_after=timedelta(minutes=1),
+    backoff=timedelta(seconds=1),
+    max_failures=1_000,
+    max_restarts=1_000,
+    outlives=True,
 )
 
 # How long a process that ended is remembered, and how often the memory is cleared.

@@ -22,6 +22,7 @@ WRITING = LoopPolicy(
     max_failures=FOR_EVER,
     max_restarts=FOR_EVER,
     backoff_cap=timedelta(seconds=10),
+    outlives=True,  # the end of the children is recorded too
 )
 
 

@@ -44,7 +44,9 @@ def leave(code: int) -> None:
 def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
     """Often enough for the limit, and for the parent's patience."""
     often = [timedelta(seconds=1), limit / 10, *([notifier.watchdog_every / 2] if notifier.watchdog_every else [])]
-    return LoopPolicy(every=min(often), stuck_after=timedelta(minutes=1), max_failures=1_000, max_restarts=1_000)
+    return LoopPolicy(
+        every=min(often), stuck_after=timedelta(minutes=1), max_failures=1_000, max_restarts=1_000, outlives=True
+    )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -49,6 +49,12 @@ class Doorbell:
 
 
 class Loop(Protocol):
+    """A loop may also have ``async def drain(self, grace: timedelta) -> None``; ``drain_of`` finds it.
+
+    ``drain`` is awaited once, after the last tick, and waits for the work that the ticks started; at the end of ``grace`` it is
+    cancelled. A loop without it is cancelled at the beginning of a shutdown, in the middle of a tick if need be.
+    """
+
     @property
     def name(self) -> str: ...
     @property
@@ -57,9 +63,13 @@ class Loop(Protocol):
         """Do a bounded amount of work. Start things, do not wait for them."""
         ...
 
-    async def drain(self, grace: timedelta) -> None:
-        """Let what was started end. Called once, after the last tick; cut off when ``grace`` is over."""
-        ...
+
+Drain: TypeAlias = Callable[[timedelta], Awaitable[None]]
+
+
+def drain_of(loop: Loop) -> Drain | None:
+    """Return the loop's ``drain``, or None for a loop that has nothing to drain."""
+    return getattr(loop, "drain", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +82,10 @@ class LoopPolicy:
     healthy_after: timedelta = timedelta(minutes=10)  # so long without a restart, and the budget is whole again
     backoff: timedelta = timedelta(seconds=1)
     backoff_cap: timedelta = timedelta(minutes=1)
+    # At a shutdown: keep ticking while the other loops drain, and stop after them (lease renewal, heartbeat, LISTEN).
+    outlives: bool = False
+    # At a shutdown: let a tick in flight end, also where there is no drain (a tick that claims work and starts it elsewhere).
+    finishes_tick: bool = False
 
     def __post_init__(self) -> None:
         if min(self.every, self.stuck_after, self.healthy_after, self.backoff, self.backoff_cap) <= timedelta(0):
@@ -102,12 +116,9 @@ class FunctionLoop:
     async def tick(self) -> Pace:
         return await self._function() or Idle()
 
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""
-
 
 class ObjectLoop:
-    """Anything with an async ``tick`` as a loop: a name, a bell and a drain of its own are used if it has them."""
+    """Any object with an async ``tick`` as a loop. Its own doorbell and drain are used if it has them."""
 
     def __init__(self, name: str, ticking: Any) -> None:
         if not name or name != name.strip():
@@ -118,14 +129,11 @@ class ObjectLoop:
             )
         self.name = name
         self.doorbell: Doorbell = getattr(ticking, "doorbell", None) or Doorbell()
+        self.drain: Drain | None = getattr(ticking, "drain", None)
         self._ticking = ticking
 
     async def tick(self) -> Pace:
         return await self._ticking.tick() or Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        if (drain := getattr(self._ticking, "drain", None)) is not None:
-            await drain(grace)
 
 
 def loop_of(name: str, what: Any) -> Loop:
@@ -141,6 +149,7 @@ def policy_in_seconds(
     longest_call: float = 0,
     max_failures: float = 5,
     max_restarts: float = 5,
+    finishes_tick: bool = False,
 ) -> LoopPolicy:
     """A policy as people write it. What cannot be is told with the loop's name."""
     try:
@@ -150,6 +159,7 @@ def policy_in_seconds(
             longest_call=timedelta(seconds=longest_call),
             max_failures=int(max_failures),
             max_restarts=int(max_restarts),
+            finishes_tick=finishes_tick,
         )
     except (ValueError, OverflowError) as refused:
         raise InvalidLoop(loop=name, why=str(refused)) from None

@@ -87,6 +87,3 @@ class LifeSign:
     async def tick(self) -> Pace:
         self._notifier.alive()
         return Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""

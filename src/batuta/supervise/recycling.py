@@ -35,9 +35,6 @@ class Recycler:
             self.recycle(why)
         return Idle()
 
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started."""
-
     def _reason(self, age: float) -> str | None:
         megabytes = self.rss() // MEGABYTE
         if self.most_megabytes is not None and megabytes > self.most_megabytes:

@@ -10,14 +10,20 @@ A loop under supervision:
         │ ── the max_failures-th error in a row ──▶ every loop drains, LoopGaveUp
         │ ── silent for stuck_after ──▶ cancelled by the watchdog ──▶ [ tick ] again, max_restarts times ──▶ LoopGaveUp
         │                                     └── goes on all the same ──▶ every other loop drains, CancelIgnored
-      stop ──▶ the ticks that are going may end, for the grace ──▶ cancel ──▶ [ drain, in the reverse order of adding ]
+      stop ──▶ the shutdown (below)
 
-A database that is away is not the loop's fault: ``StoreUnavailable`` backs off and never gives up.
+A shutdown (``supervise.shutdown`` has its phases and its one deadline):
+
+    a loop without a drain            cancelled at once
+    a loop with a drain               its tick in flight may end; then it drains with the time that is left
+    a loop that outlives the others   keeps ticking until the others have ended; then it stops and drains
+
+A store that is away is not the loop's fault: the supervisor backs off and never gives up.
 """
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -25,7 +31,7 @@ from typing import Any, TypeAlias, TypeVar
 from batuta.kernel.backoff import equal_jitter, exponential
 from batuta.kernel.clock import Clock
 from batuta.kernel.durations import brief
-from batuta.kernel.errors import CancelIgnored, ExitRefused, InvalidName, LoopGaveUp, StoreUnavailable
+from batuta.kernel.errors import CancelIgnored, ExitRefused, InvalidName, LoopGaveUp, is_store_away
 from batuta.kernel.events import (
     Events,
     LoopAbandoned,
@@ -33,12 +39,14 @@ from batuta.kernel.events import (
     LoopFailed,
     LoopRecovered,
     LoopRestarted,
+    ShutdownPhase,
     TaskDeaf,
 )
 from batuta.kernel.waiting import ended, first_of
-from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace
+from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace, drain_of
 from batuta.supervise.progress import bind
 from batuta.supervise.running import Running, Treatment
+from batuta.supervise.shutdown import Phase, Shutdown
 from batuta.supervise.watchdog import GRACE, WATCHING, Watchdog
 
 T = TypeVar("T")
@@ -49,8 +57,13 @@ AT_ONCE = timedelta(0)
 WHILE_AWAY = timedelta(seconds=10)
 # The longest rest after a tick that was stuck; how often that may be is counted.
 AFTER_SILENCE = timedelta(seconds=5)
-# What each loop has to drain, however long the others took.
-AT_LEAST = timedelta(seconds=1)
+# For a drain that is cancelled at the deadline to take notice.
+CUT_OFF = timedelta(seconds=1)
+# For the drains of loops that outlive the others: within the deadline, or briefly after it.
+LAST_AT_LEAST = timedelta(seconds=1)
+LAST_AT_MOST = timedelta(seconds=3)
+# A shutdown that is over sooner needs no announcement.
+ANNOUNCE_AFTER = timedelta(milliseconds=50)
 
 
 class Supervisor:
@@ -71,41 +84,95 @@ class Supervisor:
         return tuple(self._running)
 
     async def run(self, stop: asyncio.Event, grace: timedelta) -> None:
-        """Keep every loop going until ``stop``, then drain.
+        """Keep every loop going until ``stop``, then shut down within ``grace``.
 
-        Raise LoopGaveUp if one of them cannot go on, and CancelIgnored if one cannot be stopped.
+        Raise LoopGaveUp if a loop cannot go on, and CancelIgnored if one cannot be stopped.
         """
-        every = (*self._running, self._watchdog)
-        keepers = {running.loop.name: asyncio.create_task(self._keep(running, stop)) for running in every}
-        for running in every:
-            running.keeper = keepers[running.loop.name]
-        waker = asyncio.create_task(self._ring_all_when(stop))
+        others_ended = asyncio.Event()
+        keepers: Keepers = {}
+        for running in (*self._running, self._watchdog):
+            ends = others_ended if running.policy.outlives else stop
+            running.keeper = keepers[running.loop.name] = asyncio.create_task(self._keep(running, stop, ends))
         try:
-            await self._until_stopped(keepers, stop, grace)
+            # A keeper that ends before the stop could not go on: that is a stop too.
+            await first_of(stop.wait(), asyncio.wait(keepers.values(), return_when=asyncio.FIRST_COMPLETED))
         finally:
             stop.set()
-            cut_off = {name for name, keeper in keepers.items() if not keeper.done()}
-            await self._cancelled(waker, *keepers.values())
-            await self._drain(grace, cut_off)
+            await self._shut_down(Shutdown.begin(self._clock, grace), others_ended)
         self._raise_what_ended(keepers)
 
-    async def _until_stopped(self, keepers: Keepers, stop: asyncio.Event, grace: timedelta) -> None:
-        """Wait for the stop, and then for the ticks that are still going, but no longer than ``grace``."""
-        stopped = asyncio.create_task(stop.wait())
-        # A keeper that ends before the stop could not go on: that is a stop too.
-        await asyncio.wait({*keepers.values(), stopped}, return_when=asyncio.FIRST_COMPLETED)
-        stop.set()
-        deaf = {running.loop.name for running in self._running if running.is_deaf}
-        still_going = [keeper for name, keeper in keepers.items() if not keeper.done() and name not in deaf]
-        if still_going:
-            await first_of(_all_done(still_going), self._clock.sleep(grace.total_seconds()))
-        await ended(stopped)
+    async def _shut_down(self, shutdown: Shutdown, others_ended: asyncio.Event) -> None:
+        first = [running for running in self._running if not running.policy.outlives]
+        await self._become_quiet(first, shutdown)
+        await self._end_together(first, shutdown)
+        others_ended.set()
+        last = max(LAST_AT_LEAST, min(LAST_AT_MOST, shutdown.left()))
+        outliving = [running for running in self._running if running.policy.outlives]
+        self._cancel_idle(outliving)
+        await self._end_together(outliving, Shutdown.begin(self._clock, last), is_announced=False)
+        await ended(_keeper(self._watchdog))
 
-    async def _cancelled(self, *tasks: "asyncio.Task[Any]") -> None:
-        """Not for ever: one that goes on all the same must not keep the others from draining."""
-        for task in tasks:
-            task.cancel()
-        await first_of(_all_done(tasks), self._clock.sleep(GRACE.total_seconds()))
+    async def _become_quiet(self, loops: Sequence[Running], shutdown: Shutdown) -> None:
+        """Cancel loops that have nothing to finish; give ticks in flight a moment to end: one may start work in another loop."""
+        self._cancel_idle(loops)
+        ticking = [running for running in loops if running.is_ticking and _finishes(running)]
+        if ticking:
+            names = tuple(running.loop.name for running in ticking)
+            self._events.emit(ShutdownPhase(Phase.QUIET, names, shutdown.left()))
+            await shutdown.within(Phase.QUIET, _all_done([_keeper(running) for running in ticking]))
+
+    def _cancel_idle(self, loops: Sequence[Running]) -> None:
+        for running in loops:
+            is_finishing = running.is_ticking and _finishes(running)
+            if not (is_finishing or _keeper(running).cancelling()):  # the watchdog may be stopping it already
+                _keeper(running).cancel()
+
+    async def _end_together(self, loops: Sequence[Running], shutdown: Shutdown, *, is_announced: bool = True) -> None:
+        ending = {running.loop.name: asyncio.create_task(self._end(running, shutdown)) for running in loops}
+        if not ending:
+            return
+        announcing = asyncio.create_task(self._announce(ending, shutdown)) if is_announced else None
+        try:
+            await asyncio.wait(ending.values())
+        finally:
+            await ended(*ending.values(), *([announcing] if announcing else []))
+
+    async def _end(self, running: Running, shutdown: Shutdown) -> None:
+        has_finished = await self._end_tick(running, shutdown)
+        has_drained = await self._drain(running, shutdown)
+        self._events.emit(LoopEnded(running.loop.name, drained=has_finished and has_drained))
+
+    async def _end_tick(self, running: Running, shutdown: Shutdown) -> bool:
+        """Wait for the tick in flight to the end of the finish phase, and then cancel it. Return False if it was cut off."""
+        keeper = _keeper(running)
+        if is_finishing := not (keeper.done() or keeper.cancelling()):
+            if await shutdown.within(Phase.FINISH, _all_done([keeper])):
+                return True
+            keeper.cancel()
+        patience = min(GRACE, shutdown.left(Phase.HAND_BACK if drain_of(running.loop) is None else Phase.CANCEL))
+        await first_of(_all_done([keeper]), self._clock.sleep(patience.total_seconds()))
+        return keeper.done() and not is_finishing
+
+    async def _drain(self, running: Running, shutdown: Shutdown) -> bool:
+        """Return whether the drain ended within the deadline and without an error."""
+        if (drain := drain_of(running.loop)) is None:
+            return True
+        draining = asyncio.create_task(_ordinary(drain(shutdown.left())))
+        is_in_time = await shutdown.within(Phase.HAND_BACK, _all_done([draining]))
+        if not is_in_time:
+            draining.cancel()
+            await first_of(_all_done([draining]), self._clock.sleep(CUT_OFF.total_seconds()))
+        error = draining.exception() if draining.done() and not draining.cancelled() else None
+        if error is not None:
+            self._events.emit(LoopFailed(running.loop.name, error, running.failures + 1, AT_ONCE))
+        return is_in_time and error is None
+
+    async def _announce(self, ending: Keepers, shutdown: Shutdown) -> None:
+        await self._clock.sleep(ANNOUNCE_AFTER.total_seconds())
+        for phase in (Phase.FINISH, Phase.CANCEL, Phase.HAND_BACK):
+            if going := tuple(name for name, task in ending.items() if not task.done()):
+                self._events.emit(ShutdownPhase(phase, going, shutdown.left()))
+            await self._clock.sleep(shutdown.left(phase).total_seconds())
 
     def _raise_what_ended(self, keepers: Keepers) -> None:
         for keeper in keepers.values():
@@ -115,15 +182,16 @@ class Supervisor:
             if not keeper.done():
                 raise CancelIgnored(loop=name, what="its tick", stack="")
 
-    async def _keep(self, running: Running, stop: asyncio.Event) -> None:
+    async def _keep(self, running: Running, stop: asyncio.Event, ends: asyncio.Event) -> None:
+        """Tick until ``ends``; a loop that cannot go on sets ``stop``, which ends them all."""
         running.is_alive = True
         bind(partial(self._note, running))
         try:
-            while not stop.is_set():
+            while not ends.is_set():
                 # Answered before the tick, not after: a ring that lands mid-tick must survive it.
                 running.loop.doorbell.answer()
                 pause = await self._tick(running, stop)
-                if not stop.is_set():
+                if not ends.is_set():
                     await self._rest(running, pause)
         finally:
             running.is_alive = False
@@ -180,7 +248,7 @@ class Supervisor:
         running.failures += 1
         if running.failures == 1:
             running.failing_since = self._clock.monotonic()
-        policy, is_away = running.policy, isinstance(error, StoreUnavailable)
+        policy, is_away = running.policy, is_store_away(error)
         cap = min(policy.backoff_cap, WHILE_AWAY) if is_away else policy.backoff_cap
         wait = equal_jitter(exponential(running.failures, policy.backoff, cap), self._chance())
         self._events.emit(LoopFailed(running.loop.name, error, running.failures, wait))
@@ -214,27 +282,15 @@ class Supervisor:
             return
         await first_of(running.loop.doorbell.wait(), self._clock.sleep(pause.total_seconds()))
 
-    async def _ring_all_when(self, stop: asyncio.Event) -> None:
-        await stop.wait()
-        for running in (*self._running, self._watchdog):
-            running.loop.doorbell.ring()
 
-    async def _drain(self, grace: timedelta, cut_off: Collection[str]) -> None:
-        """One after the other, and the grace is for all of them: while one drains, the others' work goes on too."""
-        ends = self._clock.monotonic() + grace.total_seconds()
-        for running in reversed(self._running):
-            left = max(min(AT_LEAST, grace), timedelta(seconds=ends - self._clock.monotonic()))
-            draining = asyncio.create_task(_ordinary(running.loop.drain(left)))
-            await first_of(_all_done([draining]), self._clock.sleep(left.total_seconds()))
-            has_ended = draining.done()
-            if not has_ended:
-                await self._cancelled(draining)
-            # What one loop meets while draining must not keep the others from it.
-            error = draining.exception() if draining.done() and not draining.cancelled() else None
-            if error is not None:
-                self._events.emit(LoopFailed(running.loop.name, error, running.failures + 1, AT_ONCE))
-            is_drained = has_ended and error is None and running.loop.name not in cut_off
-            self._events.emit(LoopEnded(running.loop.name, drained=is_drained))
+def _keeper(running: Running) -> "asyncio.Task[None]":
+    assert running.keeper is not None
+    return running.keeper
+
+
+def _finishes(running: Running) -> bool:
+    """Whether a tick in flight may end at a shutdown."""
+    return running.policy.finishes_tick or drain_of(running.loop) is not None
 
 
 async def _ordinary(code: Awaitable[T]) -> T:

@@ -17,7 +17,8 @@ from batuta.supervise.running import Running
 
 # How long one that is cancelled has to take notice.
 GRACE = timedelta(seconds=5)
-WATCHING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1))
+# It watches during a shutdown too: loops that outlive the others must not get stuck then.
+WATCHING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), outlives=True)
 
 
 class Watchdog:
@@ -35,9 +36,6 @@ class Watchdog:
             self._look_at(each, now)
         soon = min((self._due(each, now) for each in self._running()), default=now + 1)
         return Idle(self._clock.now() + timedelta(seconds=max(0.01, soon - now)))
-
-    async def drain(self, grace: timedelta) -> None:
-        """From here on the grace is the only limit."""
 
     def _look_at(self, each: Running, now: float) -> None:
         treatment = each.treatment

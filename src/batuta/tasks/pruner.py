@@ -1,6 +1,6 @@
 """A loop: results go when their time is over."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from batuta.kernel.clock import Clock
@@ -24,6 +24,3 @@ class TaskPruner:
     async def tick(self) -> Pace:
         pruned = await self._results.prune(before=self._clock.now(), limit=PRUNE_AT_ONCE)
         return Again() if pruned == PRUNE_AT_ONCE else Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""

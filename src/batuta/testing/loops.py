@@ -15,7 +15,7 @@ from datetime import timedelta
 from batuta.engine import Batuta
 from batuta.kernel.events import Events
 from batuta.kernel.nearest import unknown
-from batuta.supervise.loop import Doorbell, Loop, LoopPolicy, Pace
+from batuta.supervise.loop import Doorbell, Loop, LoopPolicy, Pace, drain_of
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing.clock import FakeClock, settle
 
@@ -44,6 +44,7 @@ class Puppet:
         self.name = loop.name
         self.policy = policy
         self.ticks = 0
+        self.drain = drain_of(loop)
         self._loop = loop
         self._errors: list[Exception] = []
         self._hangs = 0
@@ -70,9 +71,6 @@ class Puppet:
             self._hangs -= 1
             await asyncio.Event().wait()
         return await self._loop.tick()
-
-    async def drain(self, grace: timedelta) -> None:
-        await self._loop.drain(grace)
 
 
 @asynccontextmanager

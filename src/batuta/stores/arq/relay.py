@@ -130,9 +130,6 @@ class ArqRelay:
             return Idle(self._clock.now() + AWAY_FOR)
         return Idle(self._clock.now() + LOOK)
 
-    async def drain(self, grace: timedelta) -> None:
-        """What is still under way is given back by whoever claimed it."""
-
     async def close(self) -> None:
         if self._redis is not None:
             await self._redis.aclose(close_connection_pool=True)
@@ -228,9 +225,6 @@ class ArqRunner:
         async with _in_time():
             await self._redis.ping()
         return Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        """ARQ ends what it runs."""
 
 
 @dataclass(frozen=True, slots=True)

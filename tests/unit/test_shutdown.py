@@ -1,0 +1,294 @@
+"""A shutdown has one deadline for all loops; what one loop does costs the others nothing. Time is moved by hand."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from batuta.kernel.errors import CancelIgnored
+from batuta.kernel.events import LoopEnded, LoopFailed, ShutdownPhase
+from batuta.supervise.loop import Doorbell, FunctionLoop, Idle, LoopPolicy, Pace, loop_of
+from batuta.supervise.shutdown import MARGIN, Phase, Shutdown
+from batuta.supervise.supervisor import Supervisor
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+
+SECOND = timedelta(seconds=1)
+GRACE = 30 * SECOND
+EVERY_TEN = LoopPolicy(every=10 * SECOND, stuck_after=timedelta(minutes=5))
+OUTLIVING = replace(EVERY_TEN, every=SECOND, outlives=True)
+
+
+class Draining:
+    """A loop that records when its drain began and ended, and with how much time."""
+
+    def __init__(self, name: str, clock: FakeClock, *, tick: float = 0, drain: float = 0) -> None:
+        self.name = name
+        self.doorbell = Doorbell()
+        self.ticks = 0
+        self.began_at: float | None = None
+        self.ended_at: float | None = None
+        self.grace: timedelta | None = None
+        self._clock = clock
+        self._tick, self._drain = tick, drain
+
+    async def tick(self) -> Pace:
+        self.ticks += 1
+        if self._tick:
+            await self._clock.sleep(self._tick)
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        self.began_at, self.grace = self._clock.monotonic(), grace
+        if self._drain:
+            await self._clock.sleep(self._drain)
+        self.ended_at = self._clock.monotonic()
+
+
+class Stopped:
+    """A supervisor that was asked to stop at ``at``."""
+
+    def __init__(self, supervisor: Supervisor, clock: FakeClock) -> None:
+        self._clock = clock
+        self._stop = asyncio.Event()
+        self.task = asyncio.create_task(supervisor.run(self._stop, GRACE))
+        self.at = 0.0
+
+    async def ask(self) -> None:
+        await settle()
+        self._stop.set()
+        self.at = self._clock.monotonic()
+        await settle()
+
+    async def took(self) -> float:
+        """Seconds from the stop to the end, to a tenth."""
+        for _ in range(2_000):
+            if self.task.done():
+                break
+            await self._clock.advance(0.1)
+        await self.task
+        return round(self._clock.monotonic() - self.at, 1)
+
+
+@pytest.fixture
+def supervisor(clock: FakeClock, events: EventRecorder) -> Supervisor:
+    return Supervisor(clock, events, chance=lambda: 1.0)
+
+
+async def test_a_long_poll_without_a_drain_is_cancelled_at_once(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    async def polls() -> None:
+        await clock.sleep(28)
+
+    worker = Draining("worker", clock, drain=2)
+    supervisor.add(FunctionLoop("telegram", polls), EVERY_TEN)
+    supervisor.add(worker, EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert worker.began_at == stopped.at
+    assert await stopped.took() == 2
+    assert {ended.loop: ended.drained for ended in events.of(LoopEnded)} == {"telegram": True, "worker": True}
+
+
+async def test_a_process_with_nothing_to_drain_ends_at_once(supervisor: Supervisor, clock: FakeClock) -> None:
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    for name in ("ping", "alerts", "pruner"):
+        supervisor.add(FunctionLoop(name, hangs), EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert await stopped.took() == 0
+
+
+async def test_two_loops_drain_at_the_same_time_and_each_has_the_whole_grace(
+    supervisor: Supervisor, clock: FakeClock
+) -> None:
+    loops = [Draining("worker:a", clock, drain=20), Draining("worker:b", clock, drain=25)]
+    for loop in loops:
+        supervisor.add(loop, EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert [(loop.began_at, loop.grace) for loop in loops] == [(stopped.at, GRACE), (stopped.at, GRACE)]
+    assert await stopped.took() == 25
+    assert [loop.ended_at for loop in loops] == [stopped.at + 20, stopped.at + 25]
+
+
+async def test_a_slow_tick_costs_only_its_own_loop(supervisor: Supervisor, clock: FakeClock) -> None:
+    slow, quick = Draining("slow", clock, tick=50), Draining("quick", clock)
+    supervisor.add(slow, EVERY_TEN)
+    supervisor.add(quick, EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    await clock.advance(2)
+    assert quick.ended_at is not None
+    assert quick.ended_at <= stopped.at + 1
+    assert await stopped.took() <= GRACE.total_seconds()
+    # Its tick was cancelled at the end of the finish phase: enough is left to hand its work back.
+    assert slow.began_at == stopped.at + 27
+    assert slow.grace == 3 * SECOND
+
+
+async def test_a_tick_in_flight_ends_before_the_drain_begins(supervisor: Supervisor, clock: FakeClock) -> None:
+    claiming, other = Draining("claiming", clock, tick=0.5), Draining("other", clock)
+    supervisor.add(claiming, EVERY_TEN)
+    supervisor.add(other, EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert await stopped.took() == 0.5
+    assert claiming.ticks == 1
+    # Other loops wait for it, for a moment: a dispatcher may still start a run in the runner beside it.
+    assert claiming.began_at == other.began_at == stopped.at + 0.5
+
+
+async def test_a_loop_that_claims_work_for_another_finishes_its_tick_without_a_drain(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    started: list[float] = []
+
+    async def dispatches() -> None:
+        await clock.sleep(0.5)
+        started.append(clock.monotonic())
+
+    supervisor.add(FunctionLoop("dispatcher", dispatches), replace(EVERY_TEN, finishes_tick=True))
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert await stopped.took() == 0.5
+    assert len(started) == 1
+    assert events.of(LoopEnded) == [LoopEnded("dispatcher", drained=True)]
+
+
+async def test_a_loop_that_outlives_the_others_ticks_until_they_have_drained(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    keeper, worker = Draining("lease-keeper", clock), Draining("worker", clock, drain=20)
+    supervisor.add(keeper, OUTLIVING)
+    supervisor.add(worker, EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    before = keeper.ticks
+    assert await stopped.took() == 20
+    assert keeper.ticks >= before + 19
+    assert keeper.began_at == worker.ended_at
+    assert [ended.loop for ended in events.of(LoopEnded)] == ["worker", "lease-keeper"]
+
+
+async def test_a_loop_that_outlives_the_others_is_restarted_while_they_drain(
+    supervisor: Supervisor, clock: FakeClock
+) -> None:
+    ticks = 0
+
+    async def renews() -> None:
+        nonlocal ticks
+        ticks += 1
+        if ticks == 1:
+            await asyncio.Event().wait()
+
+    supervisor.add(FunctionLoop("lease-keeper", renews), replace(OUTLIVING, stuck_after=10 * SECOND))
+    supervisor.add(Draining("worker", clock, drain=25), EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert await stopped.took() == 25
+    assert ticks > 1
+
+
+async def test_ticks_and_drains_that_never_end_take_the_grace_and_a_small_margin(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    for n in range(3):
+        supervisor.add(Draining(f"stuck-{n}", clock, tick=500, drain=500), EVERY_TEN)
+    supervisor.add(Draining("heart", clock, drain=500), OUTLIVING)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    took = await stopped.took()
+    assert GRACE.total_seconds() <= took <= (GRACE + MARGIN / 2).total_seconds()
+    assert not any(ended.drained for ended in events.of(LoopEnded))
+
+
+async def test_a_loop_that_ignores_its_cancellation_holds_nobody_and_is_reported(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    release = asyncio.Event()
+
+    async def ignores() -> None:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    worker = Draining("worker", clock, drain=1)
+    supervisor.add(FunctionLoop("deaf", ignores), EVERY_TEN)
+    supervisor.add(worker, EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert worker.began_at == stopped.at
+    with pytest.raises(CancelIgnored, match="deaf"):
+        await stopped.took()
+    assert clock.monotonic() - stopped.at <= 5.2
+    assert {ended.loop: ended.drained for ended in events.of(LoopEnded)} == {"deaf": False, "worker": True}
+    release.set()
+
+
+async def test_a_drain_that_fails_is_reported_once_and_holds_nobody(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    class Failing(Draining):
+        async def drain(self, grace: timedelta) -> None:
+            raise ValueError
+
+    other = Draining("other", clock, drain=3)
+    supervisor.add(Failing("failing", clock), EVERY_TEN)
+    supervisor.add(other, EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert await stopped.took() == 3
+    assert [failed.loop for failed in events.of(LoopFailed)] == ["failing"]
+    assert {ended.loop: ended.drained for ended in events.of(LoopEnded)} == {"failing": False, "other": True}
+
+
+async def test_a_class_without_a_drain_has_nothing_to_drain(supervisor: Supervisor, clock: FakeClock) -> None:
+    class Polling:
+        async def tick(self) -> None:
+            await clock.sleep(28)
+
+    supervisor.add(loop_of("polling", Polling), EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert await stopped.took() == 0
+
+
+async def test_each_phase_is_announced_with_the_loops_that_are_in_it(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    supervisor.add(Draining("slow", clock, tick=0.7, drain=500), EVERY_TEN)
+    supervisor.add(Draining("long", clock, drain=10), EVERY_TEN)
+    supervisor.add(Draining("quick", clock), EVERY_TEN)
+    supervisor.add(Draining("heart", clock), OUTLIVING)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    await stopped.took()
+    assert [(each.phase, each.loops) for each in events.of(ShutdownPhase)] == [
+        ("quiet", ("slow",)),
+        ("finish", ("slow", "long")),
+        ("cancel", ("slow",)),
+        ("hand back", ("slow",)),
+    ]
+
+
+def test_the_phases_share_one_deadline(clock: FakeClock) -> None:
+    shutdown = Shutdown.begin(clock, 20 * SECOND)
+    assert [shutdown.left(phase) for phase in Phase] == [SECOND, 18 * SECOND, 19 * SECOND, 20 * SECOND]
+    clock._pass(18.5)
+    assert [shutdown.left(phase) for phase in Phase] == [0 * SECOND, 0 * SECOND, SECOND / 2, 3 * SECOND / 2]
+    assert Shutdown.begin(clock, SECOND).left(Phase.QUIET) == SECOND / 20
+
+
+async def test_work_within_a_phase_ends_by_itself_or_is_cancelled_with_the_phase(clock: FakeClock) -> None:
+    shutdown = Shutdown.begin(clock, 10 * SECOND)
+    quick = asyncio.create_task(shutdown.within(Phase.FINISH, clock.sleep(8)))
+    slow = asyncio.create_task(shutdown.within(Phase.FINISH, clock.sleep(9.5)))
+    await clock.advance(9)
+    assert (await quick, await slow) == (True, False)
