@@ -66,6 +66,10 @@ class QueueStore(Protocol):
         """Items whose lease is over: no list of workers is needed to know that their worker is gone."""
         ...
 
+    async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
+        """Items of owners whose processes are proven dead, before their leases end; a crash is counted as in ``rescue``."""
+        ...
+
     async def next_at(self) -> datetime | None:
         """When the next waiting item is due; None: nothing waits."""
         ...

@@ -15,6 +15,7 @@ class QueueBook:
     present: Query
     renew: Query
     rescue: Query
+    rescue_owned: Query
     next_at: Query
     cancel: Query
     revive: Query

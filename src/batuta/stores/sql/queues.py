@@ -169,7 +169,15 @@ class SqlQueue:
     async def rescue(self, limit: int) -> Sequence[Rescued]:
         # What was over when we asked: while a file is locked we wait, and the living with us, who could not renew.
         asked_at = self._clock.now() if self._database.dialect == "sqlite" else self._now()
-        rows = await self._liveness.all(self._book.rescue, limit=limit, now=asked_at)
+        return self._rescued(await self._liveness.all(self._book.rescue, limit=limit, now=asked_at))
+
+    async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
+        if not owners:
+            return []
+        asked = {"owners": AsJson(sorted(owners)), "limit": limit, "now": self._now()}
+        return self._rescued(await self._liveness.all(self._book.rescue_owned, **asked))
+
+    def _rescued(self, rows: Sequence[Row]) -> list[Rescued]:
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
         return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
 

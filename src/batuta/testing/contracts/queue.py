@@ -175,6 +175,39 @@ class QueueContract:
             assert not renewed.lost
             assert await queue.store.rescue(10) == []
 
+    async def test_items_of_an_owner_that_is_proven_dead_come_back_before_their_lease_ends(self, queue: Shelf) -> None:
+        mine, other = await queue.put(queue.item(), queue.item())
+        stale = await queue.claim(limit=1)
+        await queue.claim(BEN, limit=1)
+        (rescued,) = await queue.store.rescue_owned([ANN.owner, "nobody"], 10)
+        assert (rescued.id, rescued.state, rescued.crashes) == (stale[0].id, ItemState.READY, 1)
+        assert await queue.store.rescue_owned([ANN.owner], 10) == []
+        assert await queue.store.rescue_owned([], 10) == []
+        # The other owner keeps what it has, and the dead one can write nothing more.
+        assert [lease.id for lease in await queue.claim(BEN)] == [stale[0].id]
+        assert await queue.settle(stale) == [stale[0].id]
+        assert [await queue.state(id) for id in (mine, other)] == ["running", "running"]
+
+    async def test_of_the_items_of_a_dead_owner_no_more_come_back_than_asked_for(self, queue: Shelf) -> None:
+        await queue.put(*(queue.item() for _ in range(5)))
+        await queue.claim()
+        assert [len(await queue.store.rescue_owned([ANN.owner], 2)) for _ in range(4)] == [2, 2, 1, 0]
+
+    async def test_an_item_is_dead_after_the_third_owner_that_died_with_it(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        for crash in (1, 2, 3):
+            assert len(await queue.claim()) == 1
+            (rescued,) = await queue.store.rescue_owned([ANN.owner], 10)
+            assert rescued.crashes == crash
+        assert rescued.state is ItemState.DEAD
+        assert await queue.state(id) == "dead"
+
+    async def test_a_cancelled_item_of_a_dead_owner_does_not_come_back(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        await queue.claim()
+        assert await queue.store.cancel(id, "no longer wanted")
+        assert [each.state for each in await queue.store.rescue_owned([ANN.owner], 10)] == [ItemState.CANCELLED]
+
     async def test_a_lost_lease_cannot_be_renewed(self, queue: Shelf) -> None:
         (id,) = await queue.put()
         leases = await queue.claim()

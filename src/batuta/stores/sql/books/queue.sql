@@ -41,6 +41,20 @@ WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lea
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
 
+-- write rescue_owned on sqlite: items of owners whose processes are proven dead, before their leases end
+UPDATE {table} SET {rescued}
+WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
+               WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT value FROM json_each(:owners))
+               ORDER BY {lease_until} LIMIT :limit)
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
+
+-- write rescue_owned on postgres: items of owners whose processes are proven dead, before their leases end
+UPDATE {table} SET {rescued}
+WHERE {id} IN (SELECT {id} FROM {table}
+               WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT jsonb_array_elements_text(:owners))
+               ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
+
 -- read next_at on sqlite: when the next item is due
 WITH RECURSIVE {levels_alone}
 SELECT min((SELECT {available_at} FROM {table} INDEXED BY {ready_index}
