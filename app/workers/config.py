@@ -27,6 +27,7 @@ from batuta.stores.arq.relay import GONE, LATER, ArqRunner, Here, functions
 from batuta.stores.sql.tasks import SqlTasks
 from batuta.supervise.beats import BEATING
 from batuta.supervise.supervisor import Supervisor
+from batuta.tasks.threads import WATCHING, ThreadWatch
 
 if TYPE_CHECKING:
     WorkerSettings: type
@@ -135,7 +136,8 @@ class Serving:
         # First, so that it drains last: by its beat others know that somebody runs what they hand over.
         supervisor.add(work.watching.heart(NAME, lambda: supervisor.running), BEATING)
         supervisor.add(ArqRunner(redis), HEARING)
-        recipes = work.task_registry.recipes(self._store.report)
+        supervisor.add(ThreadWatch(work.task_registry, work.events), WATCHING)
+        recipes = work.task_registry.recipes(self._store.report, work.clock)
         served = [
             Served(work.queues[name], lambda lease: recipes.get(lease.row["name"]), work.worker_policy)
             for name in work.task_registry.queues

@@ -74,6 +74,8 @@ from batuta.targets.guarded import GuardedTarget
 from batuta.tasks.pruner import TaskPruner
 from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, retry_policy
 from batuta.tasks.service import TaskService
+from batuta.tasks.threads import WATCHING as THREADS
+from batuta.tasks.threads import ThreadWatch
 from batuta.watching import Watching
 
 if TYPE_CHECKING:
@@ -417,6 +419,7 @@ class Batuta:
     def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
         if self.queues:
             yield TaskPruner(self._task_store, self.clock), PRUNING
+            yield ThreadWatch(self.task_registry, self.events), THREADS
             looks = self.worker_policy.look_every
             yield from queue_loops(self._served(), self._tenure(), looks, self.ears, self.clock, self.events, self.only)
 
@@ -429,7 +432,7 @@ class Batuta:
         return Tenure(owner=make_owner(self.ids), lease=self.queue_lease)
 
     def _served(self) -> Iterator[Served]:
-        recipes = self.task_registry.recipes(self._task_store.report)
+        recipes = self.task_registry.recipes(self._task_store.report, self.clock)
 
         def recipe_of(lease: Lease) -> Recipe | None:
             return recipes.get(lease.row["name"])

@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,10 +17,12 @@ from app.settings import Settings
 from batuta import Batuta, Failed, Snooze
 from batuta.config import EngineSettings
 from batuta.kernel.errors import InvalidJob, InvalidName, PayloadTooLarge, UnknownWord
-from batuta.kernel.events import ItemCrashed, ItemsSettled
+from batuta.kernel.events import ItemCrashed, ItemsSettled, TaskThreadsStuck
 from batuta.stores.arq.relay import Here, functions
 from batuta.stores.sql.tasks import SqlTasks
-from batuta.tasks.registry import TaskContext
+from batuta.tasks.registry import MAX_STUCK_THREADS, TaskContext
+from batuta.tasks.status import TaskStatus
+from batuta.tasks.threads import ThreadWatch
 from batuta.testing import EventRecorder
 
 
@@ -70,12 +73,17 @@ async def arq_working(work: Batuta) -> AsyncIterator[None]:
         await pool.aclose(close_connection_pool=True)
 
 
-async def ended(work: Batuta, events: EventRecorder, id: str) -> Any:
+async def ended(
+    work: Batuta,
+    events: EventRecorder,
+    id: str,
+    has_ended: Callable[[TaskStatus], bool] = lambda status: status.status in ("complete", "failed"),
+) -> Any:
     """The status, once it is over. Waits for facts, not for time."""
     while True:
         told = len(events.of(ItemsSettled))
         status = await work.status(id)
-        if status is None or status.status in ("complete", "failed"):
+        if status is None or has_ended(status):
             return status
         await events.wait_for(ItemsSettled, lambda event, told=told: len(events.of(ItemsSettled)) > told)  # type: ignore[misc]
 
@@ -395,6 +403,38 @@ async def test_plain_functions_do_not_wait_for_each_others_threads(work: Batuta,
     ids = await work.enqueue_many(encontro, [() for _ in range(20)])
     async with working(work):
         assert sorted([(await ended(work, events, id)).result for id in ids]) == list(range(20))
+
+
+async def test_a_plain_function_that_never_returns_leaves_a_bounded_number_of_threads(
+    work: Batuta, events: EventRecorder
+) -> None:
+    release = threading.Event()
+
+    @work.task(retry=[], timeout=0.05)
+    def presa(ctx: TaskContext) -> None:
+        release.wait()
+
+    at_a_time = 4
+    work.worker_policy = replace(work.worker_policy, limit=at_a_time)
+    ids = await work.enqueue_many(presa, [() for _ in range(20)])
+    try:
+        async with working(work), asyncio.timeout(60):
+            for id in ids:
+                await ended(work, events, id, lambda status: status.error is not None)
+            stuck = sum(thread.name == "task presa" for thread in threading.enumerate())
+            assert MAX_STUCK_THREADS <= stuck < MAX_STUCK_THREADS + at_a_time
+            statuses = [await work.status(id) for id in ids]
+            put_off = [each for each in statuses if each is not None and each.status == "queued"]
+            assert len(put_off) == len(ids) - stuck
+            assert {each.attempts for each in put_off} == {0}
+            assert all("of task presa still run in their threads" in str(each.error) for each in put_off)
+            watch = ThreadWatch(work.task_registry, work.events)
+            await watch.tick()
+            await watch.tick()
+            assert events.of(TaskThreadsStuck)[-1] == TaskThreadsStuck("presa", stuck)
+            assert watch.stuck_threads == stuck
+    finally:
+        release.set()
 
 
 @pytest.mark.parametrize(("arguments", "named"), [((), {}), ((1, 2), {}), ((), {"outro": 1}), ((1,), {"numero": 1})])

@@ -71,6 +71,16 @@ def test_a_loop_that_fails_again_and_again_serves_nobody() -> None:
     assert seen(3).living_loops == {"relay"}
 
 
+def test_threads_that_run_on_after_their_time_limit_are_reported_while_their_process_lives() -> None:
+    loops = {"task-threads": LoopSeen(stuck_threads=4), "worker:mail": LoopSeen()}
+    beat = Beat(worker_id="a", role="worker", status="online", beat_at=NOW, started_at=NOW, loops=loops)
+    found = judge_workers(Signs(now=NOW, beats=(beat,)))
+    assert told(found) == {"threads.stuck": Severity.WARNING}
+    assert (found.lost, found.findings[0].facts) == (5, {"count": 4})
+    gone = replace(beat, status="offline")
+    assert told(judge_workers(Signs(now=NOW, beats=(gone,)))) == {}
+
+
 def test_a_queue_without_due_items_needs_no_worker() -> None:
     """What waits for its retry, or for tomorrow, is neither a backlog nor stuck: it is not in the pulse at all."""
     assert judge_queue(queue(), pulse(), has_worker=False) == Report()

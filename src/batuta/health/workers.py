@@ -30,6 +30,7 @@ class LoopSeen:
     worked_at: datetime | None = None  # the end of its last good tick
     failures: int = 0
     restarts: int = 0
+    stuck_threads: int = 0  # of plain functions that run on after their time limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,7 @@ def judge_workers(signs: Signs) -> Report:
             *(_role(role, [beat for beat in beats if beat.role == role], now) for role in sorted(roles)),
             *_failing_loops(beats, now),
             *_stalled(beats, now),
+            _stuck_threads(beats, now),
         ]
     )
 
@@ -170,6 +172,22 @@ def _stalled(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
             threshold=0,
         )
         yield Report(findings=(finding,), lost=10)
+
+
+def _stuck_threads(beats: Collection[Beat], now: datetime) -> Report:
+    count = sum(seen.stuck_threads for beat in beats if beat.lives(now) for seen in beat.loops.values())
+    if not count:
+        return Report()
+    finding = Finding(
+        severity=Severity.WARNING,
+        source=SOURCE,
+        cause="threads.stuck",
+        says="threads_stuck",
+        facts={"count": count},
+        value=count,
+        threshold=0,
+    )
+    return Report(findings=(finding,), lost=5)
 
 
 def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:

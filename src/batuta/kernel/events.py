@@ -271,6 +271,14 @@ class ItemLost:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskThreadsStuck:
+    """The number of threads of a plain function that run on after their time limit has changed."""
+
+    task: str
+    stuck: int
+
+
+@dataclass(frozen=True, slots=True)
 class ItemsRescued:
     """Items whose worker fell silent. ``dead``: those that were taken for the cause."""
 
@@ -372,6 +380,7 @@ Event: TypeAlias = (
     | ItemCrashed
     | ItemLost
     | ItemsRescued
+    | TaskThreadsStuck
     | CircuitMoved
     | AlertRaised
     | AlertSent

@@ -64,6 +64,7 @@ from batuta.kernel.events import (
     SubscriberFailed,
     SwitchTurned,
     TaskDeaf,
+    TaskThreadsStuck,
 )
 from batuta.logs.hooks import LOGGER
 from batuta.logs.scrubbing import plain
@@ -275,6 +276,9 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
     ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
     ItemsRescued: lambda event: Line("items rescued: their worker fell silent", logging.WARNING),
+    TaskThreadsStuck: lambda event: Line(
+        f"{TIMEOUT} threads of a task run on after their time limit", logging.WARNING if event.stuck else logging.INFO
+    ),
     CircuitMoved: _circuit_moved,
     AlertRaised: _alert_raised,
     AlertSent: lambda event: Line("alert sent", logging.DEBUG),

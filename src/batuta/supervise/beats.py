@@ -198,6 +198,7 @@ def told_of(running: Running, passed: float) -> Mapping[str, bool | float | int 
         "progress": running.notes,
         "failures": running.failures,
         "restarts": running.restarts,
+        "stuck_threads": getattr(running.loop, "stuck_threads", 0),
     }
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from batuta.guard.foreign import Threads
+from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
 from batuta.kernel.nearest import unknown
@@ -26,6 +27,9 @@ DEFAULT_QUEUE = "default"
 KEEP_FAILED = timedelta(days=30)
 # Whoever runs it elsewhere minds its time, and how long it waits there is not its fault.
 ELSEWHERE = timedelta(days=3650)
+# Of one task, in one process. Another call is put off while so many run on after their time limit.
+MAX_STUCK_THREADS = 4
+PUT_OFF = timedelta(minutes=1)
 _NAME = re.compile(r"^[a-z_][a-z0-9_.]*$")
 
 
@@ -47,9 +51,7 @@ class Task:
     retry: RetryPolicy = field(default_factory=FullJitter)
     retry_timeout: bool = False  # what took too long once will take too long again
     keep_result: timedelta = timedelta(hours=1)
-    threads: Threads = field(
-        default_factory=Threads
-    )  # of a plain function: one for each call, which nothing can stop early
+    threads: Threads = field(default_factory=Threads)  # of a plain function: one per call, and Python cannot stop it
     is_async: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,10 +66,12 @@ class Task:
         except TypeError as error:
             raise TypeError(f"task {self.name} cannot be called so: {error}") from None
 
-    def recipe(self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None) -> Recipe:
-        """``elsewhere``: whoever has it run there minds its time."""
+    def recipe(
+        self, report: Callable[[Lease, Json], Awaitable[None]], clock: Clock, elsewhere: "TaskRunner | None" = None
+    ) -> Recipe:
+        """``elsewhere`` runs the task in another process and enforces its time limit."""
         return Recipe(
-            handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
+            handle=lambda lease: self.run(lease, report, clock) if elsewhere is None else elsewhere(self, lease),
             traceparent=lambda lease: _carried(lease.row["args"]),
             timeout=self.timeout if elsewhere is None else ELSEWHERE,
             retry=self.retry,
@@ -76,7 +80,13 @@ class Task:
             keep_dead=KEEP_FAILED,
         )
 
-    async def run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Outcome:
+    async def run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]], clock: Clock) -> Outcome:
+        if not self.is_async and (stuck := self.threads.left_behind) >= MAX_STUCK_THREADS:
+            return Snooze(
+                clock.now() + PUT_OFF,
+                f"{stuck} calls of task {self.name} still run in their threads after their time limit: give the calls"
+                " inside the function a timeout, and restart the worker",
+            )
         arguments, named, *_ = lease.row["args"]
         context = TaskContext(
             id=lease.id,
@@ -139,8 +149,8 @@ class TaskRegistry:
     def find(self, name: str) -> Task | None:
         return self._tasks.get(name)
 
-    def recipes(self, report: Callable[[Lease, Json], Awaitable[None]]) -> dict[str, Recipe]:
-        return {task.name: task.recipe(report, self.elsewhere) for task in self}
+    def recipes(self, report: Callable[[Lease, Json], Awaitable[None]], clock: Clock) -> dict[str, Recipe]:
+        return {task.name: task.recipe(report, clock, self.elsewhere) for task in self}
 
     @property
     def queues(self) -> tuple[str, ...]:

@@ -272,7 +272,9 @@ async def _run(task: Task, redis: ArqRedis, call: str, here: Here) -> Json:
     clock = here.clock
     row = {"args": said["args"], "created_at": datetime.fromisoformat(said["created_at"]), "name": task.name}
     lease = Lease(said["id"], said["fence"], said["attempt"], row)
-    ran = await attempt(lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}")
+    ran = await attempt(
+        lambda: task.run(lease, here.report, clock), clock.now() + task.timeout, clock, f"task {task.name}"
+    )
     if isinstance(ran, Raised):
         here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
     told = _told(ran, here.max_result)

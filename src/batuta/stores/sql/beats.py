@@ -104,6 +104,7 @@ def _loop(told: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
         worked_at=_instant(told.get("last_progress_ago"), beat_at),
         failures=_count(told.get("failures")),
         restarts=_count(told.get("restarts")),
+        stuck_threads=_count(told.get("stuck_threads")),
     )
 
 
