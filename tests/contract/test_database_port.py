@@ -8,6 +8,7 @@ import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import (
+    ConcurrentStatements,
     StatementRefused,
     StoreConflict,
     StoreTimeout,
@@ -213,9 +214,47 @@ async def test_another_task_may_write_meanwhile(things: Database) -> None:
 async def test_a_transaction_cannot_be_used_after_its_end(things: Database) -> None:
     async with things.transaction() as transaction:
         await put(transaction, things, "a")
-    with pytest.raises((TransactionMisuse, StoreUnavailable)):
+    with pytest.raises(TransactionMisuse, match="has ended"):
         await put(transaction, things, "b")
     assert await names(things) == ["a"]
+
+
+async def test_two_statements_at_once_on_one_transaction_are_refused_as_a_mistake_of_the_program(
+    things: Database,
+) -> None:
+    with pytest.raises(ConcurrentStatements, match="await each one before the next"):
+        async with things.transaction() as transaction:
+            await asyncio.gather(put(transaction, things, "a"), put(transaction, things, "b"))
+    await put(things, things, "c")
+    assert await names(things) == ["c"]
+
+
+async def test_after_two_statements_at_once_nothing_of_the_transaction_can_be_committed(things: Database) -> None:
+    with pytest.raises(TransactionMisuse, match="cannot be committed"):
+        async with things.transaction() as transaction:
+            both = asyncio.gather(put(transaction, things, "a"), put(transaction, things, "b"), return_exceptions=True)
+            assert [type(each) for each in await both] == [type(None), ConcurrentStatements]
+    assert await names(things) == []
+
+
+async def test_a_transaction_does_not_end_while_a_statement_of_it_runs(things: Database) -> None:
+    running = None
+    with pytest.raises(ConcurrentStatements):
+        async with things.transaction() as transaction:
+            await put(transaction, things, "a")
+            running = asyncio.create_task(put(transaction, things, "b"))
+            await asyncio.sleep(0)
+    assert running is not None
+    await asyncio.gather(running, return_exceptions=True)
+    assert await names(things) == []
+
+
+async def test_two_reads_at_once_of_one_snapshot_are_refused(things: Database) -> None:
+    count = query(things, "SELECT count(*) AS n FROM things")
+    async with things.snapshot() as snapshot:
+        with pytest.raises(ConcurrentStatements):
+            await asyncio.gather(snapshot.one(count), snapshot.one(count))
+    assert await names(things) == []
 
 
 async def test_a_snapshot_reads_one_state_and_refuses_to_write(things: Database) -> None:

@@ -10,9 +10,16 @@ import asyncpg
 import pytest
 
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.errors import InvalidSetting, StoreTimeout, StoreUnavailable
+from batuta.kernel.errors import (
+    ConcurrentStatements,
+    InvalidSetting,
+    StatementRefused,
+    StoreTimeout,
+    StoreUnavailable,
+)
 from batuta.stores import connect
 from batuta.stores.postgres.driver import PostgresDatabase
+from batuta.stores.postgres.errors import our_name_for
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.conftest import lack
@@ -200,3 +207,53 @@ async def test_no_statement_is_compiled_however_large_its_table(postgres_url: st
     await database.close()
     assert row is not None
     assert row["jit"] == "off"
+
+
+async def test_a_transaction_that_is_open_when_closing_begins_ends_well_and_delays_it_no_longer(
+    server: PostgresDatabase,
+) -> None:
+    await server.script("CREATE TABLE things (name TEXT)")
+    put = in_dialect(query_of("put", "INSERT INTO things VALUES (:name)", writes=True), "postgres")
+    async with server.transaction() as transaction:
+        await transaction.run(put, name="a")
+        closing = asyncio.create_task(server.close())
+        await asyncio.sleep(0)
+        await transaction.run(put, name="b")
+    async with asyncio.timeout(2):
+        await closing
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await server.all(ONE)
+    await server.open()
+    row = await server.one(in_dialect(query_of("n", "SELECT count(*) AS n FROM things", writes=False), "postgres"))
+    assert row is not None
+    assert row["n"] == 2
+
+
+async def test_a_statement_that_waits_for_a_connection_when_the_pool_closes_fails_at_once(postgres_url: str) -> None:
+    small = PostgresDatabase(postgres_url, Limits(pool=1))
+    await small.open()
+    async with small.transaction() as transaction:
+        await transaction.all(ONE)
+        waiting = asyncio.create_task(small.all(ONE))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(small.close())
+        await asyncio.sleep(0)
+    async with asyncio.timeout(2):
+        await closing
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await waiting
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [
+        ("cannot perform operation: another operation is in progress", ConcurrentStatements),
+        ("connection is closed", StoreUnavailable),
+        ("cannot call Connection.fetch(): the underlying connection is closed", StoreUnavailable),
+        ("pool is closing", StoreUnavailable),
+        ("cannot call Connection.fetch(): connection has been released back to the pool", StoreUnavailable),
+        ("cursor already has an open portal", StatementRefused),
+    ],
+)
+def test_only_a_lost_connection_is_an_outage(said: str, means: type[Exception]) -> None:
+    assert type(our_name_for(asyncpg.InterfaceError(said), "somewhere")) is means

@@ -28,6 +28,7 @@
     │   ├── MigrationChanged        an applied migration's text is not what it was
     │   ├── StatementRefused        the database does not understand the statement: our mistake
     │   └── TransactionMisuse       opened inside another, or used after its end
+    │       └── ConcurrentStatements  two statements at the same time
     ├── UnstorableValue             a value that the database would not return as it was given
     │   └── PayloadTooLarge         it is larger than BATUTA_MAX_PAYLOAD_BYTES
     ├── JobRefused                  a run that a person asked for may not start now
@@ -213,6 +214,10 @@ class PayloadTooLarge(UnstorableValue):
         "the {kind} cannot be stored: {size} bytes of JSON, and the limit is {limit}: store the data in a table or a file "
         "and pass its id, or raise BATUTA_MAX_PAYLOAD_BYTES"
     )
+
+
+class ConcurrentStatements(TransactionMisuse):
+    sentence = "two statements ran at the same time on one transaction: await each one before the next"
 
 
 class JobRefused(BatutaError):

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable, TransactionMisuse
+from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable
 from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import dumps, loads
 from batuta.stores.postgres.errors import DRIVERS, translated
@@ -22,6 +22,7 @@ from batuta.stores.sql.database import (
     Query,
     Reading,
     Row,
+    StatementGuard,
     Transaction,
     Values,
     checked,
@@ -121,10 +122,12 @@ class PostgresDatabase:
             committed = False
             async with self._connection(is_done=lambda: committed) as connection:
                 transaction = PostgresTransaction(connection, self.where)
-                await transaction.begin("BEGIN")
-                yield transaction
-                if transaction.broken:
-                    raise TransactionMisuse(why="a statement of this transaction failed, so it cannot be committed")
+                try:
+                    await transaction.begin("BEGIN")
+                    yield transaction
+                    transaction.guard.check_commit()
+                finally:
+                    transaction.guard.end()
                 with translated(self.where):
                     await connection.execute("COMMIT")
                 committed = True
@@ -162,18 +165,22 @@ class PostgresDatabase:
     @asynccontextmanager
     async def _connection(self, is_done: Callable[[], bool] = lambda: True) -> "AsyncIterator[Pooled]":
         """``is_done`` says at the end whether everything is committed; what is not is undone before the next has it."""
-        if self._pool is None:
+        pool = self._pool
+        if pool is None:
             raise StoreUnavailable(where=self.where, why="it is not open")
         patience = self._limits.lock.total_seconds()
         with translated(self.where):
             try:
-                connection = await self._pool.acquire(timeout=patience)
+                connection = await pool.acquire(timeout=patience)
             except TimeoutError:
                 raise StoreTimeout(where=self.where, why="no connection was free or could be made") from None
         try:
+            if self._pool is not pool:
+                connection.terminate()  # it may have been made after the pool closed the others
+                raise StoreUnavailable(where=self.where, why="it was closed")
             yield connection
         finally:
-            await asyncio.shield(self._give_back(self._pool, connection, undo=not is_done()))
+            await asyncio.shield(self._give_back(pool, connection, undo=not is_done()))
 
     async def _give_back(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled", *, undo: bool) -> None:
         """Nothing that happens here is told: what was committed is, and a connection that ends undoes the rest by itself."""
@@ -209,7 +216,7 @@ class PostgresTransaction:
     def __init__(self, connection: "Connection", where: str) -> None:
         self._connection = connection
         self._where = where
-        self.broken = False
+        self.guard = StatementGuard()
 
     async def begin(self, statement: str) -> None:
         with self._statement():
@@ -239,15 +246,8 @@ class PostgresTransaction:
 
     @contextmanager
     def _statement(self) -> Iterator[None]:
-        """Its error is translated, and a transaction in which one failed is broken."""
-        if self.broken:
-            raise TransactionMisuse(why="a statement of this transaction failed before")
-        try:
-            with translated(self._where):
-                yield
-        except BaseException:
-            self.broken = True
-            raise
+        with self.guard.statement(), translated(self._where):
+            yield
 
 
 class PostgresSnapshot:

@@ -7,6 +7,7 @@ import asyncpg
 
 from batuta.kernel.errors import (
     BatutaError,
+    ConcurrentStatements,
     StatementRefused,
     StoreConflict,
     StoreReadOnly,
@@ -26,7 +27,6 @@ _TIMEOUT = (
 _UNAVAILABLE = (
     OSError,
     asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.TransactionRollbackError,  # a deadlock or a serialisation failure: the same again will do
@@ -56,8 +56,20 @@ def our_name_for(error: Exception, where: str) -> BatutaError:
         return StoreReadOnly(where=where, why=why)
     if isinstance(error, asyncpg.DataError):
         return StatementRefused(why=type(error).__name__)
+    if isinstance(error, asyncpg.InterfaceError):
+        return _misuse(why) or StoreUnavailable(where=where, why=why)
     if isinstance(error, _UNAVAILABLE):
         return StoreUnavailable(where=where, why=why)
+    return StatementRefused(why=why)
+
+
+def _misuse(why: str) -> BatutaError | None:
+    """What the driver says of its own use, by its text: it has no other word. None: the connection is lost."""
+    if "another operation is in progress" in why:
+        return ConcurrentStatements()
+    # A connection that is lost goes back to its pool by itself, also from within a transaction.
+    if any(word in why for word in ("closed", "closing", "released back to the pool")):
+        return None
     return StatementRefused(why=why)
 
 

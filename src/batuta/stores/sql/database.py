@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypeAlias
 
-from batuta.kernel.errors import StatementRefused, TransactionMisuse
+from batuta.kernel.errors import ConcurrentStatements, StatementRefused, TransactionMisuse
 
 Dialect: TypeAlias = Literal["sqlite", "postgres"]
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
@@ -155,6 +155,42 @@ class Held:
             yield
         finally:
             self._holder.reset(token)
+
+
+class StatementGuard:
+    """Of one transaction or snapshot: one statement at a time, and none after one that failed."""
+
+    def __init__(self) -> None:
+        self.failed = False
+        self._runs = False
+        self._ended = False
+
+    @contextmanager
+    def statement(self) -> Iterator[None]:
+        if self._ended:
+            raise TransactionMisuse(why="the transaction has ended")
+        if self._runs:
+            self.failed = True
+            raise ConcurrentStatements
+        if self.failed:
+            raise TransactionMisuse(why="a statement of this transaction failed before")
+        self._runs = True
+        try:
+            yield
+        except BaseException:
+            self.failed = True
+            raise
+        finally:
+            self._runs = False
+
+    def end(self) -> None:
+        self._ended = True
+
+    def check_commit(self) -> None:
+        if self._runs:
+            raise ConcurrentStatements
+        if self.failed:
+            raise TransactionMisuse(why="a statement of this transaction failed, so it cannot be committed")
 
 
 def checked(query: Query, values: Values) -> Values:

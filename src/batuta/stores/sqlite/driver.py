@@ -12,7 +12,18 @@ from typing import Any, TypeVar
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StatementRefused, StoreUnavailable, TransactionMisuse
-from batuta.stores.sql.database import Dialect, Ear, Held, Limits, Query, Reading, Row, Transaction, Values
+from batuta.stores.sql.database import (
+    Dialect,
+    Ear,
+    Held,
+    Limits,
+    Query,
+    Reading,
+    Row,
+    StatementGuard,
+    Transaction,
+    Values,
+)
 from batuta.stores.sqlite.acts import Act, Acts
 from batuta.stores.sqlite.connection import open_connection, prepare, translated
 from batuta.stores.sqlite.readers import Pinned, Readers
@@ -157,7 +168,7 @@ class SqliteTransaction:
         self._session = Session(loop, loop.create_future(), limits.idle_in_transaction, where)
         self._session.ended.add_done_callback(_look_at)
         self._started = False
-        self._broken = False
+        self._guard = StatementGuard()
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         rows: list[Row] = await self._do(self._acts.all(query, values))
@@ -182,9 +193,11 @@ class SqliteTransaction:
             await self._do(partial(_execute, statement))
 
     async def commit(self) -> None:
-        if self._broken:
+        try:
+            self._guard.check_commit()
+        except TransactionMisuse:
             await self.roll_back()
-            raise TransactionMisuse(why="a statement of this transaction failed, so it cannot be committed")
+            raise
         if self._started:
             self._session.commit()
             await asyncio.shield(self._session.ended)
@@ -194,27 +207,24 @@ class SqliteTransaction:
             await asyncio.wait([self._session.ended])
 
     async def _do(self, act: Act) -> Any:
-        if self._broken:
-            raise TransactionMisuse(why="a statement of this transaction failed before")
-        if not self._started:
-            self._started = True
-            self._writer.submit(self._session)
-        try:
+        with self._guard.statement():
+            if not self._started:
+                self._started = True
+                self._writer.submit(self._session)
             return await self._session.send(act)
-        except BaseException:
-            self._broken = True
-            raise
 
 
 class SqliteSnapshot:
     def __init__(self, pinned: Pinned, acts: Acts) -> None:
         self._pinned = pinned
         self._acts = acts
+        self._guard = StatementGuard()
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         if query.writes:
             raise StatementRefused(why=f"query {query.name} writes, and a snapshot only reads")
-        rows: list[Row] = await self._pinned.call(self._acts.all(query, values))
+        with self._guard.statement():
+            rows: list[Row] = await self._pinned.call(self._acts.all(query, values))
         return rows
 
     async def one(self, query: Query, **values: object) -> Row | None:
