@@ -189,7 +189,7 @@ class QueueMachine(RuleBasedStateMachine):
             self._claimed(hand, list(turned.leases), due, limit)
 
     def _settled(self, lease: Lease, how: str, at: datetime) -> None:
-        before = replace(self.model[lease.id], lease_until=None)
+        before = replace(self.model[lease.id], lease_until=None, crashes=0)
         match how:
             case "done":
                 after = replace(before, state=DONE)

@@ -163,6 +163,15 @@ class StoreTimeout(StoreUnavailable):
     sentence = "the database at {where} did not finish in time ({why}): try again, or look for what blocks it"
 
 
+class RowLocked(StoreTimeout):
+    """Another transaction held a row lock for longer than the lock timeout."""
+
+    sentence = (
+        "another transaction holds a row lock in the database at {where} ({why}): "
+        "end the transaction that holds it, or try again"
+    )
+
+
 class StoreConflict(StoreError):
     sentence = "the database refused the change: {why}"
 

@@ -15,7 +15,10 @@ LONGEST_ERROR = 500
 
 
 class Settlement(NamedTuple):
-    """``state`` READY with ``available_at``: it comes back then. ``gives_back``: the attempt did not count.
+    """The row an outcome leads to. ``state`` READY with ``available_at``: the item is due again then.
+
+    ``gives_back``: the attempt is not counted. ``untried``: the handler never started, so the crash count stays; every
+    other settlement is the orderly end of an attempt and resets it.
 
     A tuple, as a lease is: tens of thousands are made in a second, and a frozen dataclass takes three times as long.
     """
@@ -29,6 +32,7 @@ class Settlement(NamedTuple):
     effect: Effect | None = None
     expires_at: datetime | None = None  # of a finished item: when it may go
     stage: str | None = None  # of a pipeline: where it goes on; its attempts begin anew there
+    untried: bool = False
 
     @property
     def word(self) -> str:
@@ -89,4 +93,5 @@ def put_off(until: datetime) -> Settlement:
         available_at=until,
         gives_back=True,
         error="its worker died twice while it ran: it waits for a place of its own",
+        untried=True,
     )

@@ -14,22 +14,29 @@ Endings: TypeAlias = Sequence[tuple[Lease, Settlement]]
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """``lost``: leases that somebody else has by now; nothing was written about them."""
+    """The result of a turn: claimed leases, and the endings that were not written.
+
+    ``lost``: a read proved that the fence moved on or the lease ended; nothing was written. ``unchecked``: another
+    transaction holds the row lock, so the row was skipped: the worker keeps the lease and settles again.
+    """
 
     leases: Sequence[Lease]
     lost: Sequence[Lease] = ()
+    unchecked: Sequence[Lease] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
+    """``lost``: proven losses only. A row that another transaction has locked is in neither collection."""
+
     lost: Collection[str]
-    cancelled: Collection[str]  # somebody asked for them to stop
+    cancelled: Collection[str]  # a cancellation was requested
 
 
 @dataclass(frozen=True, slots=True)
 class Rescued:
     id: str
-    state: ItemState  # READY: it is tried again. DEAD: it was taken for the cause. CANCELLED: somebody had asked for it
+    state: ItemState  # READY: retried. DEAD: past the crash limit. CANCELLED: a cancellation was requested
     crashes: int
 
 
@@ -50,24 +57,40 @@ class QueueStore(Protocol):
         ...
 
     async def turn(self, endings: Endings, tenure: Tenure, limit: int, *, reversed: bool = False) -> Turned:
-        """Settle what ended and claim up to ``limit`` more. A pause is read in the claiming statement.
+        """Settle the endings and claim up to ``limit`` items. The claiming statement reads the pause switches.
 
-        ``reversed``: the least urgent first, now and then, so that nobody starves.
+        ``reversed``: claim the least urgent first, so that low priorities do not starve.
         """
         ...
 
     async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
-        """Settle one item together with its effect. False: somebody else has it, and neither was done."""
+        """Settle one item together with its effect. False: the lease is lost, and neither was written.
+
+        Raises RowLocked if another transaction holds the row: nothing was written, and the caller tries again.
+        """
         ...
 
-    async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed: ...
+    async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed:
+        """Extend the leases by ``tenure.lease`` from now. Never waits for a row lock."""
+        ...
 
     async def rescue(self, limit: int) -> Sequence[Rescued]:
-        """Items whose lease is over: no list of workers is needed to know that their worker is gone."""
+        """Release items whose lease expired, and count a crash. Items past the crash limit become dead."""
         ...
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
-        """Items of owners whose processes are proven dead, before their leases end; a crash is counted as in ``rescue``."""
+        """As ``rescue``, for the leases of owners that are proven dead, whether or not the leases expired."""
+        ...
+
+    async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
+        """Give back the items that ``owner`` holds in this queue beyond ``known``: claims whose answer was lost.
+
+        Counts neither a crash nor an attempt. Call it for the own, living owner, with no claim in flight.
+        """
+        ...
+
+    async def owners(self) -> Sequence[str]:
+        """The owners that hold leases in this table."""
         ...
 
     async def next_at(self) -> datetime | None:

@@ -8,6 +8,7 @@ import asyncpg
 from batuta.kernel.errors import (
     BatutaError,
     ConcurrentStatements,
+    RowLocked,
     StatementRefused,
     StoreConflict,
     StoreReadOnly,
@@ -50,6 +51,8 @@ def our_name_for(error: Exception, where: str) -> BatutaError:
         return StoreConflict(why=f"{error.constraint_name or error.column_name} of {error.table_name}")
     if isinstance(error, asyncpg.InFailedSQLTransactionError):
         return TransactionMisuse(why="a statement of this transaction failed before")
+    if isinstance(error, asyncpg.LockNotAvailableError):
+        return RowLocked(where=where, why=why or "no answer")
     if isinstance(error, _TIMEOUT):
         return StoreTimeout(where=where, why=why or "no answer")
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):

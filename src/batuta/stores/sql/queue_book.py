@@ -16,6 +16,8 @@ class QueueBook:
     renew: Query
     rescue: Query
     rescue_owned: Query
+    release_stray: Query
+    owners: Query
     next_at: Query
     cancel: Query
     revive: Query
@@ -35,6 +37,7 @@ class PostgresTurnBook:
     somewhere: Query
     claim_in_turn: Query
     settle: Query
+    still_leased: Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +130,11 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "or_is_asked": _or_is_asked(table),
         "taken": _taken(table, clock),
         "rescued": _rescued(table, dialect, clock),
+        "released": _released(table, dialect, clock),
         "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
     gaps["settle"] = _settle(table, dialect, clock)
+    gaps["settle_unlocked"] = _settle(table, dialect, clock, skips_locked=True)
     index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
     gaps["levels"] = _levels(table, gaps, table.urgent_is_high, index)
     gaps["levels_reversed"] = _levels(table, gaps, not table.urgent_is_high, index)
@@ -235,8 +240,31 @@ def _rescued(table: QueueTable, dialect: Dialect, clock: str) -> str:
     return ", ".join(sets)
 
 
-def _settle(table: QueueTable, dialect: Dialect, clock: str) -> str:
-    """One UPDATE of many rows, each guarded by its fence. ``ending`` is what became of an item."""
+def _released(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    """A claim is undone: the row is as it was before, or cancelled if that was requested since."""
+    is_unwanted = table.cancel_requested or "FALSE"
+    back = f"'{table.ready[0]}'" if table.running is not None else table.state
+    sets = [
+        f"{table.attempts} = {table.attempts} - 1",
+        f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE {back} END",
+        f"{table.finished_at} = CASE WHEN {is_unwanted} THEN coalesce(:now, {clock}) END",
+        f"{table.fence} = {table.fence} + 1",
+        f"{table.owner} = NULL",
+        f"{table.lease_until} = NULL",
+    ]
+    if table.expires_at:
+        sets.append(f"{table.expires_at} = CASE WHEN {is_unwanted} THEN {_kept(table, dialect, clock)} END")
+    if table.updated_at:
+        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
+    return ", ".join(sets)
+
+
+def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bool = False) -> str:
+    """One UPDATE of many rows, each guarded by its fence; ``ending`` describes how an item ended.
+
+    ``skips_locked``: lock the free rows first and update only those (PostgreSQL). That costs a tenth more than the plain
+    UPDATE, which waits for row locks. A row that changed between the snapshot and its lock is skipped as well.
+    """
 
     def of(name: str) -> str:
         return f"ending.value ->> '{name}'" if dialect == "sqlite" else f"ending.{name}"
@@ -254,7 +282,7 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str) -> str:
         f" ELSE coalesce({of('state')}, {mine(table.state)}) END",
         f"{table.available_at} = coalesce({instant('available_at')}, {mine(table.available_at)})",
         f"{table.attempts} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
-        f"{table.crashes} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.crashes)} END",
+        f"{table.crashes} = CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
         f"{table.error} = {of('error')}",
         f"{table.finished_at} = CASE WHEN {of('ended')} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
         f"{table.lease_until} = NULL",
@@ -276,12 +304,19 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str) -> str:
         "json_each(:endings) AS ending"
         if dialect == "sqlite"
         else "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, available_at bigint, back integer,"
-        " anew boolean, error text, ended boolean, result jsonb, expires_at bigint, last_stage text)"
+        " anew boolean, untried boolean, error text, ended boolean, result jsonb, expires_at bigint, last_stage text)"
     )
-    target = table.name if dialect == "sqlite" else f"{table.name} AS item"
+    target, row = (table.name, table.name) if dialect == "sqlite" else (f"{table.name} AS item", "item")
+    if skips_locked and dialect == "postgres":
+        source = (
+            f"(SELECT free.ctid AS tid, ending.* FROM {source} JOIN {table.name} AS free ON free.{table.id} = ending.id"
+            f" AND free.{table.fence} = ending.fence AND free.{table.lease_until} IS NOT NULL"
+            f" FOR NO KEY UPDATE OF free SKIP LOCKED) AS ending"
+        )
+        row = "item.ctid = ending.tid AND item"
     return (
         f"UPDATE {target} SET {', '.join(sets)} FROM {source}"
-        f" WHERE {mine(table.id)} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
+        f" WHERE {row}.{table.id} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
         f" AND {mine(table.lease_until)} IS NOT NULL"
     )
 

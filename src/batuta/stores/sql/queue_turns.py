@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import Json, dumps, loads
@@ -18,9 +18,16 @@ Asked = Mapping[str, object]
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
+class Unwritten(NamedTuple):
+    """Endings that were not written: their lease is lost, or their row is locked and was skipped."""
+
+    lost: list[Lease]
+    unchecked: list[Lease]
+
+
 class Turns(Protocol):
-    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> list[Lease]:
-        """Write how they ended; tells which were lost, about which nothing was written."""
+    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
+        """Write the endings without waiting for a row lock."""
         ...
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]: ...
@@ -37,17 +44,23 @@ class PostgresTurns:
     async def at_once(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Settled and claimed in one statement: what was claimed, and what was lost."""
+        """Settle and claim in one statement; returns the claimed and the lost leases. Waits for row locks of the endings."""
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._book.turn, endings=described, limit=limit, **asked)
         settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
         claimed = [_without_settled(dict(row)) for row in rows if row[self._table.id] is not None]
         return [lease_of(self._table, row) for row in claimed], lost_of(endings, settled)
 
-    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> list[Lease]:
+    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._book.settle, endings=described, now=now)
-        return lost_of(endings, {(row["id"], row["fence"]) for row in rows})
+        unwritten = lost_of(endings, {(row["id"], row["fence"]) for row in rows})
+        if not unwritten:
+            return Unwritten([], [])
+        held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in unwritten])
+        leased = {(row["id"], row["fence"]) for row in await transaction.all(self._book.still_leased, held=held)}
+        unchecked = [lease for lease in unwritten if (lease.id, lease.fence) in leased]
+        return Unwritten([lease for lease in unwritten if (lease.id, lease.fence) not in leased], unchecked)
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
         query = self._book.claim_reversed if reversed and self._table.priority else self._book.claim
@@ -66,13 +79,13 @@ class SqliteTurns:
         self._round = Round(table)
         self._unpack: Unpack | None = None
 
-    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> list[Lease]:
+    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
         described = dumps([ending(self._table, *each) for each in endings])
         found = await transaction.one(self._book.ours, endings=described)
         assert found is not None
         ours = set(loads(found["places"]))  # type: ignore[arg-type]
         await transaction.run(self._book.settle, endings=described, now=now)
-        return [lease for place, (lease, _) in enumerate(endings) if place not in ours]
+        return Unwritten([lease for place, (lease, _) in enumerate(endings) if place not in ours], [])
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
         levels = await self._levels(transaction, asked)
@@ -216,6 +229,8 @@ def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str,
         said["back"] = 1
     if settlement.stage is not None:
         said["anew"] = True
+    if settlement.untried:
+        said["untried"] = True
     if settlement.error is not None:
         said["error"] = settlement.error
     if settlement.result is not None:

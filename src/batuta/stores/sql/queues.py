@@ -7,7 +7,7 @@ from typing import Any
 
 from batuta.health.queues import HOUR, STUCK_AFTER, Pulse
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StatementRefused, StoreConflict
+from batuta.kernel.errors import RowLocked, StatementRefused, StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.instants import microseconds
 from batuta.kernel.json import Json, dumps, loads
@@ -22,7 +22,7 @@ from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
 from batuta.stores.sql.queue_book import QueueBook, queue_book
-from batuta.stores.sql.queue_turns import Asked, PostgresTurns, turns_of
+from batuta.stores.sql.queue_turns import Asked, PostgresTurns, Unwritten, turns_of
 from batuta.stores.sql.queue_writes import together
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -63,6 +63,8 @@ class SqlQueue:
         # Whoever works on it, and for however short: every eighth claim of all of them begins at the other end.
         self.claims = count(1)
         self._books: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueBook] = {}
+        # Items whose row was locked when they were settled: until they are written, their turns skip locked rows.
+        self._unchecked: set[str] = set()
 
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
@@ -128,32 +130,54 @@ class SqlQueue:
         if self.table.group is not None:
             return await self._turn_by_group(endings, asked, limit)
         plain = not any(settlement.follow_ups or settlement.effect for _, settlement in endings)
-        if isinstance(self._turns, PostgresTurns) and plain and limit and not reversed:
-            return Turned(*await self._turns.at_once(self._liveness, endings, asked, limit))
+        if (
+            isinstance(self._turns, PostgresTurns)
+            and plain
+            and limit
+            and not reversed
+            and self._expects_no_lock(endings)
+        ):
+            try:
+                return Turned(*await self._turns.at_once(self._liveness, endings, asked, limit))
+            except RowLocked:
+                self._unchecked |= {lease.id for lease, _ in endings}
         # An effect is the application's code, and takes its time.
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
-            lost = await self._settle(transaction, endings)
+            unwritten = await self._settle(transaction, endings)
             leases = await self._turns.claim(transaction, asked, limit, reversed=reversed) if limit else []
+        self._note_unchecked(endings, unwritten)
         self._tell_stages(endings)
-        return Turned(leases, lost)
+        return Turned(leases, *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> Turned:
         """In two steps: a claim that meets another's on the same group is undone, and what ended must not be undone with it."""
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
-            lost = await self._settle(transaction, endings)
+            unwritten = await self._settle(transaction, endings)
         try:
             async with self._liveness.transaction() as transaction:
                 leases = await self._turns.claim_in_turn(transaction, asked, limit) if limit else []
         except StoreConflict:
-            return Turned((), lost)
-        return Turned(leases, lost)
+            return Turned((), *unwritten)
+        return Turned(leases, *unwritten)
+
+    def _expects_no_lock(self, endings: Endings) -> bool:
+        """The single statement waits for row locks: it is used until the lock timeout shows that a row is locked."""
+        return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
+
+    def _note_unchecked(self, endings: Endings, unwritten: Unwritten) -> None:
+        if self._unchecked or unwritten.unchecked:
+            self._unchecked -= {lease.id for lease, _ in endings}
+            self._unchecked |= {lease.id for lease in unwritten.unchecked}
 
     async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
         async with self._database.transaction() as transaction:
-            if await self._settle(transaction, [(lease, settlement)]):
-                return False
+            unwritten = await self._settle(transaction, [(lease, settlement)])
+            if unwritten.unchecked:
+                raise RowLocked(where=self._database.where, why=f"item {lease.id} of {self.table.name}")
+        if unwritten.lost:
+            return False
         self._tell_stages([(lease, settlement)])
         return True
 
@@ -167,7 +191,7 @@ class SqlQueue:
         )
 
     async def rescue(self, limit: int) -> Sequence[Rescued]:
-        # What was over when we asked: while a file is locked we wait, and the living with us, who could not renew.
+        # The instant of the call: while another process locks the file this statement waits, and so do the renewals.
         asked_at = self._clock.now() if self._database.dialect == "sqlite" else self._now()
         return self._rescued(await self._liveness.all(self._book.rescue, limit=limit, now=asked_at))
 
@@ -180,6 +204,16 @@ class SqlQueue:
     def _rescued(self, rows: Sequence[Row]) -> list[Rescued]:
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
         return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
+
+    async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
+        ids = AsJson(sorted(lease.id for lease in known))
+        rows = await self._liveness.all(
+            self._book.release_stray, owner=owner, known=ids, now=self._now(), **self._queue
+        )
+        return [row["id"] for row in rows]
+
+    async def owners(self) -> Sequence[str]:
+        return [row["owner"] for row in await self._liveness.all(self._book.owners)]
 
     async def next_at(self) -> datetime | None:
         row = await self._liveness.one(self._book.next_at, **self._queue)
@@ -269,16 +303,17 @@ class SqlQueue:
             is_held=row["is_held"],
         )
 
-    async def _settle(self, transaction: Transaction, endings: Endings) -> list[Lease]:
+    async def _settle(self, transaction: Transaction, endings: Endings) -> Unwritten:
+        """Write the endings, and the effects and follow-ups of those that were written."""
         if not endings:
-            return []
-        lost = await self._turns.settle(transaction, endings, self._now())
-        gone = {(lease.id, lease.fence) for lease in lost}
-        ours = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in gone]
-        # What they did stands before what follows from it, which may refer to it.
-        await self._do(transaction, ours)
-        await self.put([item for settlement in ours for item in settlement.follow_ups], within=transaction)
-        return lost
+            return Unwritten([], [])
+        unwritten = await self._turns.settle(transaction, endings, self._now())
+        skipped = {(lease.id, lease.fence) for leases in unwritten for lease in leases}
+        settled = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in skipped]
+        # Effects first: a follow-up may refer to what they wrote.
+        await self._do(transaction, settled)
+        await self.put([item for settlement in settled for item in settlement.follow_ups], within=transaction)
+        return unwritten
 
     async def _do(self, transaction: Transaction, settlements: Sequence[Settlement]) -> None:
         written: list[Writes] = []

@@ -313,6 +313,58 @@ class QueueContract:
             await queue.store.rescue(10)
         assert seen == [False, False, True]
 
+    async def test_the_orderly_end_of_an_attempt_resets_the_crash_count(self, queue: Shelf) -> None:
+        """One crash a week over many good runs must not make an item dead."""
+        await queue.put()
+        snoozed = Settlement(state=ItemState.READY, available_at=queue.clock.now(), gives_back=True, error="later")
+        for _ in range(4):
+            await queue.claim()
+            queue.clock.step(LEASE + SECOND)
+            (rescued,) = await queue.store.rescue(10)
+            assert rescued.state is ItemState.READY
+            assert rescued.crashes == 1
+            await queue.settle(await queue.claim(), snoozed)
+
+    async def test_an_item_that_was_never_started_keeps_its_crash_count(self, queue: Shelf) -> None:
+        await queue.put()
+        for _ in range(2):
+            await queue.claim()
+            queue.clock.step(LEASE + SECOND)
+            await queue.store.rescue(10)
+        back = Settlement(state=ItemState.READY, available_at=queue.clock.now(), gives_back=True, untried=True)
+        await queue.settle(await queue.claim(), back)
+        (lease,) = await queue.claim()
+        assert lease.is_last_chance
+
+    async def test_the_owners_of_leases_are_listed(self, queue: Shelf) -> None:
+        await queue.put(queue.item(), queue.item(), queue.item())
+        assert await queue.store.owners() == []
+        leases = [*await queue.claim(ANN, limit=2), *await queue.claim(BEN)]
+        assert sorted(await queue.store.owners()) == ["ann", "ben"]
+        await queue.settle(leases[2:])
+        assert await queue.store.owners() == ["ann"]
+
+    async def test_a_claim_whose_answer_was_lost_is_given_back_without_a_crash(self, queue: Shelf) -> None:
+        await queue.put(*(queue.item() for _ in range(3)))
+        known = await queue.claim(limit=1)
+        stray = await queue.claim(limit=1)
+        others = await queue.claim(BEN)
+        released = await queue.store.release_stray("ann", known)
+        assert list(released) == [lease.id for lease in stray]
+        assert await queue.settle(stray) == [stray[0].id]
+        assert not (await queue.store.renew([*known, *others], ANN)).lost
+        (again,) = await queue.claim()
+        assert [again.id, again.attempt] == [stray[0].id, 1]
+        (rescued,) = [each for each in await queue.store.rescue_owned(["ann"], 10) if each.id == again.id]
+        assert rescued.crashes == 1
+
+    async def test_a_stray_claim_that_was_cancelled_does_not_come_back(self, queue: Shelf) -> None:
+        (id,) = await queue.put()
+        await queue.claim()
+        await queue.store.cancel(id, "no longer wanted")
+        assert list(await queue.store.release_stray("ann", [])) == [id]
+        assert await queue.state(id) == "cancelled"
+
     async def test_a_paused_queue_gives_nothing_and_loses_nothing(self, queue: Shelf) -> None:
         await queue.put()
         await queue.pause(True)

@@ -16,26 +16,35 @@ SELECT json_group_array({id}) AS ids FROM {table} WHERE {id} IN (SELECT value FR
 -- read present on postgres: not asked: there putting them tells
 SELECT 1;
 
--- write renew on sqlite: whoever works on them is alive; tells which of them are still ours
+-- write renew on sqlite: extend leases, and return those that still have their fence
 UPDATE {table} SET {lease_until} = coalesce(:now, now()) + :lease
 FROM json_each(:held) AS mine
 WHERE {table}.{id} = mine.value ->> 'id' AND {table}.{fence} = mine.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL
 RETURNING {table}.{id} AS id, {table}.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]";
 
--- write renew on postgres: whoever works on them is alive; tells which of them are still ours
-UPDATE {table} AS item
-SET {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
-FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)
-WHERE item.{id} = mine.id AND item.{fence} = mine.fence AND item.{lease_until} IS NOT NULL
-RETURNING item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]";
+-- write renew on postgres: extend leases; rows locked by another transaction are skipped, and a plain read returns every row that
+-- still has its fence and a lease, so that a skipped row is not mistaken for a lost one
+WITH held AS MATERIALIZED (SELECT mine.id, mine.fence FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)),
+free AS MATERIALIZED (
+    SELECT item.ctid AS tid FROM held
+    JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND item.{lease_until} IS NOT NULL
+    FOR NO KEY UPDATE OF item SKIP LOCKED
+),
+renewed AS (
+    UPDATE {table} AS item
+    SET {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+    FROM free WHERE item.ctid = free.tid
+)
+SELECT item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]" FROM held
+JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND item.{lease_until} IS NOT NULL;
 
--- write rescue on sqlite: items whose worker fell silent come back, or are taken for the cause of it
+-- write rescue on sqlite: release items whose lease expired, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
                WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) ORDER BY {lease_until} LIMIT :limit)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
 
--- write rescue on postgres: items whose worker fell silent come back, or are taken for the cause of it
+-- write rescue on postgres: release items whose lease expired, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, statement_timestamp())
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
@@ -54,6 +63,24 @@ WHERE {id} IN (SELECT {id} FROM {table}
                WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT jsonb_array_elements_text(:owners))
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
+
+-- write release_stray on sqlite: give back items of a living owner that does not know of them; counts nothing
+UPDATE {table} SET {released}
+WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
+               AND {id} NOT IN (SELECT value FROM json_each(:known)))
+RETURNING {id} AS id;
+
+-- write release_stray on postgres: give back items of a living owner that does not know of them; counts nothing
+UPDATE {table} SET {released}
+WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
+               AND {id}::text NOT IN (SELECT jsonb_array_elements_text(:known)) FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING {id} AS id, pg_notify('batuta', {own_bell}) IS NULL AS rung;
+
+-- read owners on sqlite: the owners that hold leases
+SELECT DISTINCT {owner} AS owner FROM {table} INDEXED BY {lease_index} WHERE {lease_until} IS NOT NULL AND {owner} IS NOT NULL;
+
+-- read owners on postgres: the owners that hold leases
+SELECT DISTINCT {owner} AS owner FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} IS NOT NULL;
 
 -- read next_at on sqlite: when the next item is due
 WITH RECURSIVE {levels_alone}

@@ -5,7 +5,7 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write turn: settle the last batch and claim the next in one statement, with one commit
+-- write turn: settle the last batch and claim the next in one statement, with one commit; waits for row locks of the last batch
 WITH RECURSIVE {levels}
 settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
 picked AS MATERIALIZED ({pick} LIMIT :limit),
@@ -50,5 +50,9 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write settle: how items ended; whoever lost one meanwhile writes nothing about it
-{settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over};
+-- write settle: write endings, each guarded by its fence; rows locked by another transaction are skipped
+{settle_unlocked} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over};
+
+-- read still_leased: which of these leases still have their fence
+SELECT item.{id} AS id, item.{fence} AS fence FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)
+JOIN {table} AS item ON item.{id} = mine.id AND item.{fence} = mine.fence AND item.{lease_until} IS NOT NULL;

@@ -1,0 +1,123 @@
+"""A row that another transaction has locked stops neither the renewal nor the settlement of the other rows (PostgreSQL)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import RowLocked
+from batuta.kernel.ids import Ids
+from batuta.queue.item import ItemState, Lease, NewItem
+from batuta.queue.settle import Settlement
+from batuta.stores import connect
+from batuta.stores.sql.database import AsJson, Database, Limits
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queues import SqlQueue
+from batuta.tasks.table import TASKS
+from batuta.testing import FakeClock
+from batuta.testing.contracts.queue import ANN, DONE, LEASE, SECOND
+
+LOCK = in_dialect(query_of("lock", "SELECT id FROM tasks WHERE id = :id FOR UPDATE", writes=True), "postgres")
+ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
+
+
+@pytest.fixture
+async def queue(migrated: Database, database_url: str, clock: FakeClock, ids: Ids) -> AsyncIterator[SqlQueue]:
+    """With connections of its own for liveness, and a short lock timeout there."""
+    if migrated.dialect != "postgres":
+        pytest.skip("SQLite has one writer and no row locks")
+    liveness = connect(database_url, SystemClock(), Limits(lock=timedelta(milliseconds=300), readers=1))
+    await liveness.open()
+    yield SqlQueue(migrated, TASKS, ids, clock, queue="default", own_time=True, liveness=liveness)
+    await liveness.close()
+
+
+@asynccontextmanager
+async def locked(database: Database, lease: Lease) -> AsyncIterator[None]:
+    async with database.transaction() as transaction:
+        await transaction.all(LOCK, id=lease.id)
+        yield
+
+
+async def claimed(queue: SqlQueue, count: int = 10) -> list[Lease]:
+    await queue.put([ITEM] * count)
+    leases = list((await queue.turn([], ANN, count)).leases)
+    assert len(leases) == count
+    return leases
+
+
+async def test_a_locked_row_does_not_stop_the_renewal_of_the_others(
+    queue: SqlQueue, migrated: Database, clock: FakeClock
+) -> None:
+    first, *others = await claimed(queue)
+    clock.step(LEASE - SECOND)
+    async with locked(migrated, first):
+        renewed = await queue.renew([first, *others], ANN)
+        assert not renewed.lost
+        clock.step(2 * SECOND)
+        # The locked row is past its lease, and nobody can take it either.
+        assert await queue.rescue(100) == []
+    assert [rescued.id for rescued in await queue.rescue(100)] == [first.id]
+    assert set((await queue.renew([first, *others], ANN)).lost) == {first.id}
+
+
+async def test_a_cancellation_of_a_locked_row_is_reported_with_the_renewal(queue: SqlQueue, migrated: Database) -> None:
+    first, *_ = leases = await claimed(queue, 2)
+    await queue.cancel(first.id, "no longer wanted")
+    async with locked(migrated, first):
+        assert set((await queue.renew(leases, ANN)).cancelled) == {first.id}
+
+
+@pytest.mark.parametrize("limit", [0, 5])
+async def test_a_locked_row_stays_unchecked_while_the_others_are_settled(
+    queue: SqlQueue, migrated: Database, limit: int
+) -> None:
+    first, *others = await claimed(queue)
+    (waiting,) = await queue.put([ITEM])
+    endings = [(lease, DONE) for lease in (first, *others)]
+    async with locked(migrated, first):
+        turned = await queue.turn(endings, ANN, limit)
+        assert [lease.id for lease in turned.unchecked] == [first.id]
+        assert not turned.lost
+        assert [lease.id for lease in turned.leases] == ([waiting] if limit else [])
+        again = await queue.turn([(first, DONE)], ANN, limit)
+        assert [lease.id for lease in again.unchecked] == [first.id]
+    settled = await queue.turn([(first, DONE)], ANN, 0)
+    assert not settled.lost
+    assert not settled.unchecked
+    assert (await queue.counts())["complete"] == 10
+
+
+async def test_a_lost_lease_beside_a_locked_row_is_proven_lost(
+    queue: SqlQueue, migrated: Database, clock: FakeClock
+) -> None:
+    locked_one, taken = await claimed(queue, 2)
+    clock.step(LEASE - SECOND)
+    await queue.renew([locked_one], ANN)
+    clock.step(2 * SECOND)
+    assert [rescued.id for rescued in await queue.rescue(10)] == [taken.id]
+    async with locked(migrated, locked_one):
+        turned = await queue.turn([(locked_one, DONE), (taken, DONE)], ANN, 0)
+    assert [lease.id for lease in turned.lost] == [taken.id]
+    assert [lease.id for lease in turned.unchecked] == [locked_one.id]
+
+
+async def test_an_item_with_an_effect_is_not_settled_while_its_row_is_locked(
+    queue: SqlQueue, migrated: Database
+) -> None:
+    (lease,) = await claimed(queue, 1)
+    ran = []
+
+    async def effect(transaction: object) -> None:
+        ran.append(transaction)
+
+    settlement = Settlement(state=ItemState.DONE, effect=effect)
+    async with locked(migrated, lease):
+        with pytest.raises(RowLocked, match="end the transaction that holds it"):
+            await asyncio.create_task(queue.conclude(lease, settlement))
+    assert not ran
+    assert await queue.conclude(lease, settlement)
+    assert len(ran) == 1
