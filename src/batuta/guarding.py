@@ -18,13 +18,14 @@ from typing import Self, TextIO
 from batuta.config import EngineSettings
 from batuta.engine import Batuta
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.errors import Recycled
-from batuta.kernel.events import ProcessRecycled, StackFound
+from batuta.kernel.errors import Recycled, StoreReplaced
+from batuta.kernel.events import ProcessEnded, ProcessRecycled, StackFound
 from batuta.kernel.identity import make_owner
 from batuta.stores.sql.beats import SqlBeats
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.restarts import SqlRestarts
 from batuta.supervise.beats import BEATING, Heart, Status
+from batuta.supervise.file_watch import WATCHING_FILE, FileWatch
 from batuta.supervise.lag import Lag, looking
 from batuta.supervise.notify import Notifier
 from batuta.supervise.recycling import LOOKING, Recycler
@@ -77,7 +78,9 @@ async def guarded(
     notifier: Notifier | None = None,
     worker_name: str | None = None,
 ) -> AsyncIterator[Supervisor]:
-    """The supervisor of a role, for as long as the block runs. Recycled: it was this process that wanted to end.
+    """The supervisor of a role, for as long as the block runs.
+
+    Recycled: it was this process that wanted to end. StoreReplaced: its database file was deleted or replaced.
 
     ``worker_name``: how the process is called in ``worker_heartbeats``, if not like its role.
     """
@@ -92,6 +95,8 @@ async def guarded(
         finally:
             notifier.stopping()
             await guard.sentry.end()
+    if guard.file_watch.lost is not None:
+        raise guard.file_watch.lost
     if guard.recycler.why is not None:
         raise Recycled(why=guard.recycler.why)
 
@@ -138,11 +143,15 @@ class _Guard:
         self.recycler = Recycler(
             most_megabytes=limits.most_megabytes, longest=limits.longest, clock=SystemClock(), recycle=self._recycle
         )
+        self.file_watch = FileWatch(
+            check=work.database.check_file, stop=self._stop_soon, clock=SystemClock(), forced=self._forced
+        )
         # Beats are for those who read the work's clock; how long nothing moves is told by the machine's.
         beating, watching = Supervisor(work.clock, work.events), Supervisor(SystemClock(), work.events)
         beating.add(self.heart, BEATING)
         watching.add(self._lag, looking(limits.blocked, notifier))
         watching.add(self.recycler, LOOKING)
+        watching.add(self.file_watch, WATCHING_FILE)
         self.sentry = Sentry(beating, watching, close=own.close)
 
     def tell_what_was_left(self) -> None:
@@ -171,7 +180,13 @@ class _Guard:
     def _recycle(self, why: str) -> None:
         self._work.events.emit(ProcessRecycled(self._name, why))
         self.heart.record(Reason.RECYCLED, f"it {why}")
+        self._stop_soon()
+
+    def _stop_soon(self) -> None:
         self._home.call_soon_threadsafe(self._stop.set)
+
+    def _forced(self, error: StoreReplaced) -> None:
+        self._work.events.emit(ProcessEnded(self._name, str(error), failed=True))
 
 
 @contextmanager

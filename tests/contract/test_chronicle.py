@@ -7,7 +7,7 @@ import pytest
 
 from batuta.health import checks
 from batuta.health.finding import Severity
-from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.beats import SqlBeats
 from batuta.stores.sql.database import Database
@@ -26,6 +26,7 @@ class Parent:
     def __init__(self, database: Database, ids: Ids, clock: FakeClock) -> None:
         self.clock = clock
         self.is_away = False
+        self.is_replaced = False
         self.opened = 0
         self.beats, self.restarts = SqlBeats(database, "1"), SqlRestarts(database, ids)
         self.chronicle = Chronicle(self._open, self.beats, self, clock, clock.now)
@@ -33,11 +34,14 @@ class Parent:
     async def _open(self) -> None:
         if self.is_away:
             raise StoreUnavailable(where="here", why="away")
+        self.is_replaced = False
         self.opened += 1
 
     async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
         if self.is_away:
             raise StoreUnavailable(where="here", why="away")
+        if self.is_replaced:
+            raise StoreReplaced(where="here", what="replaced")
         return await self.restarts.add(restart, now=now)
 
     def note(self, pid: int, times: int = 1) -> None:
@@ -63,6 +67,18 @@ async def test_what_is_noted_is_written_in_its_order_and_then_there_is_nothing_t
     assert [await parent.chronicle.tick() for _ in range(3)] == [Again(), Again(), Idle()]
     assert [pid for pid, _ in await parent.written()] == [1, 2]
     assert parent.opened == 1
+
+
+async def test_a_database_file_that_was_replaced_is_opened_again(parent: Parent) -> None:
+    parent.note(1)
+    await parent.chronicle.tick()
+    parent.is_replaced = True
+    parent.note(2)
+    with pytest.raises(StoreReplaced):
+        await parent.chronicle.tick()
+    await parent.chronicle.tick()
+    assert [pid for pid, _ in await parent.written()] == [1, 2]
+    assert parent.opened == 2
 
 
 async def test_what_a_silent_child_cannot_say_its_parent_says(parent: Parent, clock: FakeClock) -> None:

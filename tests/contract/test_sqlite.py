@@ -4,18 +4,22 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from batuta import Batuta
+from batuta.health.ready import look, verdict
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import (
     InvalidSetting,
     StatementRefused,
+    StoreConflict,
     StoreReadOnly,
+    StoreReplaced,
     StoreTimeout,
     StoreUnavailable,
     TransactionMisuse,
@@ -251,3 +255,166 @@ async def test_a_snapshot_of_a_closed_database_is_told_so(sqlite: SqliteDatabase
             await snapshot.one(COUNT)
             await asyncio.create_task(sqlite.close())
             await snapshot.one(COUNT)
+
+
+def _delete(file: Path) -> None:
+    file.unlink()
+
+
+def _replace(file: Path) -> None:
+    with sqlite3.connect(file.with_name("other.db")) as other:
+        other.execute("CREATE TABLE things (name TEXT)")
+    other.close()
+    file.with_name("other.db").rename(file)
+
+
+def _delete_log(file: Path) -> None:
+    Path(f"{file}-wal").unlink()
+
+
+def _delete_index(file: Path) -> None:
+    Path(f"{file}-shm").unlink()
+
+
+LOSSES = pytest.mark.parametrize("lose", [_delete, _replace, _delete_log, _delete_index])
+
+
+@LOSSES
+async def test_a_write_after_the_file_is_gone_is_never_acknowledged(
+    sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    await sqlite.run(PUT, name="before")
+    lose(tmp_path / "test.db")
+    with pytest.raises(StoreReplaced, match="restore"):
+        await sqlite.run(PUT, name="after")
+    with pytest.raises(StoreReplaced):
+        await sqlite.run(PUT, name="again")
+
+
+@LOSSES
+async def test_a_transaction_during_which_the_file_goes_is_not_committed(
+    sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    with pytest.raises(StoreReplaced):
+        async with sqlite.transaction() as transaction:
+            await transaction.run(PUT, name="a")
+            lose(tmp_path / "test.db")
+    with pytest.raises(StoreReplaced):
+        async with sqlite.transaction() as transaction:
+            await transaction.run(PUT, name="b")
+
+
+@LOSSES
+async def test_a_process_that_only_listens_notices_that_the_file_is_gone(
+    sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    ear = await sqlite.hear(lambda name: None)
+    await ear.probe()
+    lose(tmp_path / "test.db")
+    with pytest.raises(StoreReplaced):
+        await ear.probe()
+    assert ear.every <= timedelta(seconds=1)
+    with pytest.raises(StoreReplaced):  # reads fail too: the file they would read is not the database any more
+        await count(sqlite)
+    with pytest.raises(StoreReplaced):
+        async with sqlite.snapshot():
+            pass
+
+
+async def test_a_reading_connection_never_opens_the_file_that_took_the_place_of_ours(
+    sqlite: SqliteDatabase, tmp_path: Path
+) -> None:
+    await sqlite.run(PUT, name="a")
+    _replace(tmp_path / "test.db")  # and no connection for reading is open yet
+    with pytest.raises(StoreReplaced):
+        await count(sqlite)
+
+
+async def test_a_database_whose_file_was_replaced_opens_again_on_the_new_file(
+    sqlite: SqliteDatabase, tmp_path: Path
+) -> None:
+    await sqlite.run(PUT, name="a")
+    _replace(tmp_path / "test.db")
+    with pytest.raises(StoreReplaced):
+        await sqlite.run(PUT, name="b")
+    await sqlite.close()
+    await sqlite.open()  # the log of the old file is not applied to the new one
+    assert await count(sqlite) == 0
+    await sqlite.run(PUT, name="c")
+    assert await count(sqlite) == 1
+
+
+async def test_what_was_committed_before_the_file_was_moved_away_is_in_the_moved_file(
+    sqlite: SqliteDatabase, tmp_path: Path
+) -> None:
+    await sqlite.run(PUT, name="a")
+    (tmp_path / "test.db").rename(tmp_path / "moved.db")
+    _replace(tmp_path / "test.db")
+    with pytest.raises(StoreReplaced):
+        await sqlite.run(PUT, name="b")
+    await sqlite.close()
+    with sqlite3.connect(tmp_path / "moved.db") as moved:
+        assert ("a",) in moved.execute("SELECT name FROM things").fetchall()
+    moved.close()
+
+
+DEFERRED = (
+    "CREATE TABLE parents (id INTEGER PRIMARY KEY);"
+    "CREATE TABLE children (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED);"
+)
+ORPHAN = query_of("orphan", "INSERT INTO children (parent) VALUES (404)", writes=True)
+
+
+async def _hold_writer(sqlite: SqliteDatabase, until: asyncio.Event) -> None:
+    async with sqlite.transaction() as transaction:
+        await transaction.run(PUT, name="first")
+        await until.wait()
+
+
+async def test_a_constraint_that_fails_at_commit_fails_only_the_write_that_broke_it(sqlite: SqliteDatabase) -> None:
+    await sqlite.script(DEFERRED)
+    go = asyncio.Event()
+    holding = asyncio.create_task(_hold_writer(sqlite, go))
+    await asyncio.sleep(0)
+    writing = [asyncio.create_task(sqlite.run(PUT, name=f"n{n}")) for n in range(3)]
+    orphan = asyncio.create_task(sqlite.run(ORPHAN))
+    writing += [asyncio.create_task(sqlite.run(PUT, name=f"m{n}")) for n in range(3)]
+    await asyncio.sleep(0)
+    go.set()
+    assert await asyncio.gather(*writing) == [1] * 6
+    with pytest.raises(StoreConflict):
+        await orphan
+    await holding
+    assert await count(sqlite) == 7
+
+
+async def test_a_transaction_that_breaks_a_deferred_constraint_fails_alone(sqlite: SqliteDatabase) -> None:
+    await sqlite.script(DEFERRED)
+    go = asyncio.Event()
+
+    async def orphan() -> None:
+        async with sqlite.transaction() as transaction:
+            await transaction.run(ORPHAN)
+
+    async def beside(name: str) -> None:
+        async with sqlite.transaction() as transaction:
+            await transaction.run(PUT, name=name)
+
+    holding = asyncio.create_task(_hold_writer(sqlite, go))
+    await asyncio.sleep(0)
+    tasks = [asyncio.create_task(each) for each in (beside("a"), orphan(), beside("b"))]
+    single = asyncio.create_task(sqlite.run(PUT, name="c"))
+    await asyncio.sleep(0)
+    go.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), StoreConflict, type(None)]
+    assert await single == 1
+    await holding
+    assert await count(sqlite) == 4
+
+
+async def test_readiness_fails_when_the_file_is_gone(tmp_path: Path) -> None:
+    async with Batuta(f"sqlite:///{tmp_path}/test.db") as work:
+        assert verdict(await look(work.probes, work.clock), work.probes) == "ready"
+        (tmp_path / "test.db").unlink()
+        assert verdict(await look(work.probes, work.clock), work.probes) == "not_ready"

@@ -16,11 +16,13 @@ from batuta.config import EngineSettings, in_file, names, near_misses
 from batuta.engine import Batuta
 from batuta.extension import Command, Role
 from batuta.guarding import GuardLimits, guarded
-from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain, StoreReplaced
 from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessHeld, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
 from batuta.supervise.address import listen
 from batuta.supervise.comeback import EXIT_AGAIN
+from batuta.supervise.file_watch import WATCHING_FILE, FileWatch
 from batuta.supervise.lag import leave
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.notify import LifeSign, Notifier
@@ -140,6 +142,8 @@ async def _of_app(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notif
     over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
     if (every := notifier.watchdog_every) is not None:
         signs.add(LifeSign(notifier), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
+    file_watch = FileWatch(check=work.database.check_file, stop=stop.set, clock=SystemClock())
+    signs.add(file_watch, WATCHING_FILE)
     saying = asyncio.create_task(signs.run(over, timedelta(seconds=1)))
     notifier.ready()
     try:
@@ -147,6 +151,8 @@ async def _of_app(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notif
     finally:
         over.set()
         await saying
+    if file_watch.lost is not None:
+        raise file_watch.lost
 
 
 async def told(
@@ -174,7 +180,7 @@ async def told(
             await running
         except BatutaError as error:
             work.events.emit(ProcessEnded(role, str(error), failed=not isinstance(error, Recycled)))
-            if isinstance(error, StartAgain):
+            if isinstance(error, StartAgain | StoreReplaced):
                 leave(EXIT_AGAIN)
             raise
     work.events.emit(ProcessEnded(role, "asked to" if stop.is_set() else "nothing left to do", failed=False))

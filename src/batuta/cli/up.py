@@ -110,7 +110,12 @@ class _Up:
     def _chronicle(self) -> Chronicle:
         work = self.work
         stacks = StackFolder.of(work.database.where)
-        return Chronicle(work.database.open, work.beats, work.watching.restarts, work.clock, work.now, stacks.take)
+        return Chronicle(self._open_database, work.beats, work.watching.restarts, work.clock, work.now, stacks.take)
+
+    async def _open_database(self) -> None:
+        """Open the database, also again after its file was replaced."""
+        await self.work.database.close()
+        await self.work.database.open()
 
     def _voices(self, names: Sequence[str]) -> Voices:
         return Voices(sys.stdout, names, prefixed=self._is_pretty, coloured=self._is_coloured)

@@ -21,6 +21,8 @@
     ├── StoreError
     │   ├── StoreUnavailable        transient: rest and try again
     │   │   ├── StoreTimeout        it took longer than it may
+    │   │   │   └── RowLocked       another transaction holds a row
+    │   │   ├── StoreReplaced       the database file was deleted or replaced while it was open
     │   │   └── StoreReadOnly       the folder or file cannot be written
     │   │       └── FolderMissing   there is no such folder
     │   ├── StoreConflict           a unique key or another constraint said no
@@ -169,6 +171,15 @@ class RowLocked(StoreTimeout):
     sentence = (
         "another transaction holds a row lock in the database at {where} ({why}): "
         "end the transaction that holds it, or try again"
+    )
+
+
+class StoreReplaced(StoreUnavailable):
+    """Nothing written since can be found again; the process must end and open the file that is there now."""
+
+    sentence = (
+        "the database file {where} was {what} while this process had it open, so nothing more is accepted: "
+        "restart the process; if the file is missing, put it back first with `batuta restore`"
     )
 
 

@@ -44,6 +44,9 @@ class ObservedDatabase:
     async def close(self) -> None:
         await self._inner.close()
 
+    def check_file(self) -> None:
+        self._inner.check_file()
+
     async def all(self, query: Query, **values: object) -> list[Row]:
         return await self._timed("statement", self._inner.all(query, **values))
 

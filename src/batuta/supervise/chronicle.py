@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.supervise.loop import FOR_EVER, Again, Doorbell, Idle, LoopPolicy, Pace
 from batuta.supervise.processes import Recorder
 from batuta.supervise.restarts import NewRestart
@@ -44,7 +44,10 @@ Entry: TypeAlias = Stall | NewRestart
 
 
 class Chronicle(Recorder):
-    """A loop. ``open`` is awaited before the first word; ``found`` knows where processes leave their stacks."""
+    """A loop. ``open`` is awaited before the first word, and again after the file was replaced.
+
+    ``found`` knows where processes leave their stacks.
+    """
 
     name = "chronicle"
 
@@ -83,7 +86,8 @@ class Chronicle(Recorder):
         at, entry = self._waiting.popleft()
         try:
             await self._write(entry, at)
-        except StoreUnavailable:
+        except StoreUnavailable as error:
+            self._is_open = self._is_open and not isinstance(error, StoreReplaced)
             self._failed = True
             self._waiting.appendleft((at, entry))
             raise

@@ -157,6 +157,9 @@ class PostgresDatabase:
         """Opening tells: a server does not make a database for whoever misspells its name."""
         return True
 
+    def check_file(self) -> None:
+        """A server is not a file: a lost connection is noticed by the next statement."""
+
     async def lock_migrations(self, transaction: Transaction) -> None:
         await transaction.script(
             f"SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK});"

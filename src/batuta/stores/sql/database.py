@@ -119,6 +119,10 @@ class Database(Transaction, Protocol):
 
     async def close(self) -> None: ...
 
+    def check_file(self) -> None:
+        """Raise StoreReplaced if the open database is a file and that file was deleted or replaced. Safe in any thread."""
+        ...
+
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """All or nothing. Inside the block only the transaction may be used, and no second one opened."""
         ...

@@ -90,7 +90,11 @@ class Migrator:
         return [migration for migration in self._migrations if await self._apply(migration)]
 
     async def require_current(self) -> None:
-        """Raise SchemaOutOfDate unless everything this code knows is applied. A newer schema than ours is allowed."""
+        """Raise SchemaOutOfDate unless every migration this code knows is applied; a newer schema is allowed.
+
+        Raise StoreReplaced if the open file is no longer the database.
+        """
+        self._database.check_file()
         if missing := missing_of(self._migrations, await self._ledger()):
             raise SchemaOutOfDate(missing=missing[0].title)
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -22,6 +22,7 @@ from batuta.kernel.errors import (
 from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import dumps, loads
 from batuta.stores.sql.database import AsJson, Limits, Query, Values, checked
+from batuta.stores.sqlite.identity import OpenFile
 
 MICROSECOND = timedelta(microseconds=1)
 # SQLite asks us every so many steps of its machine whether to go on: about a millisecond apart.
@@ -65,7 +66,31 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     pragmas += ["synchronous = FULL"] if writes else ["query_only = ON"]
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}")
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the write-ahead log and its index
     return connection
+
+
+# Connections that must not be closed: closing would checkpoint a write-ahead log that no path names any more.
+_ABANDONED: list[sqlite3.Connection] = []
+
+
+def close(connection: sqlite3.Connection, file: OpenFile) -> None:
+    """Close a connection, and never damage the file that took the place of the lost one.
+
+    If the database file was replaced, its log is written back into the old file and then removed: SQLite would apply it to
+    the new file. If only the log was lost, the connection stays open until the process ends.
+    """
+    if file.find_loss() is None:
+        connection.close()
+    elif file.is_in_place:
+        _ABANDONED.append(connection)
+    else:
+        if file.keeps_log:
+            with suppress(sqlite3.Error):
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if file.has_successor:
+            file.remove_stale_log()
+        connection.close()  # SQLite itself writes nothing back into a file that was moved
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from batuta.stores.sql.database import (
 )
 from batuta.stores.sqlite.acts import Act, Acts
 from batuta.stores.sqlite.connection import open_connection, prepare, translated
+from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.readers import Pinned, Readers
 from batuta.stores.sqlite.writer import Session, Single, Writer
 
@@ -45,14 +46,24 @@ class SqliteDatabase:
         self._limits = limits
         self._held = Held()
         self._acts = Acts(clock, limits)
+        self._open_file = OpenFile(file)
         self._writer: Writer | None = None
         self._readers: Readers | None = None
 
     async def open(self) -> None:
         await asyncio.to_thread(prepare, self._file)
-        writing = await asyncio.to_thread(self._connect, writes=True)
-        self._writer = Writer(writing, asyncio.get_running_loop(), self._clock, self.where, self._limits.lock)
-        self._readers = Readers(lambda: self._connect(writes=False), self._limits, self._clock, self.where)
+        file = self._open_file = OpenFile(self._file)
+        writing = await asyncio.to_thread(
+            file.open_with, partial(self._connect, writes=True), lambda connection: connection.close()
+        )
+        loop, clock, limits = asyncio.get_running_loop(), self._clock, self._limits
+        self._writer = Writer(writing, file, loop, clock, self.where, limits.lock)
+        self._readers = Readers(partial(self._connect_reader, file), file, limits, clock, self.where)
+
+    def check_file(self) -> None:
+        """Raise StoreReplaced if the file was deleted or replaced since it was opened. Safe in any thread."""
+        if self._writer is not None:
+            self._open_file.check()
 
     async def close(self) -> None:
         writer, self._writer = self._writer, None
@@ -116,11 +127,19 @@ class SqliteDatabase:
 
     async def data_version(self) -> int:
         """Another number whenever any connection, in any process, has committed to this file."""
+        self.check_file()
         return await self._open_readers().data_version()
 
     def _connect(self, *, writes: bool) -> sqlite3.Connection:
         with translated(self.where):
             return open_connection(self._file, self._clock, self._limits, writes=writes)
+
+    def _connect_reader(self, file: OpenFile) -> sqlite3.Connection:
+        connection = self._connect(writes=False)
+        if (lost := file.find_loss()) is not None:  # it may have opened the file that took the place of ours
+            connection.close()
+            raise lost
+        return connection
 
     async def _write(self, act: Act, *, needs_savepoint: bool = False) -> Any:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -139,7 +158,7 @@ class SqliteDatabase:
 
 
 class SqliteEar:
-    """A file does not call: it is looked at, which costs next to nothing."""
+    """Poll ``PRAGMA data_version``, because SQLite has no NOTIFY. The same poll notices a file that was replaced."""
 
     every = timedelta(milliseconds=250)
 

@@ -19,7 +19,8 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable
 from batuta.stores.sql.database import Limits
 from batuta.stores.sqlite.acts import Act, attempt, settle
-from batuta.stores.sqlite.connection import translated
+from batuta.stores.sqlite.connection import close, translated
+from batuta.stores.sqlite.identity import OpenFile
 
 T = TypeVar("T")
 Connect: TypeAlias = Callable[[], sqlite3.Connection]
@@ -59,7 +60,7 @@ class Reader:
             self._become(None)
             self._readers.answer(wish, result, error)
         if self._connection is not None:
-            self._connection.close()
+            close(self._connection, self._readers.file)
 
     def _read(self, wish: Wish) -> tuple[Any, BatutaError | None]:
         try:
@@ -104,8 +105,9 @@ class Pinned:
 
 
 class Readers:
-    def __init__(self, connect: Connect, limits: Limits, clock: Clock, where: str) -> None:
+    def __init__(self, connect: Connect, file: OpenFile, limits: Limits, clock: Clock, where: str) -> None:
         self.where = where
+        self.file = file
         self._connect = connect
         self._clock = clock
         self._patience = limits.lock.total_seconds()
@@ -134,7 +136,9 @@ class Readers:
             reader.interrupt(wish)
 
     def refusal(self, wish: Wish) -> tuple[None, BatutaError] | None:
-        """A wish that waited too long is told so, instead of being read for somebody who has given up."""
+        """Refuse a wish that waited too long, and every wish after the file was lost."""
+        if (lost := self.file.lost) is not None:
+            return None, lost
         if self._clock.monotonic() - wish.asked_at <= self._patience:
             return None
         return None, StoreTimeout(where=self.where, why="every reading connection was in use")
@@ -153,6 +157,8 @@ class Readers:
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[Pinned]:
+        if (lost := self.file.lost) is not None:
+            raise lost
         try:
             async with asyncio.timeout(self._patience):
                 await self._places.acquire()
@@ -164,7 +170,7 @@ class Readers:
                 yield pinned
             finally:
                 if self._stopped:
-                    pinned.connection.close()
+                    close(pinned.connection, self.file)
                 else:
                     self._idle.append(pinned)
         finally:
@@ -179,7 +185,7 @@ class Readers:
             reader.thread.join()
         self._threads.shutdown(wait=True)
         for pinned in self._idle + ([self._watcher] if self._watcher else []):
-            pinned.connection.close()
+            close(pinned.connection, self.file)
 
     async def _open(self) -> Pinned:
         connection = await self._loop.run_in_executor(self._threads, self._connect)

@@ -8,7 +8,11 @@ a small change a hundredth of that, so sharing it is what makes many small write
                                   └─ fails: only its own changes are undone, and only its caller is told
 
 A unit is one statement, or a session: an open ``async with database.transaction()`` whose statements come one by one.
-Nobody is told "done" before the COMMIT that holds his change has returned. If the COMMIT fails, all of them are told.
+A unit is acknowledged after the COMMIT that holds its change has returned, and only if the database's path still names the
+file that was written (``identity``). If the COMMIT fails, every unit of the group fails, with one exception: a deferred
+constraint. Then each statement is repeated with a commit of its own, and only the one that violates the constraint fails. A
+session cannot be repeated, because its caller has seen its rows; while the schema has a deferred constraint, a session
+therefore shares its commit with no other unit.
 """
 
 import queue
@@ -23,7 +27,8 @@ from typing import Any, Protocol
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable, TransactionMisuse
 from batuta.stores.sqlite.acts import Act, attempt, settle
-from batuta.stores.sqlite.connection import our_name_for
+from batuta.stores.sqlite.connection import close, our_name_for
+from batuta.stores.sqlite.identity import OpenFile
 
 # A group ends when it holds this many units or has been open this long, so that nobody waits for latecomers.
 GROUP_UNITS = 1000
@@ -34,6 +39,7 @@ class Unit(Protocol):
     """``perform`` runs in the writing thread and raises to be undone. Then one of the other two is called on the event loop."""
 
     needs_savepoint: bool
+    repeatable: bool  # it may be performed a second time after a rollback
 
     def perform(self, connection: sqlite3.Connection) -> None: ...
     def committed(self) -> None: ...
@@ -48,6 +54,7 @@ class Single:
     future: "Future[Any]"
     result: Any = None
     needs_savepoint: bool = False
+    repeatable: bool = True
 
     def perform(self, connection: sqlite3.Connection) -> None:
         self.result = self.act(connection)
@@ -68,6 +75,7 @@ class Session:
     patience: timedelta
     where: str
     needs_savepoint: bool = True
+    repeatable: bool = False
     _acts: "queue.SimpleQueue[tuple[Act | None, Future[Any] | None]]" = field(default_factory=queue.SimpleQueue)
     _begun: bool = False
     _broken: bool = False
@@ -145,9 +153,16 @@ class Session:
 
 class Writer:
     def __init__(
-        self, connection: sqlite3.Connection, loop: AbstractEventLoop, clock: Clock, where: str, patience: timedelta
+        self,
+        connection: sqlite3.Connection,
+        file: OpenFile,
+        loop: AbstractEventLoop,
+        clock: Clock,
+        where: str,
+        patience: timedelta,
     ) -> None:
         self._connection = connection
+        self._file = file
         self._loop = loop
         self._clock = clock
         self._where = where
@@ -155,10 +170,14 @@ class Writer:
         self._stopped = False
         self._stopping = threading.Lock()
         self._inbox: queue.SimpleQueue[tuple[float, Unit] | None] = queue.SimpleQueue()
+        self._postponed: Unit | None = None  # taken from the inbox, but it begins the next group
+        self._deferring = SchemaCheck(connection)
         self._thread = threading.Thread(target=self._work, name="batuta-writer", daemon=True)
         self._thread.start()
 
     def submit(self, unit: Unit) -> None:
+        if (lost := self._file.lost) is not None:
+            raise lost
         with self._stopping:
             if self._stopped:
                 raise StoreUnavailable(where=self._where, why="it was closed")
@@ -170,19 +189,24 @@ class Writer:
             self._stopped = True
             self._inbox.put(None)
         self._thread.join()
-        self._connection.close()
+        close(self._connection, self._file)
 
     def _work(self) -> None:
         while (waiting := self._inbox.get()) is not None:
-            if (unit := self._still_wanted(waiting)) is not None:
+            unit = self._still_wanted(waiting)
+            while unit is not None:
                 self._write_group(unit)
+                unit, self._postponed = self._postponed, None
 
     def _still_wanted(self, waiting: tuple[float, Unit]) -> Unit | None:
-        """Who waited longer than he may is told so instead of being written late."""
+        """Refuse a unit that waited longer than its limit, and every unit after the file was lost."""
         asked_at, unit = waiting
-        if self._clock.monotonic() - asked_at <= self._patience:
+        if (lost := self._file.lost) is not None:
+            self._tell_failed([unit], lost)
+        elif self._clock.monotonic() - asked_at > self._patience:
+            self._tell_failed([unit], StoreTimeout(where=self._where, why="the writer was busy"))
+        else:
             return unit
-        self._tell_failed([unit], StoreTimeout(where=self._where, why="the writer was busy"))
         return None
 
     def _write_group(self, first: Unit) -> None:
@@ -191,9 +215,8 @@ class Writer:
             self._connection.execute("BEGIN IMMEDIATE")
             self._perform_what_waits(first, performed)
         except sqlite3.Error as error:
-            # BEGIN, a savepoint or COMMIT itself: whatever is open is given up, and this thread goes on.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            # BEGIN or a savepoint failed: roll back whatever is open, and go on with the next group.
+            self._roll_back()
             self._tell_failed(performed or [first], our_name_for(error, self._where))
 
     def _perform_what_waits(self, first: Unit, performed: list[Unit]) -> None:
@@ -207,11 +230,11 @@ class Writer:
                 lost = StoreUnavailable(where=self._where, why="the transaction was lost with a failed statement")
                 self._tell_failed(performed, lost)
                 return
-            unit = self._next(len(performed), ends)
+            unit = self._next(unit, performed, ends)
         self._commit(performed)
 
-    def _next(self, performed: int, ends: float) -> Unit | None:
-        if performed >= GROUP_UNITS or self._clock.monotonic() > ends:
+    def _next(self, last: Unit, performed: Sequence[Unit], ends: float) -> Unit | None:
+        if len(performed) >= GROUP_UNITS or self._clock.monotonic() > ends:
             return None
         try:
             waiting = self._inbox.get_nowait()
@@ -220,7 +243,11 @@ class Writer:
         if waiting is None:
             self._inbox.put(None)  # the stop is for the thread: finish this group first
             return None
-        return self._still_wanted(waiting)
+        unit = self._still_wanted(waiting)
+        if unit is not None and not (last.repeatable and unit.repeatable) and self._deferring.is_possible():
+            self._postponed = unit
+            return None
+        return unit
 
     def _perform(self, unit: Unit) -> bool:
         if unit.needs_savepoint:
@@ -235,8 +262,45 @@ class Writer:
         return error is None
 
     def _commit(self, performed: Sequence[Unit]) -> None:
-        self._connection.execute("COMMIT")
-        self._on_loop(_all_committed, performed)
+        """Commit, and acknowledge only if the file that holds the commit is still the one at the database's path."""
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.IntegrityError as error:
+            self._roll_back()
+            self._repeat_one_by_one(performed, error)
+            return
+        if (lost := self._file.find_loss()) is not None:
+            self._tell_failed(performed, lost)
+        else:
+            self._on_loop(_all_committed, performed)
+
+    def _repeat_one_by_one(self, performed: Sequence[Unit], error: sqlite3.Error) -> None:
+        """A deferred constraint was violated by one of the units: give each its own commit to find which."""
+        if len(performed) == 1:
+            self._tell_failed(performed, our_name_for(error, self._where))
+            return
+        for unit in performed:
+            if unit.repeatable:
+                self._write_alone(unit)
+            else:
+                # Only after PRAGMA defer_foreign_keys, which the schema does not show.
+                why = "a transaction that shared its commit violated a constraint"
+                self._tell_failed([unit], StoreUnavailable(where=self._where, why=why))
+
+    def _write_alone(self, unit: Unit) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            if self._perform(unit):
+                self._commit([unit])
+            else:
+                self._roll_back()
+        except sqlite3.Error as error:
+            self._roll_back()
+            self._tell_failed([unit], our_name_for(error, self._where))
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def _tell_failed(self, units: Sequence[Unit], error: BatutaError) -> None:
         self._on_loop(_all_failed, units, error)
@@ -244,6 +308,25 @@ class Writer:
     def _on_loop(self, callback: Callable[..., None], *arguments: object) -> None:
         if not self._loop.is_closed():  # closed: everybody who asked has gone
             self._loop.call_soon_threadsafe(callback, *arguments)
+
+
+class SchemaCheck:
+    """Whether a constraint of the schema can fail at COMMIT. Read again only when the schema changed."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._version = -1
+        self._deferred = False
+
+    def is_possible(self) -> bool:
+        version: int = self._connection.execute("PRAGMA schema_version").fetchone()[0]
+        if version != self._version:
+            self._version = version
+            self._deferred = self._connection.execute(_DEFERRED).fetchone() is not None
+        return self._deferred
+
+
+_DEFERRED = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY DEFERRED%' LIMIT 1"
 
 
 def _all_committed(units: Sequence[Unit]) -> None:

@@ -1,0 +1,57 @@
+"""A process whose database file was lost stops at once, and is ended if it does not stop in time."""
+
+import pytest
+
+from batuta.kernel.errors import StoreReplaced
+from batuta.supervise.comeback import EXIT_AGAIN
+from batuta.supervise.file_watch import GRACE, FileWatch
+from batuta.supervise.loop import Idle
+from batuta.testing import FakeClock
+
+
+class Process:
+    def __init__(self) -> None:
+        self.is_lost = False
+        self.stops = 0
+        self.forced = 0
+        self.codes: list[int] = []
+
+    def check(self) -> None:
+        if self.is_lost:
+            raise StoreReplaced(where="here.db", what="deleted")
+
+    def stop(self) -> None:
+        self.stops += 1
+
+    def force(self, error: StoreReplaced) -> None:
+        self.forced += 1
+
+
+@pytest.fixture
+def process() -> Process:
+    return Process()
+
+
+@pytest.fixture
+def watch(process: Process, clock: FakeClock) -> FileWatch:
+    return FileWatch(
+        check=process.check, stop=process.stop, clock=clock, forced=process.force, exit=process.codes.append
+    )
+
+
+async def test_while_the_file_is_in_place_nothing_happens(watch: FileWatch, process: Process) -> None:
+    assert await watch.tick() == Idle()
+    assert (process.stops, process.codes, watch.lost) == (0, [], None)
+
+
+async def test_a_lost_file_stops_the_process_once_and_ends_it_after_the_grace(
+    watch: FileWatch, process: Process, clock: FakeClock
+) -> None:
+    process.is_lost = True
+    await watch.tick()
+    await watch.tick()
+    assert (process.stops, process.codes) == (1, [])
+    assert watch.lost is not None
+    await clock.advance(GRACE.total_seconds())
+    await watch.tick()
+    assert (process.stops, process.forced, process.codes) == (1, 1, [EXIT_AGAIN])
