@@ -14,7 +14,7 @@ async with work: ...        # opens the database; `batuta --app module:work up` 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
@@ -67,6 +67,7 @@ from batuta.stores.sql.tasks import SqlTasks
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.beats import Heart
 from batuta.supervise.loop import Loop, LoopPolicy, loop_of, policy_in_seconds
+from batuta.supervise.presence import PresenceFolder
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets import http_caller
 from batuta.targets.call import CallTarget, JobFunction
@@ -395,6 +396,11 @@ class Batuta:
             another=lambda: connect(self._database_url, SystemClock(), ASIDE),
         )
 
+    @cached_property
+    def presence(self) -> PresenceFolder:
+        """Where the processes of this host that work on this database find each other."""
+        return PresenceFolder.of(self.database.where)
+
     def now(self) -> datetime | None:
         """The time that decides; None: the database's own."""
         return self.clock.now() if self._own_time else None
@@ -421,12 +427,16 @@ class Batuta:
             yield TaskPruner(self._task_store, self.clock), PRUNING
             yield ThreadWatch(self.task_registry, self.events), THREADS
             looks = self.worker_policy.look_every
-            yield from queue_loops(self._served(), self._tenure(), looks, self.ears, self.clock, self.events, self.only)
+            yield from queue_loops(
+                self._served(), self._tenure(), looks, self.ears, self.clock, self.events, self.only, self.presence
+            )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
         """Work on what is due in a queue, at most so many, beside whoever else does: the claim keeps them apart."""
         served = next(each for each in self._served() if each.store.name == queue)
-        return await served.worker(self._tenure(), self.clock, self.events, at_a_time).once(most)
+        tenure = self._tenure()
+        with self.presence.announced(tenure.owner):
+            return await served.worker(tenure, self.clock, self.events, at_a_time).once(most)
 
     def _tenure(self) -> Tenure:
         return Tenure(owner=make_owner(self.ids), lease=self.queue_lease)

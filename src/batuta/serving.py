@@ -12,11 +12,14 @@ from batuta.pipeline.pipeline import Pipeline
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.recipe import Recipe
+from batuta.queue.recovery import ItemRecovery
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.ears import Ears
 from batuta.stores.sql.queues import SqlQueue
+from batuta.supervise.crash_watch import CRASH_WATCHING, CrashWatch, Recover
 from batuta.supervise.loop import Loop, LoopPolicy
+from batuta.supervise.presence import PresenceFolder
 
 WORKING = LoopPolicy(every=timedelta(seconds=10), stuck_after=timedelta(minutes=2), max_failures=20)
 
@@ -57,17 +60,30 @@ def queue_loops(
     clock: Clock,
     events: Events,
     only: Container[str] = (),
+    presence: PresenceFolder | None = None,
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """``looks``: how often a table is asked although nobody rang. ``only``: the queues that are served; empty: all of them."""
+    """``looks``: how often a table is asked although nobody rang. ``only``: the queues that are served; empty: all of them.
+
+    ``presence``: where workers that ended are found; None: their leases alone tell.
+    """
     lease = tenure.lease
     # Whoever could not reach the database shows a sign of life before the rescuer's patience is over.
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
     # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
     yield ears, replace(often, every=ears.every, outlives=True)
-    for served in (each for each in queues if not only or each.store.name in only):
+    served_here = [each for each in queues if not only or each.store.name in only]
+    if presence is not None:
+        yield CrashWatch(presence, [tenure.owner], list(_recoveries(served_here, ears, events)), clock), CRASH_WATCHING
+    for served in served_here:
         worker = served.worker(tenure, clock, events)
         ears.add(served.store.name, worker.doorbell)
         yield worker, often
         if served.has_rescuer:
             yield Rescuer(served.store.name, served.store, lease, clock, events, worker.doorbell), rescuing
+
+
+def _recoveries(queues: Iterable[Served], ears: Ears, events: Events) -> Iterator[Recover]:
+    """One for each table, whichever of its queues are served."""
+    for name, store in {served.store.table.name: served.store for served in queues}.items():
+        yield ItemRecovery(name, store, events, ears.ring).recover

@@ -280,11 +280,12 @@ class TaskThreadsStuck:
 
 @dataclass(frozen=True, slots=True)
 class ItemsRescued:
-    """Items whose worker fell silent. ``dead``: those that were taken for the cause."""
+    """Items whose lease ended. ``dead``: those that were taken for the cause. ``proven``: their worker's process has ended."""
 
     queue: str
     rescued: int
     dead: int
+    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)

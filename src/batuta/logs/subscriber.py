@@ -227,6 +227,11 @@ def _setting_warned(event: SettingWarned) -> Line:
     return Line(f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING)
 
 
+def _items_rescued(event: ItemsRescued) -> Line:
+    why = "their worker's process has ended" if event.proven else "their worker fell silent"
+    return Line(f"items rescued: {why}", logging.WARNING)
+
+
 LINES: Mapping[type[Event], Callable[..., Line]] = {
     ProcessStarted: _process_started,
     ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
@@ -275,7 +280,7 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ItemOverdue: lambda event: Line(f"{TIMEOUT} item took longer than it may: it is stopped", logging.WARNING),
     ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
     ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
-    ItemsRescued: lambda event: Line("items rescued: their worker fell silent", logging.WARNING),
+    ItemsRescued: _items_rescued,
     TaskThreadsStuck: lambda event: Line(
         f"{TIMEOUT} threads of a task run on after their time limit", logging.WARNING if event.stuck else logging.INFO
     ),

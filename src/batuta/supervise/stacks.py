@@ -86,7 +86,7 @@ class StackFolder:
     @classmethod
     def of(cls, where: str) -> "StackFolder":
         """``where``: the database's address. Processes on another one have nothing to do with ours."""
-        return cls(_temporary() / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
+        return cls(temporary_folder() / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 
     def open(self, role: str, pid: int) -> TextIO:
         """For this process to dump into. OSError: there is no place for it."""
@@ -128,7 +128,7 @@ class StackFolder:
         return self.folder / f"{role}-{pid}.stack"
 
 
-def _temporary() -> Path:
+def temporary_folder() -> Path:
     """Where nothing can be written (all disks full, a container that only reads) there are no stacks, and everything else."""
     try:
         return Path(tempfile.gettempdir())

@@ -1,0 +1,84 @@
+"""Presence files: which lease owners run on this host, known to other processes without a statement.
+
+One empty file for each lease owner, named like it, in a folder of this user and this database. The file only says where to look;
+the kernel says whether the process has ended (``kernel.identity``). Where the folder cannot be used, the lease decides.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from batuta.kernel.identity import ProcessIdentity, ProcFiles, Verdict, identity, verdict
+from batuta.supervise.stacks import temporary_folder
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder is this user's alone, and checked to be
+Judge = Callable[[ProcessIdentity], Verdict]
+
+
+def judge_here(process: ProcessIdentity) -> Verdict:
+    return verdict(process, identity(), ProcFiles())
+
+
+class PresenceFolder:
+    def __init__(self, folder: Path, judge: Judge = judge_here) -> None:
+        self.folder = folder
+        self._judge = judge
+        self._announced: set[str] = set()
+
+    @classmethod
+    def of(cls, where: str) -> "PresenceFolder":
+        """``where``: the address of the database. Preferably in /dev/shm, which services with a private /tmp share."""
+        place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else temporary_folder()
+        return cls(place / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}-owners")
+
+    def announce(self, owner: str) -> None:
+        """Again and again: whatever tidies temporary folders may have removed the file."""
+        process = ProcessIdentity.parse(owner)
+        if process is None or not process.is_provable:
+            return
+        self._announced.add(owner)
+        file = self.folder / owner
+        with contextlib.suppress(OSError):
+            if not file.exists() and self._is_ours(make=True):
+                file.touch(mode=0o600)
+
+    def withdraw(self, owner: str) -> None:
+        """The owner holds no lease any more. The folder goes with its last file."""
+        if owner in self._announced:
+            self._announced.remove(owner)
+            self.forget(owner)
+
+    def forget(self, owner: str) -> None:
+        with contextlib.suppress(OSError):
+            (self.folder / owner).unlink(missing_ok=True)
+            self.folder.rmdir()
+
+    @contextmanager
+    def announced(self, owner: str) -> Iterator[None]:
+        self.announce(owner)
+        try:
+            yield
+        finally:
+            self.withdraw(owner)
+
+    def dead(self) -> list[str]:
+        """The announced owners whose processes have ended, proven by the kernel."""
+        return [owner for owner, process in self._others() if self._judge(process) is Verdict.DEAD]
+
+    def _others(self) -> Iterator[tuple[str, ProcessIdentity]]:
+        try:
+            names = [file.name for file in self.folder.iterdir()] if self._is_ours() else []
+        except OSError:
+            return
+        for name in sorted(names):
+            process = ProcessIdentity.parse(name)
+            if process is not None and name not in self._announced:
+                yield name, process
+
+    def _is_ours(self, *, make: bool = False) -> bool:
+        if make:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+        return self.folder.lstat().st_uid == os.getuid()

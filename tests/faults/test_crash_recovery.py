@@ -1,0 +1,111 @@
+"""A crash that a process on the same host can see is recovered at once, and only a crash: the lease stays at half a minute."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.processes import Tree, tree
+from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_plant import VARIABLE
+from tests.faults.test_queue_crashes import _freeze
+from tests.servers import free_port
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel proves a crash through /proc")
+
+LEASE = 30.0
+TASKS = 20
+WITHIN = 2.0
+# Beside eight other test processes even the survivor's handlers start late.
+ALLOWED = WITHIN if LONG else 15.0
+
+
+async def test_twenty_tasks_of_a_killed_worker_are_taken_up_at_once_by_another(places: Mapping[str, Path]) -> None:
+    await together(*(_beside_another(url, folder) for url, folder in places.items()))
+
+
+async def _beside_another(url: str, folder: Path) -> None:
+    figures = Figures("T01", kind(url), f"a worker with {TASKS} running tasks killed -9 beside a second worker")
+    async with shop(folder, url, lease=LEASE, limit=TASKS) as running:
+        (victim,) = await running.begin_until_up()
+        ids = await running.work.enqueue_many("conta", [(4.0,) for _ in range(TASKS)])
+        await running.until("all of them run", lambda: running.runs().total() == TASKS)
+        await running.begin_until_up()
+        running.kill(victim)
+        took = await _taken_up_within(running, time.monotonic())
+        await running.until_over()
+        tally = await running.judge(ids)
+        assert tally.in_vain == TASKS
+        assert {row["crashes"] for row in await running.ask("SELECT crashes FROM tasks")} <= {0, 1}
+        figures.record_items(tally, f"all taken up {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+
+
+async def _taken_up_within(running: Shop, killed_at: float) -> float:
+    await running.until("all are taken up", lambda: running.runs().total() == 2 * TASKS, within=ALLOWED)
+    return time.monotonic() - killed_at
+
+
+async def test_under_up_a_sibling_takes_up_the_tasks_of_a_killed_worker_at_once(places: Mapping[str, Path]) -> None:
+    await together(*(_under_up(url, folder) for url, folder in places.items()))
+
+
+async def _under_up(url: str, folder: Path) -> None:
+    figures = Figures("T01", kind(url), f"a worker of `batuta up` with {TASKS} running tasks or more killed -9")
+    async with shop(folder, url, lease=LEASE, limit=2 * TASKS) as running:
+        told = json.dumps(running.plan.told())
+        settings = {"DATABASE_URL": url, VARIABLE: told, "BATUTA_WORKERS": "2", "HOST": "127.0.0.1"}
+        with tree(folder, "up", app="tests.faults.queue_plant:work", PORT=str(free_port()), **settings) as up:
+            await running.until("both workers are ready", lambda: _ready(up) >= 2)
+            ids = await running.work.enqueue_many("conta", [(6.0,) for _ in range(2 * TASKS)])
+            await running.until("all of them run", lambda: running.runs().total() == 2 * TASKS)
+            before = _by_process(running)
+            victim = before.most_common(1)[0][0]
+            killed_at = time.monotonic()
+            os.kill(victim, signal.SIGKILL)
+            held = before[victim]
+            repeated = 2 * TASKS + held
+            await running.until("all are taken up", lambda: running.runs().total() == repeated, within=ALLOWED)
+            took = time.monotonic() - killed_at
+            await running.until_over()
+            tally = await running.judge(ids)
+            assert tally.in_vain == held
+            assert up.end() == 0
+        figures.record_items(tally, f"its {held} taken up {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+
+
+def _ready(up: Tree) -> int:
+    return sum(fact["event"].startswith("child worker") and "ready" in fact["event"] for fact in up.facts())
+
+
+def _by_process(running: Shop) -> Counter[int]:
+    return Counter(int(words[2]) for words in running.notes() if words[0] == "run")
+
+
+async def test_a_worker_that_is_stopped_but_not_dead_keeps_its_tasks(places: Mapping[str, Path]) -> None:
+    await together(*(_stopped(url, folder) for url, folder in places.items()))
+
+
+async def _stopped(url: str, folder: Path) -> None:
+    figures = Figures("T06", kind(url), "a worker frozen for less than its lease beside a second worker")
+    async with shop(folder, url, lease=LEASE, limit=TASKS) as running:
+        (frozen,) = await running.begin_until_up()
+        ids = await running.work.enqueue_many("conta", [(2.0,) for _ in range(TASKS)])
+        await running.until("all of them run", lambda: running.runs().total() == TASKS)
+        await running.begin_until_up()
+        await _freeze(running, frozen)
+        await asyncio.sleep(3.0)
+        assert running.runs().total() == TASKS
+        running.signal(frozen, signal.SIGCONT)
+        await running.until_over()
+        tally = await running.judge(ids)
+        assert tally.in_vain == 0
+        figures.record_items(tally, "none begun twice")

@@ -1,0 +1,153 @@
+"""Processes that ended while they held leases are found by their presence files, and recovered without a look into the database."""
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.identity import ProcessIdentity, Verdict, make_owner
+from batuta.kernel.ids import Ids
+from batuta.supervise.crash_watch import KEPT, CrashWatch
+from batuta.supervise.presence import PresenceFolder, judge_here
+from batuta.testing import FakeClock
+
+MINE = "alpha:10:100:9f86d081884c7d65:mine"
+DEAD = "alpha:11:101:9f86d081884c7d65:dead"
+ALIVE = "alpha:12:102:9f86d081884c7d65:alive"
+FOREIGN = "beta:13:103:60303ae22b998861:foreign"
+VERDICTS = {11: Verdict.DEAD, 12: Verdict.ALIVE, 13: Verdict.UNKNOWN}
+
+
+def judge(process: ProcessIdentity) -> Verdict:
+    return VERDICTS[process.pid]
+
+
+@dataclass
+class Host:
+    folder: Path
+    clock: FakeClock = field(default_factory=FakeClock)
+    recovered: list[list[str]] = field(default_factory=list)
+    is_away: bool = False
+
+    def __post_init__(self) -> None:
+        self.presence = PresenceFolder(self.folder, judge)
+        self.watch = CrashWatch(self.presence, [MINE], [self._recover], self.clock)
+
+    async def _recover(self, owners: Collection[str]) -> int:
+        if self.is_away:
+            raise StoreUnavailable(where="here", why="it is away")
+        self.recovered.append(list(owners))
+        return 1
+
+    def announce(self, *owners: str) -> None:
+        for owner in owners:
+            PresenceFolder(self.folder).announce(owner)
+
+    async def look(self, seconds: float, every: float = 0.5) -> None:
+        for _ in range(round(seconds / every)):
+            await self.clock.advance(every)
+            await self.watch.tick()
+
+    @property
+    def files(self) -> set[str]:
+        return {file.name for file in self.folder.iterdir()} if self.folder.exists() else set()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path / "owners")
+
+
+async def test_only_owners_that_are_proven_dead_are_recovered(host: Host) -> None:
+    host.announce(DEAD, ALIVE, FOREIGN)
+    await host.watch.tick()
+    assert host.recovered == [[DEAD]]
+
+
+async def test_a_look_that_finds_nobody_dead_asks_nothing_of_the_database(host: Host) -> None:
+    host.announce(ALIVE, FOREIGN)
+    await host.look(60)
+    assert host.recovered == []
+
+
+async def test_a_crash_is_recovered_a_few_times_and_its_file_goes_a_minute_later(host: Host) -> None:
+    host.announce(DEAD)
+    await host.look(KEPT - 1)
+    assert host.recovered == [[DEAD]] * 5
+    assert DEAD in host.files
+    await host.look(2)
+    assert DEAD not in host.files
+    await host.look(10)
+    assert host.recovered == [[DEAD]] * 5
+
+
+async def test_a_crash_is_recovered_when_the_database_is_back_and_as_often(host: Host) -> None:
+    host.announce(DEAD)
+    host.is_away = True
+    for _ in range(300):
+        await host.clock.advance(1)
+        with pytest.raises(StoreUnavailable):
+            await host.watch.tick()
+    assert DEAD in host.files
+    host.is_away = False
+    await host.look(60)
+    assert host.recovered == [[DEAD]] * 5
+    assert DEAD not in host.files
+
+
+async def test_a_clock_that_is_set_makes_nobody_dead(host: Host) -> None:
+    host.announce(ALIVE)
+    for hours in (-24, 48):
+        host.clock.step(timedelta(hours=hours))
+        await host.look(2)
+    assert host.recovered == []
+
+
+async def test_a_process_announces_itself_while_it_runs_and_withdraws_when_it_has_drained(host: Host) -> None:
+    await host.watch.tick()
+    assert host.files == {MINE}
+    (host.folder / MINE).unlink()  # as a service that tidies temporary folders does
+    await host.watch.tick()
+    assert host.files == {MINE}
+    await host.watch.drain(timedelta(seconds=1))
+    assert not host.folder.exists()
+
+
+async def test_where_the_folder_cannot_be_made_nothing_is_announced_and_nothing_fails(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    host = Host(file / "owners")
+    await host.watch.tick()
+    await host.watch.drain(timedelta(seconds=1))
+    assert host.recovered == []
+
+
+async def test_a_folder_of_another_user_is_not_used(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.announce(DEAD)
+    user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    await host.watch.tick()
+    assert (host.recovered, host.files) == ([], {DEAD})
+
+
+async def test_an_owner_that_nobody_could_prove_dead_leaves_no_file(tmp_path: Path) -> None:
+    for owner in ("ann", "alpha:12:-:-:0190a1b2", "alpha:12:0190a1b2-0000-7000-8000-000000000000"):
+        PresenceFolder(tmp_path / "owners").announce(owner)
+    assert not (tmp_path / "owners").exists()
+
+
+async def test_an_owner_of_this_process_is_judged_alive_by_another_watch(tmp_path: Path) -> None:
+    owner = make_owner(Ids(FakeClock()))
+    first = PresenceFolder(tmp_path / "owners")
+    with first.announced(owner):
+        assert PresenceFolder(tmp_path / "owners", judge_here).dead() == []
+    assert not (tmp_path / "owners").exists()
+
+
+def test_databases_have_folders_of_their_own() -> None:
+    assert PresenceFolder.of("/a.db").folder != PresenceFolder.of("/b.db").folder
+    assert PresenceFolder.of("/a.db").folder == PresenceFolder.of("/a.db").folder
