@@ -204,6 +204,7 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
     if plan.dies_at is not None:
         for each in work.queues.values():
             each._database = PointedDatabase(each._database, points)
+            each._liveness = PointedDatabase(each._liveness, points)
 
 
 async def write_effect(database: Database, item: str, what: str, transaction: Any) -> None:

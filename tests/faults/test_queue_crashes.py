@@ -48,14 +48,12 @@ async def _revive_the_dead(running: Shop) -> int:
     return len(dead)
 
 
-async def test_a_restart_under_the_same_name_recovers_by_the_lease_alone(places: Mapping[str, Path]) -> None:
+async def test_a_worker_that_is_started_again_takes_up_what_it_held_before(places: Mapping[str, Path]) -> None:
     await together(*(_restart(url, folder) for url, folder in places.items()))
 
 
 async def _restart(url: str, folder: Path) -> None:
-    figures = Figures(
-        "T03, T04", kind(url), "the only worker killed -9 and started again; nobody keeps a list of workers"
-    )
+    figures = Figures("T03, T04", kind(url), "the only worker killed -9 and started again")
     async with shop(folder, url) as running:
         ids = await running.work.enqueue_many("conta", [(0.5,) for _ in range(8)])
         (worker,) = await running.begin_until_up()
