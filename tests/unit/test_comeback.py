@@ -63,6 +63,16 @@ def test_who_asks_for_it_within_a_minute_of_starting_has_not_worked() -> None:
     assert waits(EXIT_AGAIN, 1, 5) == [1, 2, 4, 8, 60]
 
 
+@pytest.mark.parametrize("code", [1, KILLED, -11])
+def test_a_process_that_worked_and_ends_once_is_started_again_at_once(code: int) -> None:
+    assert after(at=5, code=code, lived=HOUR).wait == timedelta(0)
+    assert after(5, at=605, code=code, lived=HOUR).wait == timedelta(0)
+
+
+def test_a_second_end_within_ten_minutes_waits() -> None:
+    assert after(5, at=70, lived=timedelta(seconds=65)).wait == 2 * SECOND
+
+
 def test_a_configuration_that_never_worked_is_hopeless() -> None:
     assert after(at=0, code=EXIT_CONFIG, was_ready=False).wait is None
 

@@ -2,6 +2,7 @@
 
 Ends of the last ten minutes count, so a healthy stretch of that length gives the whole budget back. Each waits longer than the one
 before; with the fifth the child is in a crash loop: an alarm is raised, and it is tried at the longest wait, for ever.
+The first end of a child that had worked for a minute waits for nothing: its work is waiting.
 One that drained and asks to be started afresh waits for nothing, if it has worked for a minute; for the alarm it counts.
 """
 
@@ -22,7 +23,7 @@ class Budget:
     cap: timedelta = timedelta(minutes=1)
     window: timedelta = timedelta(minutes=10)
     most: int = 5  # ends within the window that make a crash loop
-    # Whoever asks to be started afresh sooner than this has not worked: it waits like any other.
+    # A child that ended sooner than this has not worked: it waits, also if it asked to be started afresh.
     too_young: timedelta = timedelta(minutes=1)
 
 
@@ -51,6 +52,8 @@ def comeback(
     if exit_code == EXIT_CONFIG and not was_ready:
         return Comeback(None, counted, is_looping=False)
     longest = is_looping or exit_code == EXIT_CONFIG
+    if len(counted) == 1 and lived >= budget.too_young and not longest:
+        return Comeback(AT_ONCE, counted, is_looping)
     wait = budget.cap if longest else exponential(len(counted), budget.base, budget.cap)
     return Comeback(equal_jitter(wait, chance), counted, is_looping)
 

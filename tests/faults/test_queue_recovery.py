@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -12,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from batuta.kernel.identity import ProcessIdentity, ProcFiles, Verdict, identity, verdict
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.processes import Tree, tree
+from tests.faults.processes import ROOT, Tree, tree
 from tests.faults.queue_harness import Shop, shop
 from tests.faults.queue_plant import VARIABLE
 from tests.faults.test_queue_crashes import _freeze
@@ -109,3 +112,30 @@ async def _stopped(url: str, folder: Path) -> None:
         tally = await running.judge(ids)
         assert tally.in_vain == 0
         figures.record_items(tally, "none begun twice")
+
+
+SAYS_WHO_IT_IS = """
+import sys
+from batuta.kernel.identity import ProcessIdentity, ProcFiles, identity, verdict
+outside = ProcessIdentity.parse(sys.argv[1])
+print(identity(), verdict(outside, identity(), ProcFiles()).value, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("mounted", ["--mount-proc", ""], ids=["its own /proc", "the /proc of the host"])
+def test_across_pid_namespaces_no_process_is_proven_dead(mounted: str) -> None:
+    unshare = [*filter(None, ["unshare", "--pid", "--fork", "--kill-child", mounted])]
+    if shutil.which("unshare") is None or subprocess.run([*unshare, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this user may not make a pid namespace")
+    here = identity()
+    command = [*unshare, sys.executable, "-c", SAYS_WHO_IT_IS, str(here)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as inside:
+        assert inside.stdout is not None
+        told, judged = inside.stdout.readline().split()
+        owner = ProcessIdentity.parse(told)
+        assert owner is not None
+        assert owner.pid != inside.pid
+        assert (judged, verdict(owner, here, ProcFiles())) == ("unknown", Verdict.UNKNOWN)
+        inside.kill()
+    assert verdict(owner, here, ProcFiles()) is Verdict.UNKNOWN
