@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,6 @@ from tests.faults.processes import ROOT, Tree, tree
 from tests.faults.queue_harness import Shop, shop
 from tests.faults.queue_plant import VARIABLE
 from tests.faults.test_queue_crashes import _freeze
-from tests.servers import free_port
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel proves a crash through /proc")
 
@@ -61,12 +61,34 @@ async def test_under_up_a_sibling_takes_up_the_tasks_of_a_killed_worker_at_once(
     await together(*(_under_up(url, folder) for url, folder in places.items()))
 
 
+@pytest.mark.skipif(not LONG, reason="a child has to work for a minute before it is started again without a wait")
+async def test_under_up_the_only_worker_takes_up_its_tasks_when_it_is_started_again(places: Mapping[str, Path]) -> None:
+    await together(*(_alone_under_up(url, folder) for url, folder in places.items()))
+
+
+async def _alone_under_up(url: str, folder: Path) -> None:
+    figures = Figures("T01", kind(url), f"the only worker of `batuta up` with {TASKS} running tasks killed -9")
+    async with shop(folder, url, lease=LEASE, limit=TASKS) as running:
+        with _up(running, workers=1) as up:
+            await running.until("the worker is ready", lambda: _ready(up) >= 1)
+            await asyncio.sleep(61)
+            ids = await running.work.enqueue_many("conta", [(6.0,) for _ in range(TASKS)])
+            await running.until("all of them run", lambda: running.runs().total() == TASKS)
+            ((victim, _),) = _by_process(running).items()
+            killed_at = time.monotonic()
+            os.kill(victim, signal.SIGKILL)
+            await running.until("all are taken up", lambda: running.runs().total() == 2 * TASKS, within=LEASE / 2)
+            took = time.monotonic() - killed_at
+            await running.until_over()
+            tally = await running.judge(ids)
+            assert up.end() == 0
+        figures.record_items(tally, f"all taken up {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+
+
 async def _under_up(url: str, folder: Path) -> None:
     figures = Figures("T01", kind(url), f"a worker of `batuta up` with {TASKS} running tasks or more killed -9")
     async with shop(folder, url, lease=LEASE, limit=2 * TASKS) as running:
-        told = json.dumps(running.plan.told())
-        settings = {"DATABASE_URL": url, VARIABLE: told, "BATUTA_WORKERS": "2", "HOST": "127.0.0.1"}
-        with tree(folder, "up", app="tests.faults.queue_plant:work", PORT=str(free_port()), **settings) as up:
+        with _up(running, workers=2) as up:
             await running.until("both workers are ready", lambda: _ready(up) >= 2)
             ids = await running.work.enqueue_many("conta", [(6.0,) for _ in range(2 * TASKS)])
             await running.until("all of them run", lambda: running.runs().total() == 2 * TASKS)
@@ -83,6 +105,12 @@ async def _under_up(url: str, folder: Path) -> None:
             assert tally.in_vain == held
             assert up.end() == 0
         figures.record_items(tally, f"its {held} taken up {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+
+
+def _up(running: Shop, workers: int) -> AbstractContextManager[Tree]:
+    told = json.dumps(running.plan.told())
+    settings = {"DATABASE_URL": running.plan.url, VARIABLE: told, "BATUTA_WORKERS": str(workers), "HOST": "127.0.0.1"}
+    return tree(Path(running.plan.folder), "up", app="tests.faults.queue_plant:work", **settings)
 
 
 def _ready(up: Tree) -> int:
