@@ -11,6 +11,7 @@ from batuta.kernel.events import Events
 from batuta.pipeline.pipeline import Pipeline
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
+from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.recipe import Recipe
 from batuta.queue.recovery import ItemRecovery
 from batuta.queue.rescuer import Rescuer
@@ -71,12 +72,15 @@ def queue_loops(
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
     # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
+    keeper = LeaseKeeper(tenure, clock)
+    yield keeper, renewal_policy(lease)
     yield ears, replace(often, every=ears.every, outlives=True)
     served_here = [each for each in queues if not only or each.store.name in only]
     if presence is not None:
         yield CrashWatch(presence, [tenure.owner], list(_recoveries(served_here, ears, events)), clock), CRASH_WATCHING
     for served in served_here:
         worker = served.worker(tenure, clock, events)
+        keeper.add(worker)
         ears.add(served.store.name, worker.doorbell)
         yield worker, often
         if served.has_rescuer:

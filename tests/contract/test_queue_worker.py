@@ -12,6 +12,7 @@ from batuta.kernel.events import ItemCrashed, ItemLost
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
+from batuta.queue.lease_keeper import LeaseKeeper
 from batuta.queue.outcome import Done, Failed, Snooze
 from batuta.queue.recipe import Recipe
 from batuta.queue.rescuer import Rescuer
@@ -42,7 +43,10 @@ class Bench:
     def worker(self, **policy: Any) -> Worker:
         tenure = Tenure(owner=self.ids.new(), lease=LEASE)
         find = lambda lease: self.recipes.get(lease.row["name"])  # noqa: E731
-        return Worker("default", self.store, find, tenure, WorkerPolicy(**policy), self.clock, self.events)
+        worker = Worker("default", self.store, find, tenure, WorkerPolicy(**policy), self.clock, self.events)
+        self.keeper = LeaseKeeper(tenure, self.clock)  # of the worker that was made last
+        self.keeper.add(worker)
+        return worker
 
     def handles(self, name: str, handle: Handler, **options: Any) -> None:
         self.recipes[name] = Recipe(handle=handle, **{"retry": after_seconds([60]), **options})
@@ -201,7 +205,7 @@ async def test_a_handler_that_swallows_its_cancellation_holds_nobody_up(bench: B
     await bench.store.rescue(10)  # somebody else's by now
     await bench.store.cancel(first, "-")
     (second,) = await bench.put("fine")
-    await worker.tick()  # renews: lost
+    await bench.keeper.tick()  # finds the lease lost
     await bench.works(worker)
     assert told.is_set()
     assert (await bench.row(second))["status"] == "complete"
@@ -223,7 +227,7 @@ async def test_an_item_that_was_lost_and_claimed_again_by_the_same_worker_is_kep
     (id,) = await bench.put("slow")
     worker = bench.worker()
     await worker.tick()
-    await worker.tick()  # renewed: the next renewal is ten seconds away
+    await worker.tick()
     await settle()
     bench.clock.step(LEASE + SECOND)
     await bench.store.rescue(10)
@@ -231,7 +235,7 @@ async def test_an_item_that_was_lost_and_claimed_again_by_the_same_worker_is_kep
     await settle()
     assert len(begun) == 2
     await bench.clock.advance(20)
-    await worker.tick()
+    await bench.keeper.tick()
     assert (await bench.row(id))["lease_until"] == bench.clock.now() + LEASE
     assert list(worker._running) == [id]
     for each in worker._running.values():
@@ -245,6 +249,7 @@ async def test_a_wish_to_cancel_ends_the_handler_and_the_item(bench: Bench) -> N
     await worker.tick()
     await settle()
     await bench.store.cancel(id, "-")
+    await bench.keeper.tick()
     await bench.works(worker)
     row = await bench.row(id)
     assert (row["status"], row["lease_until"]) == ("cancelled", None)
@@ -412,10 +417,10 @@ async def test_a_rescuer_that_slept_lets_the_living_speak_first(bench: Bench) ->
     await rescuer.tick()
     assert (await bench.row(id))["crashes"] == 0
     await bench.clock.advance(10)
-    await worker.tick()
+    await bench.keeper.tick()
     for _ in range(5):
         await bench.clock.advance(10)
-        await worker.tick()
+        await bench.keeper.tick()
         await rescuer.tick()
     assert (await bench.row(id))["crashes"] == 0
     for each in worker._running.values():
@@ -479,8 +484,8 @@ async def test_an_item_that_is_being_settled_with_its_effect_is_not_taken_for_lo
     worker = bench.worker()
     await worker.tick()
     await settled.wait()
-    await bench.clock.advance(LEASE)  # so that a sign of life is due
-    await worker.tick()
+    await bench.clock.advance(LEASE)  # so that a renewal is due
+    await bench.keeper.tick()
     told.set()
     await settle()
     await worker.tick()

@@ -21,6 +21,7 @@ from batuta.pipeline.pipeline import Pipeline
 from batuta.pipeline.stage import Next, Stage, StageOutcome
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.lease import Tenure
+from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.outcome import Failed
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.retry import after_seconds
@@ -218,11 +219,14 @@ def add_line(work: Batuta, plan: Plan) -> None:
     lease = timedelta(seconds=plan.lease)
     tenure = Tenure(owner=work.ids.new(), lease=lease)
     policy = LoopPolicy(every=timedelta(seconds=plan.looks_every), stuck_after=timedelta(minutes=2), max_failures=20)
+    keeper = LeaseKeeper(tenure, work.clock, name="line-keeper")
+    work.add_loop(keeper, renewal_policy(lease))
     for each in line.stages:
         store = line_queue(work, each.name)
         budget = WorkerPolicy(limit=each.budget, look_every=timedelta(seconds=plan.looks_every))
         recipe = line.recipe(each)
         worker = Worker(each.name, store, lambda _, recipe=recipe: recipe, tenure, budget, work.clock, work.events)  # type: ignore[misc]
+        keeper.add(worker)
         work.ears.add(each.name, worker.doorbell)
         work.add_loop(worker, policy)
     work.add_loop(Rescuer(LINE.name, store, lease, work.clock, work.events), replace(policy, every=lease / 3))

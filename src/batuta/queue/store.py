@@ -27,10 +27,11 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """``lost``: proven losses only. A row that another transaction has locked is in neither collection."""
+    """``lost``: proven losses only. ``unchecked``: another transaction holds the row lock; the lease was not renewed."""
 
     lost: Collection[str]
     cancelled: Collection[str]  # a cancellation was requested
+    unchecked: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

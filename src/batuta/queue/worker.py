@@ -22,19 +22,29 @@ from itertools import count
 
 from batuta.guard.foreign import name_of, ordinary
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import CancelIgnored, ExitRefused, StatementRefused, StoreConflict, UnstorableValue
+from batuta.kernel.errors import (
+    CancelIgnored,
+    ExitRefused,
+    StatementRefused,
+    StoreConflict,
+    StoreTimeout,
+    TransactionMisuse,
+    UnstorableValue,
+)
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed, ItemsSettled
 from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
+from batuta.queue.lease_keeper import LeaseKeeper, recheck_after
 from batuta.queue.outcome import Cancelled, Failed
 from batuta.queue.recipe import SPOILT, UNKNOWN, Recipe
 from batuta.queue.retry import RetryPolicy, after_seconds
 from batuta.queue.settle import Settlement, given_back, put_off, settle
 from batuta.queue.stopping import Stop, Stopping, take_back
 from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
-from batuta.queue.store import Endings, QueueStore, Turned
+from batuta.queue.store import Endings, QueueStore, Renewed, Turned
+from batuta.queue.unsettled import Unsettled
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.supervise.progress import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown
@@ -46,7 +56,9 @@ TURN_OF_THE_LAST = 8
 GRACE = timedelta(seconds=1)
 GIVEN_BACK_WITHIN = timedelta(seconds=5)
 # Nothing of ours: what a table of somebody's own refuses to hold.
-_REFUSALS = (StatementRefused, StoreConflict, TypeError, ValueError, OverflowError)
+_REFUSALS = (StatementRefused, StoreConflict, TransactionMisuse, TypeError, ValueError, OverflowError)
+# An ending whose effect times out alone this often has failed: retrying it cannot help.
+MOST_TIMEOUTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,30 +113,31 @@ class Worker:
         self._deaf: CancelIgnored | None = None
         # One clock for all time limits: an alarm for each item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
-        self._endings: list[tuple[Lease, Settlement]] = []
+        self._unsettled = Unsettled(clock, recheck_after(tenure.lease), tenure.lease / 3)
         self._took: list[float] = []  # by handlers, since it was last told
         # Claimed, and started as soon as the next turn is on its way: while the database is busy with that, they run.
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
-        self._beat_at = 0.0
 
     async def tick(self) -> Pace:
         self._start_waiting()
-        await self._keep_leases()
         self._stop_overdue()
         self._give_up_the_deaf()
         if self._deaf is not None:
             await self._turn(0)
             raise self._deaf
+        if self._unsettled.is_careful:
+            await self._turn(0)
+            return Again()
         asked = min(self._policy.portion, self._policy.limit - len(self._running))
-        if asked <= 0 and not self._endings:
+        if asked <= 0 and not self._unsettled.is_ready:
             return Idle(self._soon())
-        looked_at, came_back = self._clock.now(), self._has_returning()
+        looked_at, came_back = self._clock.now(), self._unsettled.returns_soon
         claimed = await self._turn(max(asked, 0))
         is_full = claimed == asked > 0
         if not (is_full and len(self._running) + len(self._waiting) < self._policy.limit):
             self._start_waiting()
-        if self._endings or self._waiting:
+        if self._unsettled.is_ready or self._waiting:
             return Again()
         if is_full:
             return Idle(self._soon())
@@ -132,22 +145,56 @@ class Worker:
 
     async def once(self, most: int) -> int:
         """Work on what is due now, at most so many, and return when all of it is settled: for a run by schedule."""
+        keeper = LeaseKeeper(self._tenure, self._clock)
+        keeper.add(self)
+        async with keeper.ticking():
+            try:
+                return await self._work_off(most)
+            except BaseException:
+                # No supervisor drains this worker.
+                await first_of(self.drain(GRACE), self._clock.sleep(GIVEN_BACK_WITHIN.total_seconds()))
+                raise
+
+    async def _work_off(self, most: int) -> int:
         claimed = 0
-        try:
-            for _ in range(most):
-                more = await self._turn(min(self._policy.portion, most - claimed))
-                self._start_waiting()
-                await self._finish()
-                claimed += more
-                if self._deaf is not None:
-                    raise self._deaf
-                if not more or claimed == most:
-                    break
-        except BaseException:
-            # Nobody else will.
-            await first_of(self.drain(GRACE), self._clock.sleep(GIVEN_BACK_WITHIN.total_seconds()))
-            raise
+        for _ in range(most):
+            more = await self._turn(min(self._policy.portion, most - claimed))
+            self._start_waiting()
+            await self._finish()
+            claimed += more
+            if self._deaf is not None:
+                raise self._deaf
+            if not more or claimed == most:
+                break
         return claimed
+
+    def held(self) -> Sequence[Lease]:
+        """Every lease this worker answers for: of items that run, that wait for their start, and that are not settled yet."""
+        running = (each.lease for each in self._running.values())
+        unsettled = (lease for lease, _ in self._unsettled)
+        return list({(lease.id, lease.fence): lease for lease in (*running, *self._waiting, *unsettled)}.values())
+
+    async def renew(self, leases: Sequence[Lease], tenure: Tenure) -> Renewed:
+        return await self._store.renew(leases, tenure)
+
+    def lose(self, leases: Sequence[Lease]) -> None:
+        for lease in leases:
+            self._waiting = [each for each in self._waiting if each != lease]
+            # An item that is being settled may have been settled a moment ago: the settlement tells whose it was.
+            if (running := self._started(lease)) is not None and not running.is_settling:
+                self._let_go(running)
+                self.doorbell.ring()
+
+    def stop_cancelled(self, leases: Sequence[Lease]) -> None:
+        for lease in leases:
+            if (running := self._started(lease)) is not None:
+                self._stop(running, Stop.UNWANTED)
+                self.doorbell.ring()
+
+    def _started(self, lease: Lease) -> Running | None:
+        """The handler of this very lease: the item may have been claimed again under another fence."""
+        running = self._running.get(lease.id)
+        return running if running is not None and running.lease.fence == lease.fence else None
 
     async def drain(self, grace: timedelta) -> None:
         """Let handlers end; cancel and hand back the others, without counting the attempt."""
@@ -161,45 +208,112 @@ class Worker:
             # A handler that ignores its cancellation keeps its item until the lease expires.
             await shutdown.within(Phase.CANCEL, asyncio.wait([running.task for running in left]))
         # One that ended after all has said what became of it.
-        stopped = [running.lease for running in left if running.task.cancelled()]
-        self._endings += [(lease, given_back(self._clock.now())) for lease in stopped]
-        await insist(lambda: self._turn(0), self._clock)
+        for running in left:
+            if running.task.cancelled():
+                self._unsettled.add(running.lease, given_back(self._clock.now()))
+        await insist(self._settle_all, self._clock)
 
     async def _finish(self) -> None:
         while self._running:
             tasks = [running.task for running in self._running.values()]
             soon = self._clock.sleep(max(0.0, (self._soon() - self._clock.now()).total_seconds()))
             await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), soon)
-            await self._keep_leases()
             self._stop_overdue()
             self._give_up_the_deaf()
             await self._turn(0)
-        await self._turn(0)
+        await self._settle_all()
+
+    async def _settle_all(self) -> None:
+        """Write every ending. Rows that are locked are waited for; the caller limits the time."""
+        while self._unsettled:
+            await self._turn(0)
+            if (recheck_at := self._unsettled.recheck_at) is not None and not self._unsettled.is_ready:
+                await self._clock.sleep(recheck_at - self._clock.monotonic())
 
     async def _turn(self, limit: int) -> int:
-        endings, self._endings = self._endings, []
-        if not endings and not limit:
+        if not self._unsettled.is_ready and not limit:
             return 0
+        endings = self._unsettled.take()
         is_last_first = limit > 0 and next(self._claims) % TURN_OF_THE_LAST == 0
         try:
-            turned = await self._turned(endings, limit, is_last_first)
-        except BaseException:
-            self._endings = endings + self._endings  # they happened: they are written as soon as it can be
+            leases = await self._settle_and_claim(endings, limit, is_last_first)
+        except StoreTimeout:
+            self._split(endings)
             raise
-        if endings:
-            self._tell(endings, turned.lost)
-        for lease in turned.lost:
-            self._events.emit(ItemLost(self._queue, lease.id))
-        if turned.leases:
-            self._events.emit(ItemsClaimed(self._queue, _waited(turned.leases, self._clock.now())))
-        for lease in turned.leases:
+        except BaseException:
+            self._unsettled.put_back()  # the endings happened: they are written when the store is back
+            raise
+        self._unsettled.progress()
+        if leases:
+            self._events.emit(ItemsClaimed(self._queue, _waited(leases, self._clock.now())))
+        for lease in leases:
             if (before := self._running.get(lease.id)) is not None:
                 self._let_go(before)  # lost and claimed again, before we were told
-        self._waiting += [lease for lease in turned.leases if not lease.is_last_chance]
-        suspects = [lease for lease in turned.leases if lease.is_last_chance]
+        self._waiting += [lease for lease in leases if not lease.is_last_chance]
+        suspects = [lease for lease in leases if lease.is_last_chance]
         for lease in await self._chosen(suspects) if suspects else ():
             self._start(lease)
-        return len(turned.leases)
+        return len(leases)
+
+    async def _settle_and_claim(self, endings: Endings, limit: int, is_last_first: bool) -> Sequence[Lease]:
+        try:
+            turned = await self._store.turn(endings, self._tenure, limit, reversed=is_last_first)
+        except _REFUSALS as error:
+            if not endings:
+                raise
+            await self._settle_apart(endings, error)
+            return ()
+        self._note_written(endings, turned)
+        return turned.leases
+
+    async def _settle_apart(self, endings: Endings, refusal: Exception) -> None:
+        """The store refuses one of these: settle the halves, then single endings, so that it harms no other."""
+        if len(endings) == 1:
+            await self._settle_refused(*endings[0], refusal)
+            return
+        half = len(endings) // 2
+        for part in (endings[:half], endings[half:]):
+            try:
+                turned = await self._store.turn(part, self._tenure, 0)
+            except _REFUSALS as error:
+                await self._settle_apart(part, error)
+            else:
+                self._note_written(part, turned)
+
+    async def _settle_refused(self, lease: Lease, settlement: Settlement, refusal: Exception) -> None:
+        failed = self._failed_settlement(lease, settlement, refusal)
+        try:
+            turned = await self._store.turn([(lease, failed)], self._tenure, 0)
+        except _REFUSALS:
+            turned = Turned((), [lease])  # its table accepts no ending at all: the lease decides
+        self._note_written([(lease, failed)], turned)
+
+    def _failed_settlement(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
+        """The item failed while it was settled. A refused effect may succeed the next time, a refused ending does not."""
+        self._events.emit(ItemCrashed(self._queue, lease.id, error))
+        why = f"{type(error).__name__} while it was settled; the log has the traceback"
+        if settlement.effect is None:
+            return Settlement(state=ItemState.DEAD, error=why)
+        recipe = self._recipe_of(lease) or UNKNOWN
+        return recipe.settle(lease, Failed(why), recipe.retry, self._clock.now())
+
+    def _split(self, endings: Endings) -> None:
+        """A turn timed out: the next ones settle fewer items, until the one that blocks is alone."""
+        if self._unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
+            lease, settlement = endings[0]
+            failed = self._failed_settlement(lease, settlement, StoreTimeout(where=self._queue, why="its effect"))
+            self._unsettled.written([lease])
+            self._unsettled.add(lease, failed)
+
+    def _note_written(self, endings: Endings, turned: Turned) -> None:
+        unchecked = {(lease.id, lease.fence) for lease in turned.unchecked}
+        settled = [each for each in endings if (each[0].id, each[0].fence) not in unchecked] if unchecked else endings
+        self._unsettled.written([lease for lease, _ in settled])
+        self._unsettled.defer(turned.unchecked)
+        if settled:
+            self._tell(settled, turned.lost)
+        for lease in turned.lost:
+            self._events.emit(ItemLost(self._queue, lease.id))
 
     def _start_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -211,37 +325,15 @@ class Worker:
         has_one = any(running.lease.is_last_chance for running in self._running.values())
         chosen = () if has_one else suspects[:1]
         now = self._clock.now()
-        others = [(lease, put_off(now + n * PUT_OFF)) for n, lease in enumerate(suspects[len(chosen) :], start=1)]
+        for n, lease in enumerate(suspects[len(chosen) :], start=1):
+            self._unsettled.add(lease, put_off(now + n * PUT_OFF))
         try:
-            await self._store.turn(others, self._tenure, 0)
+            await self._turn(0)
         except BaseException:
-            self._endings += [*others, *((lease, put_off(now)) for lease in chosen)]
+            for lease in chosen:
+                self._unsettled.add(lease, put_off(now))
             raise
         return chosen
-
-    async def _turned(self, endings: Endings, limit: int, is_last_first: bool) -> Turned:
-        try:
-            return await self._store.turn(endings, self._tenure, limit, reversed=is_last_first)
-        except _REFUSALS:
-            if not endings:
-                raise
-        # One of them cannot be written. Each alone, so that it harms no other.
-        return Turned((), [lease for ending in endings for lease in await self._settle_alone(*ending)])
-
-    async def _settle_alone(self, lease: Lease, settlement: Settlement) -> Sequence[Lease]:
-        try:
-            return (await self._store.turn([(lease, settlement)], self._tenure, 0)).lost
-        except _REFUSALS as error:
-            self._events.emit(ItemCrashed(self._queue, lease.id, error))
-            why = f"{type(error).__name__} while it was settled; the log has the traceback"
-        failed = Settlement(state=ItemState.DEAD, error=why)
-        if settlement.effect is not None:  # it was refused, and not the ending: that may be tried again
-            recipe = self._recipe_of(lease) or UNKNOWN
-            failed = recipe.settle(lease, Failed(why), recipe.retry, self._clock.now())
-        try:
-            return (await self._store.turn([(lease, failed)], self._tenure, 0)).lost
-        except _REFUSALS:
-            return [lease]  # its table takes no ending at all: its lease will tell
 
     def _start(self, lease: Lease) -> None:
         recipe = SPOILT if lease.spoilt else self._recipe_of(lease) or UNKNOWN
@@ -265,7 +357,7 @@ class Worker:
             self._took.append(max(0.0, self._clock.monotonic() - began))
             concluded = settlement if settlement.goes_with_others else await self._concluded(running, settlement)
             if concluded is not None and self._running.get(running.lease.id) is running:
-                self._endings.append((running.lease, concluded))
+                self._unsettled.add(running.lease, concluded)
         finally:
             # Whatever happened: what is not worked on any more must not be renewed.
             if self._running.get(running.lease.id) is running:
@@ -297,7 +389,7 @@ class Worker:
             self._deaf = CancelIgnored(loop=self.name, what=what, stack=of_task(task))
             if running is not None:
                 del self._running[running.lease.id]
-                self._endings.append((running.lease, self._settlement_of_stopped(running)))
+                self._unsettled.add(running.lease, self._settlement_of_stopped(running))
 
     async def _concluded(self, running: Running, settlement: Settlement) -> Settlement | None:
         """Settle it alone, with what belongs to it. What fails then is the item's failure, and harms no other item."""
@@ -359,29 +451,11 @@ class Worker:
         failed = Failed(f"{name_of(error)} in the handler; the log has the traceback")
         return self._settlement(running, failed, running.recipe.retry)
 
-    async def _keep_leases(self) -> None:
-        now = self._clock.monotonic()
-        if not self._running or now < self._beat_at:
-            return
-        renewed = await self._store.renew([running.lease for running in self._running.values()], self._tenure)
-        self._beat_at = now + self._tenure.lease.total_seconds() / 3
-        for id in renewed.lost:
-            # One that is being settled may have been, a moment ago: settling it tells whether it was ours.
-            if (running := self._running.get(id)) is not None and not running.is_settling:
-                self._let_go(running)
-        for id in renewed.cancelled:
-            if (running := self._running.get(id)) is not None:
-                self._stop(running, Stop.UNWANTED)
-
     def _let_go(self, running: Running) -> None:
         """Somebody else has the item. Its handler is told and not waited for: it may take its time, or never notice."""
         del self._running[running.lease.id]
         self._stopping.cancel(running.task)
         self._events.emit(ItemLost(self._queue, running.lease.id))
-
-    def _has_returning(self) -> bool:
-        """Something that ended comes back, maybe at once."""
-        return any(settlement.state is ItemState.READY for _, settlement in self._endings)
 
     async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
         due = await self._store.next_at()
@@ -392,13 +466,15 @@ class Worker:
         return min(self._soon(), due)
 
     def _soon(self) -> datetime:
-        """When the table is looked at in any case, a lease wants to be renewed, or a time limit is over."""
+        """The next look at the table, time limit, repeated cancellation or deferred ending, whichever is first."""
         now = self._clock.now()
         looks_at = now + self._policy.look_every
         if not self._running:
             self._limits.clear()
+        moments = [*(overdue_at for overdue_at, _ in self._limits[:1]), *self._stopping.moments]
+        moments += [] if (recheck_at := self._unsettled.recheck_at) is None else [recheck_at]
+        if not moments:
             return looks_at
-        moments = [self._beat_at, *(overdue_at for overdue_at, _ in self._limits[:1]), *self._stopping.moments]
         return min(looks_at, now + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic())))
 
     def _tell(self, endings: Endings, lost: Sequence[Lease]) -> None:

@@ -188,6 +188,7 @@ class SqlQueue:
         return Renewed(
             lost=frozenset(lease.id for lease in leases if (lease.id, lease.fence) not in ours),
             cancelled=frozenset(row["id"] for row in rows if row["cancelled"]),
+            unchecked=frozenset(row["id"] for row in rows if not row["is_renewed"]),
         )
 
     async def rescue(self, limit: int) -> Sequence[Rescued]:

@@ -20,7 +20,7 @@ SELECT 1;
 UPDATE {table} SET {lease_until} = coalesce(:now, now()) + :lease
 FROM json_each(:held) AS mine
 WHERE {table}.{id} = mine.value ->> 'id' AND {table}.{fence} = mine.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL
-RETURNING {table}.{id} AS id, {table}.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]";
+RETURNING {table}.{id} AS id, {table}.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]", TRUE AS is_renewed;
 
 -- write renew on postgres: extend leases; rows locked by another transaction are skipped, and a plain read returns every row that
 -- still has its fence and a lease, so that a skipped row is not mistaken for a lost one
@@ -33,9 +33,10 @@ free AS MATERIALIZED (
 renewed AS (
     UPDATE {table} AS item
     SET {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
-    FROM free WHERE item.ctid = free.tid
+    FROM free WHERE item.ctid = free.tid RETURNING item.{id} AS id
 )
-SELECT item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]" FROM held
+SELECT item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]",
+       item.{id} IN (SELECT renewed.id FROM renewed) AS is_renewed FROM held
 JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND item.{lease_until} IS NOT NULL;
 
 -- write rescue on sqlite: release items whose lease expired, and count a crash

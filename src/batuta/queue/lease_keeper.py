@@ -1,0 +1,114 @@
+"""Renew the leases of every worker in the process, in a loop of its own.
+
+    every lease/3 ──▶ [ renew, one statement for each queue, at the same time ] ── some rows were locked ──▶ again after lease/12
+                            │ takes longer than lease/4, or fails ──▶ the supervisor retries after lease/24 … lease/12
+
+The loop depends on no worker: a slow turn, a drain or a handler that blocks its queue's connection does not delay a renewal. It
+covers everything a worker holds: items that run, items that ended and are not settled yet, and items that wait for their start.
+It keeps ticking during the whole shutdown, until the workers have written how their items ended.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Protocol
+
+from batuta.guard.deadline import within
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
+from batuta.kernel.waiting import ended, insist
+from batuta.queue.item import Lease
+from batuta.queue.lease import Tenure
+from batuta.queue.store import Renewed
+from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+
+
+class Holder(Protocol):
+    """A worker, as far as its leases are concerned."""
+
+    @property
+    def name(self) -> str: ...
+
+    def held(self) -> Sequence[Lease]:
+        """Every lease the worker has not given up."""
+        ...
+
+    async def renew(self, leases: Sequence[Lease], tenure: Tenure) -> Renewed: ...
+
+    def lose(self, leases: Sequence[Lease]) -> None:
+        """Stop the work on items that another process owns now. Leases that are being settled are decided by the settlement."""
+        ...
+
+    def stop_cancelled(self, leases: Sequence[Lease]) -> None:
+        """Stop the work on items whose cancellation was requested."""
+        ...
+
+
+class LeaseKeeper:
+    def __init__(self, tenure: Tenure, clock: Clock, name: str = "lease-keeper") -> None:
+        self.name = name
+        self.doorbell = Doorbell()
+        self._tenure = tenure
+        self._clock = clock
+        self._holders: list[Holder] = []
+
+    def add(self, holder: Holder) -> None:
+        self._holders.append(holder)
+
+    async def tick(self) -> Pace:
+        holding = [(holder, leases) for holder in self._holders if (leases := holder.held())]
+        results = await asyncio.gather(*(self._renew(*each) for each in holding), return_exceptions=True)
+        # Report a failed renewal only after the leases of the other queues are renewed.
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return Idle(self._clock.now() + recheck_after(self._tenure.lease)) if any(results) else Idle()
+
+    @asynccontextmanager
+    async def ticking(self) -> AsyncIterator[None]:
+        """Renew in the background while the block runs: for a worker that runs without a supervisor."""
+        renewing = asyncio.create_task(self._renew_until_cancelled())
+        try:
+            yield
+        finally:
+            await ended(renewing)
+
+    async def _renew_until_cancelled(self) -> None:
+        while True:
+            await self._clock.sleep((self._tenure.lease / 3).total_seconds())
+            await insist(self.tick, self._clock)
+
+    async def _renew(self, holder: Holder, leases: Sequence[Lease]) -> bool:
+        """Return whether some leases could not be checked."""
+        limit = renewal_timeout(self._tenure.lease)
+        try:
+            renewed = await within(limit, holder.renew(leases, self._tenure), self._clock, "the renewal")
+        except DeadlineExceeded:
+            raise StoreTimeout(where=holder.name, why="the renewal of its leases took too long") from None
+        holder.lose([lease for lease in leases if lease.id in renewed.lost])
+        holder.stop_cancelled([lease for lease in leases if lease.id in renewed.cancelled])
+        return bool(renewed.unchecked)
+
+
+def renewal_timeout(lease: timedelta) -> timedelta:
+    """The longest a renewal may take: the next try still succeeds well before the lease ends."""
+    return lease / 4
+
+
+def recheck_after(lease: timedelta) -> timedelta:
+    """The pause before a row that was locked is tried again."""
+    return lease / 12
+
+
+def renewal_policy(lease: timedelta) -> LoopPolicy:
+    """Every wait on the way to a renewal is shorter than a third of the lease, so that two failures in a row lose nothing."""
+    return LoopPolicy(
+        every=lease / 3,
+        longest_call=renewal_timeout(lease),
+        stuck_after=max(lease, timedelta(seconds=30)),
+        max_failures=20,
+        backoff=lease / 24,
+        backoff_cap=lease / 12,
+        outlives=True,
+    )

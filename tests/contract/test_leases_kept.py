@@ -1,0 +1,192 @@
+"""A living worker keeps every lease it holds, on both databases: whatever its turns, its effects and its neighbours do."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from batuta.engine import Batuta
+from batuta.kernel.errors import StoreTimeout, StoreUnavailable
+from batuta.kernel.events import ItemLost
+from batuta.queue.store import Endings, Turned
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+
+SECOND = timedelta(seconds=1)
+LEASE = timedelta(seconds=30)
+WRITTEN = query_of("written", "UPDATE tasks SET status = status WHERE name = 'nobody'", writes=True)
+
+
+class Office:
+    """An engine with one task, ``conta(seconds)``, and a worker that the test starts."""
+
+    def __init__(self, work: Batuta, clock: FakeClock) -> None:
+        self.work, self.clock = work, clock
+        self.begun: Counter[str] = Counter()
+        self.store = work.queues["default"]
+
+    async def row(self, id: str) -> dict[str, Any]:
+        row = await self.store.item(id)
+        assert row is not None
+        return dict(row)
+
+    async def passes(self, seconds: float, *, until: Callable[[], object] = lambda: False) -> None:
+        """Let time pass, a second at a time, and never faster than the database writes."""
+        for _ in range(int(seconds)):
+            if until():
+                return
+            await self.clock.advance(SECOND)
+            await self.work.database.run(in_dialect(WRITTEN, self.work.database.dialect))
+            await settle()
+
+    @asynccontextmanager
+    async def working(self, grace: timedelta = SECOND) -> AsyncIterator[asyncio.Event]:
+        stop = asyncio.Event()
+        running = asyncio.create_task(self.work.supervisor().run(stop, grace))
+        await settle()
+        try:
+            yield stop
+        finally:
+            stop.set()
+            await self.passes(grace.total_seconds() * 3 + 30, until=running.done)
+            await running
+
+
+@pytest.fixture
+async def office(database_url: str, clock: FakeClock, events: EventRecorder) -> AsyncIterator[Office]:
+    work = Batuta(database_url, clock=clock)
+    work.events.subscribe(events)
+
+    @work.task(retry=[5])
+    async def conta(ctx: Any, seconds: float) -> float:
+        made.begun[ctx.id] += 1
+        await clock.sleep(seconds)
+        return seconds
+
+    made = Office(work, clock)
+    async with work:
+        yield made
+
+
+async def test_items_that_run_are_renewed_while_a_turn_hangs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = await office.work.enqueue("conta", 200)
+    async with office.working():
+        await office.passes(5, until=lambda: office.begun)
+        hangs = asyncio.Event()
+
+        async def hang(*arguments: Any, **named: Any) -> Any:
+            await hangs.wait()
+            raise StoreUnavailable(where="-", why="it hung")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(office.store, "turn", hang)
+            office.work.ears.ring("default")
+            await office.passes(80)
+            row = await office.row(id)
+            hangs.set()
+            await settle()
+        assert row["lease_until"] > office.clock.now()
+        assert (row["crashes"], office.begun[id]) == (0, 1)
+
+
+async def test_items_that_ended_are_renewed_until_they_are_settled(
+    office: Office, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
+) -> None:
+    id = await office.work.enqueue("conta", 2)
+    async with office.working():
+        await office.passes(5, until=lambda: office.begun)
+
+        async def refuse(*arguments: Any, **named: Any) -> Any:
+            raise StoreUnavailable(where="-", why="it restarts")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(office.store, "turn", refuse)
+            await office.passes(80)
+            assert (await office.row(id))["lease_until"] > office.clock.now()
+        await office.passes(20)
+        row = await office.row(id)
+    assert (row["status"], row["crashes"], office.begun[id]) == ("complete", 0, 1)
+    assert events.of(ItemLost) == []
+
+
+async def test_an_ending_whose_statement_times_out_delays_no_other(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = await office.work.enqueue_many("conta", [[2]] * 10)
+    bad, turn = ids[4], office.store.turn
+    is_blocked = True
+
+    async def time_out(endings: Endings, *arguments: Any, **named: Any) -> Turned:
+        if is_blocked and bad in [lease.id for lease, _ in endings]:
+            await office.clock.sleep(5)
+            raise StoreTimeout(where="-", why="a row was locked")
+        return await turn(endings, *arguments, **named)
+
+    monkeypatch.setattr(office.store, "turn", time_out)
+    async with office.working():
+        await office.passes(60)
+        states = Counter([(await office.row(id))["status"] for id in ids])
+        assert states == {"complete": 9, "in_progress": 1}
+        (later,) = await office.work.enqueue_many("conta", [[0]])
+        await office.passes(15)
+        assert (await office.row(later))["status"] == "complete"
+        is_blocked = False
+        await office.passes(30)
+        row = await office.row(bad)
+    assert (row["status"], row["crashes"]) == ("complete", 0)
+    assert set(office.begun.values()) == {1}
+
+
+async def test_an_ending_whose_row_was_locked_is_kept_and_tried_again_at_intervals(
+    office: Office, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
+) -> None:
+    id = await office.work.enqueue("conta", 2)
+    turn, is_locked, tries = office.store.turn, True, 0
+
+    async def skip(endings: Endings, *arguments: Any, **named: Any) -> Turned:
+        nonlocal tries
+        mine = [lease for lease, _ in endings if lease.id == id]
+        if is_locked and mine:
+            tries += 1
+            others = [each for each in endings if each[0].id != id]
+            turned = await turn(others, *arguments, **named)
+            return Turned(turned.leases, turned.lost, [*turned.unchecked, *mine])
+        return await turn(endings, *arguments, **named)
+
+    monkeypatch.setattr(office.store, "turn", skip)
+    async with office.working():
+        await office.passes(60)
+        row = await office.row(id)
+        assert (row["status"], row["lease_until"] > office.clock.now()) == ("in_progress", True)
+        assert 5 <= tries <= 60
+        is_locked = False
+        await office.passes(10)
+        assert (await office.row(id))["status"] == "complete"
+    assert office.begun[id] == 1
+    assert events.of(ItemLost) == []
+
+
+async def test_a_renewal_that_hangs_is_given_up_and_tried_again_in_time(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await office.work.enqueue("conta", 100)
+    renew, calls = office.store.renew, 0
+
+    async def hang_once(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += bool(arguments[0])
+        if calls == 2 and arguments[0]:
+            await asyncio.Event().wait()
+        return await renew(*arguments, **named)
+
+    monkeypatch.setattr(office.store, "renew", hang_once)
+    async with office.working():
+        await office.passes(60)
+        row = await office.row(id)
+        assert row["lease_until"] > office.clock.now()
+        assert (row["crashes"], office.begun[id]) == (0, 1)
