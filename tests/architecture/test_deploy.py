@@ -1,4 +1,4 @@
-"""The unit file for systemd says what the processes keep to."""
+"""The unit file for systemd and compose.yaml agree with the limits that the processes keep."""
 
 import configparser
 import re
@@ -8,14 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
-from batuta.cli.up import MARGIN
+from batuta.cli.roles import longest_stop
 from batuta.config import EngineSettings, load
 from batuta.supervise.comeback import EXIT_CONFIG
+from batuta.supervise.processes import KILLING
+from batuta.supervise.shutdown import MARGIN
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy" / "batuta.service"
-ROLES = 4  # api, scheduler, worker, and one that is still to come
 
 
 @pytest.fixture
@@ -38,10 +40,28 @@ def test_it_is_started_again_unless_that_could_change_nothing(service: configpar
     assert "StartLimitIntervalSec=0" in UNIT.read_text()
 
 
-def test_a_stop_has_the_time_that_every_role_may_take(service: configparser.SectionProxy) -> None:
-    drains = load(EngineSettings, {}).batuta_drain_seconds + MARGIN.total_seconds()
+def test_systemd_kills_no_process_inside_its_grace(service: configparser.SectionProxy) -> None:
+    """The parent kills a child after the child's longest stop, reads its last lines, and ends within a margin of its own."""
+    parent = longest_stop(load(EngineSettings, {})) + KILLING + MARGIN
     assert service["KillMode"] == "mixed"
-    assert int(service["TimeoutStopSec"]) >= ROLES * drains
+    assert int(service["TimeoutStopSec"]) >= parent.total_seconds()
+
+
+def test_compose_kills_no_process_inside_its_grace() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    ours = {name: each for name, each in services.items() if each.get("image") == "batuta" and name != "migrate"}
+    assert set(ours) >= {"api", "scheduler", "worker", "arq"}
+    for name, each in ours.items():
+        default = re.fullmatch(r"\$\{STOP_GRACE_PERIOD:-(\d+)s\}", each["stop_grace_period"])
+        assert default is not None, name
+        assert int(default[1]) >= longest_stop(load(EngineSettings, {})).total_seconds(), name
+
+
+def test_documents_name_the_time_that_a_stop_takes() -> None:
+    """An operator who raises the drain finds both limits that belong to it."""
+    for document in ("docs/deploy.md", "docs/operations.md", "docs/operacao.md"):
+        text = (ROOT / document).read_text()
+        assert {"BATUTA_DRAIN_SECONDS", "STOP_GRACE_PERIOD"} <= set(re.findall(r"[A-Z_]{5,}", text)), document
 
 
 def test_a_process_that_is_asked_for_its_stack_writes_no_memory_to_disk(service: configparser.SectionProxy) -> None:

@@ -43,6 +43,8 @@ say("WATCHDOG=1\\nREADY=1")
 threading.Thread(target=beat, daemon=True).start()
 """
 WAITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(600)\n"
+# What a child does when it is asked to end, set up before it says that it is ready.
+ENDS_BY = "import signal, sys, time\ndef end(*_): {}\nsignal.signal(signal.SIGTERM, end)\n"
 # The interpreter is held by one match for longer than anybody waits: no thread of it says anything any more.
 HOLDS = "import re\ntime.sleep(0.2)\nre.match('(a+)+$', 'a' * 40 + '!')\n"
 QUICK = Patience(living=timedelta(seconds=2), stack=timedelta(seconds=2))
@@ -300,7 +302,31 @@ async def test_a_program_that_cannot_be_started_is_tried_again_and_the_others_go
         await tree.ready("fine")
 
 
-async def test_a_stop_asks_in_the_reverse_order_and_a_stopped_child_keeps_nobody_waiting() -> None:
+async def test_a_stop_asks_all_children_at_the_same_time_and_each_has_the_whole_grace() -> None:
+    """Four children that take most of the grace each: one after the other, or with a share each, they would be killed."""
+    slow = ENDS_BY.format("time.sleep(2.5); sys.exit(0)") + LIVING + "time.sleep(600)\n"
+    async with watched(grace=timedelta(seconds=8), api=slow, scheduler=slow, worker=slow, simulator=slow) as tree:
+        for role in ("api", "scheduler", "worker", "simulator"):
+            await tree.ready(role)
+        began = time.monotonic()
+    took = time.monotonic() - began
+    assert tree.events.of(ChildEnded) == []  # an orderly end with code 0 needs no word
+    assert 2.5 <= took < 6
+
+
+async def test_a_child_that_does_not_end_is_killed_after_the_grace_and_not_before() -> None:
+    clinging = ENDS_BY.format("pass") + LIVING + "while True: time.sleep(1)\n"
+    quick = ENDS_BY.format("sys.exit(0)") + LIVING + "time.sleep(600)\n"
+    async with watched(grace=timedelta(seconds=6), clinging=clinging, quick=quick) as tree:
+        await tree.ready("clinging")
+        await tree.ready("quick")
+        began = time.monotonic()
+    took = time.monotonic() - began
+    assert [(each.role, each.exit_code) for each in tree.events.of(ChildEnded)] == [("clinging", -signal.SIGKILL)]
+    assert 3 <= took < 6.5
+
+
+async def test_a_stopped_child_keeps_nobody_waiting() -> None:
     async with watched(grace=2 * LONG_GRACE, first=LIVING + WAITS, second=LIVING + WAITS) as tree:
         await tree.ready("first")
         await tree.ready("second")

@@ -1,12 +1,15 @@
 """The dead man's switch speaks while the dispatcher works, and only then."""
 
+import asyncio
 from datetime import timedelta
 
-from batuta.health.deadman import FRESH, DeadMansSwitch
+from batuta.health.deadman import FRESH, PINGING, DeadMansSwitch
 from batuta.kernel.events import PingFailed
 from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy
 from batuta.supervise.running import Running
+from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
 
 POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1))
 
@@ -44,6 +47,21 @@ async def test_it_is_silent_while_only_its_neighbours_work(clock: FakeClock, eve
     plant.other.worked_at = clock.monotonic()
     await plant.switch.tick()
     assert plant.pings == 0
+
+
+async def test_a_ping_that_hangs_delays_no_shutdown(clock: FakeClock, events: EventRecorder) -> None:
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    plant, stop = Plant(clock, events), asyncio.Event()
+    plant.dispatcher.worked_at = clock.monotonic()
+    supervisor = Supervisor(clock, events)
+    supervisor.add(DeadMansSwitch(hangs, lambda: [plant.dispatcher], clock, events), PINGING)
+    running = asyncio.create_task(supervisor.run(stop, timedelta(seconds=30)))
+    await settle()
+    assert supervisor.running[0].is_ticking
+    stop.set()
+    await running  # no time passes
 
 
 async def test_a_ping_that_is_not_taken_is_told_and_stops_nothing(clock: FakeClock, events: EventRecorder) -> None:

@@ -28,8 +28,10 @@ def test_what_is_said_arrives_in_systemds_words(inbox: tuple[str, socket.socket]
     assert notifier.alive()
     assert notifier.status("3 loops,\n1 late")
     assert notifier.stopping()
-    said = [listening.recv(4096).decode() for _ in range(4)]
-    assert said == ["READY=1", "WATCHDOG=1", "STATUS=3 loops, 1 late", "STOPPING=1"]
+    assert notifier.stopping(within=timedelta(seconds=40))
+    said = [listening.recv(4096).decode() for _ in range(5)]
+    assert said[:3] == ["READY=1", "WATCHDOG=1", "STATUS=3 loops, 1 late"]
+    assert said[3:] == ["STOPPING=1", "STOPPING=1\nEXTEND_TIMEOUT_USEC=40000000"]
 
 
 @pytest.mark.parametrize("env", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "vsock:2:1"}])

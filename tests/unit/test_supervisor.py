@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from batuta.kernel.errors import InvalidName, LoopGaveUp, StoreUnavailable
+from batuta.kernel.errors import InvalidName, LoopGaveUp, StoreReadOnly, StoreTimeout, StoreUnavailable
 from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopFailed, LoopRecovered
 from batuta.supervise.loop import Again, Doorbell, FunctionLoop, Idle, LoopPolicy, Pace
 from batuta.supervise.supervisor import Supervisor
@@ -127,10 +127,11 @@ async def test_after_too_many_failures_in_a_row_the_others_drain_and_the_process
     assert {ended.loop for ended in events.of(LoopEnded)} == {"broken", "neighbour"}
 
 
-async def test_a_database_that_is_away_is_waited_for_and_never_given_up(
-    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+@pytest.mark.parametrize("kind", [StoreUnavailable, StoreTimeout, StoreReadOnly])
+async def test_a_database_that_is_away_or_read_only_is_waited_for_and_never_given_up(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder, kind: type[StoreUnavailable]
 ) -> None:
-    away = StoreUnavailable(where="db", why="down")
+    away = kind(where="db", why="down")
     loop = Ticker(*[away] * 20, Idle())
     supervisor.add(loop, EVERY_TEN)
     async with running(supervisor):

@@ -28,6 +28,7 @@ from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.notify import LifeSign, Notifier
 from batuta.supervise.parting import run_out
 from batuta.supervise.processes import die_with_parent
+from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.signals import stop_on_signals
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
@@ -106,6 +107,11 @@ async def _supervised(
         await supervise(work, settings, role, supervisor, stop, grace)
 
 
+def longest_stop(settings: EngineSettings) -> timedelta:
+    """Return how long the process of one role may take to end: its parent kills it after this time, and not before."""
+    return timedelta(seconds=settings.batuta_drain_seconds) + MARGIN
+
+
 def _guarded(
     work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, notifier: Notifier
 ) -> AbstractAsyncContextManager[Supervisor]:
@@ -134,7 +140,7 @@ async def _run(desk: Desk, work: Batuta, settings: EngineSettings, name: str) ->
     stop, notifier = asyncio.Event(), Notifier.from_environment(desk.env)
     role = roles_of(work, settings, notifier)[name]
     running = _of_app(role, work, stop, notifier) if role in work.extension.roles else role.run(stop)
-    await told(desk, work, settings, name, stop, running, notifier, sys.stdout)
+    await told(desk, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings))
 
 
 async def _of_app(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
@@ -164,12 +170,16 @@ async def told(
     running: Awaitable[None],
     notifier: Notifier,
     stream: TextIO,
+    stops_within: timedelta,
 ) -> None:
-    """Run a process and announce its start and its end, whichever way it ends."""
+    """Run a process and announce its start and its end, whichever way it ends.
+
+    ``stops_within``: the longest its shutdown may take; systemd is told.
+    """
     begin_logging(work.events, settings, service=role, stream=stream, zone=work.zone)
 
     def asked() -> None:
-        notifier.stopping()
+        notifier.stopping(stops_within)
         work.events.emit(ProcessDraining(role))
 
     with stop_on_signals(stop, asked):

@@ -12,7 +12,7 @@ import typer
 
 from batuta.cli.announcer import Announcer
 from batuta.cli.desk import ENV_FILE, Desk, desk_of
-from batuta.cli.roles import roles_of, supervise, told
+from batuta.cli.roles import longest_stop, roles_of, supervise, told
 from batuta.cli.sidecar import port_of_child
 from batuta.cli.voices import Voices
 from batuta.config import EngineSettings, unset
@@ -24,13 +24,13 @@ from batuta.supervise.hearing import Ear
 from batuta.supervise.loop import FOR_EVER, LoopPolicy
 from batuta.supervise.notify import Notifier
 from batuta.supervise.parting import run_out
-from batuta.supervise.processes import ChildSpec, Family, Patience
+from batuta.supervise.processes import KILLING, ChildSpec, Family, Patience
+from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.stacks import StackFolder
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
 
 PARENT = "up"
-MARGIN = timedelta(seconds=5)  # to notice that a child has ended, or to kill it
 # Whatever the parent meets, it is the last that may give up.
 FAMILY = LoopPolicy(
     every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
@@ -79,19 +79,14 @@ class _Up:
             changed=lambda: _tell_parent(family, notifier),
             lives=notifier.alive,
         )
-        # Every role drains for as long as it may, one after the other.
-        grace = timedelta(seconds=self.settings.batuta_drain_seconds) + MARGIN
-        running = supervise(
-            self.work,
-            self.settings,
-            PARENT,
-            self._supervisor(family, chronicle),
-            stop,
-            grace * len({s.role for s in specs}),
-        )
+        # All children drain at the same time; none is killed before its drain time and the margin are over.
+        grace = longest_stop(self.settings) + KILLING
+        supervisor = self._supervisor(family, chronicle)
+        running = supervise(self.work, self.settings, PARENT, supervisor, stop, grace)
         try:
             stream = voices.stream(PARENT)
-            await told(self.desk, self.work, self.settings, PARENT, stop, running, notifier, stream)
+            within = grace + MARGIN
+            await told(self.desk, self.work, self.settings, PARENT, stop, running, notifier, stream, within)
         finally:
             await self.work.connections.close()
             voices.close()
@@ -102,7 +97,7 @@ class _Up:
     def _supervisor(self, family: Family, chronicle: Chronicle) -> Supervisor:
         address = f"http://{self.settings.host}:{self.settings.port}"
         supervisor = Supervisor(self.work.clock, self.work.events)
-        supervisor.add(chronicle, WRITING)  # first, so that it drains last: the end of the others is worth a word
+        supervisor.add(chronicle, WRITING)
         supervisor.add(family, FAMILY)
         supervisor.add(Announcer(address, lambda: self.work.events.emit(ProcessServing(PARENT, address))), ANNOUNCING)
         return supervisor

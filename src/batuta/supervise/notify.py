@@ -24,6 +24,7 @@ READY = "READY=1"
 ALIVE = "WATCHDOG=1"
 STOPPING = "STOPPING=1"
 STATUS = "STATUS="
+EXTEND = "EXTEND_TIMEOUT_USEC="
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,10 @@ class Notifier:
         """To be said only while the process is well: the parent believes it."""
         return self._tell(ALIVE)
 
-    def stopping(self) -> bool:
-        return self._tell(STOPPING)
+    def stopping(self, within: timedelta | None = None) -> bool:
+        """``within``: the longest the stop may take. systemd then waits for it, also if its own limit is shorter."""
+        extend = "" if within is None else f"\n{EXTEND}{within // timedelta(microseconds=1)}"
+        return self._tell(STOPPING + extend)
 
     def status(self, text: str) -> bool:
         """One line for people: `systemctl status` shows it."""

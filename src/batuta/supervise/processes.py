@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import groupby
+from math import ceil
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.durations import brief
@@ -35,6 +35,7 @@ from batuta.supervise.undertaker import Undertaker
 PR_SET_PDEATHSIG = 1
 LOOK = timedelta(milliseconds=500)
 LAST_LINES = 1.0  # seconds that the last lines of a child may take
+KILLING = timedelta(seconds=3)  # of a family's grace: to kill the children that are left, and to read their last lines
 TIMED_OUT = "Timeout"  # how faulthandler begins when nobody told it in time that the event loop goes round
 NOT_STARTED = 127  # what a shell says of a program that it could not start
 
@@ -145,10 +146,9 @@ class Family:
         return self._rest()
 
     async def drain(self, grace: timedelta) -> None:
-        """In the reverse order of starting, those of one role together; each is asked first, and killed when its grace is over."""
-        share = grace / max(1, len({child.spec.role for child in self._children}))
-        for _, siblings in groupby(reversed(self._children), key=lambda child: child.spec.role):
-            await asyncio.gather(*(self._end(child, child.process, share) for child in siblings if child.process))
+        """Ask every child to end, all at the same time. Each has the whole grace, less the moment that a kill takes."""
+        patience = max(grace - KILLING, grace / 2)
+        await asyncio.gather(*(self._end(child, child.process, patience) for child in self._children if child.process))
         await asyncio.gather(*(process.bury(LAST_LINES) for process in self._undead))
         if self.ear is not None:
             asyncio.get_running_loop().remove_reader(self.ear.fileno())
@@ -301,10 +301,10 @@ class Family:
     def _tell_undertaker(self) -> None:
         self._undertaker.told(child.process.pid for child in self._children if child.process is not None)
 
-    async def _end(self, child: Child, process: Spawned, grace: timedelta) -> None:
+    async def _end(self, child: Child, process: Spawned, patience: timedelta) -> None:
         process.ask_to_end()
-        for _ in range(max(1, round(grace / LOOK))):
-            # One that is stopped cannot even hear the question.
+        for _ in range(max(1, ceil(patience / LOOK))):
+            # A process that is stopped (SIGSTOP) cannot act on the signal.
             if await process.has_ended(LOOK.total_seconds()) or process.state == STOPPED:
                 break
         await process.bury(LAST_LINES)

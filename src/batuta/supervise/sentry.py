@@ -19,7 +19,8 @@ from datetime import timedelta
 from batuta.supervise.supervisor import Supervisor
 
 GRACE = timedelta(seconds=3)
-PATIENCE = 10.0  # for the thread to begin, and to end
+BEGINS_WITHIN = 10.0  # seconds
+ENDS_WITHIN = 5.0  # seconds, of the margin that a process has after its grace
 
 
 async def _nothing() -> None:
@@ -38,14 +39,14 @@ class Sentry:
 
     def begin(self) -> None:
         self._thread.start()
-        self._begun.wait(PATIENCE)
+        self._begun.wait(BEGINS_WITHIN)
 
     async def end(self) -> None:
-        """Wait until it has said its last word, but not for ever."""
+        """Stop its loops and wait for their last heartbeat, for a limited time."""
         if self._home is not None and self._stop is not None:
             with suppress(RuntimeError):  # its loop has ended already
                 self._home.call_soon_threadsafe(self._stop.set)
-        await asyncio.to_thread(self._thread.join, PATIENCE)
+        await asyncio.to_thread(self._thread.join, ENDS_WITHIN)
 
     def _run(self) -> None:
         asyncio.run(self._watch())

@@ -1,4 +1,4 @@
-"""The api role: uvicorn, started and stopped by us, so that a stop drains in the same order everywhere."""
+"""The api role: uvicorn, started and stopped by the process, with the phases of ``supervise.shutdown``."""
 
 import asyncio
 import socket
@@ -8,6 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 import uvicorn
+
+from batuta.kernel.clock import SystemClock
+from batuta.supervise.shutdown import Phase, Shutdown
 
 
 class Server(uvicorn.Server):
@@ -19,10 +22,12 @@ class Server(uvicorn.Server):
 
 
 async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: timedelta) -> None:
-    """Answer until ``stop``; then take no new connection, finish the open requests within ``grace``, and return.
+    """Answer until ``stop``; then accept no new connection, finish the open requests within ``grace``, and return.
 
-    The application's lifespan is not run: whoever serves has opened what it needs, and told plainly if it could not.
+    Requests that are still open at the end of the finish phase are cancelled; the rest of the grace is for their clean-up. The
+    application's lifespan is not run: the caller has opened what the application needs.
     """
+    clock = SystemClock()
     config = uvicorn.Config(
         api,
         log_config=None,
@@ -31,7 +36,7 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
         server_header=False,
         date_header=True,
         proxy_headers=False,
-        timeout_graceful_shutdown=max(1, int(grace.total_seconds())),
+        timeout_graceful_shutdown=max(1, int(Shutdown.begin(clock, grace).length(Phase.FINISH).total_seconds())),
     )
     server = Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -40,7 +45,10 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
         if (state := getattr(getattr(api, "state", None), "batuta", None)) is not None:
             state.draining.set()
+        shutdown = Shutdown.begin(clock, grace)
         server.should_exit = True
         await serving
+        if cancelled := server.server_state.tasks:
+            await asyncio.wait(cancelled, timeout=shutdown.left().total_seconds())
     finally:
         stopping.cancel()
