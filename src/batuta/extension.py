@@ -10,6 +10,7 @@ from batuta.dispatch.book import ONLY_PROFILE
 from batuta.guard.switches import SwitchRule
 from batuta.health.board import Board
 from batuta.schedule.window import Window
+from batuta.stores.backup.restoring import Restoring
 from batuta.stores.sql.migrations import Migration
 
 Command: TypeAlias = Callable[..., None] | Mapping[str, Callable[..., None]]
@@ -57,5 +58,7 @@ class Extension:
     # The same application, told so besides: as the processes of a running `batuta up` see themselves.
     rebuilt: Callable[[Mapping[str, str]], Any] | None = None
     boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # what the first page shows of its own work, in this order
+    # What of the application must survive when the database is replaced by an older backup.
+    restoring: Callable[[], Sequence[Restoring]] = tuple
     marked: bool = False  # the database must bear the mark of ``project``, or none if that is None
     project: str | None = None

@@ -7,6 +7,7 @@ import typer
 
 from batuta import __version__
 from batuta.cli import (
+    backup,
     controls,
     doctor,
     guards,
@@ -76,6 +77,7 @@ def tree(desk: Desk) -> typer.Typer:
     )
     cli.callback()(_options)
     schema.add_to(cli, texts)
+    backup.add_to(cli, texts)
     doctor.add_to(cli, texts)
     health.add_to(cli, texts)
     incidents.add_to(cli, texts)

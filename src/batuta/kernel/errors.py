@@ -16,6 +16,10 @@
     │   ├── InvalidWindow           hours that cannot be kept
     │   ├── UnknownWord             no job, category, profile, window or switch is called that
     │   │   └── StrangeWord         and none is called nearly that
+    │   ├── BackupDamaged           a backup file that cannot be trusted
+    │   ├── BackupForeign           a backup of another kind or version of database
+    │   ├── BackupUnwritable        the backup file cannot be written
+    │   ├── RestoreRefused          a restore that would harm
     │   ├── AddressTaken            somebody else listens there
     │   └── QueryBookError          the SQL texts and the code disagree
     ├── StoreError
@@ -147,6 +151,22 @@ class StrangeWord(UnknownWord):
 
 class AddressTaken(ConfigError):
     sentence = "{host}:{port} cannot be listened on ({why}): stop the other program, or set another {setting}"
+
+
+class BackupDamaged(ConfigError):
+    sentence = "the backup {file} cannot be used ({why}): use another backup; nothing was changed"
+
+
+class BackupForeign(ConfigError):
+    sentence = "the backup {file} cannot be restored here ({why}): {next_step}; nothing was changed"
+
+
+class BackupUnwritable(ConfigError):
+    sentence = "the backup {file} cannot be written ({why}): choose another file or folder"
+
+
+class RestoreRefused(ConfigError):
+    sentence = "the database was not restored ({why}): {next_step}"
 
 
 class QueryBookError(ConfigError):

@@ -153,6 +153,22 @@ class PostgresDatabase:
             connection.add_termination_listener(lambda _connection: said(None))
         return PostgresEar(connection, self.where)
 
+    @asynccontextmanager
+    async def dedicated(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
+        """A connection outside the pool, without time limits for its statements: for a backup or a restore."""
+        with translated(self.where):
+            connection = await _connect(
+                self._url,
+                timeout=self._limits.connect.total_seconds(),
+                statement_cache_size=0,
+                server_settings={"application_name": "batuta-backup", "timezone": "UTC"},
+            )
+        try:
+            await _teach_types(connection)
+            yield connection
+        finally:
+            connection.terminate()
+
     async def exists(self) -> bool:
         """Opening tells: a server does not make a database for whoever misspells its name."""
         return True

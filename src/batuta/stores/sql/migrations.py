@@ -15,12 +15,13 @@ from pathlib import Path
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import MigrationChanged, QueryBookError, SchemaOutOfDate, StatementRefused
 from batuta.kernel.events import Events, MigrationApplied
+from batuta.stores.backup.archive import Applied
 from batuta.stores.sql.database import Database, Dialect, Reading, Transaction
 from batuta.stores.sql.queries import in_dialect, query_of
 
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _PART = re.compile(r"^-- on (sqlite|postgres|both)\s*$", re.MULTILINE)
-_LEDGER = """
+LEDGER = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     namespace  TEXT NOT NULL,
     number     INTEGER NOT NULL,
@@ -31,6 +32,11 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 );
 """
 _APPLIED = query_of("applied", "SELECT namespace, number, checksum FROM schema_migrations", writes=False)
+_ALL_APPLIED = query_of(
+    "all_applied",
+    "SELECT namespace, number, name, checksum FROM schema_migrations ORDER BY namespace, number",
+    writes=False,
+)
 _RECORD = query_of(
     "record",
     "INSERT INTO schema_migrations (namespace, number, name, checksum, applied_at)"
@@ -76,7 +82,7 @@ def read_folder(namespace: str, folder: Path) -> list[Migration]:
 class Migrator:
     def __init__(self, database: Database, migrations: Sequence[Migration], clock: Clock, events: Events) -> None:
         self._database = database
-        self._migrations = migrations
+        self.migrations = migrations
         self._clock = clock
         self._events = events
 
@@ -85,9 +91,9 @@ class Migrator:
 
         Where nothing is, nobody is waited for: every process that starts comes here, beside all that work.
         """
-        if not missing_of(self._migrations, await self._ledger()):
+        if not missing_of(self.migrations, await self._ledger()):
             return []
-        return [migration for migration in self._migrations if await self._apply(migration)]
+        return [migration for migration in self.migrations if await self._apply(migration)]
 
     async def require_current(self) -> None:
         """Raise SchemaOutOfDate unless every migration this code knows is applied; a newer schema is allowed.
@@ -95,22 +101,22 @@ class Migrator:
         Raise StoreReplaced if the open file is no longer the database.
         """
         self._database.check_file()
-        if missing := missing_of(self._migrations, await self._ledger()):
+        if missing := missing_of(self.migrations, await self._ledger()):
             raise SchemaOutOfDate(missing=missing[0].title)
 
     async def _apply(self, migration: Migration) -> bool:
         started = self._clock.monotonic()
         async with self._database.transaction() as transaction:
             await self._database.lock_migrations(transaction)
-            await transaction.script(_LEDGER)
+            await transaction.script(LEDGER)
             if not missing_of([migration], await checksums(transaction)):
                 return False
             await transaction.script(migration.in_dialect(self._database.dialect))
-            await self._record(transaction, migration, self._clock.now())
+            await self.record(transaction, migration, self._clock.now())
         self._events.emit(MigrationApplied(migration.title, timedelta(seconds=self._clock.monotonic() - started)))
         return True
 
-    async def _record(self, transaction: Transaction, migration: Migration, now: datetime) -> None:
+    async def record(self, transaction: Transaction, migration: Migration, now: datetime) -> None:
         await transaction.run(
             in_dialect(_RECORD, self._database.dialect),
             namespace=migration.namespace,
@@ -125,6 +131,10 @@ class Migrator:
             return await checksums(self._database)
         except StatementRefused:
             return {}  # no ledger yet: nothing was ever applied
+
+
+async def applied_migrations(reading: Reading) -> list[Applied]:
+    return [Applied(**dict(row)) for row in await reading.all(_ALL_APPLIED)]
 
 
 async def checksums(reading: Reading) -> dict[tuple[str, int], str]:

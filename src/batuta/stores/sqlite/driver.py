@@ -60,6 +60,10 @@ class SqliteDatabase:
         self._writer = Writer(writing, file, loop, clock, self.where, limits.lock)
         self._readers = Readers(partial(self._connect_reader, file), file, limits, clock, self.where)
 
+    @property
+    def file(self) -> Path:
+        return self._file
+
     def check_file(self) -> None:
         """Raise StoreReplaced if the file was deleted or replaced since it was opened. Safe in any thread."""
         if self._writer is not None:

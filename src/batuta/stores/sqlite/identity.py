@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from batuta.kernel.errors import StoreReplaced
+from batuta.kernel.errors import Reason, StoreReplaced
 
 T = TypeVar("T")
 Identity: TypeAlias = tuple[int, int]
-DELETED = "deleted"
-REPLACED = "replaced"
+DELETED = Reason("file_deleted", "deleted")
+REPLACED = Reason("file_replaced", "replaced")
 # How often opening is tried while the path keeps changing.
 ATTEMPTS = 5
 
@@ -30,7 +30,7 @@ class OpenFile:
         self._paths = [str(file), f"{file}-wal", f"{file}-shm"]
         self._identities: Sequence[Identity | None] = [None, None, None]
         self._finding = threading.Lock()
-        self._loss: tuple[str, str] | None = None
+        self._loss: tuple[str, Reason] | None = None
 
     def open_with(self, connect: Callable[[], T], close: Callable[[T], None]) -> T:
         """Open the first connection and remember which files it opened.

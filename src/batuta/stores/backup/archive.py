@@ -1,0 +1,191 @@
+"""The backup file.
+
+    BATUTA BACKUP 1\\n
+    <SHA-256 of everything below, in hexadecimal>\\n
+    a ZIP archive: manifest.json, and either database.sqlite3 or one tables/NAME.copy per PostgreSQL table
+
+A truncated file or a flipped bit anywhere changes the digest, so a damaged backup is refused before anything is replaced.
+The file holds personal data: it is readable by its owner alone, and appears under its name only when it is complete.
+"""
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from batuta.kernel.errors import BackupDamaged, BackupUnwritable
+from batuta.stores.sql.database import Dialect
+
+MAGIC = b"BATUTA BACKUP 1\n"
+DIGEST = 64
+HEADER = len(MAGIC) + DIGEST + 1
+CHUNK = 1024 * 1024
+MANIFEST = "manifest.json"
+SQLITE_MEMBER = "database.sqlite3"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """One migration that the backup contains."""
+
+    namespace: str
+    number: int
+    name: str
+    checksum: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.number:04d}_{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    rows: int
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    dialect: Dialect
+    version: str  # of the program that made it
+    taken_at: datetime  # no later than the state it holds
+    database_id: str  # the same in every backup of one database
+    migrations: tuple[Applied, ...]
+    tables: Mapping[str, Table]
+    sequences: Mapping[str, int]
+
+    @property
+    def rows(self) -> int:
+        return sum(table.rows for table in self.tables.values())
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "dialect": self.dialect,
+            "version": self.version,
+            "taken_at": self.taken_at.isoformat(),
+            "database_id": self.database_id,
+            "migrations": [[each.namespace, each.number, each.name, each.checksum] for each in self.migrations],
+            "tables": {
+                name: {"rows": table.rows, "columns": list(table.columns)} for name, table in self.tables.items()
+            },
+            "sequences": dict(self.sequences),
+        }
+
+
+class ArchiveWriter:
+    def __init__(self, file: BinaryIO) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=3)
+
+    @contextmanager
+    def member(self, name: str) -> Iterator[IO[bytes]]:
+        with self._zip.open(name, "w", force_zip64=True) as member:
+            yield member
+
+    def close(self, manifest: Manifest) -> None:
+        with self.member(MANIFEST) as member:
+            member.write(json.dumps(manifest.document(), ensure_ascii=False, indent=1).encode())
+        self._zip.close()
+
+
+@contextmanager
+def create(file: Path) -> Iterator[ArchiveWriter]:
+    """Write a backup; ``file`` appears, synced to disk, only if the block ends without an error. An existing file stays."""
+    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    try:
+        if file.exists():
+            raise BackupUnwritable(file=str(file), why="it exists already")
+        with open_private(partial) as handle:
+            handle.write(MAGIC + b"0" * DIGEST + b"\n")
+            yield ArchiveWriter(handle)
+            handle.flush()
+            digest = _digest(handle)
+            handle.seek(len(MAGIC))
+            handle.write(digest.encode())
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.link(partial, file)  # unlike a rename, it never replaces another file
+        sync_folder(file.parent)
+    except OSError as error:
+        raise BackupUnwritable(file=str(file), why=error.strerror or type(error).__name__) from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+class ArchiveReader:
+    """An archive whose digest was checked."""
+
+    def __init__(self, handle: BinaryIO, name: str) -> None:
+        self.name = name
+        try:
+            self._zip = zipfile.ZipFile(handle)
+            self.manifest = _manifest(json.loads(self._zip.read(MANIFEST)))
+        except (zipfile.BadZipFile, ValueError, KeyError, TypeError, IndexError) as error:
+            raise BackupDamaged(file=name, why=f"its contents cannot be read ({type(error).__name__})") from None
+
+    def chunks(self, member: str) -> Iterator[bytes]:
+        with self._zip.open(member) as source:
+            while chunk := source.read(CHUNK):
+                yield chunk
+
+
+@contextmanager
+def read(file: Path) -> Iterator[ArchiveReader]:
+    """Check the whole file against its digest, then open it. Raise BackupDamaged otherwise."""
+    try:
+        handle = file.open("rb")
+    except OSError as error:
+        raise BackupDamaged(file=str(file), why=error.strerror or type(error).__name__) from None
+    with handle:
+        header = handle.read(HEADER)
+        if not header.startswith(MAGIC) or len(header) != HEADER or header[-1:] != b"\n":
+            raise BackupDamaged(file=str(file), why="it is not a backup of this program, or its beginning is damaged")
+        if _digest(handle).encode() != header[len(MAGIC) : -1]:
+            raise BackupDamaged(file=str(file), why="its checksum is wrong")
+        handle.seek(0)
+        yield ArchiveReader(handle, str(file))
+
+
+def _digest(handle: BinaryIO) -> str:
+    handle.seek(HEADER)
+    digest = hashlib.sha256()
+    while chunk := handle.read(CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def open_private(file: Path) -> BinaryIO:
+    """A new file that only its owner can read."""
+    return os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name in the folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _manifest(document: Any) -> Manifest:
+    return Manifest(
+        dialect=document["dialect"],
+        version=document["version"],
+        taken_at=datetime.fromisoformat(document["taken_at"]),
+        database_id=document["database_id"],
+        migrations=tuple(
+            Applied(namespace=namespace, number=number, name=name, checksum=checksum)
+            for namespace, number, name, checksum in document["migrations"]
+        ),
+        tables={
+            name: Table(rows=table["rows"], columns=tuple(table["columns"]))
+            for name, table in document["tables"].items()
+        },
+        sequences=document["sequences"],
+    )

@@ -1,0 +1,170 @@
+"""Copy a SQLite database into a backup while it is in use, and put a backup in its place."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import BackupDamaged, Reason, RestoreRefused
+from batuta.stores.backup.archive import Applied, open_private, sync_folder
+from batuta.stores.sql.database import Limits, Query, Row, Values
+from batuta.stores.sqlite.acts import Acts
+from batuta.stores.sqlite.connection import open_connection, translated
+
+PAGES = 2_000  # between two reports of progress
+# A process that has the file open holds it for as long as it runs, so waiting longer changes nothing.
+PATIENCE = 2.0
+IN_USE = Reason("restore_in_use", "a process has the database open")
+STOP = Reason("restore_stop", "stop every process, then repeat")
+MIGRATIONS = "SELECT namespace, number, name, checksum FROM schema_migrations ORDER BY namespace, number"
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+
+
+def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None:
+    """Copy one committed state of the database; writers go on meanwhile. ``progress`` gets the pages done and all pages."""
+    with translated(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
+        # The open transaction pins the state: without it the copy would begin again after each commit of another process.
+        source.execute("BEGIN")
+        source.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        open_private(target).close()
+        with closing(sqlite3.connect(target, isolation_level=None)) as copied:
+            source.backup(copied, pages=PAGES, progress=lambda _, left, all: progress(all - left, all))
+            seal(copied, str(target))
+
+
+def seal(connection: sqlite3.Connection, name: str) -> None:
+    """Make the database one file, without a log beside it, and check every page of it."""
+    connection.execute("PRAGMA journal_mode = DELETE")
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok":
+        raise BackupDamaged(file=name, why=f"SQLite's integrity check says: {verdict}")
+
+
+def count_rows(file: Path) -> dict[str, int]:
+    with translated(str(file)), closing(sqlite3.connect(file)) as connection:
+        names = [name for (name,) in connection.execute(TABLES)]
+        return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}
+
+
+def migrations_in(file: Path) -> tuple[Applied, ...]:
+    with translated(str(file)), closing(sqlite3.connect(file)) as connection:
+        return tuple(
+            Applied(namespace=namespace, number=number, name=name, checksum=checksum)
+            for namespace, number, name, checksum in connection.execute(MIGRATIONS)
+        )
+
+
+class OldDatabase:
+    """The database that is being replaced: read by nobody else, and kept under another name."""
+
+    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._acts = Acts(clock, Limits())
+
+    async def all(self, query: Query, **values: object) -> list[Row]:
+        rows: list[Row] = self._act(query, values)
+        return rows
+
+    async def one(self, query: Query, **values: object) -> Row | None:
+        return next(iter(await self.all(query, **values)), None)
+
+    def _act(self, query: Query, values: Values) -> list[Row]:
+        with translated("the replaced database"):
+            rows: list[Row] = self._acts.all(query, values)(self._connection)
+            return rows
+
+
+@contextmanager
+def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | None]:
+    """Keep every other process out of the database at ``file`` for as long as the block runs.
+
+    None: there is no database there, or (with ``force``) it is too damaged to be read. A process that has it open keeps the
+    block from beginning, whatever ``force`` says: SQLite itself tells, so there is nothing to overrule.
+    """
+    if not file.exists() or file.stat().st_size == 0:
+        yield None
+        return
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = open_connection(file, clock, Limits(), writes=True)
+        connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
+        # Leaving WAL needs the file alone: every open connection of any process refuses it.
+        (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+        if mode != "delete":
+            raise RestoreRefused(why=IN_USE, next_step=STOP)
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        _close(connection)
+        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise RestoreRefused(why=IN_USE, next_step=STOP) from None
+        _refuse_damaged(error, force=force)
+        connection = None
+    except sqlite3.DatabaseError as error:
+        _close(connection)
+        _refuse_damaged(error, force=force)
+        connection = None
+    try:
+        yield None if connection is None else OldDatabase(connection, clock)
+    finally:
+        _close(connection)
+
+
+def _refuse_damaged(error: sqlite3.Error, *, force: bool) -> None:
+    if not force:
+        raise RestoreRefused(
+            why=Reason(
+                "restore_damaged", "the present database cannot be read ({error}): nothing is carried over", error=error
+            ),
+            next_step=Reason("restore_stop_force", "stop every process, then repeat with --force"),
+        ) from None
+
+
+def _close(connection: sqlite3.Connection | None) -> None:
+    if connection is not None:
+        with suppress(sqlite3.Error):
+            connection.close()
+
+
+def unpack(chunks: Iterator[bytes], target: Path) -> None:
+    """Write the database of a backup beside its future place."""
+    with open_private(target) as handle:
+        for chunk in chunks:
+            handle.write(chunk)
+        handle.flush()
+        os.fsync(handle.fileno())
+    with closing(sqlite3.connect(target, isolation_level=None)) as connection:
+        try:
+            seal(connection, str(target))
+        except sqlite3.DatabaseError as error:
+            raise BackupDamaged(file=str(target), why=str(error)) from None
+
+
+def replace(restored: Path, file: Path, kept: Path) -> Path | None:
+    """Put the restored database in its place in one step; the old file stays under the name ``kept``."""
+    with translated(str(restored)), closing(sqlite3.connect(restored, isolation_level=None)) as connection:
+        seal(connection, str(restored))
+    descriptor = os.open(restored, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    was_there = file.exists()
+    if was_there:
+        os.link(file, kept)
+    for beside in ("-wal", "-shm", "-journal"):  # of a damaged database: nothing may be applied to the new file
+        _move_aside(Path(f"{file}{beside}"), Path(f"{kept}{beside}"))
+    restored.replace(file)
+    sync_folder(file.parent)
+    return kept if was_there else None
+
+
+def _move_aside(file: Path, kept: Path) -> None:
+    if file.exists():
+        shutil.move(file, kept)
+
+
+def leftovers(target: Path) -> Sequence[Path]:
+    return [Path(f"{target}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
