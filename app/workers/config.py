@@ -144,7 +144,9 @@ class Serving:
         ]
         tenure = Tenure(owner=make_owner(work.ids), lease=work.queue_lease)
         looks = work.worker_policy.look_every
-        for loop, policy in queue_loops(served, tenure, looks, work.ears, work.clock, work.events):
+        for loop, policy in queue_loops(
+            served, tenure, looks, work.ears, work.clock, work.events, presence=work.presence
+        ):
             supervisor.add(loop, policy)
         supervisor.add(self._relay, HEARING)
         return supervisor

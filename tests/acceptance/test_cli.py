@@ -265,6 +265,7 @@ def test_doctor_says_what_it_checked_and_the_next_step_for_what_is_wrong(
     assert code == 0
     assert "✓ esquema em dia" in out
     assert "✓ Hora atual" in out
+    assert "✓ detecção de quedas" in out
     assert "você quis dizer DATABASE_URL?" in out
 
 

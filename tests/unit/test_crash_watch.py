@@ -121,6 +121,7 @@ async def test_where_the_folder_cannot_be_made_nothing_is_announced_and_nothing_
     file = tmp_path / "file"
     file.write_text("")
     host = Host(file / "owners")
+    assert not host.presence.is_usable()
     await host.watch.tick()
     await host.watch.drain(timedelta(seconds=1))
     assert host.recovered == []
@@ -132,6 +133,7 @@ async def test_a_folder_of_another_user_is_not_used(host: Host, monkeypatch: pyt
     monkeypatch.setattr(os, "getuid", lambda: user + 1)
     await host.watch.tick()
     assert (host.recovered, host.files) == ([], {DEAD})
+    assert not host.presence.is_usable()
 
 
 async def test_an_owner_that_nobody_could_prove_dead_leaves_no_file(tmp_path: Path) -> None:
@@ -145,6 +147,11 @@ async def test_an_owner_of_this_process_is_judged_alive_by_another_watch(tmp_pat
     first = PresenceFolder(tmp_path / "owners")
     with first.announced(owner):
         assert PresenceFolder(tmp_path / "owners", judge_here).dead() == []
+    assert not (tmp_path / "owners").exists()
+
+
+def test_whether_a_folder_can_be_used_is_found_out_without_leaving_one(tmp_path: Path) -> None:
+    assert PresenceFolder(tmp_path / "owners").is_usable()
     assert not (tmp_path / "owners").exists()
 
 

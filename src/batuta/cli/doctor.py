@@ -13,6 +13,7 @@ from batuta.config import EngineSettings, in_file, names, near_misses, unset
 from batuta.engine import Batuta
 from batuta.health.ready import State, look
 from batuta.kernel.errors import AddressTaken, BatutaError
+from batuta.kernel.identity import identity
 from batuta.supervise.address import listen
 from batuta.texts import Texts
 
@@ -51,6 +52,7 @@ async def examine(desk: Desk) -> list[Finding]:
     findings += _settings(desk, settings, work, desk.texts())
     findings += _address(settings, desk.texts())
     findings += await _database(work, desk.texts())
+    findings += _crash_detection(work, desk.texts())
     seen = _as_it_runs(desk, settings, work)
     if seen is not work:
         findings.append(Finding("ok", desk.texts()("doctor.as_it_runs")))
@@ -101,6 +103,16 @@ def _address(settings: EngineSettings, texts: Texts) -> Iterator[Finding]:
             yield Finding("ok", texts("doctor.port_ours", **where))
         else:
             yield Finding("warning", texts("doctor.port_taken", **where), texts.error(error))
+
+
+def _crash_detection(work: Batuta, texts: Texts) -> Iterator[Finding]:
+    if not identity().is_provable:
+        yield Finding("ok", texts("doctor.crashes_by_lease"))
+    elif work.presence.is_usable():
+        yield Finding("ok", texts("doctor.crashes"))
+    else:
+        folder = work.presence.folder
+        yield Finding("warning", texts("doctor.crashes_no_folder"), texts("doctor.crashes_step", folder=folder))
 
 
 async def _database(work: Batuta, texts: Texts) -> list[Finding]:

@@ -34,6 +34,14 @@ class PresenceFolder:
         place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else temporary_folder()
         return cls(place / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}-owners")
 
+    def is_usable(self) -> bool:
+        try:
+            return self._is_ours(make=True) and os.access(self.folder, os.W_OK | os.X_OK)
+        except OSError:
+            return False
+        finally:
+            self._remove_if_empty()
+
     def announce(self, owner: str) -> None:
         """Again and again: whatever tidies temporary folders may have removed the file."""
         process = ProcessIdentity.parse(owner)
@@ -54,7 +62,7 @@ class PresenceFolder:
     def forget(self, owner: str) -> None:
         with contextlib.suppress(OSError):
             (self.folder / owner).unlink(missing_ok=True)
-            self.folder.rmdir()
+        self._remove_if_empty()
 
     @contextmanager
     def announced(self, owner: str) -> Iterator[None]:
@@ -82,3 +90,7 @@ class PresenceFolder:
         if make:
             self.folder.mkdir(mode=0o700, exist_ok=True)
         return self.folder.lstat().st_uid == os.getuid()
+
+    def _remove_if_empty(self) -> None:
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
