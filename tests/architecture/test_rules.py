@@ -35,6 +35,7 @@ WHILES = {
     "kernel/waiting.py": {"insist"},
     "cli/voices.py": {"_work"},
     "dispatch/runner.py": {"finish"},
+    "dispatch/scheduler.py": {"_renew"},
     "dispatch/reception.py": {"_stay_alive"},
     "targets/http.py": {"deliver"},
     "queue/lease_keeper.py": {"_renew_until_cancelled"},

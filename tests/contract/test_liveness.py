@@ -15,7 +15,7 @@ from batuta.health.ready import State, look
 from batuta.kernel.errors import InvalidSetting
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Ending, Opening, Registration, Status, Trigger
-from batuta.runlog.log import Decisions, Ledger
+from batuta.runlog.log import Closing, Decisions, Ledger, RunsRenewed
 from batuta.stores import liveness_limits
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.servers import Postgres
@@ -86,13 +86,13 @@ async def test_a_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
         return Decisions(openings=[opening], accounted={JOB.job: ledger.now})
 
     log = work.executions
+    await log.register([JOB], SCHEDULER)
     async with all_connections_taken(work), asyncio.timeout(3):
-        await log.register([JOB], SCHEDULER)
         await log.controls()
         opened = await log.open_due([JOB.job], SCHEDULER, decide)
-        assert await log.renew(opened.started, SCHEDULER) == frozenset()
-        assert list(await log.take_over(SCHEDULER, [JOB.job], 10)) == []
-        assert await log.close(opened.started[0], Ending(status=Status.SUCCESS))
+        assert await log.renew(opened.started, SCHEDULER) == RunsRenewed()
+        assert list(await log.silent(SCHEDULER, [JOB.job], 10)) == []
+        assert await log.close(opened.started[0], Ending(status=Status.SUCCESS)) is Closing.WRITTEN
 
 
 async def test_a_busy_pool_delays_no_heartbeat(work: Batuta) -> None:

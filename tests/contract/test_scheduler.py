@@ -23,13 +23,14 @@ from batuta.kernel.events import (
 )
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Ending, Execution, Status
+from batuta.runlog.log import Closing
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.targets.call import CallTarget
 from batuta.testing import EventRecorder, FakeClock
-from tests.contract.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at
+from tests.contract.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at, watch_leases
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # the fake clock's start: Monday, 09:00 in São Paulo
@@ -325,9 +326,7 @@ async def test_a_run_whose_process_died_is_delivered_again_with_the_same_key(
     clock.step(MINUTE)
     await dead.dispatcher.tick()
     await asyncio.sleep(0)
-    clock.step(LEASE)
-    await alive.reaper.tick()
-    await asyncio.sleep(0)
+    await watch_leases(clock, alive)
     assert len(endpoint.runs) == 2
     assert endpoint.runs[0].execution.id == endpoint.runs[1].execution.id
     assert endpoint.runs[1].execution.attempt == 2
@@ -351,16 +350,11 @@ async def test_a_run_in_a_dead_process_that_cannot_be_repeated_is_abandoned(
     clock.step(MINUTE)
     await dead.dispatcher.tick()
     await asyncio.sleep(0)
-    clock.step(LEASE)
-    await alive.reaper.tick()
+    await watch_leases(clock, alive)
     (row,) = await house.rows()
-    assert (row["status"], row["reason"]) == ("abandoned", "its process ended before it did")
+    assert (row["status"], row["reason"]) == ("abandoned", "its process stopped renewing its lease")
     assert [event.again for event in events.of(ExecutionTakenOver)] == [False]
     # Its next fire is not taken for an overlap.
-    await alive.dispatcher.tick()
-    await asyncio.sleep(0)
-    assert await house.statuses() == ["abandoned"]
-    clock.step(MINUTE - LEASE)
     await alive.dispatcher.tick()
     assert await house.statuses() == ["abandoned", "running"]
     assert endpoint.gate is not None
@@ -376,9 +370,9 @@ async def test_a_lease_that_is_kept_is_not_taken(house: House, clock: FakeClock)
     clock.step(MINUTE)
     await first.dispatcher.tick()
     await asyncio.sleep(0)
-    for _ in range(6):
-        clock.step(LEASE / 3)
-        await first.runner.tick()
+    for _ in range(9):
+        await clock.advance(LEASE / 3)
+        await first.leases.tick()
         await second.reaper.tick()
     assert len(endpoint.runs) == 1
     assert endpoint.gate is not None
@@ -476,11 +470,13 @@ async def test_whoever_lost_a_run_writes_nothing(house: House, clock: FakeClock)
     await scheduler.dispatcher.tick()
     await asyncio.sleep(0)
     clock.step(LEASE)
-    (taken,) = await house.log.take_over(Tenure(owner="another", lease=LEASE), ["pulse"], 10)
-    assert await house.log.take_over(Tenure(owner="third", lease=LEASE), ["pulse"], 10) == []
-    assert not await house.log.close(endpoint.runs[0].execution, Ending(status=Status.ERROR))
-    assert await house.log.close(taken, Ending(status=Status.SUCCESS))
-    assert not await house.log.close(taken, Ending(status=Status.ERROR))
+    another = Tenure(owner="another", lease=LEASE)
+    silent = await house.log.silent(another, ["pulse"], 10)
+    (taken,) = await house.log.take_over(silent, another)
+    assert await house.log.take_over(silent, Tenure(owner="third", lease=LEASE)) == []
+    assert await house.log.close(endpoint.runs[0].execution, Ending(status=Status.ERROR)) is Closing.LOST
+    assert await house.log.close(taken, Ending(status=Status.SUCCESS)) is Closing.WRITTEN
+    assert await house.log.close(taken, Ending(status=Status.ERROR)) is Closing.LOST
     assert endpoint.gate is not None
     endpoint.gate.set()
     await finish(scheduler)
@@ -495,10 +491,8 @@ async def test_a_restarted_scheduler_takes_its_predecessors_runs_over_before_it_
     clock.step(MINUTE)
     await dead.dispatcher.tick()
     await asyncio.sleep(0)
-    clock.step(LEASE)
     fresh = house.scheduler(job(target=endpoint))
-    await fresh.reaper.tick()  # its dispatcher has not looked at anything yet
-    await asyncio.sleep(0)
+    await watch_leases(clock, fresh)  # its dispatcher has not looked at anything yet
     assert len(endpoint.runs) == 2
     assert endpoint.gate is not None
     endpoint.gate.set()
@@ -516,12 +510,14 @@ async def test_runs_of_a_job_that_this_code_does_not_know_are_left_to_those_who_
     clock.step(MINUTE)
     await newer.dispatcher.tick()
     await asyncio.sleep(0)
-    clock.step(LEASE)
-    await house.scheduler(job("velho")).reaper.tick()
+    older = house.scheduler(job("velho"))
+    await watch_leases(clock, older)
     assert await house.statuses() == ["running"]
     clock.step(timedelta(hours=2))
-    await house.scheduler(job("velho")).reaper.tick()  # by now nobody does
-    assert await house.statuses() == ["abandoned"]
+    await watch_leases(clock, older)  # by now there is no scheduler that knows it
+    (row,) = await house.rows()
+    assert row["status"] == "abandoned"
+    assert row["reason"] == "its process stopped renewing its lease, and no scheduler knows this job any more"
     assert endpoint.gate is not None
     endpoint.gate.set()
     await finish(newer)
@@ -533,8 +529,8 @@ async def test_a_run_by_hand_is_not_repeated_by_anybody_else(house: House, clock
     by_hand, scheduler = house.scheduler(pulse), house.scheduler(pulse)
     running = asyncio.create_task(by_hand.run_by_hand(pulse, {"dry_run": "1"}))
     await house.events.wait_for(ExecutionStarted)
-    clock.step(LEASE)
-    await scheduler.reaper.tick()
+    by_hand.leases.tick = asyncio.Event().wait  # type: ignore[method-assign,assignment]
+    await watch_leases(clock, scheduler)
     assert len(endpoint.runs) == 1
     (row,) = await house.rows()
     assert (row["status"], row["params"]) == ("abandoned", {"dry_run": "1"})
@@ -552,7 +548,7 @@ async def test_a_run_by_hand_that_is_interrupted_says_so_and_is_in_nobodys_way(h
     with pytest.raises(asyncio.CancelledError):
         await running
     (row,) = await house.rows()
-    assert (row["status"], row["reason"]) == ("abandoned", "interrupted by whoever ran it by hand")
+    assert (row["status"], row["reason"]) == ("abandoned", "interrupted by the person who ran it by hand")
     assert endpoint.gate is not None
     endpoint.gate.set()
     await house.scheduler(pulse).run_by_hand(pulse)
@@ -675,7 +671,7 @@ async def test_a_run_that_ends_while_the_database_only_reads_is_written_when_it_
 ) -> None:
     close, tries = house.log.close, 0
 
-    async def after_the_failover(execution: Execution, ending: Ending) -> bool:
+    async def after_the_failover(execution: Execution, ending: Ending) -> Closing:
         nonlocal tries
         tries += 1
         if tries <= 3:
@@ -749,9 +745,8 @@ async def test_whoever_lost_a_run_stops_it_as_soon_as_it_knows(house: House, clo
     clock.step(MINUTE)
     await thawed.dispatcher.tick()
     await asyncio.sleep(0)
-    clock.step(LEASE)
-    await other.reaper.tick()
-    await thawed.runner.tick()
+    await watch_leases(clock, other)
+    await thawed.leases.tick()
     await finish(thawed)  # it ends, although its endpoint never answers
     assert await house.statuses() == ["abandoned"]
 
@@ -767,9 +762,7 @@ async def test_a_run_is_asked_after_for_as_long_as_it_may_take_however_many_proc
     await asyncio.sleep(0)
     others = [house.scheduler(job(target=endpoint)) for _ in range(5)]
     for other in others:
-        clock.step(LEASE)
-        await other.reaper.tick()
-        await asyncio.sleep(0)
+        await watch_leases(clock, other)
     assert await house.statuses() == ["running"]
     assert len(endpoint.runs) == 6
     assert endpoint.gate is not None

@@ -140,7 +140,8 @@ async def test_a_file_that_was_locked_for_long_takes_no_run_from_the_living(
     locking.execute("ROLLBACK")
     locking.close()
     await looking
-    await living.runner.tick()
+    await other.reaper.tick()
+    await living.leases.tick()
     await other.reaper.tick()
     assert await house.statuses() == ["running"]
     assert endpoint.gate is not None

@@ -10,7 +10,7 @@ import pytest
 
 from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock
-from tests.contract.scheduling import LEASE, Endpoint, House, job
+from tests.contract.scheduling import LEASE, Endpoint, House, job, watch_leases
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import Spec, plant
@@ -75,8 +75,7 @@ async def test_a_scheduler_that_has_just_begun_gives_up_nothing_it_does_not_know
     clock.step(LEASE)
     await begun.reaper.tick()
     await begun.dispatcher.tick()
-    await begun.reaper.tick()
-    await asyncio.sleep(0)
+    await watch_leases(clock, begun)
     assert [run.execution.attempt for run in endpoint.runs] == [1, 2]
     assert endpoint.gate is not None
     endpoint.gate.set()
@@ -94,8 +93,7 @@ async def test_an_orderly_stop_gives_back_only_what_is_its_own(house: House, clo
         await each.dispatcher.tick()
     clock.step(MINUTE)
     await first.dispatcher.tick()
-    clock.step(LEASE)
-    await second.reaper.tick()
+    await watch_leases(clock, second)
     stopping = asyncio.create_task(first.runner.drain(10 * SECOND))
     await clock.advance(9 * SECOND)
     await stopping

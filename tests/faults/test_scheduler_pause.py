@@ -14,7 +14,7 @@ from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database
 from batuta.targets.http import HttpCaller, HttpTarget
 from batuta.testing import EventRecorder, FakeClock, FastClock, Receipt, Rules, Span, Target
-from tests.contract.scheduling import LEASE, Endpoint, House, job
+from tests.contract.scheduling import Endpoint, House, job, watch_leases
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, UTC_ZONE, Book, decide, declared, judged
 from tests.servers import free_port
@@ -122,12 +122,12 @@ async def test_a_run_whose_process_died_is_not_delivered_again_during_a_pause(ho
     clock.step(MINUTE)
     await dead.dispatcher.tick()
     await house.pause("pause.all")
-    clock.step(LEASE)
-    await alive.reaper.tick()
-    await asyncio.sleep(0)
+    await watch_leases(clock, alive)
     (row,) = await house.rows()
     assert row["status"] == "abandoned"
-    assert row["reason"].startswith("its process ended before it did, and now it is held: switch pause.all is on")
+    assert row["reason"].startswith(
+        "its process stopped renewing its lease, and now it is held: switch pause.all is on"
+    )
     assert [run.execution.attempt for run in endpoint.runs] == [1]
     assert endpoint.gate is not None
     endpoint.gate.set()

@@ -128,12 +128,17 @@ async def test_a_switch_and_a_token_are_found_by_key(full: Database) -> None:
 async def test_what_a_scheduler_asks_at_every_fire_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
     book, now = load(ExecutionBook, BOOKS / "executions.sql", full.dialect), clock.now()
     jobs = AsJson(["j1", "j2"])
+    run = {"id": "00000001-0000-7000-8000-000000000000", "attempt": 1, "lease_until": 1}
     plans = [
         await plan(full, book.running, jobs=jobs),
-        await plan(full, book.take_over, owner="o", now=now, lease_until=now, known=jobs, long_ago=now, limit=100),
         await plan(
-            full, book.close, id="00000001-0000-7000-8000-000000000000", attempt=1, status="success", now=now,
-            duration_ms=1, response_code=200, error=None, reason=None, items=1, result=None,
+            full, book.silent, within=1, longest=2, long_silence=3, known=jobs, owners=AsJson(["o"]), limit=100, now=now
+        ),
+        await plan(full, book.take_over, runs=AsJson([run]), owner="o", lease=1, now=now),
+        await plan(full, book.renew, held=AsJson({run["id"]: 1}), owner="o", lease=1, now=now),
+        await plan(
+            full, book.close, id=run["id"], attempt=1, status="success", now=now,
+            response_code=200, error=None, reason=None, items=1, result=None,
         ),
     ]  # fmt: skip
     for each in plans:

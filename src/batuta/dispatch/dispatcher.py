@@ -15,6 +15,7 @@ from batuta.dispatch.lanes import RESERVED
 from batuta.dispatch.plan import hold, plan
 from batuta.dispatch.runner import Gate, Runner
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ClockStepped, Events, FireExplained, JobSilenced, JobsRegistered, ScheduleFailed
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Registration
@@ -24,8 +25,8 @@ from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 T = TypeVar("T")
 
 LONGEST_REST = timedelta(seconds=1)
-# So many jobs are decided about in one transaction: the first of a crowd must not wait for the last.
-PORTION = 5_000
+# At most so many jobs are decided about in one transaction; fewer after a transaction that took too long.
+PORTION = 1_000
 NEVER = datetime.max.replace(tzinfo=UTC)
 # A job whose schedule cannot be computed, or that waits for its turn, is looked at again after this.
 LOOK_AGAIN = timedelta(seconds=1)
@@ -52,6 +53,7 @@ class Dispatcher:
         self._agenda = self._all_at(self._clock.now())
         self._ahead = timedelta(0)  # how far the time that decides is ahead of this machine's
         self._last: datetime | None = None
+        self._portion = PORTION
         self._told_silenced: set[str] = set()
 
     def job(self, name: str) -> Job | None:
@@ -62,7 +64,7 @@ class Dispatcher:
         await self._follow_controls()
         now = self._now()
         self._notice_steps(now)
-        due = self._agenda.take(now)
+        due = self._agenda.take(now, self._portion)
         if due and not await self._fire(due, now):
             return Again()  # the controls changed under our hands: first follow them
         if self._agenda.next() <= now:
@@ -98,9 +100,12 @@ class Dispatcher:
 
         try:
             opened = await self._log.open_due(due, self._tenure, decide)
-        except BaseException:
+        except BaseException as error:
             self._agenda.put(dict.fromkeys(due, now))
+            if isinstance(error, StoreUnavailable):
+                self._portion = max(1, len(due) // 2)
             raise
+        self._portion = min(PORTION, 2 * self._portion)
         if not is_current:
             self._agenda.put(dict.fromkeys(due, now))
             return False
@@ -175,11 +180,11 @@ class Agenda:
         for name, at in entries.items():
             heapq.heappush(self._live if self._is_live(name) else self._others, (at, name))
 
-    def take(self, now: datetime) -> list[str]:
-        """A portion of those that are due, each of them gone from here until it is put back."""
+    def take(self, now: datetime, most: int = PORTION) -> list[str]:
+        """A portion of the jobs that are due, each of them gone from here until it is put back."""
         for heap in (self._live, self._others):
             due: list[str] = []
-            while heap and heap[0][0] <= now and len(due) < PORTION:
+            while heap and heap[0][0] <= now and len(due) < most:
                 due.append(heapq.heappop(heap)[1])
             if due:
                 return due

@@ -1,22 +1,60 @@
-"""Looks after the runs whose process fell silent: delivered again where that is harmless, closed as abandoned where not."""
+"""Takes over the runs of schedulers that stopped renewing them: delivers them again where that is harmless, or closes them.
 
-from collections.abc import Callable
-from datetime import datetime
+A lease that has ended is not enough. A clock that was put forward, a locked row, a locked file or a database that was away ends
+the leases of healthy processes too. So a run is taken over after its lease was *watched*: unlocked and unchanged at several
+looks, by this process's monotonic clock. A lease that seems to end in the far future, because the clock was put back, is watched
+longer. A run that was handed back, or whose process is proven dead, is taken over at once.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import hold
 from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ExecutionTakenOver
 from batuta.queue.lease import Tenure
-from batuta.runlog.execution import Ending, Execution, Status, Trigger
-from batuta.runlog.log import ExecutionLog, Ledger
+from batuta.runlog.execution import DEAD, HANDED_BACK, SILENT, Ending, Execution, Status, Trigger
+from batuta.runlog.log import ExecutionLog, Ledger, SilentRun
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 AT_ONCE = 100
 MOST_ATTEMPTS = 3
+
+
+@dataclass(slots=True)
+class LeaseWatch:
+    """For how long each silent run was seen unchanged. A look counts for a third of a lease at most: what could not be seen
+    between two looks, because this process or the database stood still, is no evidence.
+    """
+
+    lease: timedelta
+    _seen: dict[tuple[str, int, datetime], timedelta] = field(default_factory=dict)
+    _looked_at: float | None = None
+
+    def ripe(self, runs: Collection[SilentRun], monotonic: float) -> list[SilentRun]:
+        """Those of the runs whose process has been silent for long enough. A run that is not named is forgotten."""
+        since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
+        counted = min(since, self.lease / 3)
+        self._looked_at = monotonic
+        before = self._seen
+        self._seen = {key: before[key] + counted if key in before else timedelta(0) for key in map(_key, runs)}
+        return [run for run in runs if self._is_ripe(run)]
+
+    def _is_ripe(self, run: SilentRun) -> bool:
+        if run.owner is None:
+            return True
+        watched = self._seen[_key(run)]
+        if run.left > self.lease:
+            return watched >= self.lease * 3 / 2
+        return run.left <= timedelta(0) and watched >= self.lease / 2
+
+
+def _key(run: SilentRun) -> tuple[str, int, datetime]:
+    return run.id, run.attempt, run.lease_until
 
 
 class Reaper:
@@ -41,63 +79,57 @@ class Reaper:
         self._events = events
         self._tenure = tenure
         self._book = book
-        self._looked_at: datetime | None = None
-        self._patient_until = 0.0
+        self._watch = LeaseWatch(tenure.lease)
 
     async def tick(self) -> Pace:
-        self._notice_gaps()
-        if self._clock.monotonic() < self._patient_until:
-            return Idle()
-        try:
-            if await self._is_kept_waiting():
-                self._let_the_living_speak()
-                return Idle()
-            # What holds them is asked before anything is taken: whoever took a run must be able to decide about it.
-            ledger = await self._log.look()
-            taken = await self._log.take_over(self._tenure, self._book.names, AT_ONCE)
-        except StoreUnavailable:
-            self._let_the_living_speak()
-            raise
+        silent = await self._silent()
+        ripe = self._watch.ripe(silent, self._clock.monotonic())
+        await self._take_over(ripe, lambda run: HANDED_BACK if run.owner is None else SILENT)
+        return Again() if len(ripe) == AT_ONCE else Idle()
+
+    async def recover(self, owners: Collection[str]) -> int:
+        """Take over the runs of these owners, whose processes are proven dead, without waiting for their leases."""
+        found = [run for run in await self._silent(owners) if run.owner in owners]
+        return await self._take_over(found, lambda run: DEAD)
+
+    async def _silent(self, owners: Collection[str] = ()) -> Sequence[SilentRun]:
+        found = await self._log.silent(self._tenure, self._book.names, AT_ONCE, owners)
+        held = {execution.id for execution in self._runner.held()}
+        return [run for run in found if run.id not in held]
+
+    async def _take_over(self, runs: Sequence[SilentRun], why: Callable[[SilentRun], str]) -> int:
+        if not runs:
+            return 0
+        # The switches are read before anything is taken: a scheduler that took a run must be able to decide about it.
+        ledger = await self._log.look()
+        reasons = {run.id: why(run) for run in runs}
+        taken = await self._log.take_over(runs, self._tenure)
         for execution in taken:
-            await self._look_after(execution, ledger)
-        return Again() if len(taken) == AT_ONCE else Idle()
+            await self._look_after(execution, ledger, reasons[execution.id])
+        return len(taken)
 
-    def _notice_gaps(self) -> None:
-        """A clock put forward, a machine that slept, a file somebody kept locked: leases are over, and nobody died."""
-        now = self._clock.now()
-        if self._looked_at is not None and now - self._looked_at > self._tenure.lease:
-            self._let_the_living_speak()
-        self._looked_at = now
-
-    async def _is_kept_waiting(self) -> bool:
-        """A write that changes nothing: where it has to wait, so had the signs of life of the others."""
-        knocked = self._clock.monotonic()
-        await self._log.renew([], self._tenure)
-        return self._clock.monotonic() - knocked > self._tenure.lease.total_seconds() / 3
-
-    def _let_the_living_speak(self) -> None:
-        """For a while nobody could show a sign of life: before anything is taken, they may."""
-        self._patient_until = self._clock.monotonic() + 2 * self._tenure.lease.total_seconds()
-
-    async def _look_after(self, execution: Execution, ledger: Ledger) -> None:
+    async def _look_after(self, execution: Execution, ledger: Ledger, reason: str) -> None:
         job = self._job_of(execution.job)
         windows = self._book.windows_now(ledger.controls)
         held = None if job is None else hold(job, ledger.switches, windows, ledger.now)
-        # Whoever asked for a run by hand is gone: nobody repeats it behind his back.
+        # A run by hand is not repeated: the person who asked for it no longer waits for it.
         may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL
         again = held is None and job is not None and may_repeat and not _is_enough(execution, job, ledger.now)
         self._events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again))
         if job is not None and again:
             self._runner.start(execution, job, execution.params)
             return
-        reason = (
-            "its process ended before it did" if execution.attempt <= MOST_ATTEMPTS else "its process ended each time"
-        )
-        if held is not None:
-            reason = f"{reason}, and now it is {held}"
-        await self._log.close(execution, Ending(status=Status.ABANDONED, reason=reason))
+        await self._log.close(execution, Ending(status=Status.ABANDONED, reason=_told(reason, execution, job, held)))
+
+
+def _told(reason: str, execution: Execution, job: Job | None, held: str | None) -> str:
+    if execution.attempt > MOST_ATTEMPTS:
+        reason = f"{reason}, at each of {execution.attempt - 1} attempts"
+    if job is None:
+        return f"{reason}, and no scheduler knows this job any more"
+    return reason if held is None else f"{reason}, and now it is {held}"
 
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
-    """Asking again with the same key is harmless, and giving up while the other side may still work invites an overlap."""
+    """A repeat with the same key is harmless, and giving up while the other side may still work could cause an overlap."""
     return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout

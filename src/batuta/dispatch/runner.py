@@ -1,7 +1,7 @@
-"""Takes runs through their lane to their target, and writes down how they ended.
+"""Takes runs through their lane to their target, and records how they ended.
 
-As a loop it keeps the leases of what it runs. When it stops, what does not end in time is handed back: whoever takes it over
-delivers it again with the same key.
+``RunLeases`` renews their leases. At shutdown, a run that does not end in time is cancelled and handed back: the scheduler that
+takes it over delivers it again with the same key.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from batuta.dispatch.job import Job, Run
 from batuta.dispatch.lanes import Lanes
 from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import CancelIgnored, StatementRefused, StoreConflict, StoreUnavailable
+from batuta.kernel.errors import CancelIgnored, StatementRefused, StoreConflict, StoreTimeout, StoreUnavailable
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
 from batuta.kernel.trace import bind, of_run
-from batuta.kernel.waiting import first_of, insist
+from batuta.kernel.waiting import insist
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import HELD, Ending, Execution, Status, storable, without_details
-from batuta.runlog.log import ExecutionLog
+from batuta.runlog.log import Closing, ExecutionLog
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.supervise.progress import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown
@@ -79,14 +79,16 @@ class Runner:
             self._events.emit(ExecutionCrashed(execution.job, error))
 
     async def tick(self) -> Pace:
-        if self._runs:
-            self._let_go(await self._log.renew(list(self._runs.values()), self._tenure))
         if self._deaf is not None:
             raise self._deaf
         return Idle()
 
-    def _let_go(self, lost: frozenset[str]) -> None:
-        """Somebody took them over, or they were closed just now: going on would be a second run of the same."""
+    def held(self) -> list[Execution]:
+        """Every run of this process, also one that has ended and is not yet written."""
+        return list(self._runs.values())
+
+    def release(self, lost: frozenset[str]) -> None:
+        """Cancel the runs that another scheduler has taken over. One that is being closed finds out by itself."""
         for task, execution in self._runs.items():
             if execution.id in lost and task not in self._closing:
                 self._events.emit(ExecutionLost(execution.job, execution.id, "running"))
@@ -104,12 +106,9 @@ class Runner:
             await self._log.hand_back(list(left.values()), self._tenure)
 
     async def finish(self) -> None:
-        """Wait for everything that runs, keeping its leases."""
+        """Wait until every run has ended."""
         while self._runs:
-            await first_of(asyncio.wait(list(self._runs)), self._clock.sleep(self._tenure.lease.total_seconds() / 3))
-            if self._runs:
-                renewing = insist(lambda: self._log.renew(list(self._runs.values()), self._tenure), self._clock)
-                self._let_go(await renewing)
+            await asyncio.wait(list(self._runs))
 
     async def _run(self, order: Order) -> None:
         bind(of_run(order.execution.id))
@@ -166,12 +165,11 @@ class Runner:
 
     async def _close(self, execution: Execution, ending: Ending) -> None:
         try:
-            is_written = await insist(lambda: self._log.close(execution, ending), self._clock)
+            is_written = await self._written(execution, ending)
         except (StatementRefused, StoreConflict) as refused:
-            # It happened and must not happen again: what cannot be written about it matters less than how it ended.
+            # The run must not be repeated: how it ended matters more than the details that cannot be stored.
             self._events.emit(ExecutionCrashed(execution.job, refused))
-            less = without_details(ending)
-            is_written = await insist(lambda: self._log.close(execution, less), self._clock)
+            is_written = await self._written(execution, without_details(ending))
         if not is_written:
             self._events.emit(ExecutionLost(execution.job, execution.id, ending.status.value))
             return
@@ -187,3 +185,14 @@ class Runner:
                 self._clock.now() - execution.started_at,
             )
         )
+
+    async def _written(self, execution: Execution, ending: Ending) -> bool:
+        """Repeat while the database is away or the row is locked; False: another scheduler has taken the run over."""
+
+        async def close() -> bool:
+            closing = await self._log.close(execution, ending)
+            if closing is Closing.UNCHECKED:
+                raise StoreTimeout(where="job_executions", why="another transaction has locked the row")
+            return closing is Closing.WRITTEN
+
+        return await insist(close, self._clock)

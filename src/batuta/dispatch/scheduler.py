@@ -9,6 +9,7 @@ from batuta.dispatch.book import JobBook
 from batuta.dispatch.dispatcher import Dispatcher, gate, registration
 from batuta.dispatch.job import Job
 from batuta.dispatch.lanes import Lanes
+from batuta.dispatch.leases import RunLeases
 from batuta.dispatch.plan import plan_manual
 from batuta.dispatch.reaper import Reaper
 from batuta.dispatch.runner import Runner
@@ -16,7 +17,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
-from batuta.kernel.waiting import ended
+from batuta.kernel.waiting import ended, first_of, insist
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger
@@ -44,9 +45,11 @@ class Scheduler:
     ) -> None:
         self._book = book
         self._log = log
+        self._clock = clock
         self.tenure = Tenure(owner=make_owner(ids), lease=lease)
         why_not = gate(book, log)
         self.runner = Runner(log, lanes or Lanes(), clock, events, self.tenure, why_not)
+        self.leases = RunLeases(log, self.runner, clock, self.tenure)
         self.dispatcher = Dispatcher(book, log, self.runner, clock, events, self.tenure)
         self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.tenure, book)
 
@@ -56,9 +59,9 @@ class Scheduler:
         often = LoopPolicy(
             every=beat, stuck_after=timedelta(minutes=1), backoff=beat, max_failures=20, finishes_tick=True
         )
-        # The reapers of others wait for a sign of life after an outage, but not for long.
-        keeping = replace(often, backoff_cap=beat)
-        return [(self.runner, keeping), (self.reaper, often), (self.dispatcher, often)]
+        # After an outage the reapers of other schedulers wait for one renewal, not longer.
+        renewing = replace(often, backoff=beat / 4, backoff_cap=beat, outlives=True)
+        return [(self.leases, renewing), (self.runner, often), (self.reaper, often), (self.dispatcher, often)]
 
     async def run_by_hand(
         self, job: Job, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
@@ -73,10 +76,16 @@ class Scheduler:
         (execution,) = opened.started
         running = self.runner.start(execution, job, params, grace=min(job.grace, PATIENCE))
         try:
-            await self.runner.finish()
+            await first_of(self.runner.finish(), self._renew())
         except BaseException:
             await ended(running)
-            ending = Ending(status=Status.ABANDONED, reason="interrupted by whoever ran it by hand")
+            ending = Ending(status=Status.ABANDONED, reason="interrupted by the person who ran it by hand")
             await self._log.close(execution, ending)
             raise
         return execution
+
+    async def _renew(self) -> None:
+        """For a run by hand, which no supervisor looks after."""
+        while True:
+            await self._clock.sleep(self.tenure.lease.total_seconds() / 3)
+            await insist(self.leases.tick, self._clock)

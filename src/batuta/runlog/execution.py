@@ -22,6 +22,10 @@ HELD = "held: "
 OVERLAP = "overlap: "
 PARTIAL = "partial: "
 UNFINISHED = "not implemented yet"
+# Why a run was taken over, as far as it is known.
+SILENT = "its process stopped renewing its lease"
+HANDED_BACK = "its scheduler stopped before it ended"
+DEAD = "its process ended before it did"
 LONGEST_ERROR = 500  # and reason
 LARGEST_RESULT = 20_000
 REFUSED = "the database refused the rest of what it said"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Protocol
 
 from batuta.guard.switches import Switch
@@ -50,6 +51,32 @@ class Opened:
     explained: Sequence[Opening]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsRenewed:
+    """``lost``: another scheduler has taken them over. ``unchecked``: another transaction has locked the row; try again."""
+
+    lost: frozenset[str] = frozenset()
+    unchecked: frozenset[str] = frozenset()
+
+
+class Closing(Enum):
+    WRITTEN = "written"
+    LOST = "lost"  # another scheduler has taken the run over, and nothing was written
+    UNCHECKED = "unchecked"  # another transaction has locked the row: try again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilentRun:
+    """A run that is overdue for a renewal. ``left``: until its lease ends, by the clock that decides; negative: it has ended."""
+
+    id: str
+    job: str
+    attempt: int
+    owner: str | None  # None: its scheduler stopped and handed it back
+    lease_until: datetime
+    left: timedelta
+
+
 class ExecutionLog(Protocol):
     async def register(self, jobs: Collection[Registration], tenure: Tenure) -> frozenset[str]:
         """Write down what is scheduled now. A job that is new or whose schedule changed owes nothing from before this
@@ -75,18 +102,23 @@ class ExecutionLog(Protocol):
         """Like ``open_due``, for a job that perhaps no scheduler has seen."""
         ...
 
-    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> frozenset[str]:
-        """The ids of those that are not ours any more."""
-        ...
+    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> RunsRenewed: ...
 
-    async def close(self, execution: Execution, ending: Ending) -> bool:
-        """False: somebody took it over, and nothing was written."""
-        ...
+    async def close(self, execution: Execution, ending: Ending) -> Closing: ...
 
     async def hand_back(self, executions: Collection[Execution], tenure: Tenure) -> None:
         """End their lease now, so that another scheduler need not wait for it."""
         ...
 
-    async def take_over(self, tenure: Tenure, known: Collection[str], limit: int) -> Sequence[Execution]:
-        """Runs whose lease is over become ours, each with its next attempt."""
+    async def silent(
+        self, tenure: Tenure, known: Collection[str], limit: int, owners: Collection[str] = ()
+    ) -> Sequence[SilentRun]:
+        """Runs that are overdue for a renewal, whose lease cannot be true, or that belong to ``owners``; none that is locked.
+
+        ``known``: the jobs of this code. A run of another job is included after a long silence only.
+        """
+        ...
+
+    async def take_over(self, runs: Collection[SilentRun], tenure: Tenure) -> Sequence[Execution]:
+        """Those of them that have not changed since they were read belong to ``tenure`` now, each with its next attempt."""
         ...

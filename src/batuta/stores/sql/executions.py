@@ -10,10 +10,9 @@ from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
 from batuta.kernel.instants import microseconds
 from batuta.kernel.json import Json
-from batuta.kernel.writable import LARGEST_INTEGER
 from batuta.queue.lease import Tenure
-from batuta.runlog.execution import Ending, Execution, Opening, Registration, Status, Trigger
-from batuta.runlog.log import Controls, Decisions, Ledger, Opened
+from batuta.runlog.execution import SILENT, Ending, Execution, Opening, Registration, Status, Trigger
+from batuta.runlog.log import Closing, Controls, Decisions, Ledger, Opened, RunsRenewed, SilentRun
 from batuta.schedule.cron import parse
 from batuta.schedule.due import CatchUp, due
 from batuta.stores.sql.controls import SqlControls
@@ -22,8 +21,12 @@ from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
 from batuta.stores.sql.switches import SqlSwitches
 
-# Runs of a job that this code does not know are left to those who do; after this, nobody does.
+# A run of a job that this code does not know is left to the schedulers that do; after this there are none.
 LONG_SILENCE = timedelta(hours=1)
+# A lease is renewed each third of its length: with less than this share of it left, a renewal is overdue.
+OVERDUE = 0.6
+# A lease that ends later than one lease and this from now was written before the clock was put back.
+STEP = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class ExecutionBook:
     renew: Query
     close: Query
     hand_back: Query
+    silent: Query
     take_over: Query
     bury: Query
     prune: Query
@@ -60,9 +64,9 @@ class SqlExecutionLog:
         own_time: bool = False,
         liveness: Database | None = None,
     ) -> None:
-        """``liveness``: the connections of everything but pages and pruning, if not those of ``database``."""
-        self._pages = database
+        """``liveness``: connections with short time limits, which no function of a job occupies; None: ``database``."""
         self._database = liveness or database
+        self._without_hurry = database  # pruning and registering may take longer
         self._switches = switches
         self._controls = controls
         self._ids = ids
@@ -72,7 +76,7 @@ class SqlExecutionLog:
         self._book = load(ExecutionBook, BOOKS / "executions.sql", database.dialect)
 
     async def register(self, jobs: Collection[Registration], tenure: Tenure) -> frozenset[str]:
-        async with self._database.transaction() as transaction:
+        async with self._without_hurry.transaction() as transaction:
             now = await self._now(transaction)
             known = {row["job_name"]: row for row in await transaction.all(self._book.schedules)}
             changed = sorted((job for job in jobs if _is_news(job, known.get(job.job))), key=lambda job: job.job)
@@ -109,54 +113,77 @@ class SqlExecutionLog:
         """Like ``open_due``, for a job that perhaps no scheduler has seen."""
         now = await self._now(self._database)
         await self._database.run(self._book.known, **_values(job), now=now)
-        await self._database.run(self._book.bury, job=job.job, now=now)
+        await self._database.run(
+            self._book.bury, job=job.job, reason=SILENT, lease=_microseconds(tenure.lease), now=self._own_now()
+        )
         return await self._open_held(self._book.hold_firmly, [job.job], tenure, decide)
 
-    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> frozenset[str]:
-        until = await self._now(self._database) + tenure.lease
-        ids = [execution.id for execution in executions]
-        rows = await self._database.all(self._book.renew, ids=AsJson(ids), owner=tenure.owner, lease_until=until)
-        return frozenset(ids) - {row["id"] for row in rows}
+    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> RunsRenewed:
+        if not executions:
+            return RunsRenewed()
+        held = {execution.id: execution.attempt for execution in executions}
+        rows = await self._database.all(
+            self._book.renew,
+            held=AsJson(held),
+            owner=tenure.owner,
+            lease=_microseconds(tenure.lease),
+            now=self._own_now(),
+        )
+        return RunsRenewed(
+            lost=frozenset(held) - {row["id"] for row in rows},
+            unchecked=frozenset(row["id"] for row in rows if not row["is_renewed"]),
+        )
 
-    async def close(self, execution: Execution, ending: Ending) -> bool:
-        now = await self._now(self._database)
-        touched = await self._database.run(
+    async def close(self, execution: Execution, ending: Ending) -> Closing:
+        row = await self._database.one(
             self._book.close,
             id=execution.id,
             attempt=execution.attempt,
             status=ending.status.value,
-            now=now,
-            # A clock that was put forward makes a run longer than the column holds.
-            duration_ms=min(max(0, (now - execution.started_at) // timedelta(milliseconds=1)), LARGEST_INTEGER),
+            now=self._own_now(),
             response_code=ending.response_code,
             error=ending.error,
             reason=ending.reason,
             items=ending.items,
             result=AsJson(ending.result),
         )
-        return touched == 1
+        if row is None:
+            return Closing.LOST
+        return Closing.WRITTEN if row["is_closed"] else Closing.UNCHECKED
 
     async def hand_back(self, executions: Collection[Execution], tenure: Tenure) -> None:
         ids = AsJson([execution.id for execution in executions])
-        now = await self._now(self._database)
-        await self._database.run(self._book.hand_back, ids=ids, owner=tenure.owner, now=now)
+        await self._database.run(self._book.hand_back, ids=ids, owner=tenure.owner, now=self._own_now())
 
-    async def take_over(self, tenure: Tenure, known: Collection[str], limit: int) -> Sequence[Execution]:
-        now = await self._now(self._database)
+    async def silent(
+        self, tenure: Tenure, known: Collection[str], limit: int, owners: Collection[str] = ()
+    ) -> Sequence[SilentRun]:
+        rows = await self._database.all(
+            self._book.silent,
+            within=_microseconds(tenure.lease * OVERDUE),
+            longest=_microseconds(tenure.lease + STEP),
+            long_silence=_microseconds(LONG_SILENCE),
+            known=AsJson(sorted(known)),
+            owners=AsJson(sorted(owners)),
+            limit=limit,
+            now=self._own_now(),
+        )
+        return [_silent(row) for row in rows]
+
+    async def take_over(self, runs: Collection[SilentRun], tenure: Tenure) -> Sequence[Execution]:
+        seen = [{"id": run.id, "attempt": run.attempt, "lease_until": microseconds(run.lease_until)} for run in runs]
         rows = await self._database.all(
             self._book.take_over,
+            runs=AsJson(seen),
             owner=tenure.owner,
-            now=now,
-            lease_until=now + tenure.lease,
-            known=AsJson(sorted(known)),
-            long_ago=now - LONG_SILENCE,
-            limit=limit,
+            lease=_microseconds(tenure.lease),
+            now=self._own_now(),
         )
         return [_execution(row) for row in rows]
 
     async def look(self) -> Ledger:
         """How things stand, without taking anything."""
-        async with self._pages.snapshot() as snapshot:
+        async with self._database.snapshot() as snapshot:
             return Ledger(
                 now=await self._now(snapshot),
                 controls=await self._controls.read(snapshot),
@@ -166,7 +193,7 @@ class SqlExecutionLog:
             )
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._pages.run(self._book.prune, before=before, limit=limit)
+        return await self._without_hurry.run(self._book.prune, before=before, limit=limit)
 
     async def _ledger(self, transaction: Transaction, hold: Query, jobs: Collection[str]) -> Ledger:
         names = AsJson(sorted(jobs))
@@ -203,6 +230,10 @@ class SqlExecutionLog:
             started=[_started(id, each, now) for id, each in won.items() if each.status is Status.RUNNING],
             explained=[each for each in won.values() if each.status is not Status.RUNNING],
         )
+
+    def _own_now(self) -> datetime | None:
+        """None: the statement uses the database's clock."""
+        return self._clock.now() if self._own_time else None
 
     async def _now(self, within: Reading) -> datetime:
         if self._own_time:
@@ -255,6 +286,21 @@ def _missed(row: Row, fire: datetime) -> Opening:
         trigger=Trigger.CATCH_UP,
         status=Status.MISSED,
         reason="nobody was there to fire it, and then its schedule changed",
+    )
+
+
+def _microseconds(span: timedelta) -> int:
+    return span // timedelta(microseconds=1)
+
+
+def _silent(row: Row) -> SilentRun:
+    return SilentRun(
+        id=row["id"],
+        job=row["job_name"],
+        attempt=row["attempt"],
+        owner=row["owner"],
+        lease_until=row["lease_until"],
+        left=row["lease_until"] - row["now"],
     )
 
 

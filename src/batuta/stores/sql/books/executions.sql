@@ -97,48 +97,112 @@ SET accounted_until = TIMESTAMPTZ 'epoch' + decided.value::bigint * INTERVAL '1 
 FROM jsonb_each_text(:accounted) AS decided
 WHERE schedule.job_name = decided.key;
 
--- write renew on sqlite: whoever runs them is alive
-UPDATE job_executions SET lease_until = :lease_until
-WHERE status = 'running' AND owner = :owner AND id IN (SELECT value FROM json_each(:ids))
-RETURNING id;
+-- write renew on sqlite: extend the leases of this owner; a row that does not come back belongs to another attempt
+UPDATE job_executions SET lease_until = coalesce(:now, now()) + :lease
+FROM json_each(:held) AS held
+WHERE job_executions.id = held.key AND job_executions.attempt = held.value AND owner = :owner AND status = 'running'
+RETURNING id, TRUE AS "is_renewed [BOOLEAN]";
 
--- write renew on postgres: whoever runs them is alive
-UPDATE job_executions SET lease_until = :lease_until
-WHERE status = 'running' AND owner = :owner AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
-RETURNING id;
+-- write renew on postgres: extend the leases of this owner; a row that does not come back belongs to another attempt.
+-- A row that another transaction has locked is not waited for: it comes back without being renewed
+WITH held AS (
+    SELECT run.id FROM jsonb_each_text(:held) AS mine
+    JOIN job_executions AS run ON run.id = mine.key::uuid AND run.attempt = mine.value::integer
+    WHERE run.owner = :owner AND run.status = 'running'
+), unlocked AS (
+    SELECT id FROM job_executions
+    WHERE id IN (SELECT id FROM held) AND owner = :owner AND status = 'running' FOR UPDATE SKIP LOCKED
+), renewed AS (
+    UPDATE job_executions AS run
+    SET lease_until = coalesce(:now, clock_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+    FROM unlocked WHERE run.id = unlocked.id RETURNING run.id
+)
+SELECT held.id, renewed.id IS NOT NULL AS "is_renewed [BOOLEAN]" FROM held LEFT JOIN renewed ON renewed.id = held.id;
 
--- write close: how it ended; whoever lost it meanwhile writes nothing
+-- write close on sqlite: how it ended; nothing is written about a run that another scheduler has taken over
 UPDATE job_executions
-SET status = :status, finished_at = :now, duration_ms = :duration_ms, response_code = :response_code, error = :error,
-    reason = :reason, items_processed = :items, result = :result, lease_until = NULL
-WHERE id = :id AND attempt = :attempt AND status = 'running';
+SET status = :status, finished_at = coalesce(:now, now()),
+    duration_ms = min(max(0, (coalesce(:now, now()) - started_at) / 1000), 2147483647),
+    response_code = :response_code, error = :error, reason = :reason, items_processed = :items, result = :result,
+    lease_until = NULL
+WHERE id = :id AND attempt = :attempt AND status = 'running'
+RETURNING TRUE AS "is_closed [BOOLEAN]";
 
--- write hand_back on sqlite: others may take them at once; what was lost already is not ours to give
-UPDATE job_executions SET lease_until = :now
+-- write close on postgres: how it ended; nothing is written about a run that another scheduler has taken over.
+-- A row that another transaction has locked is skipped
+WITH unlocked AS (
+    SELECT id FROM job_executions WHERE id = :id AND attempt = :attempt AND status = 'running' FOR UPDATE SKIP LOCKED
+), closed AS (
+    UPDATE job_executions AS run
+    SET status = :status, finished_at = coalesce(:now, clock_timestamp()),
+        duration_ms = least(greatest(0, floor(extract(epoch FROM coalesce(:now, clock_timestamp()) - started_at) * 1000)), 2147483647),
+        response_code = :response_code, error = :error, reason = :reason, items_processed = :items, result = :result,
+        lease_until = NULL
+    FROM unlocked WHERE run.id = unlocked.id RETURNING run.id
+)
+SELECT EXISTS (SELECT 1 FROM closed) AS "is_closed [BOOLEAN]"
+FROM job_executions WHERE id = :id AND attempt = :attempt AND status = 'running';
+
+-- write hand_back on sqlite: without an owner, so that another scheduler takes them at once
+UPDATE job_executions SET owner = NULL, lease_until = coalesce(:now, now())
 WHERE status = 'running' AND owner = :owner AND id IN (SELECT value FROM json_each(:ids));
 
--- write hand_back on postgres: others may take them at once; what was lost already is not ours to give
-UPDATE job_executions SET lease_until = :now
-WHERE status = 'running' AND owner = :owner AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
+-- write hand_back on postgres: without an owner, so that another scheduler takes them at once
+UPDATE job_executions SET owner = NULL, lease_until = coalesce(:now, clock_timestamp())
+WHERE id IN (SELECT id FROM job_executions
+             WHERE status = 'running' AND owner = :owner AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
+             FOR UPDATE SKIP LOCKED);
 
--- write take_over on sqlite: runs whose process is silent
-UPDATE job_executions SET attempt = attempt + 1, owner = :owner, lease_until = :lease_until
-WHERE status = 'running' AND lease_until <= :now
-  AND id IN (SELECT id FROM job_executions WHERE status = 'running' AND lease_until <= :now
-             AND (job_name IN (SELECT value FROM json_each(:known)) OR lease_until <= :long_ago)
-             ORDER BY lease_until LIMIT :limit)
+-- write silent on sqlite: runs that are overdue for a renewal, or whose lease is longer than any lease can be. It waits for
+-- the file's write lock as a renewal does, so that a file that is kept locked shows as one long look
+SELECT id, job_name, attempt, owner, lease_until, coalesce(:now, now()) AS "now [TIMESTAMPTZ]" FROM job_executions
+WHERE status = 'running'
+  AND (lease_until <= coalesce(:now, now()) + :within OR lease_until > coalesce(:now, now()) + :longest
+       OR owner IN (SELECT value FROM json_each(:owners)))
+  AND (job_name IN (SELECT value FROM json_each(:known)) OR lease_until <= coalesce(:now, now()) - :long_silence)
+ORDER BY lease_until LIMIT :limit;
+
+-- write silent on postgres: runs that are overdue for a renewal, or whose lease is longer than any lease can be. A row that
+-- another transaction has locked is left out: its owner cannot renew it
+SELECT id, job_name, attempt, owner, lease_until, coalesce(:now, clock_timestamp()) AS now FROM job_executions
+WHERE status = 'running'
+  AND (lease_until <= coalesce(:now, clock_timestamp()) + :within::bigint * INTERVAL '1 microsecond'
+       OR lease_until > coalesce(:now, clock_timestamp()) + :longest::bigint * INTERVAL '1 microsecond'
+       OR owner IN (SELECT jsonb_array_elements_text(:owners)))
+  AND (job_name IN (SELECT jsonb_array_elements_text(:known))
+       OR lease_until <= coalesce(:now, clock_timestamp()) - :long_silence::bigint * INTERVAL '1 microsecond')
+ORDER BY lease_until LIMIT :limit FOR SHARE SKIP LOCKED;
+
+-- write take_over on sqlite: these runs, unless something about them changed since they were read
+UPDATE job_executions SET attempt = attempt + 1, owner = :owner, lease_until = coalesce(:now, now()) + :lease
+FROM json_each(:runs) AS taken
+WHERE job_executions.id = taken.value ->> 'id' AND job_executions.status = 'running'
+  AND job_executions.attempt = taken.value ->> 'attempt' AND job_executions.lease_until = taken.value ->> 'lease_until'
 RETURNING id, job_name, categoria, scheduled_for, trigger, attempt, started_at, params;
 
--- write take_over on postgres: runs whose process is silent
-UPDATE job_executions SET attempt = attempt + 1, owner = :owner, lease_until = :lease_until
-WHERE id IN (SELECT id FROM job_executions WHERE status = 'running' AND lease_until <= :now
-             AND (job_name IN (SELECT jsonb_array_elements_text(:known)) OR lease_until <= :long_ago)
-             ORDER BY lease_until LIMIT :limit FOR UPDATE SKIP LOCKED)
-RETURNING id, job_name, categoria, scheduled_for, trigger, attempt, started_at, params;
+-- write take_over on postgres: these runs, unless something about them changed since they were read
+WITH taken AS (
+    SELECT run.id FROM jsonb_to_recordset(:runs) AS seen (id uuid, attempt integer, lease_until bigint)
+    JOIN job_executions AS run ON run.id = seen.id AND run.attempt = seen.attempt
+        AND run.lease_until = TIMESTAMPTZ 'epoch' + seen.lease_until * INTERVAL '1 microsecond'
+    WHERE run.status = 'running' FOR UPDATE OF run SKIP LOCKED
+)
+UPDATE job_executions AS run
+SET attempt = attempt + 1, owner = :owner,
+    lease_until = coalesce(:now, clock_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+FROM taken WHERE run.id = taken.id
+RETURNING run.id, job_name, categoria, scheduled_for, trigger, attempt, started_at, params;
 
--- write bury: a run by hand whose process is silent is in nobody's way
-UPDATE job_executions SET status = 'abandoned', reason = 'its process ended before it did', finished_at = :now, lease_until = NULL
-WHERE job_name = :job AND status = 'running' AND trigger = 'manual' AND lease_until <= :now;
+-- write bury on sqlite: a run by hand that was silent for twice its lease does not hold up the next one
+UPDATE job_executions SET status = 'abandoned', reason = :reason, finished_at = coalesce(:now, now()), lease_until = NULL
+WHERE job_name = :job AND status = 'running' AND trigger = 'manual' AND lease_until <= coalesce(:now, now()) - :lease;
+
+-- write bury on postgres: a run by hand that was silent for twice its lease does not hold up the next one
+UPDATE job_executions SET status = 'abandoned', reason = :reason, finished_at = coalesce(:now, clock_timestamp()), lease_until = NULL
+WHERE id IN (SELECT id FROM job_executions
+             WHERE job_name = :job AND status = 'running' AND trigger = 'manual'
+               AND lease_until <= coalesce(:now, clock_timestamp()) - :lease::bigint * INTERVAL '1 microsecond'
+             FOR UPDATE SKIP LOCKED);
 
 -- write prune: old rows, a bounded number of them; the newest of each job and ending stays
 DELETE FROM job_executions WHERE id IN (

@@ -1,0 +1,248 @@
+"""A healthy scheduler keeps the leases of its runs; the runs of a dead one are taken over, and the reason is true."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from batuta.dispatch.scheduler import Scheduler
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.events import ExecutionStarted
+from batuta.runlog.execution import Ending, Execution, Status
+from batuta.runlog.log import Closing, RunsRenewed
+from batuta.stores import connect
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.executions import SqlExecutionLog
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.testing import EventRecorder, FakeClock
+from tests.contract.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at, watch_leases
+
+SOON = 3.0  # seconds of real time; a statement that waits for a row lock takes longer
+HOUR = timedelta(hours=1)
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
+    return House(migrated, clock, events)
+
+
+@asynccontextmanager
+async def row_lock(url: str, execution: Execution) -> AsyncIterator[None]:
+    """Another session locks one row of job_executions, as ``SELECT … FOR UPDATE`` in psql does."""
+    session = connect(url, SystemClock())
+    if session.dialect == "sqlite":
+        pytest.skip("SQLite has no row locks")
+    await session.open()
+    text = f"SELECT id FROM job_executions WHERE id = '{execution.id}' FOR UPDATE"
+    try:
+        async with session.transaction() as transaction:
+            await transaction.all(in_dialect(query_of("lock", text, writes=True), "postgres"))
+            yield
+    finally:
+        await session.close()
+
+
+class Plant:
+    """A scheduler with three runs that end when ``gate`` is set, and a second scheduler of the same code."""
+
+    def __init__(self, house: House, *, repeatable: bool = True) -> None:
+        self.house = house
+        self.gate = asyncio.Event()
+        self.endpoint = Endpoint(gate=self.gate, repeatable=repeatable)
+        self.owner, self.other = self.scheduler(), self.scheduler()
+
+    def scheduler(self) -> Scheduler:
+        return self.house.scheduler(*(job(name, target=self.endpoint) for name in NAMES))
+
+    async def begin(self) -> list[Execution]:
+        for each in (self.owner, self.other):
+            await tick_at(each, self.house.clock, self.house.clock.now())
+        self.house.clock.step(MINUTE)
+        await self.owner.dispatcher.tick()
+        await asyncio.sleep(0)
+        return [run.execution for run in self.endpoint.runs]
+
+    async def attempts(self) -> list[int]:
+        return [row["attempt"] for row in await self.house.rows()]
+
+    async def end(self) -> None:
+        self.gate.set()
+        await finish(self.owner)
+        await finish(self.other)
+
+
+async def test_a_locked_row_does_not_delay_the_renewal_of_the_others(house: House, database_url: str) -> None:
+    plant = Plant(house)
+    runs = await plant.begin()
+    async with row_lock(database_url, runs[0]):
+        renewed = await asyncio.wait_for(house.log.renew(runs, plant.owner.tenure), SOON)
+    assert renewed == RunsRenewed(unchecked=frozenset({runs[0].id}))
+    assert await house.log.renew(runs, plant.owner.tenure) == RunsRenewed()
+    await plant.end()
+
+
+async def test_a_run_whose_row_was_locked_for_longer_than_its_lease_keeps_its_owner(
+    house: House, clock: FakeClock, database_url: str
+) -> None:
+    plant = Plant(house)
+    runs = await plant.begin()
+    async with row_lock(database_url, runs[0]):
+        for _ in range(6):
+            await plant.owner.leases.tick()
+            await plant.other.reaper.tick()
+            await clock.advance(LEASE / 3)
+    await plant.other.reaper.tick()  # the first look after the lock, before the owner could renew
+    await clock.advance(LEASE / 12)
+    await plant.owner.leases.tick()
+    await watch_leases(clock, plant.owner)
+    assert await plant.attempts() == [1, 1, 1]
+    await plant.end()
+    assert await house.statuses() == ["success"] * 3
+
+
+async def test_an_ending_is_written_as_soon_as_its_row_is_unlocked(
+    house: House, clock: FakeClock, database_url: str
+) -> None:
+    plant = Plant(house)
+    runs = await plant.begin()
+    async with row_lock(database_url, runs[0]):
+        closing = await asyncio.wait_for(house.log.close(runs[0], Ending(status=Status.SUCCESS)), SOON)
+        assert closing is Closing.UNCHECKED
+        plant.gate.set()
+        while len(plant.owner.runner.held()) > 1:
+            await asyncio.sleep(0.01)
+    ending = asyncio.create_task(finish(plant.owner))
+    while not ending.done():
+        await clock.advance(0.25)
+        await asyncio.sleep(0.01)
+    assert await house.statuses() == ["success"] * 3
+
+
+async def test_renewals_do_not_wait_for_the_connections_of_functions(
+    house: House, clock: FakeClock, database_url: str
+) -> None:
+    """Every connection of the first pool is in use; the log renews, closes and takes over through the second."""
+    if house.database.dialect == "sqlite":
+        pytest.skip("SQLite has one writer")
+    plant = Plant(house)
+    runs = await plant.begin()
+    second = connect(database_url, SystemClock())
+    await second.open()
+    log = SqlExecutionLog(
+        house.database, house.switches, house.controls, house.ids, clock, own_time=True, liveness=second
+    )
+    released = asyncio.Event()
+
+    async def occupy() -> None:
+        async with house.database.transaction():
+            await released.wait()
+
+    functions = [asyncio.create_task(occupy()) for _ in range(20)]
+    await asyncio.sleep(0.2)
+    try:
+        async with asyncio.timeout(SOON):
+            assert await log.renew(runs, plant.owner.tenure) == RunsRenewed()
+            await log.silent(plant.other.tenure, NAMES, 10)
+            await log.look()
+            assert await log.close(runs[0], Ending(status=Status.SUCCESS)) is Closing.WRITTEN
+    finally:
+        released.set()
+        await asyncio.gather(*functions, return_exceptions=True)
+        await second.close()
+    await plant.end()
+
+
+async def test_a_scheduler_that_starts_after_the_clock_was_put_forward_takes_nothing(
+    house: House, clock: FakeClock
+) -> None:
+    plant = Plant(house)
+    await plant.begin()
+    clock.step(HOUR)
+    started = plant.scheduler()
+    for _ in range(6):
+        await started.reaper.tick()
+        await clock.advance(LEASE / 3)
+        await plant.owner.leases.tick()
+    assert await plant.attempts() == [1, 1, 1]
+    await plant.end()
+
+
+@pytest.mark.parametrize("step", [timedelta(0), HOUR, -HOUR])
+async def test_a_dead_run_is_taken_over_in_time_although_the_clock_was_set(
+    house: House, clock: FakeClock, step: timedelta
+) -> None:
+    plant = Plant(house)
+    await plant.begin()
+    clock.step(step)
+    for _ in range(7):
+        await plant.other.reaper.tick()
+        await clock.advance(LEASE / 3)
+    assert await plant.attempts() == [2, 2, 2]
+    await plant.end()
+
+
+async def test_a_look_that_took_long_is_no_evidence(house: House, clock: FakeClock) -> None:
+    """The process or its file stood still between two looks: nobody could renew meanwhile either."""
+    plant = Plant(house)
+    await plant.begin()
+    await clock.advance(LEASE / 2)
+    await plant.other.reaper.tick()
+    await clock.advance(10 * LEASE)
+    await plant.other.reaper.tick()
+    assert await plant.attempts() == [1, 1, 1]
+    await plant.end()
+
+
+async def test_a_scheduler_does_not_take_over_its_own_runs(house: House, clock: FakeClock) -> None:
+    plant = Plant(house)
+    await plant.begin()
+    await watch_leases(clock, plant.owner)
+    assert await plant.attempts() == [1, 1, 1]
+    await plant.end()
+    assert len(plant.endpoint.runs) == 3
+
+
+async def test_runs_of_a_process_that_is_proven_dead_are_taken_over_at_once(house: House) -> None:
+    plant = Plant(house, repeatable=False)
+    await plant.begin()
+    assert await plant.other.reaper.recover([plant.owner.tenure.owner]) == 3
+    assert {(row["status"], row["reason"]) for row in await house.rows()} == {
+        ("abandoned", "its process ended before it did")
+    }
+    await plant.end()
+
+
+async def test_a_run_that_was_handed_back_is_taken_over_at_the_next_look(house: House, clock: FakeClock) -> None:
+    plant = Plant(house, repeatable=False)
+    await plant.begin()
+    stopping = asyncio.create_task(plant.owner.runner.drain(timedelta(seconds=10)))
+    await clock.advance(timedelta(seconds=10))
+    await stopping
+    await plant.other.reaper.tick()
+    assert {(row["status"], row["reason"]) for row in await house.rows()} == {
+        ("abandoned", "its scheduler stopped before it ended")
+    }
+
+
+async def test_leases_are_measured_by_the_clock_of_the_database(
+    house: House, migrated: Database, events: EventRecorder
+) -> None:
+    """On PostgreSQL a scheduler whose machine is an hour ahead neither takes runs nor writes leases of its own hour."""
+    if migrated.dialect == "sqlite":
+        pytest.skip("on SQLite the machine's clock is the only one")
+    ahead = FakeClock(SystemClock().now() + HOUR)
+    here = House(migrated, ahead, events)
+    here.log = SqlExecutionLog(migrated, here.switches, here.controls, here.ids, ahead)
+    pulse = job("pulse", target=Endpoint(gate=asyncio.Event()))
+    scheduler = here.scheduler(pulse)
+    running = asyncio.create_task(scheduler.run_by_hand(pulse))
+    await events.wait_for(ExecutionStarted)
+    await scheduler.leases.tick()
+    (row,) = await here.rows()
+    left = row["lease_until"] - SystemClock().now()
+    assert LEASE - timedelta(seconds=5) < left <= LEASE
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
