@@ -66,6 +66,7 @@ from batuta.stores.sql.switches import SqlSwitches
 from batuta.stores.sql.tasks import SqlTasks
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.beats import Heart
+from batuta.supervise.crash_watch import crash_loops
 from batuta.supervise.loop import Loop, LoopPolicy, loop_of, policy_in_seconds
 from batuta.supervise.presence import PresenceFolder
 from batuta.supervise.supervisor import Supervisor
@@ -417,7 +418,9 @@ class Batuta:
 
     def _loops_of(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
         if role == "scheduler":
-            yield from self.scheduler().loops()
+            scheduler = self.scheduler()
+            yield from scheduler.loops()
+            yield from crash_loops(self.presence, scheduler.tenure.owner, [scheduler.reaper.recover], self.clock)
         elif role == "worker":
             yield from () if self.only else self._loops
             yield from self._queue_loops()

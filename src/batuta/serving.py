@@ -18,7 +18,7 @@ from batuta.queue.rescuer import Rescuer
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.ears import Ears
 from batuta.stores.sql.queues import SqlQueue
-from batuta.supervise.crash_watch import CRASH_WATCHING, CrashWatch, Recover
+from batuta.supervise.crash_watch import Recover, crash_loops
 from batuta.supervise.loop import Loop, LoopPolicy
 from batuta.supervise.presence import PresenceFolder
 
@@ -77,7 +77,7 @@ def queue_loops(
     yield ears, replace(often, every=ears.every, outlives=True)
     served_here = [each for each in queues if not only or each.store.name in only]
     if presence is not None:
-        yield CrashWatch(presence, [tenure.owner], list(_recoveries(served_here, ears, events)), clock), CRASH_WATCHING
+        yield from crash_loops(presence, tenure.owner, _recoveries(served_here, ears, events), clock)
     for served in served_here:
         worker = served.worker(tenure, clock, events)
         keeper.add(worker)

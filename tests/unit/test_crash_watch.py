@@ -12,7 +12,7 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.identity import ProcessIdentity, Verdict, make_owner
 from batuta.kernel.ids import Ids
 from batuta.supervise.crash_watch import KEPT, CrashWatch
-from batuta.supervise.presence import PresenceFolder, judge_here
+from batuta.supervise.presence import Announcement, PresenceFolder, judge_here
 from batuta.testing import FakeClock
 
 MINE = "alpha:10:100:9f86d081884c7d65:mine"
@@ -35,7 +35,7 @@ class Host:
 
     def __post_init__(self) -> None:
         self.presence = PresenceFolder(self.folder, judge)
-        self.watch = CrashWatch(self.presence, [MINE], [self._recover], self.clock)
+        self.watch = CrashWatch(self.presence, [self._recover], self.clock)
 
     async def _recover(self, owners: Collection[str]) -> int:
         if self.is_away:
@@ -108,12 +108,14 @@ async def test_a_clock_that_is_set_makes_nobody_dead(host: Host) -> None:
 
 
 async def test_a_process_announces_itself_while_it_runs_and_withdraws_when_it_has_drained(host: Host) -> None:
-    await host.watch.tick()
+    announcement = Announcement(host.presence, MINE)
+    await announcement.tick()
     assert host.files == {MINE}
+    await host.watch.tick()  # it is not judged by itself
     (host.folder / MINE).unlink()  # as a service that tidies temporary folders does
-    await host.watch.tick()
+    await announcement.tick()
     assert host.files == {MINE}
-    await host.watch.drain(timedelta(seconds=1))
+    await announcement.drain(timedelta(seconds=1))
     assert not host.folder.exists()
 
 
@@ -122,8 +124,10 @@ async def test_where_the_folder_cannot_be_made_nothing_is_announced_and_nothing_
     file.write_text("")
     host = Host(file / "owners")
     assert not host.presence.is_usable()
+    announcement = Announcement(host.presence, MINE)
+    await announcement.tick()
     await host.watch.tick()
-    await host.watch.drain(timedelta(seconds=1))
+    await announcement.drain(timedelta(seconds=1))
     assert host.recovered == []
 
 

@@ -7,14 +7,14 @@ stays for a minute because the processes of each role recover their own kind of 
 """
 
 import math
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
 from batuta.kernel.clock import Clock
-from batuta.supervise.loop import FOR_EVER, Doorbell, Idle, LoopPolicy, Pace
-from batuta.supervise.presence import PresenceFolder
+from batuta.supervise.loop import FOR_EVER, Doorbell, Idle, Loop, LoopPolicy, Pace
+from batuta.supervise.presence import ANNOUNCING, Announcement, PresenceFolder
 
 LOOK_EVERY = timedelta(milliseconds=500)
 CRASH_WATCHING = LoopPolicy(
@@ -24,7 +24,7 @@ CRASH_WATCHING = LoopPolicy(
     max_restarts=FOR_EVER,
     backoff=LOOK_EVERY,
     backoff_cap=timedelta(seconds=2),
-    outlives=True,
+    finishes_tick=True,  # what a tick has taken up must reach the loop that works on it
 )
 WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
 KEPT = 60.0  # seconds from the discovery of a crash to the removal of the file
@@ -47,20 +47,14 @@ class Crash:
 class CrashWatch:
     name = "crash-watch"
 
-    def __init__(
-        self, presence: PresenceFolder, owners: Collection[str], recover: Sequence[Recover], clock: Clock
-    ) -> None:
-        """``owners``: of this process, announced for as long as the loop runs."""
+    def __init__(self, presence: PresenceFolder, recover: Iterable[Recover], clock: Clock) -> None:
         self.doorbell = Doorbell()
         self._presence = presence
-        self._owners = tuple(owners)
         self._recover = tuple(recover)
         self._clock = clock
         self._crashes: dict[str, Crash] = {}
 
     async def tick(self) -> Pace:
-        for owner in self._owners:
-            self._presence.announce(owner)
         now = self._clock.monotonic()
         self._crashes = {owner: self._crashes.get(owner) or Crash(now, now) for owner in self._presence.dead()}
         due = [owner for owner, crash in self._crashes.items() if crash.due_at <= now]
@@ -74,6 +68,10 @@ class CrashWatch:
                 self._presence.forget(owner)
         return Idle()
 
-    async def drain(self, grace: timedelta) -> None:
-        for owner in self._owners:
-            self._presence.withdraw(owner)
+
+def crash_loops(
+    presence: PresenceFolder, owner: str, recover: Iterable[Recover], clock: Clock
+) -> Iterator[tuple[Loop, LoopPolicy]]:
+    """Of a process that holds leases as ``owner``: other processes see its crash, and it sees theirs."""
+    yield Announcement(presence, owner), ANNOUNCING
+    yield CrashWatch(presence, recover, clock), CRASH_WATCHING

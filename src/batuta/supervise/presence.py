@@ -9,12 +9,21 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from batuta.kernel.identity import ProcessIdentity, ProcFiles, Verdict, identity, verdict
+from batuta.supervise.loop import FOR_EVER, Doorbell, Idle, LoopPolicy, Pace
 from batuta.supervise.stacks import temporary_folder
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder is this user's alone, and checked to be
+ANNOUNCING = LoopPolicy(
+    every=timedelta(seconds=2),
+    stuck_after=timedelta(minutes=1),
+    max_failures=FOR_EVER,
+    max_restarts=FOR_EVER,
+    outlives=True,  # leases are held until the other loops have drained
+)
 Judge = Callable[[ProcessIdentity], Verdict]
 
 
@@ -94,3 +103,21 @@ class PresenceFolder:
     def _remove_if_empty(self) -> None:
         with contextlib.suppress(OSError):
             self.folder.rmdir()
+
+
+class Announcement:
+    """A loop: keeps the presence file of a lease owner of this process until the process has given up its leases."""
+
+    name = "presence"
+
+    def __init__(self, folder: PresenceFolder, owner: str) -> None:
+        self.doorbell = Doorbell()
+        self._folder = folder
+        self._owner = owner
+
+    async def tick(self) -> Pace:
+        self._folder.announce(self._owner)
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        self._folder.withdraw(self._owner)
