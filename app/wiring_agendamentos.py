@@ -1,5 +1,6 @@
 """Appointments put together: who takes them, who reads them, who looks after those left behind."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -16,8 +17,8 @@ from app.demo import planilha_de_demonstracao
 from app.settings import Settings
 from app.wiring_modelo import model_of
 from batuta.engine import Batuta
-from batuta.stores.arq.relay import RUNNER
-from batuta.supervise.loop import LoopPolicy
+from batuta.stores.arq.runner import RUNNER
+from batuta.supervise.loop import Loop, LoopPolicy
 
 SEEING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=5), max_failures=20)
 
@@ -44,9 +45,9 @@ def reader(work: Batuta, settings: Settings) -> Modelo | None:
 
 
 def add_appointments(work: Batuta, settings: Settings, modelo: Modelo | None = None) -> None:
-    """What an appointment says is read by a task; whoever was left behind is found by two loops.
+    """Register the task that reads an appointment, and the loops that recover what a dead process left.
 
-    ``modelo``: who reads what the rules cannot; None: as the settings say.
+    ``modelo``: reads what the rules cannot; None: as the settings say.
     """
     timeout = timedelta(seconds=settings.arq_job_timeout)
     normalizador = Normalizador(
@@ -64,10 +65,16 @@ def add_appointments(work: Batuta, settings: Settings, modelo: Modelo | None = N
         keep_result=settings.arq_keep_result,
         queue=QUEUE,
     )(normalizador.normalize_appointment)
-    agendamentos, imports = appointments_of(work, settings)
     work.health.add_page(health_of(work, settings).page)
-    work.add_loop(ImportLoop(imports), replace(SEEING, every=importacao.LOOK_EVERY))
-    work.add_loop(Conferente(work.database, agendamentos, work.clock), replace(SEEING, every=conferencia.LOOK_EVERY))
+    for loop, policy in recovery_loops(work, settings):
+        work.add_loop(loop, policy)
+
+
+def recovery_loops(work: Batuta, settings: Settings) -> Iterator[tuple[Loop, LoopPolicy]]:
+    """Continue interrupted imports, and find appointments whose task is gone. Any number of processes may run them."""
+    agendamentos, imports = appointments_of(work, settings)
+    yield ImportLoop(imports), replace(SEEING, every=importacao.LOOK_EVERY)
+    yield Conferente(work.database, agendamentos, work.clock), replace(SEEING, every=conferencia.LOOK_EVERY)
 
 
 def health_of(work: Batuta, settings: Settings) -> SaudeDosAgendamentos:

@@ -1,6 +1,10 @@
 """``arq app.workers.config.WorkerSettings``: a plain ARQ worker that runs Julia's tasks.
 
-It hands over what waits in the database, too, so that one such process is enough; three share the work.
+Beside ARQ's own loop it claims tasks and sends them, releases the leases of dead processes, continues interrupted imports and
+prunes results: beside the api, one such process is enough. Several share the work.
+
+A stop has one deadline, BATUTA_DRAIN_SECONDS: calls in progress may end until CALLS_END of it; the calls that remain are cancelled,
+which leaves them in ARQ's queue for another worker, and the tasks are handed back.
 """
 
 import asyncio
@@ -16,23 +20,28 @@ from arq.worker import create_worker
 from app.integrations.redis.arq import HEARING, RedisAway, add_arq, redis_of, require_redis, where_of
 from app.settings import Settings
 from app.wiring import build
+from app.wiring_agendamentos import recovery_loops
 from batuta.config import environment, load
-from batuta.engine import Batuta
+from batuta.engine import PRUNING, Batuta
 from batuta.kernel.errors import BatutaError, ConfigError
 from batuta.kernel.identity import make_owner
 from batuta.logs import begin_logging
 from batuta.queue.lease import Tenure
 from batuta.serving import Served, queue_loops
-from batuta.stores.arq.relay import GONE, LATER, ArqRunner, Here, functions
+from batuta.stores.arq.calls import GONE
+from batuta.stores.arq.runner import LATER, ArqRunner, Here, functions
 from batuta.stores.sql.tasks import SqlTasks
 from batuta.supervise.beats import BEATING
 from batuta.supervise.supervisor import Supervisor
+from batuta.tasks.pruner import TaskPruner
 from batuta.tasks.threads import WATCHING, ThreadWatch
 
 if TYPE_CHECKING:
     WorkerSettings: type
 
 NAME = "arq"
+# The share of the grace in which calls in progress may end; in the rest the tasks are handed back.
+CALLS_END = 0.8
 
 
 def __getattr__(name: str) -> object:
@@ -61,8 +70,12 @@ async def run_role(settings: Settings, work: Batuta, stop: asyncio.Event) -> Non
     pool = await create_pool(redis_of(settings))
     worker = create_worker(made, redis_pool=pool, handle_signals=False)
     running, asked = asyncio.create_task(worker.async_run()), asyncio.create_task(stop.wait())
+    grace = timedelta(seconds=settings.batuta_drain_seconds)
     try:
         await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
+        worker.allow_pick_jobs = False
+        if worker.tasks and not running.done():
+            await asyncio.wait(list(worker.tasks.values()), timeout=(grace * CALLS_END).total_seconds())
     finally:
         asked.cancel()
         worker.handle_sig(signal.SIGTERM)
@@ -85,7 +98,7 @@ def worker_settings(settings: Settings, work: Batuta | None = None, *, speaks: b
     work = work or build(settings)
     store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
     keep = timedelta(seconds=settings.arq_keep_result)
-    here = Here(store.report, work.clock, work.events, max_result=work.worker_policy.max_result)
+    here = Here(store.report_of_call, store.wanted, work.clock, work.events, max_result=work.worker_policy.max_result)
     serving = Serving(work, settings, store, here, speaks=speaks)
     return type(
         "WorkerSettings",
@@ -98,6 +111,8 @@ def worker_settings(settings: Settings, work: Batuta | None = None, *, speaks: b
             "keep_result": settings.arq_keep_result,
             "max_tries": settings.arq_max_tries,
             "poll_delay": 0.1,
+            "allow_abort_jobs": True,
+            "job_completion_wait": settings.batuta_drain_seconds * CALLS_END,
             "on_startup": serving.begin,
             "on_shutdown": serving.end,
         },
@@ -105,7 +120,7 @@ def worker_settings(settings: Settings, work: Batuta | None = None, *, speaks: b
 
 
 class Serving:
-    """What stands beside ARQ's own loop: the one that hands tasks over, and nothing else of a worker's."""
+    """The loops beside ARQ's own: they send tasks and recover what dead processes left; a worker's other queues run elsewhere."""
 
     def __init__(self, work: Batuta, settings: Settings, store: SqlTasks, here: Here, *, speaks: bool) -> None:
         self._speaks = speaks
@@ -122,7 +137,8 @@ class Serving:
             begin_logging(self._work.events, self._settings, service=NAME, stream=sys.stdout, zone=self._work.zone)
         await self._work.open()
         self._here.look_past(ctx["redis"])
-        grace = timedelta(seconds=self._settings.batuta_drain_seconds)
+        # Called when the calls of this process have ended or were cancelled: the rest of the grace is left.
+        grace = timedelta(seconds=self._settings.batuta_drain_seconds) * (1 - CALLS_END)
         self._running = asyncio.create_task(self._supervisor(ctx["redis"]).run(self._stop, grace))
 
     async def end(self, ctx: dict[Any, Any]) -> None:
@@ -133,7 +149,7 @@ class Serving:
 
     def _supervisor(self, redis: ArqRedis) -> Supervisor:
         work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
-        # First, so that it drains last: by its beat others know that somebody runs what they hand over.
+        # Health knows by its heartbeat that calls are run.
         supervisor.add(work.watching.heart(NAME, lambda: supervisor.running), BEATING)
         supervisor.add(ArqRunner(redis), HEARING)
         supervisor.add(ThreadWatch(work.task_registry, work.events), WATCHING)
@@ -149,4 +165,7 @@ class Serving:
         ):
             supervisor.add(loop, policy)
         supervisor.add(self._relay, HEARING)
+        supervisor.add(TaskPruner(self._store, work.clock), PRUNING)
+        for loop, policy in recovery_loops(work, self._settings):
+            supervisor.add(loop, policy)
         return supervisor

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,8 +31,10 @@ from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Done, Outcome, Snooze
 from batuta.queue.retry import after_seconds
 from batuta.queue.settle import settle as settlement
+from batuta.stores.arq import calls
 from batuta.stores.arq import relay as relaying
-from batuta.stores.arq.relay import RUNNER, ArqRelay, ArqRunner, Here
+from batuta.stores.arq.relay import ArqRelay
+from batuta.stores.arq.runner import RUNNER, ArqRunner, Here
 from batuta.supervise.loop import Idle
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
@@ -92,6 +94,10 @@ async def test_a_call_that_redis_lost_is_sent_again_and_costs_no_attempt(
     assert (status.status, status.result, status.attempts) == ("complete", 42, 1)
 
 
+async def all_wanted(ids: Collection[str]) -> Collection[str]:
+    return ids
+
+
 def a_lease() -> Lease:
     return Lease("018f0000-0000-7000-8000-000000000001", 1, 1, {"args": [[], {}], "created_at": START, "name": "nada"})
 
@@ -100,7 +106,7 @@ async def test_waiting_for_somebody_who_runs_it_costs_nothing_and_what_takes_too
     redis_url: str,
 ) -> None:
     clock = FakeClock(START)
-    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock)
+    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock, all_wanted)
     task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
     id = f"{a_lease().id}:1"
 
@@ -147,7 +153,7 @@ async def test_a_redis_that_is_away_for_a_moment_is_sent_nothing_a_second_time(r
         vars(redis)["execute_command"] = unless_away
         return redis
 
-    relay = ArqRelay(connect, clock)
+    relay = ArqRelay(connect, clock, all_wanted)
     async with redis_at(redis_url) as redis:
         await redis.flushdb()
         waiting = asyncio.create_task(relay.run(task, a_lease()))
@@ -158,7 +164,7 @@ async def test_a_redis_that_is_away_for_a_moment_is_sent_nothing_a_second_time(r
         await settle()
         assert not waiting.done()
         away.clear()
-        await relaying._answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+        await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
         clock.step(timedelta(seconds=5))
         await relay.tick()
         assert await waiting == Done(result=42)
@@ -184,7 +190,7 @@ async def test_a_call_of_which_nobody_knows_whether_it_arrived_is_looked_for_bef
         vars(redis)["enqueue_job"] = without_an_answer
         return redis
 
-    relay = ArqRelay(cut_off, clock)
+    relay = ArqRelay(cut_off, clock, all_wanted)
     async with redis_at(redis_url) as redis:
         await redis.flushdb()
         waiting = asyncio.create_task(relay.run(task, a_lease()))
@@ -194,7 +200,7 @@ async def test_a_call_of_which_nobody_knows_whether_it_arrived_is_looked_for_bef
         await settle()
         assert waiting.done() is not arrived
         if arrived:
-            await relaying._answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+            await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
             clock.step(timedelta(seconds=5))
             await relay.tick()
         assert await waiting == (Done(result=42) if arrived else Snooze(clock.now(), "Redis lost it"))
@@ -237,13 +243,13 @@ class Hole:
 async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent_is_looked_for_when_it_is_back(
     redis_url: str, monkeypatch: pytest.MonkeyPatch, arrives: bool
 ) -> None:
-    monkeypatch.setattr(relaying, "ANSWERS_WITHIN", timedelta(seconds=1))
+    monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(seconds=1))
     clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
     hole = Hole(RedisSettings.from_dsn(redis_url).port, arrives=arrives)
     async with await asyncio.start_server(hole.serve, "127.0.0.1", 0) as server, redis_at(redis_url) as redis:
         await redis.flushdb()
         near = RedisSettings(port=server.sockets[0].getsockname()[1], conn_retries=0)
-        relay = ArqRelay(lambda: create_pool(near), clock)
+        relay = ArqRelay(lambda: create_pool(near), clock, all_wanted)
         waiting = asyncio.create_task(relay.run(task, a_lease()))
         await sent(relay, waiting)
         async with asyncio.timeout(60):
@@ -256,7 +262,7 @@ async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent
             await settle()
             assert waiting.done() is not arrives
             if arrives:
-                await relaying._answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+                await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
             while not waiting.done():
                 clock.step(timedelta(seconds=5))
                 await relay.tick()
@@ -268,12 +274,12 @@ async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent
 async def test_a_redis_that_accepts_and_never_answers_is_sent_nothing_and_costs_no_attempt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(relaying, "ANSWERS_WITHIN", timedelta(milliseconds=100))
+    monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=100))
     monkeypatch.setattr(relaying, "AWAY_FOR", timedelta(milliseconds=10))
     task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
     async with await asyncio.start_server(silence, "127.0.0.1", 0) as server:
         there = RedisSettings(port=server.sockets[0].getsockname()[1], conn_retries=0)
-        relay = ArqRelay(lambda: create_pool(there), SystemClock())
+        relay = ArqRelay(lambda: create_pool(there), SystemClock(), all_wanted)
         async with asyncio.timeout(60):
             told = await asyncio.gather(*(relay.run(task, a_lease()) for _ in range(50)))
         assert {each.reason for each in told if isinstance(each, Snooze)} == {"Redis does not answer: TimeoutError"}
@@ -364,7 +370,7 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
 
 async def test_a_redis_that_hangs_is_a_loop_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is refused and nothing answered: whoever waits for it must notice by himself."""
-    monkeypatch.setattr(relaying, "ANSWERS_WITHIN", timedelta(milliseconds=50))
+    monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=50))
     async with await asyncio.start_server(silence, "127.0.0.1", 0) as server:
         redis = ArqRedis(host="127.0.0.1", port=server.sockets[0].getsockname()[1])
         with pytest.raises(TimeoutError):
@@ -420,13 +426,13 @@ def test_without_its_redis_the_worker_says_one_sentence(tmp_path: Path) -> None:
 async def test_an_outcome_that_nobody_told_of_is_found(
     tmp_path: Path, redis_url: str, events: EventRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    silent, spoken = relaying._answer, []
+    silent, spoken = calls.answer, []
 
     async def without_a_word(redis: ArqRedis, id: str, told: Json, told_in: str | None) -> None:
         spoken.append(told_in)
         await silent(redis, id, told, None)
 
-    monkeypatch.setattr(relaying, "_answer", without_a_word)
+    monkeypatch.setattr(calls, "answer", without_a_word)
     work = Batuta(f"sqlite:///{tmp_path}/work.db", timezone="UTC")
     work.events.subscribe(events)
     add_arq(work, Settings.model_validate({"redis_url": redis_url}))
@@ -452,7 +458,7 @@ async def test_arq_is_not_shown_the_calls_it_runs_itself(redis_url: str) -> None
     async with redis_at(redis_url) as redis:
         await redis.flushdb()
         await redis.zadd(default_queue_name, {"minha": 1, "outra": 2})
-        here = Here(no_report, SystemClock(), Batuta("sqlite:///unused.db").events, {"minha"})
+        here = Here(no_report, all_wanted, SystemClock(), Batuta("sqlite:///unused.db").events, {"minha"})
         here.look_past(redis)
         asked: dict[str, Any] = {"min": float("-inf"), "max": 10, "start": 0, "num": 10}
         assert await redis.zrangebyscore(default_queue_name, **asked) == [b"outra"]

@@ -18,7 +18,7 @@ from batuta import Batuta, Failed, Snooze
 from batuta.config import EngineSettings
 from batuta.kernel.errors import InvalidJob, InvalidName, PayloadTooLarge, UnknownWord
 from batuta.kernel.events import ItemCrashed, ItemsSettled, TaskThreadsStuck
-from batuta.stores.arq.relay import Here, functions
+from batuta.stores.arq.runner import Here, functions
 from batuta.stores.sql.tasks import SqlTasks
 from batuta.tasks.registry import MAX_STUCK_THREADS, TaskContext
 from batuta.tasks.status import TaskStatus
@@ -62,8 +62,16 @@ async def arq_working(work: Batuta) -> AsyncIterator[None]:
         return
     pool = await runner.__self__._connect()  # type: ignore[attr-defined]
     store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
-    made = functions(work.task_registry, Here(store.report, work.clock, work.events))
-    worker = Worker(made, redis_pool=pool, poll_delay=0.01, max_jobs=50, handle_signals=False)
+    made = functions(work.task_registry, Here(store.report_of_call, store.wanted, work.clock, work.events))
+    worker = Worker(
+        made,
+        redis_pool=pool,
+        poll_delay=0.01,
+        max_jobs=50,
+        handle_signals=False,
+        allow_abort_jobs=True,
+        log_results=False,
+    )
     running = asyncio.create_task(worker.async_run())
     try:
         yield
@@ -158,6 +166,19 @@ async def test_a_task_that_takes_too_long_is_failed_and_not_repeated(work: Batut
         id = await work.enqueue(lenta)
         status = await ended(work, events, id)
     assert (status.status, status.error, status.attempts) == ("failed", "Job timeout exceeded", 1)
+
+
+async def test_a_task_that_says_so_is_tried_again_after_a_timeout(work: Batuta, events: EventRecorder) -> None:
+    runs: list[int] = []
+
+    @work.task(timeout=0.05, retry=[0.01, 0.01], retry_timeout=True)
+    async def lenta(ctx: TaskContext) -> None:
+        runs.append(ctx.attempt)
+        await asyncio.Event().wait()
+
+    async with working(work):
+        status = await ended(work, events, await work.enqueue(lenta))
+    assert (status.status, status.error, runs) == ("failed", "Job timeout exceeded", [1, 2, 3])
 
 
 async def test_a_key_is_one_task_while_it_lives(work: Batuta, events: EventRecorder) -> None:

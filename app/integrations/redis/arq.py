@@ -10,7 +10,9 @@ from app.settings import Settings
 from batuta.engine import Batuta
 from batuta.health.ready import State
 from batuta.kernel.errors import BatutaError, MissingBeside
-from batuta.stores.arq.relay import RUNNER, ArqRelay
+from batuta.stores.arq.relay import ArqRelay
+from batuta.stores.arq.runner import RUNNER
+from batuta.stores.sql.tasks import SqlTasks
 from batuta.supervise.loop import LoopPolicy
 
 HEARING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100, outlives=True)
@@ -47,13 +49,14 @@ async def require_redis(settings: Settings) -> None:
 
 
 def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
-    """From now on a worker of ours runs no task itself: it sends each to Redis, and hears what became of it."""
+    """Have the tasks run by ARQ: the worker sends each to Redis and receives its outcome."""
     where = redis_of(settings)
 
     async def connect() -> ArqRedis:
         return await create_pool(where)
 
-    relay = ArqRelay(connect, work.clock)
+    store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
+    relay = ArqRelay(connect, work.clock, store.wanted)
     work.task_registry.elsewhere = relay.run
     work.add_loop(relay, HEARING)
     work.closers.append(relay.close)

@@ -1,147 +1,157 @@
-"""Tasks that ARQ runs. The table of tasks is the outbox and the record; Redis is only the way.
+"""Tasks that ARQ runs. The table of tasks is the outbox and the record; Redis only transports the calls.
 
-    enqueue ─▶ tasks (SQL) ─▶ a worker of ours claims the row, sends the call to Redis and keeps the lease while it waits
+    enqueue ─▶ tasks (SQL) ─▶ a worker claims the row, the relay sends the call, the worker keeps the lease meanwhile
                                         │                                     ▲
-                                        ▼                                     │ the outcome, under a key of its own
-                                 ARQ's queue ─▶ an ARQ worker runs it ────────┘ and its name in the sender's list
+                                        ▼                                     │ the outcome, under a key of its own,
+                                 ARQ's queue ─▶ an ARQ worker runs it ────────┘ and the call's id in the relay's list
 
-So nothing is lost with Redis: a call that is no longer there is sent again, and one whose sender died is taken over when its lease
-ends. Retries, time limits and what a status says are decided where they always are. Waiting for somebody who runs it costs
-nothing: only the time for which ARQ says that it is under way counts. A call may run twice if a process dies at the wrong moment,
-as with any queue; what its second run says is not heard if the first one was.
+A loss of Redis loses no task: a call that is gone is sent again. Retries, time limits and states are decided as for any other task.
+Waiting for an ARQ worker costs nothing: only the time for which ARQ reports the call as in progress counts.
+
+A task has one current call (``calls``). The relay keeps listening until the worker has drained; a call that runs on after that is
+adopted by the relay that claims the task next. A cancelled task's call is withdrawn, and aborted if it runs.
 """
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol, assert_never, cast
+from typing import Any, Final, cast
 
 from arq.connections import ArqRedis
-from arq.constants import default_queue_name, in_progress_key_prefix, job_key_prefix, retry_key_prefix
-from arq.worker import Function, func
-from redis.exceptions import RedisError
+from arq.constants import default_queue_name, in_progress_key_prefix
 
-from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StatementRefused, UnstorableValue
-from batuta.kernel.events import Events, ItemCrashed
-from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.json import dumps, loads
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
-from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
+from batuta.queue.outcome import Failed, Outcome, Snooze
+from batuta.stores.arq import calls
+from batuta.stores.arq.calls import GONE, TIMED_OUT, CallId, TaskId, in_time
 from batuta.supervise.loop import Doorbell, Idle, Pace
-from batuta.tasks.registry import Task, outcome_of
+from batuta.tasks.registry import Task
 
 LOOK: Final = timedelta(milliseconds=20)
 MOST_HEARD: Final = 1000  # outcomes at a time
-# A call that Redis does not know any more, or whose end nobody told, is looked for this often.
+# How often all calls are looked for, in case a message was lost.
 LOST_AFTER: Final = timedelta(seconds=2)
 AWAY_FOR: Final = timedelta(seconds=2)
-ANSWERS_WITHIN: Final = timedelta(seconds=5)
-KEPT: Final = timedelta(hours=1)
-# ARQ stops a call a little later than we do, so that what it says of itself is heard.
-LATER: Final = timedelta(seconds=10)
-GONE: Final = (RedisError, OSError)
-TIMED_OUT: Final = "Job timeout exceeded"
-# For a call that is under way: twice as long as it may take, and then it is sent again.
+# A call in progress for twice its time limit and this long is sent again.
 SPARE: Final = timedelta(seconds=60)
-# The loop that lives where calls are run: by it others know that somebody does.
-RUNNER: Final = "arq-runner"
 
-
-class Report(Protocol):
-    def __call__(self, lease: Lease, progress: Json) -> Awaitable[None]: ...
+# Returns those of the tasks that are still to be run: neither ended nor cancelled.
+Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
 
 
 @dataclass(slots=True)
 class _Sent:
-    """A call whose outcome is waited for. ``ran``: how long it has been under way; ``seen_at``: when it was seen to be, last."""
+    """A call whose outcome is awaited. ``ran``: for how long it has been in progress; ``seen_at``: last seen so."""
 
+    task: TaskId
     limit: timedelta
     heard: "asyncio.Future[Outcome]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     ran: timedelta = timedelta(0)
     seen_at: datetime | None = None
 
-    def see(self, under_way: bool, now: datetime) -> bool:
-        """Whether it has taken too long."""
-        if under_way and self.seen_at is not None:
+    def is_overdue(self, in_progress: bool, now: datetime) -> bool:
+        if in_progress and self.seen_at is not None:
             self.ran += now - self.seen_at
-        self.seen_at = now if under_way else None
+        self.seen_at = now if in_progress else None
         return self.ran > self.limit
 
 
 class ArqRelay:
-    """A TaskRunner, and the loop that hears what became of what it sent."""
+    """A TaskRunner, and the loop that receives the outcomes."""
 
     name = "arq"
 
-    def __init__(self, connect: Callable[[], Awaitable[ArqRedis]], clock: Clock) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[ArqRedis]], clock: Clock, wanted: Wanted) -> None:
         self.doorbell = Doorbell()
         self._connect = connect
         self._clock = clock
+        self._wanted = wanted
         self._redis: ArqRedis | None = None
         self._opening = asyncio.Lock()
-        self._waiting: dict[str, _Sent] = {}
-        self._ended: set[str] = set()  # told, and not waited for yet
+        self._waiting: dict[CallId, _Sent] = {}
+        self._dropped: dict[CallId, TaskId] = {}  # nobody here waits for them: handed back, lost or cancelled
+        self._ended: set[CallId] = set()  # reported, and not awaited yet
         self._list = f"batuta:ended:{secrets.token_hex(8)}"
         self._looked_at = clock.now()
 
     async def run(self, task: Task, lease: Lease) -> Outcome:
-        """Returns when somebody ran it. A Redis that is away costs no attempt, and what may be there is not sent again."""
-        id = f"{lease.id}:{lease.fence}"
-        call = {
+        """Return the outcome of the task's call, sent now or before. A Redis that is away costs no attempt."""
+        try:
+            redis = await self._opened()
+            async with in_time():
+                call = await calls.make_current(redis, lease.id, f"{lease.id}:{lease.fence}")
+        except GONE as error:
+            # Hold the task meanwhile, or the worker would claim and put off its whole backlog. It keeps its due time.
+            await self._clock.sleep(AWAY_FOR.total_seconds())
+            return Snooze(lease.due_at or self._clock.now(), f"Redis does not answer: {type(error).__name__}")
+        if call == f"{lease.id}:{lease.fence}":
+            await self._send(redis, task, lease, call)
+        sent = self._waiting[call] = _Sent(lease.id, 2 * task.timeout + SPARE)
+        self._dropped.pop(call, None)
+        self.doorbell.ring()
+        try:
+            return await sent.heard
+        except asyncio.CancelledError:
+            self._dropped[call] = lease.id
+            self.doorbell.ring()
+            raise
+        finally:
+            if self._waiting.get(call) is sent:
+                del self._waiting[call]
+
+    async def tick(self) -> Pace:
+        if not (self._waiting or self._dropped):
+            return Idle()
+        try:
+            redis = await self._opened()
+            async with in_time():
+                await self._hear(redis)
+            await self._withdraw_cancelled(redis)
+        except GONE:
+            # Redis may be away for this process alone, and run what was sent: calls it lost are found when it is back.
+            self._looked_at = datetime.min.replace(tzinfo=UTC)
+            await self._hang_up()
+            return Idle(self._clock.now() + AWAY_FOR)
+        return Idle(self._clock.now() + LOOK)
+
+    async def drain(self, grace: timedelta) -> None:
+        """Withdraw cancelled calls; the others stay in Redis for the next relay."""
+        if self._dropped:
+            with suppress(*GONE):
+                await self._withdraw_cancelled(await self._opened())
+
+    async def close(self) -> None:
+        if self._redis is not None:
+            await self._redis.aclose(close_connection_pool=True)
+
+    async def _send(self, redis: ArqRedis, task: Task, lease: Lease, call: CallId) -> None:
+        said = {
             "id": lease.id,
             "fence": lease.fence,
             "attempt": lease.attempt,
             "args": lease.row["args"],
             "created_at": lease.row["created_at"].isoformat(),
             "told_in": self._list,
+            "is_current": True,  # the runner checks it; calls of older versions do not say it
         }
-        try:
-            redis = await self._opened()
-        except GONE as error:
-            # Held meanwhile, or all else that waits would be tried as well, again and again. It stays as old as it is.
-            await self._clock.sleep(AWAY_FOR.total_seconds())
-            return Snooze(lease.due_at or self._clock.now(), f"Redis does not answer: {type(error).__name__}")
-        with suppress(*GONE):  # it may have arrived all the same: it is looked for when Redis is back
-            async with _in_time():
-                await redis.enqueue_job(task.name, dumps(call), _job_id=id)
-        sent = self._waiting[id] = _Sent(2 * task.timeout + SPARE)
-        self.doorbell.ring()
-        try:
-            return await sent.heard
-        finally:
-            self._waiting.pop(id, None)
-
-    async def tick(self) -> Pace:
-        if not self._waiting:
-            return Idle()
-        try:
-            redis = await self._opened()
-            async with _in_time():
-                await self._hear(redis)
-        except GONE:
-            # Away, and maybe only for us: what was sent may be under way. When it is back, what it lost is sent again.
-            self._looked_at = datetime.min.replace(tzinfo=UTC)
-            await self._hang_up()
-            return Idle(self._clock.now() + AWAY_FOR)
-        return Idle(self._clock.now() + LOOK)
-
-    async def close(self) -> None:
-        if self._redis is not None:
-            await self._redis.aclose(close_connection_pool=True)
+        with suppress(*GONE):  # the call may have arrived: the next look at all calls finds out
+            async with in_time():
+                await redis.enqueue_job(task.name, dumps(said), _job_id=call)
 
     async def _opened(self) -> ArqRedis:
-        async with _in_time(), self._opening:
+        async with in_time(), self._opening:
             if self._redis is None:
                 self._redis = await _limited(await self._connect())
         return self._redis
 
     async def _hang_up(self) -> None:
-        """Connections that nobody uses now may be dead without a word: each would be waited for in its turn."""
+        """Close idle connections: they may be dead, and each would be waited for in its turn."""
         if self._redis is None:
             return
         pool: Any = self._redis.connection_pool
@@ -150,182 +160,82 @@ class ArqRelay:
             await pool.release(idle)
 
     async def _hear(self, redis: ArqRedis) -> None:
-        """Those that are said to have ended; now and then all, for a word can be lost."""
+        """Take the outcomes of calls that were reported as ended; every few seconds look at all calls."""
         is_all = self._clock.now() - self._looked_at > LOST_AFTER
-        ids = list(self._waiting) if is_all else await self._said_to_have_ended(redis)
-        answers = await redis.mget([_key(id) for id in ids]) if ids else []
-        for id, answer in zip(ids, answers, strict=True):
-            if answer is not None:
-                self._tell(id, _outcome(loads(answer)))
+        ids = list(self._waiting) if is_all else await self._reported(redis)
+        heard = await self._outcomes(redis, ids)
         if is_all:
             self._looked_at = self._clock.now()
             self._ended.clear()
-            unheard = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
+            unheard = [id for id in ids if id not in heard]
             await self._look_for(unheard, redis)
             await self._give_up([id for id in unheard if id in self._waiting], redis)
 
-    async def _said_to_have_ended(self, redis: ArqRedis) -> list[str]:
+    async def _reported(self, redis: ArqRedis) -> list[CallId]:
         said = await cast("Awaitable[list[bytes] | None]", redis.lpop(self._list, MOST_HEARD))
         self._ended.update(each.decode() for each in said or ())
         ids = [id for id in self._ended if id in self._waiting]
         self._ended.difference_update(ids)
         return ids
 
-    async def _look_for(self, ids: list[str], redis: ArqRedis) -> None:
-        """ARQ keeps a call in its queue until it has run. One that is neither there nor has answered is sent again."""
+    async def _outcomes(self, redis: ArqRedis, ids: Collection[CallId]) -> Collection[CallId]:
+        answers = await calls.outcomes(redis, ids)
+        heard = {id: calls.decoded(loads(said)) for id, said in zip(ids, answers, strict=True) if said is not None}
+        await self._end(redis, heard)
+        return heard.keys()
+
+    async def _look_for(self, ids: list[CallId], redis: ArqRedis) -> None:
+        """Send again what is neither in ARQ's queue, where a call stays until it has run, nor has an outcome."""
         if not ids:
             return
         places = await redis.zmscore(default_queue_name, ids)
         gone = [id for id, place in zip(ids, places, strict=True) if place is None]
-        answers = await redis.mget([_key(id) for id in gone]) if gone else []
-        for id, answer in zip(gone, answers, strict=True):
-            lost: Outcome = Snooze(self._clock.now(), "Redis lost it")
-            self._tell(id, lost if answer is None else _outcome(loads(answer)))
+        heard = await self._outcomes(redis, gone)
+        lost = Snooze(self._clock.now(), "Redis lost it")
+        await self._end(redis, {id: lost for id in gone if id not in heard})
 
-    async def _give_up(self, ids: list[str], redis: ArqRedis) -> None:
-        """Those that have been under way for too long. They are taken out of ARQ's queue, so that nobody runs them for nothing."""
+    async def _give_up(self, ids: list[CallId], redis: ArqRedis) -> None:
+        """Withdraw calls that have been in progress for too long."""
         marks = await redis.mget([in_progress_key_prefix + id for id in ids]) if ids else []
         for id, mark in zip(ids, marks, strict=True):
             sent = self._waiting.get(id)
-            if sent is not None and sent.see(mark is not None, self._clock.now()):
-                await redis.zrem(default_queue_name, id)
-                await redis.delete(job_key_prefix + id, retry_key_prefix + id)
+            if sent is not None and sent.is_overdue(mark is not None, self._clock.now()):
+                await calls.withdraw(redis, [(sent.task, id)])
                 self._tell(id, Failed(TIMED_OUT))
 
-    def _tell(self, id: str, outcome: Outcome) -> None:
+    async def _end(self, redis: ArqRedis, outcomes: dict[CallId, Outcome]) -> None:
+        """End calls before their outcomes count: the task's next claim must not find the call of the last one."""
+        known = {id: self._waiting[id].task for id in outcomes if id in self._waiting}
+        if known:
+            await calls.forget(redis, [(task, id) for id, task in known.items()])
+        for id in known:
+            self._tell(id, outcomes[id])
+
+    async def _withdraw_cancelled(self, redis: ArqRedis) -> None:
+        """Of the calls nobody waits for, withdraw those whose tasks were cancelled; the others are adopted by a relay."""
+        if not self._dropped:
+            return
+        dropped = dict(self._dropped)
+        try:
+            wanted = await self._wanted(set(dropped.values()))
+        except StoreUnavailable:
+            return  # the next tick asks again
+        if unwanted := [(task, call) for call, task in dropped.items() if task not in wanted]:
+            async with in_time():
+                await calls.withdraw(redis, unwanted)
+        for call in dropped:
+            self._dropped.pop(call, None)
+
+    def _tell(self, id: CallId, outcome: Outcome) -> None:
         sent = self._waiting.pop(id, None)
         if sent is not None and not sent.heard.done():
             sent.heard.set_result(outcome)
 
 
-def _in_time() -> asyncio.Timeout:
-    """A network that swallows what it is given refuses nothing. Who waited too long for it knows as much as one who was refused."""
-    return asyncio.timeout(ANSWERS_WITHIN.total_seconds())
-
-
 async def _limited(redis: ArqRedis) -> ArqRedis:
-    """A call that is stopped tidies up behind itself, and asks Redis once more to do so: that ends in time as well."""
+    """Limit every answer: a cancelled call sends Redis one more command to clean up, and must not wait for it."""
     pool: Any = redis.connection_pool
     await pool.disconnect()
     pool.reset()
-    pool.connection_kwargs["socket_timeout"] = ANSWERS_WITHIN.total_seconds()
+    pool.connection_kwargs["socket_timeout"] = calls.ANSWERS_WITHIN.total_seconds()
     return redis
-
-
-class ArqRunner:
-    """A loop beside a plain ARQ worker: it lives where calls are run, and fails while their Redis is away."""
-
-    name = RUNNER
-
-    def __init__(self, redis: ArqRedis) -> None:
-        self.doorbell = Doorbell()
-        self._redis = redis
-
-    async def tick(self) -> Pace:
-        async with _in_time():
-            await self._redis.ping()
-        return Idle()
-
-
-@dataclass(frozen=True, slots=True)
-class Here:
-    """Where a call is run: how progress is kept, by whose clock, and who is told that it crashed."""
-
-    report: Report
-    clock: Clock
-    events: Events
-    under_way: set[str] = field(default_factory=set)
-    max_result: int = MAX_PAYLOAD
-
-    def look_past(self, redis: ArqRedis) -> None:
-        """Whenever ARQ looks for new calls it asks Redis three things about each in its queue, those it runs itself among them.
-
-        With hundreds under way that is most of its work. It is not shown those.
-        """
-        listed = redis.zrangebyscore
-
-        async def others(*arguments: Any, **named: Any) -> list[bytes]:
-            return [id for id in await listed(*arguments, **named) if id.decode() not in self.under_way]
-
-        vars(redis)["zrangebyscore"] = others
-
-
-def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = KEPT) -> list[Function]:
-    """What an ARQ worker runs: every task under its own name."""
-
-    def made(task: Task) -> Function:
-        async def run(ctx: dict[Any, Any], call: str) -> Json:
-            here.under_way.add(ctx["job_id"])
-            try:
-                return await _run(task, ctx["redis"], call, here)
-            finally:
-                here.under_way.discard(ctx["job_id"])
-
-        timeout = (task.timeout + LATER).total_seconds()
-        return func(run, name=task.name, timeout=timeout, keep_result=keep_result.total_seconds(), max_tries=1000)
-
-    return [made(task) for task in tasks]
-
-
-async def _run(task: Task, redis: ArqRedis, call: str, here: Here) -> Json:
-    said: Any = loads(call)
-    clock = here.clock
-    row = {"args": said["args"], "created_at": datetime.fromisoformat(said["created_at"]), "name": task.name}
-    lease = Lease(said["id"], said["fence"], said["attempt"], row)
-    ran = await attempt(
-        lambda: task.run(lease, here.report, clock), clock.now() + task.timeout, clock, f"task {task.name}"
-    )
-    if isinstance(ran, Raised):
-        here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
-    told = _told(ran, here.max_result)
-    await _answer(redis, f"{lease.id}:{lease.fence}", told, said.get("told_in"))
-    return told
-
-
-async def _answer(redis: ArqRedis, id: str, told: Json, told_in: str | None) -> None:
-    async with redis.pipeline(transaction=False) as together:
-        together.set(_key(id), dumps(told), ex=KEPT)
-        if told_in is not None:
-            together.rpush(told_in, id)
-            together.expire(told_in, KEPT)
-        await together.execute()
-
-
-def _told(ran: Returned | Raised | Late, max_result: int) -> dict[str, Json]:
-    """An outcome as it is carried."""
-    match ran:
-        case Raised(error=error):
-            return {"failed": f"{name_of(error)} in the handler; the log has the traceback"}
-        case Late():
-            return {"failed": TIMED_OUT, "permanent": True}
-    match outcome_of(ran.value):
-        case Done(emit=emit, effect=effect) if emit or effect is not None:
-            raise StatementRefused(why="a task that ARQ runs cannot emit or have an effect of its own")
-        case Done(result=result):
-            try:
-                refuse_unstorable(result, "task result", max_result)
-            except UnstorableValue as unstorable:
-                return {"failed": str(unstorable), "permanent": True}
-            return {"done": result}
-        case Snooze(until=until, reason=reason):
-            return {"snooze": until.isoformat(), "reason": reason}
-        case Failed(error=why, permanent=permanent):
-            return {"failed": why, "permanent": permanent}
-        case Cancelled(reason=reason):
-            return {"cancelled": reason}
-        case other:
-            assert_never(other)
-
-
-def _outcome(told: Any) -> Outcome:
-    if "failed" in told:
-        return Failed(told["failed"], permanent=told.get("permanent", False))
-    if "snooze" in told:
-        return Snooze(datetime.fromisoformat(told["snooze"]), told["reason"])
-    if "cancelled" in told:
-        return Cancelled(told["cancelled"])
-    return Done(result=told["done"])
-
-
-def _key(id: str) -> str:
-    return f"batuta:outcome:{id}"

@@ -1,6 +1,6 @@
 """Tasks in the engine's own table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -35,6 +35,8 @@ class TaskBook:
     alive: Query
     task: Query
     report: Query
+    report_of_call: Query
+    wanted: Query
     prune: Query
 
 
@@ -114,6 +116,16 @@ class SqlTasks:
     async def report(self, lease: Lease, progress: Json) -> None:
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
         await self._database.run(self._book.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
+
+    async def report_of_call(self, lease: Lease, progress: Json) -> None:
+        """Store the progress of a call that ARQ runs: the lease of ``lease`` may have passed to another relay."""
+        refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
+        await self._database.run(self._book.report_of_call, id=lease.id, progress=AsJson(progress))
+
+    async def wanted(self, ids: Collection[str]) -> Collection[str]:
+        """Return those of the tasks that are still to be run: neither ended nor cancelled."""
+        rows = await self._database.all(self._book.wanted, ids=AsJson(sorted(ids)))
+        return {str(row["id"]) for row in rows}
 
     async def prune(self, *, before: datetime, limit: int) -> int:
         return await self._database.run(self._book.prune, before=before, limit=limit)

@@ -1,0 +1,145 @@
+"""What the relay and the runner exchange through Redis.
+
+    batuta:call:TASK      the id of the task's current call: a task has at most one, whoever holds its lease
+    batuta:outcome:CALL   how the call ended
+    batuta:ended:RELAY    ids of calls that ended, for the relay that sent them
+
+A call is current from the moment it is sent until a relay has taken its outcome. A relay that claims a task whose call is under
+way waits for that call instead of sending another: an orderly stop, or the death of the first relay, runs nothing twice.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Collection, Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeAlias, assert_never, cast
+
+from arq.connections import ArqRedis
+from arq.constants import (
+    abort_jobs_ss,
+    default_queue_name,
+    in_progress_key_prefix,
+    job_key_prefix,
+    retry_key_prefix,
+)
+from arq.utils import timestamp_ms
+from redis.exceptions import RedisError
+
+from batuta.guard.foreign import Late, Raised, Returned, name_of
+from batuta.kernel.errors import UnstorableValue
+from batuta.kernel.json import Json, dumps
+from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
+from batuta.queue.storable import refuse_unstorable
+from batuta.tasks.registry import Task, outcome_of
+
+CallId: TypeAlias = str
+TaskId: TypeAlias = str
+GONE: Final = (RedisError, OSError)
+ANSWERS_WITHIN: Final = timedelta(seconds=5)
+TIMED_OUT: Final = "Job timeout exceeded"
+# ARQ drops a call that waited for a day; a call is current for longer than that.
+CURRENT_FOR: Final = timedelta(days=2)
+# An outcome waits for a relay for a day. Once heard it is only read by a relay that lost the task meanwhile.
+UNHEARD_FOR: Final = timedelta(days=1)
+HEARD_FOR: Final = timedelta(hours=1)
+_FORGET: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+
+def in_time() -> asyncio.Timeout:
+    """Limit the wait for Redis: a network that drops packets refuses nothing."""
+    return asyncio.timeout(ANSWERS_WITHIN.total_seconds())
+
+
+async def make_current(redis: ArqRedis, task: TaskId, call: CallId) -> CallId:
+    """Return the task's current call: ``call``, unless another one is under way."""
+    if await redis.set(_current_key(task), call, nx=True, ex=CURRENT_FOR):
+        return call
+    if (found := await redis.get(_current_key(task))) is not None:
+        return cast("bytes", found).decode()
+    await redis.set(_current_key(task), call, ex=CURRENT_FOR)  # the other one has ended this moment
+    return call
+
+
+async def is_current(redis: ArqRedis, task: TaskId, call: CallId) -> bool:
+    return bool(await redis.get(_current_key(task)) == call.encode())
+
+
+async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> None:
+    """End calls. The outcome stays a while: a second relay may wait for the same call."""
+    async with redis.pipeline(transaction=False) as together:
+        for task, call in calls:
+            together.eval(_FORGET, 1, _current_key(task), call)
+            together.expire(outcome_key(call), HEARD_FOR)
+        await together.execute()
+
+
+async def withdraw(redis: ArqRedis, calls: Collection[tuple[TaskId, CallId]]) -> None:
+    """Take calls out of ARQ's queue; ask the ARQ workers that run one to cancel it."""
+    ids = [call for _, call in calls]
+    marks = await redis.mget([in_progress_key_prefix + id for id in ids])
+    running = [id for id, mark in zip(ids, marks, strict=True) if mark is not None]
+    async with redis.pipeline(transaction=True) as together:
+        together.zrem(default_queue_name, *ids)
+        together.delete(*(prefix + id for id in ids for prefix in (job_key_prefix, retry_key_prefix)))
+        if running:
+            together.zadd(abort_jobs_ss, dict.fromkeys(running, timestamp_ms()))
+        await together.execute()
+    await forget(redis, calls)
+
+
+async def answer(redis: ArqRedis, call: CallId, told: Json, told_in: str | None) -> None:
+    async with redis.pipeline(transaction=False) as together:
+        together.set(outcome_key(call), dumps(told), ex=UNHEARD_FOR)
+        if told_in is not None:
+            together.rpush(told_in, call)
+            together.expire(told_in, HEARD_FOR)
+        await together.execute()
+
+
+async def outcomes(redis: ArqRedis, calls: Collection[CallId]) -> list[bytes | None]:
+    return (
+        await cast("Awaitable[list[bytes | None]]", redis.mget([outcome_key(call) for call in calls])) if calls else []
+    )
+
+
+def encoded(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[str, Json]:
+    """Return the end of a call as it is stored; ``decoded`` reads it."""
+    match ran:
+        case Raised(error=error):
+            return {"failed": f"{name_of(error)} in the handler; the log has the traceback"}
+        case Late():
+            return {"failed": TIMED_OUT, "permanent": not task.retry_timeout}
+    match outcome_of(ran.value):
+        case Done(emit=emit, effect=effect) if emit or effect is not None:
+            return {"failed": "a task that ARQ runs cannot emit items or have an effect", "permanent": True}
+        case Done(result=result):
+            try:
+                refuse_unstorable(result, "task result", max_result)
+            except UnstorableValue as unstorable:
+                return {"failed": str(unstorable), "permanent": True}
+            return {"done": result}
+        case Snooze(until=until, reason=reason):
+            return {"snooze": until.isoformat(), "reason": reason}
+        case Failed(error=why, permanent=permanent):
+            return {"failed": why, "permanent": permanent}
+        case Cancelled(reason=reason):
+            return {"cancelled": reason}
+        case other:
+            assert_never(other)
+
+
+def decoded(told: Any) -> Outcome:
+    if "failed" in told:
+        return Failed(told["failed"], permanent=told.get("permanent", False))
+    if "snooze" in told:
+        return Snooze(datetime.fromisoformat(told["snooze"]), told["reason"])
+    if "cancelled" in told:
+        return Cancelled(told["cancelled"])
+    return Done(result=told["done"])
+
+
+def outcome_key(call: CallId) -> str:
+    return f"batuta:outcome:{call}"
+
+
+def _current_key(task: TaskId) -> str:
+    return f"batuta:call:{task}"

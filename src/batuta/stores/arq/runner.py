@@ -1,0 +1,115 @@
+"""The side of an ARQ worker: it runs the calls that a relay sent, and stores their outcomes."""
+
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from arq.connections import ArqRedis
+from arq.worker import Function, func
+
+from batuta.guard.foreign import Raised, Returned, attempt
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.events import Events, ItemCrashed
+from batuta.kernel.json import Json, loads
+from batuta.queue.item import Lease
+from batuta.queue.outcome import Cancelled, Snooze
+from batuta.queue.storable import MAX_PAYLOAD
+from batuta.stores.arq import calls
+from batuta.stores.arq.relay import Wanted
+from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.tasks.registry import Task
+
+KEPT: Final = timedelta(hours=1)
+# ARQ stops a call a little later than its time limit, so that the runner can still store the outcome.
+LATER: Final = timedelta(seconds=10)
+# A call that found the database away is tried again after this long.
+AWAY_FOR: Final = timedelta(seconds=2)
+# The loop that runs beside an ARQ worker: health knows by it that calls are run.
+RUNNER: Final = "arq-runner"
+
+
+class Report(Protocol):
+    def __call__(self, lease: Lease, progress: Json) -> Awaitable[None]: ...
+
+
+class ArqRunner:
+    """A loop beside a plain ARQ worker: it fails while Redis is away."""
+
+    name = RUNNER
+
+    def __init__(self, redis: ArqRedis) -> None:
+        self.doorbell = Doorbell()
+        self._redis = redis
+
+    async def tick(self) -> Pace:
+        async with calls.in_time():
+            await self._redis.ping()
+        return Idle()
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What the calls of an ARQ worker need: ``report`` stores progress, ``wanted`` tells cancelled tasks apart."""
+
+    report: Report
+    wanted: Wanted
+    clock: Clock
+    events: Events
+    under_way: set[str] = field(default_factory=set)
+    max_result: int = MAX_PAYLOAD
+
+    def look_past(self, redis: ArqRedis) -> None:
+        """Hide the calls that this process runs from ARQ's look for new ones.
+
+        ARQ asks Redis three things about each call it is shown; with hundreds in progress that is most of its work.
+        """
+        listed = redis.zrangebyscore
+
+        async def others(*arguments: Any, **named: Any) -> list[bytes]:
+            return [id for id in await listed(*arguments, **named) if id.decode() not in self.under_way]
+
+        vars(redis)["zrangebyscore"] = others
+
+
+def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = KEPT) -> list[Function]:
+    """Return the functions of an ARQ worker: every task under its own name."""
+
+    def made(task: Task) -> Function:
+        async def run(ctx: dict[Any, Any], call: str) -> Json:
+            here.under_way.add(ctx["job_id"])
+            try:
+                return await _run(task, ctx["redis"], ctx["job_id"], loads(call), here)
+            finally:
+                here.under_way.discard(ctx["job_id"])
+
+        timeout = (task.timeout + LATER).total_seconds()
+        return func(run, name=task.name, timeout=timeout, keep_result=keep_result.total_seconds(), max_tries=1000)
+
+    return [made(task) for task in tasks]
+
+
+async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here: Here) -> Json:
+    if said.get("is_current") and not await calls.is_current(redis, said["id"], call):
+        return None  # it was withdrawn, or another call has taken its place
+    row = {"args": said["args"], "created_at": datetime.fromisoformat(said["created_at"]), "name": task.name}
+    lease = Lease(said["id"], said["fence"], said["attempt"], row)
+    clock = here.clock
+    ran = await _instead(lease, here) or await attempt(
+        lambda: task.run(lease, here.report, clock), clock.now() + task.timeout, clock, f"task {task.name}"
+    )
+    if isinstance(ran, Raised):
+        here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
+    told = calls.encoded(ran, task, here.max_result)
+    await calls.answer(redis, call, told, said.get("told_in"))
+    return told
+
+
+async def _instead(lease: Lease, here: Here) -> Returned | None:
+    """Return the outcome of a task that must not run: it was cancelled or has ended while its call waited."""
+    try:
+        wanted = await here.wanted([lease.id])
+    except StoreUnavailable:
+        return Returned(Snooze(here.clock.now() + AWAY_FOR, "the database does not answer"))
+    return None if lease.id in wanted else Returned(Cancelled())
