@@ -165,7 +165,7 @@ class Serving:
         ):
             supervisor.add(loop, policy)
         supervisor.add(self._relay, HEARING)
-        supervisor.add(TaskPruner(self._store, work.clock), PRUNING)
+        supervisor.add(TaskPruner(self._store), PRUNING)
         for loop, policy in recovery_loops(work, self._settings):
             supervisor.add(loop, policy)
         return supervisor

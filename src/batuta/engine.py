@@ -144,7 +144,7 @@ class Batuta:
         self.ears = Ears(self.database)
         self.task_registry = TaskRegistry()
         self._task_store = self._tasks_in_sql()
-        self.tasks = TaskService(self.task_registry, self._task_store, self.clock, max_payload)
+        self.tasks = TaskService(self.task_registry, self._task_store, max_payload)
         self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
         self.reception = Reception(SqlJobCalls(self.database), self.clock, self.ids, self.events)
@@ -427,7 +427,7 @@ class Batuta:
 
     def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
         if self.queues:
-            yield TaskPruner(self._task_store, self.clock), PRUNING
+            yield TaskPruner(self._task_store), PRUNING
             yield ThreadWatch(self.task_registry, self.events), THREADS
             looks = self.worker_policy.look_every
             yield from queue_loops(

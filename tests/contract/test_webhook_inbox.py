@@ -75,9 +75,7 @@ class Desk:
 
     async def works(self) -> None:
         for lease in (await self.queue.turn([], ANN, 100)).leases:
-            settlement = settle(
-                lease.attempt, await self.work.handle(lease), after_seconds([1]), self.clock.now(), random.random
-            )
+            settlement = settle(lease.attempt, await self.work.handle(lease), after_seconds([1]), random.random)
             assert await self.queue.conclude(lease, settlement)
 
     async def told(self, event: str, data: Any, **more: Any) -> None:
@@ -140,7 +138,7 @@ async def test_a_worker_that_lost_its_delivery_writes_nothing(desk: Desk) -> Non
     desk.clock.step(ANN.lease + timedelta(seconds=1))
     await desk.queue.rescue(10)
     await desk.queue.turn([], BEN, 1)
-    settlement = settle(1, await desk.work.handle(late), after_seconds([1]), desk.clock.now(), random.random)
+    settlement = settle(1, await desk.work.handle(late), after_seconds([1]), random.random)
     assert not await desk.queue.conclude(late, settlement)
     assert await rows(desk.database, "SELECT id FROM interacoes") == []
 
@@ -234,7 +232,7 @@ async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_not
         await desk.hears("messages.update", {"keyId": "3EB0A", "fromMe": True, "status": ("SERVER_ACK", "READ")[n % 2]})
 
     async def one_of_them(lease: Lease) -> bool:
-        settlement = settle(1, await desk.work.handle(lease), after_seconds([1]), desk.clock.now(), random.random)
+        settlement = settle(1, await desk.work.handle(lease), after_seconds([1]), random.random)
         return await desk.queue.conclude(lease, settlement)
 
     leases = (await desk.queue.turn([], ANN, 100)).leases

@@ -168,8 +168,8 @@ class QueueMachine(RuleBasedStateMachine):
         some = random.sample(hand.leases, random.randint(1, len(hand.leases)))
         at = self.clock.now() + delay
         settlement = {
-            "done": Settlement(state=ItemState.DONE, result={"n": 1}, expires_at=at),
-            "retry": Settlement(state=ItemState.READY, available_at=at, error="again"),
+            "done": Settlement(state=ItemState.DONE, result={"n": 1}, keep=delay),
+            "retry": Settlement(state=ItemState.READY, wait=delay, error="again"),
             "snooze": Settlement(state=ItemState.READY, available_at=at, gives_back=True, error="later"),
             "dead": Settlement(state=ItemState.DEAD, error="no"),
             "cancelled": Settlement(state=ItemState.CANCELLED, error="stop"),

@@ -96,9 +96,8 @@ class Fechamentos:
 
     async def cedo(self, mensagem: Row) -> Snooze | None:
         """When to look again at a message that says something of another, if that may still come."""
-        now = self._clock.now()
-        is_early = await self._is_early(mensagem, now)
-        return Snooze(now + SOON, "an earlier message of the group is not read yet") if is_early else None
+        is_early = await self._is_early(mensagem, self._clock.now())
+        return Snooze(SOON, "an earlier message of the group is not read yet") if is_early else None
 
     async def _is_early(self, mensagem: Row, now: datetime) -> bool:
         """What it answers did not arrive yet, through whichever chip, or something before it is on its way."""

@@ -166,7 +166,7 @@ class Remetente:
                 failed = Status.ERRO if desfecho is Desfecho.FAILED_VALIDATION else Status.BLOQUEADA
                 return self._ends(fatos.mensagem, Status.CANCELADA if cancels else failed, desfecho, reason)
             case _:
-                return Snooze(self._clock.now(), "somebody else has it")
+                return Snooze(timedelta(0), "somebody else has it")
 
     def _able(self, fatos: Fatos, tipo: Tipo, chips: Sequence[Emissor]) -> list[Emissor]:
         excluded = fatos.mensagem.metadata.get("chips_excluidos")
@@ -185,7 +185,7 @@ class Remetente:
             sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=created_at - BEFORE)
             if isinstance(sent, Unavailable):
                 if is_older and not sent.permanent:
-                    return Snooze(now + NO_CHIP, f"the gateway cannot say whether it left before: {sent.why}")
+                    return Snooze(NO_CHIP, f"the gateway cannot say whether it left before: {sent.why}")
                 continue
             for each in sent:
                 if each.conteudo_hash == hash and not await self._registro.is_taken(
@@ -210,7 +210,7 @@ class Remetente:
             return self._put_aside(lease, fatos, intent)
         if timedelta(seconds=self._clock.monotonic() - intent.at) > self._call_within:
             await _unused(tickets)
-            return await self._back(lease, intent, Snooze(self._clock.now(), "it took too long to begin"))
+            return await self._back(lease, intent, Snooze(timedelta(0), "it took too long to begin"))
         result = await self._line.send_text(emissor.instance, intent.mensagem.telefone, intent.mensagem.texto)
         for name, ticket in tickets.items():
             await ticket.used(_told(name, result, self._clock.now()))
@@ -226,7 +226,7 @@ class Remetente:
             if isinstance(own, Admit):
                 return chip, {GATEWAY: gateway.ticket, "chip": own.ticket}
         await gateway.ticket.unused()
-        return Snooze(now + NO_CHIP, f"{Desfecho.FAILED_NO_CAPACITY}: no chip may send it now")
+        return Snooze(NO_CHIP, f"{Desfecho.FAILED_NO_CAPACITY}: no chip may send it now")
 
     async def _intend(
         self, lease: Lease, seen: Mensagem, tipo: Tipo, hash: str, emissor: Emissor
@@ -292,7 +292,7 @@ class Remetente:
                 return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Refused(why=why, needs_person=True):
                 # It is nobody's fault here, and no attempt: until somebody sets it right everything waits.
-                return await self._back(lease, intent, Snooze(now + NO_CHIP, why))
+                return await self._back(lease, intent, Snooze(NO_CHIP, why))
             case Refused(why=why):
                 return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Disconnected():
@@ -311,7 +311,7 @@ class Remetente:
 
     async def _rests(self, lease: Lease, intent: Intencao, until: datetime, desfecho: Desfecho) -> Outcome:
         await self._rest(intent.emissor.id, until, desfecho.value)
-        return await self._back(lease, intent, Snooze(self._clock.now(), f"{desfecho}: the chip is to rest"))
+        return await self._back(lease, intent, Snooze(timedelta(0), f"{desfecho}: the chip is to rest"))
 
     async def _back(self, lease: Lease, intent: Intencao, outcome: Outcome) -> Outcome:
         async with self._database.transaction() as transaction:
@@ -322,7 +322,7 @@ class Remetente:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             await self._registro.doubt(transaction, lease, why, now=now)
-        return Snooze(now, f"nobody knows whether it left: {why}")
+        return Snooze(timedelta(0), f"nobody knows whether it left: {why}")
 
     async def _rest(self, chip_id: str, until: datetime, why: str) -> None:
         async with self._database.transaction() as transaction:

@@ -110,7 +110,7 @@ class Consulta:
             return None
         before = now - ASKING
         if not await self._database.run(self._book.ask, chave=chave, uso=uso, modelo=self.nome, now=now, before=before):
-            return Snooze(now + SOON, "somebody asks the model the same")
+            return Snooze(SOON, "somebody asks the model the same")
         try:
             return await self._kept(uso, chave, pergunta)
         except BaseException:
@@ -133,7 +133,7 @@ class Consulta:
                 return Snooze(until, f"the model: {reason}")
             case Calou(told=told):
                 await self._database.run(self._book.unanswered, chave=chave)
-                return Snooze(told.retry_at or self._clock.now() + LATER, said_instead(told))
+                return Snooze(told.retry_at or LATER, said_instead(told))
             case Respondeu(documento=document) as said:
                 # That it cannot be read is kept as well: asking again would cost again, and say the same.
                 kept = {} if document is None else document

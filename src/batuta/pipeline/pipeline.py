@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import timedelta
 from typing import assert_never
 
 from batuta.kernel.errors import InvalidName
@@ -38,24 +38,22 @@ class Pipeline:
         async def handle(lease: Lease) -> StageOutcome:
             outcome = await stage.handle(lease)
             # What cannot be settled is found here, where it is the item's failure and nobody else's.
-            self.settle(stage, lease, outcome, stage.retry, lease.row[self.table.available_at])
+            self.settle(stage, lease, outcome, stage.retry)
             return outcome
 
         return Recipe(
             handle=handle,
             timeout=stage.timeout,
             retry=stage.retry,
-            settle=lambda lease, outcome, retry, now: self.settle(stage, lease, outcome, retry, now),
+            settle=lambda lease, outcome, retry: self.settle(stage, lease, outcome, retry),
         )
 
-    def settle(
-        self, stage: Stage, lease: Lease, outcome: StageOutcome, retry: RetryPolicy, now: datetime
-    ) -> Settlement:
+    def settle(self, stage: Stage, lease: Lease, outcome: StageOutcome, retry: RetryPolicy) -> Settlement:
         match outcome:
             case Next(effect=effect):
-                return self._to(self._after(stage), effect, now)
+                return self._to(self._after(stage), effect)
             case Jump(stage=name, effect=effect):
-                return self._to(self._known(name), effect, now)
+                return self._to(self._known(name), effect)
             case FanOut(items=items, effect=effect):
                 following = self._after(stage) or self.table.done
                 made = tuple(self._item(item, following) for item in items)
@@ -67,14 +65,14 @@ class Pipeline:
             case Finish(effect=effect):
                 return Settlement(state=ItemState.DONE, effect=effect)
             case Snooze() | Failed():
-                return settle(lease.attempt, outcome, retry, now, random.random)
+                return settle(lease.attempt, outcome, retry, random.random)
             case _:
                 assert_never(outcome)
 
-    def _to(self, stage: str | None, effect: Effect | None, now: datetime) -> Settlement:
+    def _to(self, stage: str | None, effect: Effect | None) -> Settlement:
         if stage is None:
             return Settlement(state=ItemState.DONE, effect=effect)
-        return Settlement(state=ItemState.READY, stage=stage, available_at=now, effect=effect)
+        return Settlement(state=ItemState.READY, stage=stage, wait=timedelta(0), effect=effect)
 
     def _item(self, item: NewItem, stage: str) -> NewItem:
         if item.key is None:

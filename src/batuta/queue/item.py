@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -17,12 +17,21 @@ class ItemState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewItem:
-    """``values`` are the columns of the table by name. ``key``: while an item with it is alive, a second one is not taken."""
+    """``values`` are the columns of the table by name. ``key``: while an item with it is alive, a second one is not taken.
+
+    ``delay`` is added to the clock of the database; ``available_at`` is an instant that the application chose. Neither: the
+    item is due at once.
+    """
 
     values: Mapping[str, object] = field(default_factory=dict)
     key: str | None = None
     priority: int | None = None  # None: the table's own default
-    available_at: datetime | None = None  # None: now
+    available_at: datetime | None = None
+    delay: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.available_at is not None and self.delay is not None:
+            raise ValueError("an item has an instant (available_at) or a delay: give one of them")
 
 
 class Lease(NamedTuple):

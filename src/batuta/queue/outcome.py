@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from batuta.kernel.json import Json
@@ -38,13 +38,16 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Not now, and not its fault: it costs no attempt."""
+    """Put the item off without counting an attempt: until an instant, or for a duration.
 
-    until: datetime
+    Prefer the duration: the database adds it to its own clock, so a wrong clock on this machine does not matter.
+    """
+
+    until: datetime | timedelta
     reason: str
 
     def __post_init__(self) -> None:
-        if self.until.tzinfo is None:
+        if isinstance(self.until, datetime) and self.until.tzinfo is None:
             raise ValueError("Snooze(until) needs an instant with a zone, as work.clock.now() gives")
 
 

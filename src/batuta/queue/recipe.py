@@ -3,17 +3,17 @@
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Failed, Outcome
 from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
-from batuta.queue.settle import Settlement, later, settle
+from batuta.queue.settle import Settlement, settle
 
 
-def _settled(lease: Lease, outcome: Outcome, retry: RetryPolicy, now: datetime) -> Settlement:
-    return settle(lease.attempt, outcome, retry, now, random.random)
+def _settled(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
+    return settle(lease.attempt, outcome, retry, random.random)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,17 +24,17 @@ class Recipe:
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = field(default_factory=FullJitter)
     retry_timeout: bool = True
-    settle: Callable[[Lease, Any, RetryPolicy, datetime], Settlement] = _settled
+    settle: Callable[[Lease, Any, RetryPolicy], Settlement] = _settled
     keep: timedelta | None = None
     keep_dead: timedelta | None = None
     traceparent: Callable[[Lease], object] = lambda lease: None  # what whoever put it there was doing
 
-    def kept(self, settlement: Settlement, now: datetime) -> Settlement:
-        """With the instant at which it may go."""
+    def kept(self, settlement: Settlement) -> Settlement:
+        """Add the retention of a finished item."""
         if settlement.state is ItemState.READY:
             return settlement
         keep = self.keep_dead if settlement.state is ItemState.DEAD else self.keep
-        return settlement if keep is None else settlement._replace(expires_at=later(now, keep))
+        return settlement if keep is None else settlement._replace(keep=keep)
 
 
 async def _refuse(lease: Lease) -> Outcome:

@@ -12,10 +12,15 @@ from batuta.queue.outcome import Cancelled, Done, Effect, Failed, Outcome, Snooz
 from batuta.queue.retry import RetryPolicy
 
 LONGEST_ERROR = 500
+# A thousand years: beyond that, instants leave the calendar.
+LONGEST_WAIT = timedelta(days=365_000)
 
 
 class Settlement(NamedTuple):
-    """The row an outcome leads to. ``state`` READY with ``available_at``: the item is due again then.
+    """The row an outcome leads to. READY: the item is due again after ``wait``, or at ``available_at``.
+
+    Waits and retention are durations, which the statement adds to the clock that decides; ``available_at`` is an instant
+    that the handler chose itself.
 
     ``gives_back``: the attempt is not counted. ``untried``: the handler never started, so the crash count stays; every
     other settlement is the orderly end of an attempt and resets it.
@@ -24,13 +29,14 @@ class Settlement(NamedTuple):
     """
 
     state: ItemState
+    wait: timedelta | None = None
     available_at: datetime | None = None
     gives_back: bool = False
     error: str | None = None
     result: Json = None
     follow_ups: tuple[NewItem, ...] = ()
     effect: Effect | None = None
-    expires_at: datetime | None = None  # of a finished item: when it may go
+    keep: timedelta | None = None  # retention of a finished item; None: for ever
     stage: str | None = None  # of a pipeline: where it goes on; its attempts begin anew there
     untried: bool = False
 
@@ -51,24 +57,20 @@ class Settlement(NamedTuple):
         return isinstance(self.effect, Writes)
 
 
-def settle(
-    attempt: int, outcome: Outcome, retry: RetryPolicy, now: datetime, chance: Callable[[], float]
-) -> Settlement:
+def settle(attempt: int, outcome: Outcome, retry: RetryPolicy, chance: Callable[[], float]) -> Settlement:
     match outcome:
         case Done(result=result, emit=emit, effect=effect):
             return Settlement(state=ItemState.DONE, result=result, follow_ups=emit, effect=effect)
         case Snooze(until=until, reason=reason):
-            return Settlement(
-                state=ItemState.READY,
-                available_at=within_reach(until),
-                gives_back=True,
-                error=told(reason, LONGEST_ERROR),
-            )
+            back = Settlement(state=ItemState.READY, gives_back=True, error=told(reason, LONGEST_ERROR))
+            if isinstance(until, timedelta):
+                return back._replace(wait=until)
+            return back._replace(available_at=within_reach(until))
         case Failed(error=error, permanent=permanent):
             wait = None if permanent else retry.wait_after(attempt, chance)
             if wait is None:
                 return Settlement(state=ItemState.DEAD, error=told(error, LONGEST_ERROR))
-            return Settlement(state=ItemState.READY, available_at=later(now, wait), error=told(error, LONGEST_ERROR))
+            return Settlement(state=ItemState.READY, wait=wait, error=told(error, LONGEST_ERROR))
         case Cancelled(reason=reason):
             return Settlement(state=ItemState.CANCELLED, error=told(reason, LONGEST_ERROR))
         case _:
@@ -79,18 +81,21 @@ def within_reach(at: datetime) -> datetime:
     return min(at, FARTHEST)
 
 
-def later(now: datetime, wait: timedelta) -> datetime:
-    return FARTHEST if wait > FARTHEST - now else now + wait
+def bounded(wait: timedelta) -> timedelta:
+    """Limit a wait or a retention, so that every database can add it to its clock. A negative wait is none."""
+    return max(timedelta(0), min(wait, LONGEST_WAIT))
 
 
-def given_back(now: datetime) -> Settlement:
-    return Settlement(state=ItemState.READY, available_at=now, gives_back=True, error="its worker stopped")
+def given_back() -> Settlement:
+    """Hand the item back at shutdown: it is due at once, and the attempt is not counted."""
+    return Settlement(state=ItemState.READY, wait=timedelta(0), gives_back=True, error="its worker stopped")
 
 
-def put_off(until: datetime) -> Settlement:
+def put_off(wait: timedelta) -> Settlement:
+    """Hand back an item with one crash left, unstarted, because another such item runs in this process."""
     return Settlement(
         state=ItemState.READY,
-        available_at=until,
+        wait=wait,
         gives_back=True,
         error="its worker died twice while it ran: it waits for a place of its own",
         untried=True,

@@ -210,7 +210,7 @@ class Worker:
         # One that ended after all has said what became of it.
         for running in left:
             if running.task.cancelled():
-                self._unsettled.add(running.lease, given_back(self._clock.now()))
+                self._unsettled.add(running.lease, given_back())
         await insist(self._settle_all, self._clock)
 
     async def _finish(self) -> None:
@@ -295,7 +295,7 @@ class Worker:
         if settlement.effect is None:
             return Settlement(state=ItemState.DEAD, error=why)
         recipe = self._recipe_of(lease) or UNKNOWN
-        return recipe.settle(lease, Failed(why), recipe.retry, self._clock.now())
+        return recipe.settle(lease, Failed(why), recipe.retry)
 
     def _split(self, endings: Endings) -> None:
         """A turn timed out: the next ones settle fewer items, until the one that blocks is alone."""
@@ -324,14 +324,13 @@ class Worker:
         """Of those that have one crash left, at most one. The others are given back before it starts, for it may kill us."""
         has_one = any(running.lease.is_last_chance for running in self._running.values())
         chosen = () if has_one else suspects[:1]
-        now = self._clock.now()
         for n, lease in enumerate(suspects[len(chosen) :], start=1):
-            self._unsettled.add(lease, put_off(now + n * PUT_OFF))
+            self._unsettled.add(lease, put_off(n * PUT_OFF))
         try:
             await self._turn(0)
         except BaseException:
             for lease in chosen:
-                self._unsettled.add(lease, put_off(now))
+                self._unsettled.add(lease, put_off(timedelta(0)))
             raise
         return chosen
 
@@ -406,15 +405,14 @@ class Worker:
         return None
 
     def _settlement(self, running: Running, outcome: object, retry: RetryPolicy) -> Settlement:
-        now = self._clock.now()
-        settlement = running.recipe.settle(running.lease, outcome, retry, now)
+        settlement = running.recipe.settle(running.lease, outcome, retry)
         try:
             refuse_unstorable(settlement.result, "task result", self._policy.max_result)
         except UnstorableValue as error:
             # The handler has run: another run returns the same value and repeats its effects.
             self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
-            settlement = running.recipe.settle(running.lease, Failed(str(error), permanent=True), retry, now)
-        return running.recipe.kept(settlement, now)
+            settlement = running.recipe.settle(running.lease, Failed(str(error), permanent=True), retry)
+        return running.recipe.kept(settlement)
 
     async def _outcome(self, running: Running) -> Settlement:
         recipe, running.has_begun = running.recipe, True
@@ -443,8 +441,7 @@ class Worker:
         if running.stopped is Stop.OVERDUE:
             retry = running.recipe.retry if running.recipe.retry_timeout else _NEVER
             return self._settlement(running, Failed("Job timeout exceeded"), retry)
-        now = self._clock.now()
-        return running.recipe.kept(settle(running.lease.attempt, Cancelled(), _NEVER, now, random.random), now)
+        return running.recipe.kept(settle(running.lease.attempt, Cancelled(), _NEVER, random.random))
 
     def _crashed(self, running: Running, error: Exception) -> Settlement:
         self._events.emit(ItemCrashed(self._queue, running.lease.id, error))

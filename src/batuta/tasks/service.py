@@ -1,12 +1,11 @@
 """Enqueue, ask, cancel. The seam is narrow on purpose: another backend has to be able to keep it."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Protocol
 
-from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
-from batuta.queue.settle import later
+from batuta.queue.settle import bounded
 from batuta.queue.storable import (
     MAX_PAYLOAD,
     refuse_each_unstorable,
@@ -25,7 +24,7 @@ class TaskBackend(Protocol):
         arguments: Sequence[tuple[Sequence[Json], dict[str, Json]]],
         *,
         keys: Sequence[str | None],
-        available_at: datetime | None,
+        delay: timedelta | None,
         priority: int,
         within: Any | None,
     ) -> list[str]:
@@ -40,14 +39,11 @@ class TaskBackend(Protocol):
 
 
 class TaskService:
-    def __init__(
-        self, registry: TaskRegistry, backend: TaskBackend, clock: Clock, max_payload: int = MAX_PAYLOAD
-    ) -> None:
+    def __init__(self, registry: TaskRegistry, backend: TaskBackend, max_payload: int = MAX_PAYLOAD) -> None:
         """``max_payload``: bytes of JSON of one task's arguments."""
         self._max_payload = max_payload
         self._registry = registry
         self._backend = backend
-        self._clock = clock
 
     async def enqueue(
         self,
@@ -71,7 +67,7 @@ class TaskService:
             known,
             [(arguments, named)],
             keys=[key],
-            available_at=self._at(delay),
+            delay=_wait(delay),
             priority=priority,
             within=within,
         )
@@ -102,7 +98,7 @@ class TaskService:
             known,
             given,
             keys=keys or [None] * len(given),
-            available_at=self._at(delay),
+            delay=_wait(delay),
             priority=priority,
             within=within,
         )
@@ -113,13 +109,14 @@ class TaskService:
     async def cancel(self, id: str, reason: str = "cancelled") -> bool:
         return await self._backend.cancel(id, reason)
 
-    def _at(self, delay: float) -> datetime | None:
-        if delay <= 0:
-            return None
-        try:
-            return later(self._clock.now(), timedelta(seconds=delay))
-        except (OverflowError, ValueError):
-            raise ValueError("the delay cannot be kept: give it as a number of seconds") from None
+
+def _wait(delay: float) -> timedelta | None:
+    if delay <= 0:
+        return None
+    try:
+        return bounded(timedelta(seconds=delay))
+    except (OverflowError, ValueError):
+        raise ValueError("the delay cannot be kept: give it as a number of seconds") from None
 
 
 def _as_list(arguments: object) -> object:

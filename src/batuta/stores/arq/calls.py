@@ -118,6 +118,8 @@ def encoded(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[
                 return {"failed": str(unstorable), "permanent": True}
             return {"done": result}
         case Snooze(until=until, reason=reason):
+            if isinstance(until, timedelta):
+                return {"snooze_seconds": until.total_seconds(), "reason": reason}
             return {"snooze": until.isoformat(), "reason": reason}
         case Failed(error=why, permanent=permanent):
             return {"failed": why, "permanent": permanent}
@@ -130,6 +132,8 @@ def encoded(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[
 def decoded(told: Any) -> Outcome:
     if "failed" in told:
         return Failed(told["failed"], permanent=told.get("permanent", False))
+    if "snooze_seconds" in told:
+        return Snooze(timedelta(seconds=told["snooze_seconds"]), told["reason"])
     if "snooze" in told:
         return Snooze(datetime.fromisoformat(told["snooze"]), told["reason"])
     if "cancelled" in told:

@@ -191,7 +191,7 @@ class ArqRelay:
         places = await redis.zmscore(default_queue_name, ids)
         gone = [id for id, place in zip(ids, places, strict=True) if place is None]
         heard = await self._outcomes(redis, gone)
-        lost = Snooze(self._clock.now(), "Redis lost it")
+        lost = Snooze(timedelta(0), "Redis lost it")
         await self._end(redis, {id: lost for id in gone if id not in heard})
 
     async def _give_up(self, ids: list[CallId], redis: ArqRedis) -> None:

@@ -57,7 +57,7 @@ def queue_book(
     table: QueueTable, dialect: Dialect, own: Sequence[str] = ("id",), shared: Sequence[str] = ()
 ) -> QueueBook:
     """``own``: the columns of which ``put`` is given a value for each row; ``shared``: one for all of them."""
-    text = _written_for("queue.sql", _gaps(table, dialect) | _filled(dialect, own, shared))
+    text = _written_for("queue.sql", _gaps(table, dialect) | _filled(table, dialect, own, shared))
     return load_text(QueueBook, text, f"queue.sql of {table.name}", dialect)
 
 
@@ -90,15 +90,26 @@ def _written_for(book: str, gaps: Mapping[str, str]) -> str:
     return (BOOKS / book).read_text(encoding="utf-8").format_map(gaps)
 
 
-def _filled(dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
+def _filled(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
+    """The columns of ``put`` and their values. An item is created now and due after its delay, by the clock that decides."""
     one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
-    filled = [*(one.format(column) for column in own), *(all_.format(column) for column in shared)]
-    return {"columns": ", ".join([*own, *shared]), "filled": ", ".join(filled)}
+    filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
+    now = f"coalesce(:now, {_clock(dialect)})"
+    filled = {table.created_at: now, table.available_at: f"{now} + {_duration(':delay', dialect)}"} | filled
+    return {"columns": ", ".join(filled), "filled": ", ".join(filled.values())}
+
+
+def _clock(dialect: Dialect) -> str:
+    return "now()" if dialect == "sqlite" else "statement_timestamp()"
+
+
+def _duration(microseconds: str, dialect: Dialect) -> str:
+    return microseconds if dialect == "sqlite" else f"{microseconds}::bigint * INTERVAL '1 microsecond'"
 
 
 def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
-    clock = "now()" if dialect == "sqlite" else "statement_timestamp()"
+    clock = _clock(dialect)
     is_ready = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
     is_ready += f" AND {table.doubt} IS NULL" if table.doubt else ""
     in_queue = f" AND {table.queue} = :queue" if table.queue else ""
@@ -275,12 +286,17 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bo
     def instant(name: str) -> str:
         return of(name) if dialect == "sqlite" else f"TIMESTAMPTZ 'epoch' + {of(name)} * INTERVAL '1 microsecond'"
 
+    def after(name: str) -> str:
+        return f"coalesce(:now, {clock}) + ({of(name)})" + (
+            "" if dialect == "sqlite" else " * INTERVAL '1 microsecond'"
+        )
+
     # What was to come back although somebody had asked for it to stop does not.
     is_unwanted = f"{mine(table.cancel_requested)} AND {of('ended')} IS NULL" if table.cancel_requested else "FALSE"
     sets = [
         f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}'"
         f" ELSE coalesce({of('state')}, {mine(table.state)}) END",
-        f"{table.available_at} = coalesce({instant('available_at')}, {mine(table.available_at)})",
+        f"{table.available_at} = coalesce({after('wait')}, {instant('available_at')}, {mine(table.available_at)})",
         f"{table.attempts} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
         f"{table.crashes} = CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
         f"{table.error} = {of('error')}",
@@ -293,8 +309,7 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bo
         sets.append(f"{table.result} = {result}")
     if table.expires_at:
         sets.append(
-            f"{table.expires_at} = CASE WHEN {is_unwanted} THEN {_kept(table, dialect, clock)}"
-            f" ELSE {instant('expires_at')} END"
+            f"{table.expires_at} = CASE WHEN {is_unwanted} THEN {_kept(table, dialect, clock)} ELSE {after('keep')} END"
         )
     if table.last_stage:
         sets.append(f"{table.last_stage} = coalesce({of('last_stage')}, {mine(table.last_stage)})")
@@ -303,8 +318,8 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bo
     source = (
         "json_each(:endings) AS ending"
         if dialect == "sqlite"
-        else "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, available_at bigint, back integer,"
-        " anew boolean, untried boolean, error text, ended boolean, result jsonb, expires_at bigint, last_stage text)"
+        else "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, wait bigint, available_at bigint,"
+        " back integer, anew boolean, untried boolean, error text, ended boolean, result jsonb, keep bigint, last_stage text)"
     )
     target, row = (table.name, table.name) if dialect == "sqlite" else (f"{table.name} AS item", "item")
     if skips_locked and dialect == "postgres":

@@ -1,18 +1,19 @@
 """How what ended is settled and what comes next is claimed: the two databases do it in different ways, to the same end."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import Json, dumps, loads
 from batuta.queue.item import ItemState, Lease
-from batuta.queue.settle import Settlement
+from batuta.queue.settle import Settlement, bounded
 from batuta.queue.store import Endings
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Query, Transaction
 from batuta.stores.sql.queue_book import needed, postgres_turn_book, sqlite_turn_book
 
+MICROSECOND = timedelta(microseconds=1)
 Asked = Mapping[str, object]
 # What reading a value raises that somebody wrote by hand.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
@@ -223,7 +224,9 @@ def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str,
         said["state"] = state
     if settlement.state is not ItemState.READY:
         said["ended"] = True
-    if settlement.available_at is not None:
+    if settlement.wait is not None:
+        said["wait"] = bounded(settlement.wait) // MICROSECOND
+    elif settlement.available_at is not None:
         said["available_at"] = microseconds(settlement.available_at)
     if settlement.gives_back:
         said["back"] = 1
@@ -235,8 +238,8 @@ def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str,
         said["error"] = settlement.error
     if settlement.result is not None:
         said["result"] = settlement.result
-    if settlement.expires_at is not None:
-        said["expires_at"] = microseconds(settlement.expires_at)
+    if settlement.keep is not None:
+        said["keep"] = bounded(settlement.keep) // MICROSECOND
     if settlement.state is ItemState.DEAD and table.last_stage:
         said["last_stage"] = lease.row[table.state]
     return said

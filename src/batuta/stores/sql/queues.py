@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from batuta.health.queues import HOUR, STUCK_AFTER, Pulse
 from batuta.kernel.clock import Clock
@@ -15,17 +15,15 @@ from batuta.kernel.writable import told
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Writes
-from batuta.queue.settle import LONGEST_ERROR, Settlement, within_reach
+from batuta.queue.settle import LONGEST_ERROR, Settlement, bounded, within_reach
 from batuta.queue.storable import refuse_too_deep
 from batuta.queue.store import Depth, Endings, Renewed, Rescued, Turned
 from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
 from batuta.stores.sql.queue_book import QueueBook, queue_book
-from batuta.stores.sql.queue_turns import Asked, PostgresTurns, Unwritten, turns_of
+from batuta.stores.sql.queue_turns import MICROSECOND, Asked, PostgresTurns, Unwritten, turns_of
 from batuta.stores.sql.queue_writes import together
-
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class SqlQueue:
@@ -72,35 +70,42 @@ class SqlQueue:
         """``within``: in the transaction of the business change they belong to. ``shared``: columns all of them have alike."""
         if not items:
             return []
-        table, now = self.table, self._clock.now()
-        alike = {table.created_at: now, table.available_at: now, **self._queue_column(), **(shared or {})}
+        alike = {**self._queue_column(), **(shared or {})}
         every = {column: _written(value, self._database.dialect) for column, value in alike.items()}
-        rows = [self._row(item) for item in items]
+        rows = [_New(self._row(item), bounded(item.delay or _NOTHING) // MICROSECOND) for item in items]
         if within is not None or self._goes_at_once(rows):
             taken = await self._put(rows, every, within or self._database)
         else:
             async with self._database.transaction() as transaction:
                 taken = await self._put(rows, every, transaction)
-        return [id if id in taken else None for id in (str(row[table.id]) for row in rows)]
+        return [id if id in taken else None for id in (str(new.row[self.table.id]) for new in rows)]
 
-    async def _put(self, rows: Sequence[dict[str, Json]], every: dict[str, Json], into: Transaction) -> set[str]:
-        """A column that a row does not fill has its default: rows that fill others go in a statement of their own.
+    async def _put(self, rows: "Sequence[_New]", every: dict[str, Json], into: Transaction) -> set[str]:
+        """Insert rows of one shape with one statement each. A column that a row does not fill has its default.
 
-        By their keys: two who put the same ones never wait for each other.
+        Rows are sorted by key, so that two processes that put the same keys do not deadlock.
         """
         taken: set[str] = set()
-        of_one_shape: dict[tuple[str, ...], list[dict[str, Json]]] = {}
-        for row in sorted(rows, key=lambda row: str(row.get(self.table.key or ""))):
-            of_one_shape.setdefault(tuple(row), []).append(row)
-        for columns, some in of_one_shape.items():
-            taken |= await self._written(columns, some, every, into)
+        of_one_shape: dict[_Shape, list[dict[str, Json]]] = {}
+        for new in sorted(rows, key=lambda new: str(new.row.get(self.table.key or ""))):
+            of_one_shape.setdefault(new.shape, []).append(new.row)
+        for shape, some in of_one_shape.items():
+            taken |= await self._written(shape, some, every, into)
         return taken
 
     async def _written(
-        self, columns: tuple[str, ...], rows: Sequence[dict[str, Json]], every: dict[str, Json], into: Transaction
+        self, shape: "_Shape", rows: Sequence[dict[str, Json]], every: dict[str, Json], into: Transaction
     ) -> set[str]:
+        columns, delay = shape
         book = self._put_book(columns, tuple(column for column in every if column not in columns))
-        values = {"rows": AsJson(rows), "every": AsJson(every), "bell": self.name}
+        known = {
+            "rows": AsJson(rows),
+            "every": AsJson(every),
+            "bell": self.name,
+            "delay": delay,
+            "now": self._asked_at(),
+        }
+        values = {name: known[name] for name in book.put.parameters}
         if self._database.dialect == "postgres":
             return {row["id"] for row in await into.all(book.put, **values)}
         ids = {str(row[self.table.id]) for row in rows}
@@ -119,11 +124,11 @@ class SqlQueue:
             self._books[own, shared] = queue_book(self.table, self._database.dialect, own, shared)
         return self._books[own, shared]
 
-    def _goes_at_once(self, rows: Sequence[dict[str, Json]]) -> bool:
+    def _goes_at_once(self, rows: "Sequence[_New]") -> bool:
         """One statement is enough. Many rows on SQLite take two: to write them, and to ask which were refused."""
         if self._database.dialect == "sqlite" and len(rows) > 1:
             return False
-        return len({tuple(row) for row in rows}) == 1
+        return len({new.shape for new in rows}) == 1
 
     async def turn(self, endings: Endings, tenure: Tenure, limit: int, *, reversed: bool = False) -> Turned:
         asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}
@@ -193,8 +198,7 @@ class SqlQueue:
 
     async def rescue(self, limit: int) -> Sequence[Rescued]:
         # The instant of the call: while another process locks the file this statement waits, and so do the renewals.
-        asked_at = self._clock.now() if self._database.dialect == "sqlite" else self._now()
-        return self._rescued(await self._liveness.all(self._book.rescue, limit=limit, now=asked_at))
+        return self._rescued(await self._liveness.all(self._book.rescue, limit=limit, now=self._asked_at()))
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
         if not owners:
@@ -217,8 +221,15 @@ class SqlQueue:
         return [row["owner"] for row in await self._liveness.all(self._book.owners)]
 
     async def next_at(self) -> datetime | None:
-        row = await self._liveness.one(self._book.next_at, **self._queue)
-        return None if row is None else row["at"]
+        """The instant by this process's clock: a worker sleeps until then by its own clock."""
+        row = await self._next(self._liveness)
+        if row is None or row["at"] is None:
+            return None
+        at: datetime = row["at"]
+        return at if self._own_time or self._database.dialect == "sqlite" else self._clock.now() + (at - row["now"])
+
+    async def _next(self, path: Database) -> Row | None:
+        return await path.one(self._book.next_at, now=self._now(), **self._queue)
 
     async def cancel(self, id: str, reason: str) -> bool:
         asked = {"id": id, "reason": told(reason, LONGEST_ERROR), "now": self._now()}
@@ -272,7 +283,8 @@ class SqlQueue:
     async def depth(self) -> Depth:
         row = await self._database.one(self._book.depth, now=self._now(), **self._queue)
         assert row is not None
-        oldest = await self.next_at() if row["due"] else None
+        following = await self._next(self._database) if row["due"] else None
+        oldest = None if following is None else following["at"]
         return Depth(
             due=row["due"],
             later=row["ready"] - row["due"],
@@ -287,8 +299,8 @@ class SqlQueue:
             self._book.pulse,
             now=self._now(),
             holds=self._holds,
-            grace=STUCK_AFTER // _MICROSECOND,
-            lately=HOUR // _MICROSECOND,
+            grace=STUCK_AFTER // MICROSECOND,
+            lately=HOUR // MICROSECOND,
             **self._queue,
         )
         assert row is not None
@@ -308,7 +320,7 @@ class SqlQueue:
         """Write the endings, and the effects and follow-ups of those that were written."""
         if not endings:
             return Unwritten([], [])
-        unwritten = await self._turns.settle(transaction, endings, self._now())
+        unwritten = await self._turns.settle(transaction, endings, self._asked_at())
         skipped = {(lease.id, lease.fence) for leases in unwritten for lease in leases}
         settled = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in skipped]
         # Effects first: a follow-up may refer to what they wrote.
@@ -353,10 +365,30 @@ class SqlQueue:
         return {} if self.table.queue is None else {self.table.queue: self.name}
 
     def _time(self, tenure: Tenure) -> dict[str, object]:
-        return {"now": self._now(), "lease": tenure.lease // _MICROSECOND}
+        return {"now": self._now(), "lease": tenure.lease // MICROSECOND}
 
     def _now(self) -> datetime | None:
+        """None: the clock of the database decides."""
         return self._clock.now() if self._own_time else None
+
+    def _asked_at(self) -> datetime | None:
+        """As ``_now``. On SQLite, which has the clock of this machine, read once: its ``now()`` calls back for every row."""
+        return self._clock.now() if self._database.dialect == "sqlite" else self._now()
+
+
+class _New(NamedTuple):
+    """A row to insert, and its delay in microseconds."""
+
+    row: dict[str, Json]
+    delay: int
+
+    @property
+    def shape(self) -> "_Shape":
+        return tuple(self.row), self.delay
+
+
+_Shape: TypeAlias = tuple[tuple[str, ...], int]
+_NOTHING = timedelta(0)
 
 
 def _written(value: object, dialect: Dialect) -> Json:

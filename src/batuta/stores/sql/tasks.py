@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.kernel.clock import Clock
@@ -85,16 +85,14 @@ class SqlTasks:
         arguments: Sequence[tuple[Sequence[Json], dict[str, Json]]],
         *,
         keys: Sequence[str | None],
-        available_at: datetime | None,
+        delay: timedelta | None,
         priority: int,
         within: Any | None,
     ) -> list[str]:
         carried: Json = {HEADER: onward()}
         shared: dict[str, object] = {"name": task.name, "priority": priority}
-        if available_at is not None:
-            shared["available_at"] = available_at
         items = [
-            NewItem(values={"args": AsJson((given, named, carried))}, key=key)
+            NewItem(values={"args": AsJson((given, named, carried))}, key=key, delay=delay)
             for (given, named), key in zip(arguments, keys, strict=True)
         ]
         ids = await self.queue(task.queue).put(items, within=within, shared=shared)
@@ -106,11 +104,11 @@ class SqlTasks:
         ]
 
     async def status(self, id: str) -> TaskStatus | None:
-        row = await self._database.one(self._book.task, id=id) if is_uuid(id) else None
-        return None if row is None or self._is_over(row) else _status(row)
+        row = await self._task(id)
+        return None if row is None or row["is_over"] else _status(row)
 
     async def cancel(self, id: str, reason: str) -> bool:
-        row = await self._database.one(self._book.task, id=id) if is_uuid(id) else None
+        row = await self._task(id)
         return row is not None and await self.queue(row["queue"]).cancel(id, reason)
 
     async def report(self, lease: Lease, progress: Json) -> None:
@@ -127,8 +125,11 @@ class SqlTasks:
         rows = await self._database.all(self._book.wanted, ids=AsJson(sorted(ids)))
         return {str(row["id"]) for row in rows}
 
-    async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._database.run(self._book.prune, before=before, limit=limit)
+    async def prune(self, limit: int) -> int:
+        return await self._database.run(self._book.prune, now=self._now(), limit=limit)
+
+    async def _task(self, id: str) -> Row | None:
+        return await self._database.one(self._book.task, id=id, now=self._now()) if is_uuid(id) else None
 
     async def _alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
         """The one that has the key; if it ended in this very moment, ours is taken after all."""
@@ -140,8 +141,9 @@ class SqlTasks:
             if id is not None:
                 return id
 
-    def _is_over(self, row: Row) -> bool:
-        return row["expires_at"] is not None and row["expires_at"] <= self._clock.now()
+    def _now(self) -> datetime | None:
+        """None: the clock of the database decides."""
+        return self._clock.now() if self._own_time else None
 
 
 def _status(row: Row) -> TaskStatus:

@@ -87,12 +87,12 @@ SELECT DISTINCT {owner} AS owner FROM {table} WHERE {lease_until} IS NOT NULL AN
 WITH RECURSIVE {levels_alone}
 SELECT min((SELECT {available_at} FROM {table} INDEXED BY {ready_index}
             WHERE {is_ready}{in_queue}{of_level} AND typeof({available_at}) = 'integer'
-            ORDER BY {available_at} LIMIT 1)) AS "at [TIMESTAMPTZ]"
+            ORDER BY {available_at} LIMIT 1)) AS "at [TIMESTAMPTZ]", coalesce(:now, now()) AS "now [TIMESTAMPTZ]"
 FROM level WHERE value IS NOT NULL;
 
 -- read next_at on postgres: when the next item is due
 WITH RECURSIVE {levels_alone}
-SELECT min(due.at) AS at FROM level CROSS JOIN LATERAL (
+SELECT min(due.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM level CROSS JOIN LATERAL (
     SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue}{of_level} ORDER BY {available_at} LIMIT 1) AS due
 WHERE level.value IS NOT NULL AND isfinite(due.at);
 

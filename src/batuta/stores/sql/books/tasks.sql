@@ -1,8 +1,14 @@
 -- read alive: the task that has a key
 SELECT id FROM tasks WHERE unique_key = :key AND status IN ('queued', 'in_progress');
 
--- read task: one of them
-SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress, expires_at
+-- read task on sqlite: one task, and whether its retention is over
+SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress,
+       coalesce(expires_at <= coalesce(:now, now()), FALSE) AS "is_over [BOOLEAN]"
+FROM tasks WHERE id = :id;
+
+-- read task on postgres: one task, and whether its retention is over
+SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress,
+       coalesce(expires_at <= coalesce(:now, statement_timestamp()), FALSE) AS is_over
 FROM tasks WHERE id = :id;
 
 -- write report: how far it has come; whoever lost it writes nothing
@@ -18,5 +24,10 @@ SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status 
 SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
   AND status IN ('queued', 'in_progress') AND NOT cancel_requested;
 
--- write prune: results that are kept no longer, a bounded number of them
-DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= :before AND finished_at IS NOT NULL ORDER BY expires_at LIMIT :limit);
+-- write prune on sqlite: delete a bounded number of tasks whose retention is over
+DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, now()) AND finished_at IS NOT NULL
+                               ORDER BY expires_at LIMIT :limit);
+
+-- write prune on postgres: delete a bounded number of tasks whose retention is over
+DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, statement_timestamp()) AND finished_at IS NOT NULL
+                               ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED);

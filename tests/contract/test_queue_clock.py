@@ -1,0 +1,163 @@
+"""On PostgreSQL the server's clock decides, however wrong the clocks of the machines are that enqueue, work and prune."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from batuta.kernel.ids import Ids
+from batuta.queue.item import NewItem
+from batuta.queue.outcome import Cancelled, Failed, Snooze
+from batuta.queue.recipe import Recipe
+from batuta.queue.retry import after_seconds
+from batuta.queue.settle import given_back, settle
+from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.stores.sql.database import AsJson, Database, Row
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.tasks import SqlTasks
+from batuta.supervise.loop import Idle
+from batuta.tasks.pruner import TaskPruner
+from batuta.tasks.registry import Task, TaskRegistry
+from batuta.tasks.service import TaskService
+from batuta.testing import EventRecorder
+from batuta.testing.contracts.queue import ANN
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+SKEWS = [HOUR, -HOUR, timedelta(days=40)]
+NAMES = ["an hour ahead", "an hour behind", "forty days ahead"]
+ROWS = query_of("rows", "SELECT *, statement_timestamp() AS now FROM tasks ORDER BY id", writes=False)
+ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
+
+
+class Skewed:
+    """The clock of a machine that is off by ``skew``."""
+
+    def __init__(self, skew: timedelta) -> None:
+        self._skew = skew
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self._skew
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Machine:
+    """A machine with a clock of its own, on the shared database."""
+
+    def __init__(self, database: Database, skew: timedelta) -> None:
+        self.clock = Skewed(skew)
+        self.database = database
+        self.store = SqlTasks(database, Ids(self.clock), self.clock, lambda queue: None)
+        registry = TaskRegistry()
+        registry.add(Task(name="f", function=_nothing))
+        self.tasks = TaskService(registry, self.store)
+        self.queue = self.store.queue("default")
+
+    async def row(self) -> Row:
+        (row,) = await self.database.all(in_dialect(ROWS, "postgres"))
+        return row
+
+
+async def _nothing(context: object) -> None: ...
+
+
+@pytest.fixture(params=SKEWS, ids=NAMES)
+def machine(request: pytest.FixtureRequest, migrated: Database) -> Machine:
+    if migrated.dialect != "postgres":
+        pytest.skip("a SQLite file is used on one machine, by one clock")
+    return Machine(migrated, request.param)
+
+
+def is_about(instant: datetime, wanted: datetime) -> bool:
+    return abs(instant - wanted) < timedelta(seconds=5)
+
+
+async def test_an_item_is_due_as_soon_as_it_is_enqueued(machine: Machine) -> None:
+    await machine.tasks.enqueue("f")
+    row = await machine.row()
+    assert is_about(row["created_at"], row["now"])
+    assert len((await Machine(machine.database, timedelta(0)).queue.turn([], ANN, 10)).leases) == 1
+
+
+async def test_a_delay_is_as_long_as_it_says(machine: Machine) -> None:
+    await machine.tasks.enqueue("f", delay=60)
+    row = await machine.row()
+    assert is_about(row["available_at"], row["now"] + MINUTE)
+
+
+async def test_items_of_one_put_keep_their_own_delays(machine: Machine) -> None:
+    values = dict(ITEM.values)
+    await machine.queue.put([NewItem(values=values, delay=n * MINUTE) for n in (0, 1, 1, 2)])
+    rows = await machine.database.all(in_dialect(ROWS, "postgres"))
+    assert all(
+        is_about(row["available_at"], row["now"] + n * MINUTE) for row, n in zip(rows, (0, 1, 1, 2), strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "wait"),
+    [
+        (Failed("busy"), MINUTE),
+        (Snooze(2 * MINUTE, "later"), 2 * MINUTE),
+        (None, timedelta(0)),
+    ],
+    ids=["retry", "snooze", "handed back"],
+)
+async def test_a_wait_is_as_long_as_it_says(machine: Machine, outcome: Failed | Snooze | None, wait: timedelta) -> None:
+    await machine.queue.put([ITEM])
+    (lease,) = (await machine.queue.turn([], ANN, 10)).leases
+    ended = given_back() if outcome is None else settle(1, outcome, after_seconds([60, 120]), lambda: 0.5)
+    await machine.queue.turn([(lease, ended)], ANN, 0)
+    row = await machine.row()
+    assert is_about(row["available_at"], row["now"] + wait)
+
+
+async def test_a_worker_spends_its_retries_over_the_time_they_take(machine: Machine) -> None:
+    """A worker ten minutes behind used up every retry at once."""
+
+    async def fail(lease: object) -> Failed:
+        return Failed("busy")
+
+    await machine.queue.put([ITEM])
+    recipe = Recipe(handle=fail, retry=after_seconds([60, 120]))
+    worker = Worker("default", machine.queue, lambda lease: recipe, ANN, WorkerPolicy(), machine.clock, EventRecorder())
+    for _ in range(3):
+        await worker.once(10)
+    row = await machine.row()
+    assert (row["status"], row["attempts"]) == ("queued", 1)
+
+
+async def test_a_worker_wakes_when_the_next_item_is_due(machine: Machine) -> None:
+    await machine.tasks.enqueue("f", delay=3)
+    worker = Worker("default", machine.queue, lambda lease: None, ANN, WorkerPolicy(), machine.clock, EventRecorder())
+    pace = await worker.tick()
+    assert isinstance(pace, Idle)
+    assert pace.until is not None
+    assert timedelta(0) < pace.until - machine.clock.now() < timedelta(seconds=4)
+
+
+async def test_a_finished_item_is_kept_as_long_as_it_says(machine: Machine) -> None:
+    id = await machine.tasks.enqueue("f")
+    (lease,) = (await machine.queue.turn([], ANN, 10)).leases
+    recipe = Recipe(handle=_nothing, keep=timedelta(days=30))
+    ended = recipe.kept(settle(1, Cancelled(), after_seconds([]), lambda: 0.5))
+    await machine.queue.turn([(lease, ended)], ANN, 0)
+    row = await machine.row()
+    assert row["expires_at"] == row["finished_at"] + timedelta(days=30)
+    await TaskPruner(machine.store).tick()
+    assert await machine.tasks.status(id) is not None
+
+
+async def test_a_result_goes_when_its_time_is_over(machine: Machine) -> None:
+    id = await machine.tasks.enqueue("f")
+    await machine.database.script(
+        "UPDATE tasks SET status = 'complete', finished_at = now() - interval '1 hour', expires_at = now() - interval '1 s'"
+    )
+    assert await machine.tasks.status(id) is None
+    await TaskPruner(machine.store).tick()
+    assert await machine.queue.item(id) is None
