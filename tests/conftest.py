@@ -19,6 +19,7 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.engine_schema import engine_migrations
 from batuta.stores.sql.migrations import Migrator
 from batuta.testing import EventRecorder, FakeClock
+from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, postgres_server, redis_server
 
 TESTS = Path(__file__).parent
@@ -102,6 +103,13 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Grown:
     return Grown(tmp_path_factory.mktemp("grown"))
 
 
+@pytest.fixture(scope="session")
+def pooler(postgres: Postgres) -> Iterator[TransactionPooler]:
+    """In front of the same server: every transaction has another session."""
+    with TransactionPooler(postgres.port) as started:
+        yield started
+
+
 @pytest.fixture
 def postgres_url(postgres: Postgres) -> Iterator[str]:
     with postgres.database() as url:
@@ -119,7 +127,10 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, grown: Grown, tmp_path: Path) -> Iterator[str]:
-    """A database of each kind with the tables its test is about: copied, which is faster than migrated."""
+    """A database of each kind with the tables its test is about: copied, which is faster than migrated.
+
+    Also "pooler" for the modules that ask for it (``tests/contract/conftest.py``): PostgreSQL behind a transaction pooler.
+    """
     tables = "julia" if OF_JULIA & {*request.fixturenames} else "engine"
     if request.param == "sqlite":
         shutil.copyfile(grown.file(tables), tmp_path / "test.db")
@@ -127,6 +138,8 @@ def database_url(request: pytest.FixtureRequest, grown: Grown, tmp_path: Path) -
         return
     server: Postgres = request.getfixturevalue("postgres")
     with server.database(like=grown.on(server, tables)) as url:
+        if request.param == "pooler":
+            url = through(request.getfixturevalue("pooler").port, url, "pooler=transaction")
         yield url
 
 

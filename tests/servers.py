@@ -226,6 +226,41 @@ def _readable(binaries: Path, base: Path) -> Path:
 
 
 @contextmanager
+def pgbouncer(server_port: int, ignored: Sequence[str] = ()) -> Iterator[int | None]:
+    """The port of a PgBouncer in transaction mode before a server; None: this machine has none.
+
+    ``ignored``: its ignore_startup_parameters.
+    """
+    program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if program is None:
+        yield None
+        return
+    base, port = Path(tempfile.mkdtemp(prefix="batuta-bouncer-")), free_port()
+    (base / "users").write_text('"postgres" ""\n')
+    (base / "ini").write_text(
+        "[databases]\n"
+        f"* = host=127.0.0.1 port={server_port}\n"
+        "[pgbouncer]\n"
+        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+        f"auth_type = trust\nauth_file = {base}/users\n"
+        "pool_mode = transaction\ndefault_pool_size = 8\nserver_round_robin = 1\n"
+        f"ignore_startup_parameters = {','.join(ignored)}\n"
+    )
+    for file in (base, *base.iterdir()):
+        file.chmod(0o755)
+    process = subprocess.Popen(
+        [program, base / "ini"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_unprivileged(base)
+    )
+    try:
+        _until_it_listens(port)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(base, ignore_errors=True)
+
+
+@contextmanager
 def redis_server(port: int | None = None) -> Iterator[str | None]:
     """Its address; None: this machine has no Redis. What it holds is gone when it ends."""
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(Path(sys.executable).parent))
@@ -252,4 +287,4 @@ def _until_it_listens(port: int) -> None:
             threading.Event().wait(0.05)
         else:
             return
-    raise RuntimeError("the Redis server did not answer within 20 s")
+    raise RuntimeError(f"nothing answered at port {port} within 20 s")

@@ -79,6 +79,8 @@ class EngineSettings(BaseSettings):
     """production refuses to start without API_TOKEN, and never migrates by itself"""
     database_url: SecretStr = SecretStr("sqlite:///data/batuta.db")
     """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
+    database_direct_url: SecretStr | None = None
+    """PostgreSQL behind a transaction pooler: the address without the pooler, for LISTEN; unset: tables are polled each second"""
     timezone: Zone = "America/Sao_Paulo"
     """the zone of schedules and of times shown to people"""
     host: str = "127.0.0.1"

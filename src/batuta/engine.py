@@ -48,7 +48,7 @@ from batuta.queue.storable import MAX_PAYLOAD
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import WorkerPolicy
 from batuta.serving import Served, queue_loops, stages
-from batuta.stores import ASIDE, connect
+from batuta.stores import ASIDE
 from batuta.stores.connections import Connections, PoolSizes
 from batuta.stores.ears import Ears
 from batuta.stores.sql.calls import SqlJobCalls
@@ -112,7 +112,6 @@ class Batuta:
         process may be silent before its runs are taken over. ``concurrency``: tasks at a time in one worker.
         """
         self.settings = settings
-        self._database_url = database_url
         self.extension = extension or Extension()
         self.zone = known_zone(timezone)
         self._migrates = migrate
@@ -120,8 +119,7 @@ class Batuta:
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock)
         self.events = Fanout()
-        sizes = PoolSizes(settings.batuta_pool_size, settings.batuta_liveness_pool_size) if settings else PoolSizes()
-        self.connections = Connections(database_url, sizes, queue_lease=lambda: self.queue_lease, run_lease=lease)
+        self.connections = _connections(database_url, settings, lambda: self.queue_lease, lease)
         self.database, self.liveness = self.connections.database, self.connections.liveness
         self.switches = SqlSwitches(self.database, self.ids, self.events)
         self.controls = SqlControls(self.database, self.ids, self.events)
@@ -394,7 +392,7 @@ class Batuta:
             zone=self.zone,
             texts=self.extension.texts,
             caller=self._caller,
-            another=lambda: connect(self._database_url, SystemClock(), ASIDE),
+            another=lambda: self.connections.another(ASIDE),
         )
 
     @cached_property
@@ -503,3 +501,18 @@ class Batuta:
         if self.liveness is not self.database:
             await self.liveness.one(ANSWERS)
         return Part(State.OK)
+
+
+def _connections(
+    url: str, settings: EngineSettings | None, queue_lease: Callable[[], timedelta], run_lease: timedelta
+) -> Connections:
+    if settings is None:
+        return Connections(url, PoolSizes(), queue_lease=queue_lease, run_lease=run_lease)
+    direct = settings.database_direct_url
+    return Connections(
+        url,
+        PoolSizes(settings.batuta_pool_size, settings.batuta_liveness_pool_size),
+        queue_lease=queue_lease,
+        run_lease=run_lease,
+        direct_url=None if direct is None else direct.get_secret_value(),
+    )

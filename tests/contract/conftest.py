@@ -9,6 +9,21 @@ from tests.contract.sending import LIMITS, OPEN, PHONE, TRUSTED, Office
 from tests.julia import add_chip, add_doctor, write
 from tests.line import ScriptedLine
 
+# Every statement of the engine's stores is run through a transaction pooler as well.
+THROUGH_A_POOLER = {"test_database_port", "test_queue", "test_tasks", "test_scheduler", "test_migrations"}
+# The same statements as of the engine's own table.
+DIRECTLY_ONLY = {"TestAnApplicationsTable"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    module = metafunc.module.__name__.rpartition(".")[2]
+    if metafunc.cls is not None and metafunc.cls.__name__ in DIRECTLY_ONLY:
+        return
+    if "database_url" in metafunc.fixturenames and module in THROUGH_A_POOLER:
+        databases = pytest.mark.parametrize("database_url", ["sqlite", "postgres", "pooler"], indirect=True)
+        metafunc.definition.add_marker(databases)  # a marker takes the place of the fixture's own parameters
+
 
 @pytest.fixture
 async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:

@@ -20,6 +20,7 @@ from batuta.kernel.errors import (
 from batuta.stores import connect
 from batuta.stores.postgres.driver import PostgresDatabase
 from batuta.stores.postgres.errors import our_name_for
+from batuta.stores.postgres.server import PostgresServer
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.conftest import lack
@@ -36,9 +37,13 @@ CUT_OFF = in_dialect(
 )
 
 
+def _database(url: str, limits: Limits) -> PostgresDatabase:
+    return PostgresDatabase(PostgresServer(url), limits)
+
+
 @pytest.fixture
 async def server(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
-    opened = PostgresDatabase(postgres_url, Limits())
+    opened = _database(postgres_url, Limits())
     await opened.open()
     yield opened
     await opened.close()
@@ -52,7 +57,7 @@ def own_server() -> Iterator[Postgres]:
 
 
 async def test_a_server_that_restarts_is_survived(own_server: Postgres) -> None:
-    database = PostgresDatabase(own_server.url(), Limits(lock=timedelta(seconds=3)))
+    database = _database(own_server.url(), Limits(lock=timedelta(seconds=3)))
     await database.open()
     await database.all(ONE)
     await asyncio.to_thread(own_server.stop)
@@ -102,7 +107,7 @@ async def test_what_was_committed_is_done_although_its_connection_ends_while_it_
 async def test_a_connection_that_cannot_even_undo_goes_back_to_the_others(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = PostgresDatabase(postgres_url, Limits(pool=2, lock=timedelta(seconds=2)))
+    small = _database(postgres_url, Limits(pool=2, lock=timedelta(seconds=2)))
     await small.open()
     execute = asyncpg.Connection.execute
 
@@ -125,7 +130,7 @@ async def test_a_connection_that_cannot_even_undo_goes_back_to_the_others(
 
 
 async def test_when_every_connection_is_taken_the_next_waits_and_is_then_told(postgres_url: str) -> None:
-    small = PostgresDatabase(postgres_url, Limits(pool=2, lock=timedelta(milliseconds=200)))
+    small = _database(postgres_url, Limits(pool=2, lock=timedelta(milliseconds=200)))
     await small.open()
     inside, leave = asyncio.Event(), asyncio.Event()
 
@@ -146,7 +151,7 @@ async def test_when_every_connection_is_taken_the_next_waits_and_is_then_told(po
 
 
 async def test_a_row_that_another_holds_is_waited_for_only_so_long(postgres_url: str) -> None:
-    impatient = PostgresDatabase(postgres_url, Limits(lock=timedelta(milliseconds=200)))
+    impatient = _database(postgres_url, Limits(lock=timedelta(milliseconds=200)))
     await impatient.open()
     await impatient.script("CREATE TABLE things (name TEXT); INSERT INTO things VALUES ('a')")
     change = in_dialect(query_of("change", "UPDATE things SET name = name", writes=True), "postgres")
@@ -185,7 +190,7 @@ async def test_whoever_leaves_while_a_connection_is_being_made_leaves_no_error_b
     strays: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, told: strays.append(told))
     for turns in range(0, 300, 3):
-        database = PostgresDatabase(postgres_url, Limits(pool=2))
+        database = _database(postgres_url, Limits(pool=2))
         await database.open()
         async with database.snapshot() as held:
             await held.all(ONE)
@@ -230,7 +235,7 @@ async def test_a_transaction_that_is_open_when_closing_begins_ends_well_and_dela
 
 
 async def test_a_statement_that_waits_for_a_connection_when_the_pool_closes_fails_at_once(postgres_url: str) -> None:
-    small = PostgresDatabase(postgres_url, Limits(pool=1))
+    small = _database(postgres_url, Limits(pool=1))
     await small.open()
     async with small.transaction() as transaction:
         await transaction.all(ONE)

@@ -51,7 +51,7 @@ async def examine(desk: Desk) -> list[Finding]:
         return [*findings, Finding("wrong", texts("doctor.settings_wrong"), texts.error(error))]
     findings += _settings(desk, settings, work, desk.texts())
     findings += _address(settings, desk.texts())
-    findings += await _database(work, desk.texts())
+    findings += await examine_database(work, desk.texts())
     findings += _crash_detection(work, desk.texts())
     seen = _as_it_runs(desk, settings, work)
     if seen is not work:
@@ -115,7 +115,7 @@ def _crash_detection(work: Batuta, texts: Texts) -> Iterator[Finding]:
         yield Finding("warning", texts("doctor.crashes_no_folder"), texts("doctor.crashes_step", folder=folder))
 
 
-async def _database(work: Batuta, texts: Texts) -> list[Finding]:
+async def examine_database(work: Batuta, texts: Texts) -> list[Finding]:
     where = work.database.where
     if not await work.database.exists():
         step = texts("doctor.database_missing_step")
@@ -125,13 +125,22 @@ async def _database(work: Batuta, texts: Texts) -> list[Finding]:
     except BatutaError as error:
         return [Finding("wrong", texts("doctor.database_wrong", where=where), texts.error(error))]
     reached = Finding("ok", texts("doctor.database", where=where))
+    way = [*_way(work, texts)]
     try:
         await work.check()
-        return [reached, Finding("ok", texts("doctor.schema")), *await _jobs(work, texts)]
+        return [reached, *way, Finding("ok", texts("doctor.schema")), *await _jobs(work, texts)]
     except BatutaError as error:
-        return [reached, Finding("wrong", texts("doctor.schema_wrong"), texts.error(error))]
+        return [reached, *way, Finding("wrong", texts("doctor.schema_wrong"), texts.error(error))]
     finally:
         await work.close()
+
+
+def _way(work: Batuta, texts: Texts) -> Iterator[Finding]:
+    """How PostgreSQL is reached: what a session holds does not survive a transaction pooler."""
+    way = work.connections.way
+    if way != "file":
+        step = texts("doctor.way_pooler_polled_step") if way == "pooler_polled" else None
+        yield Finding("ok", texts(f"doctor.way_{way}"), step)
 
 
 async def _jobs(work: Batuta, texts: Texts) -> list[Finding]:

@@ -26,6 +26,7 @@
     │   ├── StoreUnavailable        transient: rest and try again
     │   │   ├── StoreTimeout        it took longer than it may
     │   │   │   └── RowLocked       another transaction holds a row
+    │   │   ├── PoolerNotDeclared   a pooler that was not recognised gives every transaction another session
     │   │   ├── StoreReplaced       the database file was deleted or replaced while it was open
     │   │   └── StoreReadOnly       the folder or file cannot be written
     │   │       └── FolderMissing   there is no such folder
@@ -200,6 +201,13 @@ class StoreReplaced(StoreUnavailable):
     sentence = (
         "the database file {where} was {what} while this process had it open, so nothing more is accepted: "
         "restart the process; if the file is missing, put it back first with `batuta restore`"
+    )
+
+
+class PoolerNotDeclared(StoreUnavailable):
+    sentence = (
+        "the database at {where} is behind a pooler that gives every transaction another session ({why}): "
+        "add ?pooler=transaction to DATABASE_URL and start again"
     )
 
 

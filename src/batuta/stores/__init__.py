@@ -39,14 +39,27 @@ def liveness_limits(lease: timedelta, pool: int) -> Limits:
     )
 
 
-def connect(url: str, clock: Clock, limits: Limits | Callable[[], Limits] | None = None) -> Database:
+def connect(
+    url: str,
+    clock: Clock,
+    limits: Limits | Callable[[], Limits] | None = None,
+    *,
+    direct_url: str | None = None,
+    beside: Database | None = None,
+) -> Database:
     """A database that is not open yet. The driver is imported here, so that SQLite alone needs no other package.
 
-    ``limits``: a function is called when the database is opened.
+    ``limits``: a function is called when the database is opened. ``direct_url``: PostgreSQL without a pooler, for LISTEN.
+    ``beside``: another path to the same database, which knows whether there is a pooler.
     """
     scheme, _, rest = url.partition("://")
     limits = limits or Limits()
     if scheme == "sqlite":
+        if direct_url is not None:
+            why = Reason(
+                "direct_alone", "it counts with PostgreSQL in DATABASE_URL only; unset it or correct DATABASE_URL"
+            )
+            raise InvalidSetting(name="DATABASE_DIRECT_URL", why=why)
         from batuta.stores.sqlite.driver import SqliteDatabase
 
         return SqliteDatabase(_file(rest), clock, limits() if callable(limits) else limits)
@@ -54,10 +67,13 @@ def connect(url: str, clock: Clock, limits: Limits | Callable[[], Limits] | None
         _check_postgres(url)
         try:
             from batuta.stores.postgres.driver import PostgresDatabase
+            from batuta.stores.postgres.server import PostgresServer
         except ModuleNotFoundError as missing:
             why = Reason("no_driver", "PostgreSQL needs {name}: pip install 'batuta[postgres]'", name=missing.name)
             raise InvalidSetting(name="DATABASE_URL", why=why) from None
-        return PostgresDatabase(url, limits)
+        if isinstance(beside, PostgresDatabase):
+            return PostgresDatabase(beside.server, limits)
+        return PostgresDatabase(PostgresServer(url, _direct(direct_url)), limits)
     # Without the sign the whole of it may be a password: it is not repeated.
     if "://" not in url:
         raise _refused("no_scheme", "it has no ://; the forms are {forms}")
@@ -82,6 +98,21 @@ def _check_postgres(url: str) -> None:
         usable = False
     if not usable:
         raise _refused("half_address", "a host, a port number or the database's name is missing; the forms are {forms}")
+
+
+def _direct(url: str | None) -> str | None:
+    """Checked here: an address that cannot be used shows at start-up, and not when a process begins to listen."""
+    if url is None:
+        return None
+    scheme, name = url.partition("://")[0], "DATABASE_DIRECT_URL"
+    if scheme not in ("postgresql", "postgres"):
+        why = Reason("direct_scheme", "it begins with postgresql://, as DATABASE_URL does")
+        raise InvalidSetting(name=name, why=why)
+    if "pooler=" in urlsplit(url).query:
+        raise InvalidSetting(
+            name=name, why=Reason("direct_pooler", "it is the address without a pooler; remove pooler=")
+        )
+    return url
 
 
 def _refused(key: str, english: str, **facts: object) -> InvalidSetting:

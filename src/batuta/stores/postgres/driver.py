@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
-from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -13,6 +12,13 @@ from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailabl
 from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import dumps, loads
 from batuta.stores.postgres.errors import DRIVERS, translated
+from batuta.stores.postgres.server import (
+    REFUSED_PARAMETER,
+    BehindPooler,
+    PostgresServer,
+    is_pooled,
+    listening_settings,
+)
 from batuta.stores.sql.database import (
     AsJson,
     Dialect,
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
 # Any number, the same in every process: who holds it migrates.
 MIGRATION_LOCK = 7_211_405_563
 CHANNEL = "batuta"
+_NOT_DIRECT = "DATABASE_DIRECT_URL leads to a pooler, through which LISTEN hears nothing"
+_READ_ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NO_LIMIT = 24 * 3600.0
 # PostgreSQL counts from another year than we do.
 _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
@@ -45,45 +53,46 @@ _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
 class PostgresDatabase:
     dialect: Dialect = "postgres"
 
-    def __init__(self, url: str, limits: Limits | Callable[[], Limits]) -> None:
+    def __init__(self, server: PostgresServer, limits: Limits | Callable[[], Limits]) -> None:
         """``limits``: a function is called at each opening."""
-        parts = urlsplit(url)
-        self.where = f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
-        self._url = url
+        self.server = server
+        self.where = server.where
         self._limits_at_opening = limits if callable(limits) else lambda: limits
         self._limits = Limits()
         self._held = Held()
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
 
     async def open(self) -> None:
-        limits = self._limits = self._limits_at_opening()
-        with translated(self.where):
+        self._limits = self._limits_at_opening()
+        with translated(self.where, connecting=True):
             try:
-                self._pool = await asyncpg.create_pool(
-                    self._url,
-                    min_size=limits.ready,
-                    max_size=limits.pool,
-                    timeout=limits.connect.total_seconds(),
-                    command_timeout=limits.answer.total_seconds(),
-                    connect=_connect,
-                    init=_teach_types,
-                    reset=_leave_as_it_is,
-                    server_settings={
-                        "application_name": limits.name,
-                        "timezone": "UTC",
-                        # Every statement of ours is made for its index: planning it anew each time would cost more than it.
-                        "plan_cache_mode": "force_generic_plan",
-                        # Of a large table a plan looks dear that reads 500 rows: compiling it each time would cost more than it.
-                        "jit": "off",
-                        "statement_timeout": _milliseconds(limits.statement.total_seconds()),
-                        "lock_timeout": _milliseconds(limits.lock.total_seconds()),
-                        "idle_in_transaction_session_timeout": _milliseconds(
-                            limits.idle_in_transaction.total_seconds()
-                        ),
-                    },
-                )
+                self._pool = await self._new_pool()
+            except (BehindPooler, asyncpg.PostgresError) as error:
+                if not isinstance(error, BehindPooler) and not self.server.refuses_parameters(error):
+                    raise
+                self.server.is_pooled = True
+                self._pool = await self._new_pool()
             except ValueError as error:  # asyncpg's word for an address it cannot read
                 raise StoreUnavailable(where=self.where, why=str(error)) from None
+
+    async def _new_pool(self) -> "asyncpg.Pool[asyncpg.Record]":
+        limits, server = self._limits, self.server
+        return await asyncpg.create_pool(
+            server.url,
+            # The first connection of all finds out whether there is a pooler.
+            min_size=max(limits.ready, 1 if server.is_pooled is None else 0),
+            max_size=limits.pool,
+            timeout=limits.connect.total_seconds(),
+            command_timeout=limits.answer.total_seconds(),
+            connect=_connect,
+            init=self._prepare,
+            reset=_leave_as_it_is,
+            **server.connecting(limits),
+        )
+
+    async def _prepare(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+        await self.server.recognise(connection)
+        await _teach_types(connection)
 
     async def close(self) -> None:
         pool, self._pool = self._pool, None
@@ -96,6 +105,9 @@ class PostgresDatabase:
             pool.terminate()
 
     async def all(self, query: Query, **values: object) -> list[Row]:
+        if self.server.is_pooled:
+            async with self.transaction() as transaction:
+                return await transaction.all(query, **values)
         self._held.check()
         async with self._connection() as connection:
             return await PostgresTransaction(connection, self.where).all(query, **values)
@@ -104,6 +116,9 @@ class PostgresDatabase:
         return next(iter(await self.all(query, **values)), None)
 
     async def run(self, query: Query, **values: object) -> int:
+        if self.server.is_pooled:
+            async with self.transaction() as transaction:
+                return await transaction.run(query, **values)
         self._held.check()
         async with self._connection() as connection:
             return await PostgresTransaction(connection, self.where).run(query, **values)
@@ -123,7 +138,7 @@ class PostgresDatabase:
             async with self._connection(is_done=lambda: committed) as connection:
                 transaction = PostgresTransaction(connection, self.where)
                 try:
-                    await transaction.begin("BEGIN")
+                    await transaction.begin(self.server.beginning("BEGIN", self._limits))
                     yield transaction
                     transaction.guard.check_commit()
                 finally:
@@ -137,21 +152,40 @@ class PostgresDatabase:
         with self._held.by_this_task():
             async with self._connection(is_done=lambda: False) as connection:
                 snapshot = PostgresSnapshot(connection, self.where)
-                await snapshot.begin()
+                await snapshot.begin(self.server.beginning(_READ_ONE_STATE, self._limits))
                 yield snapshot
 
     async def hear(self, said: Callable[[str | None], None]) -> Ear:
-        with translated(self.where):
-            connection = await _connect(
-                self._url,
-                timeout=self._limits.connect.total_seconds(),
-                command_timeout=self._limits.lock.total_seconds(),
-                server_settings={"application_name": "batuta-ear"},
-            )
+        url = self.server.listens_at
+        if url is None:
+            return PollingEar(said)
+        try:
+            with translated(self.where, connecting=True):
+                connection = await self._listening(url, said)
+        except StoreUnavailable as error:
+            if self.server.direct_url is None or REFUSED_PARAMETER not in str(error):
+                raise
+            raise StoreUnavailable(where=self.where, why=_NOT_DIRECT) from error
+        return PostgresEar(connection, self.where)
+
+    async def _listening(self, url: str, said: Callable[[str | None], None]) -> "asyncpg.Connection[asyncpg.Record]":
+        connection = await _connect(
+            url,
+            timeout=self._limits.connect.total_seconds(),
+            command_timeout=self._limits.lock.total_seconds(),
+            statement_cache_size=0,
+            server_settings=listening_settings(),
+        )
+        try:
+            if self.server.direct_url is not None and await is_pooled(connection):
+                raise StoreUnavailable(where=self.where, why=_NOT_DIRECT)
             await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: said(str(payload)))
             # A connection that ends may have missed anything.
             connection.add_termination_listener(lambda _connection: said(None))
-        return PostgresEar(connection, self.where)
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
     @asynccontextmanager
     async def dedicated(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
@@ -231,6 +265,30 @@ class PostgresEar:
         self._connection.terminate()
 
 
+class PollingEar:
+    """Where nothing can listen: everything is rung for at short intervals, so that work starts nearly at once."""
+
+    every = timedelta(seconds=15)
+    period = timedelta(seconds=1)
+
+    def __init__(self, said: Callable[[str | None], None]) -> None:
+        self._said = said
+        self._timer = self._next()
+
+    def _next(self) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(self.period.total_seconds(), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = self._next()
+        self._said(None)
+
+    async def probe(self) -> None:
+        """A timer does not break."""
+
+    async def close(self) -> None:
+        self._timer.cancel()
+
+
 class PostgresTransaction:
     def __init__(self, connection: "Connection", where: str) -> None:
         self._connection = connection
@@ -273,8 +331,8 @@ class PostgresSnapshot:
     def __init__(self, connection: "Connection", where: str) -> None:
         self._inner = PostgresTransaction(connection, where)
 
-    async def begin(self) -> None:
-        await self._inner.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    async def begin(self, statement: str) -> None:
+        await self._inner.begin(statement)
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         if query.writes:
@@ -298,10 +356,6 @@ def _touched(tag: str) -> int:
     """The count at the end of a command's tag: ``UPDATE 3``, ``INSERT 0 1``."""
     last = tag.rpartition(" ")[2]
     return int(last) if last.isdigit() else 0
-
-
-def _milliseconds(seconds: float) -> str:
-    return str(int(seconds * 1000))
 
 
 async def _connect(*where: Any, **how: Any) -> "asyncpg.Connection[asyncpg.Record]":

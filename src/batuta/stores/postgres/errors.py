@@ -8,6 +8,7 @@ import asyncpg
 from batuta.kernel.errors import (
     BatutaError,
     ConcurrentStatements,
+    PoolerNotDeclared,
     RowLocked,
     StatementRefused,
     StoreConflict,
@@ -38,11 +39,15 @@ _UNAVAILABLE = (
 
 
 @contextmanager
-def translated(where: str) -> Iterator[None]:
+def translated(where: str, *, connecting: bool = False) -> Iterator[None]:
+    """``connecting``: whatever the driver says, there is no connection."""
     try:
         yield
     except DRIVERS as error:
-        raise our_name_for(error, where) from error
+        named = our_name_for(error, where)
+        if connecting and not isinstance(named, StoreUnavailable):
+            named = StoreUnavailable(where=where, why=_first_line(error))
+        raise named from error
 
 
 def our_name_for(error: Exception, where: str) -> BatutaError:
@@ -61,6 +66,8 @@ def our_name_for(error: Exception, where: str) -> BatutaError:
         return StatementRefused(why=type(error).__name__)
     if isinstance(error, asyncpg.InterfaceError):
         return _misuse(why) or StoreUnavailable(where=where, why=why)
+    if isinstance(error, asyncpg.InvalidSQLStatementNameError | asyncpg.DuplicatePreparedStatementError):
+        return PoolerNotDeclared(where=where, why=why)
     if isinstance(error, _UNAVAILABLE):
         return StoreUnavailable(where=where, why=why)
     return StatementRefused(why=why)

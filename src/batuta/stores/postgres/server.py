@@ -1,0 +1,116 @@
+"""How a PostgreSQL server is reached: directly, or through a pooler that gives every transaction another session.
+
+Through such a pooler (PgBouncer's transaction mode, Supabase's port 6543) no session setting survives a transaction. So no
+start-up parameter is sent, no prepared statement has a name, every transaction begins with its own ``SET LOCAL``, and ``LISTEN``
+needs a direct address.
+
+``?pooler=transaction`` in the address declares a pooler, ``?pooler=none`` denies one. Without either the first connection finds
+out: a pooler refuses our start-up parameters, or ignores them.
+"""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+from batuta.kernel.errors import InvalidSetting, Reason
+from batuta.stores.sql.database import Limits
+
+REFUSED_PARAMETER = "unsupported startup parameter"
+_MARK = ("plan_cache_mode", "force_generic_plan")
+_READ_MARK = "SELECT current_setting('plan_cache_mode') AS mark"
+_WAYS: dict[str | None, bool | None] = {"transaction": True, "none": False, None: None}
+
+
+class BehindPooler(Exception):
+    """The first connection found a pooler that nobody declared."""
+
+
+class PostgresServer:
+    """Shared by all paths to one server: what one path finds out, the others know."""
+
+    def __init__(self, url: str, direct_url: str | None = None) -> None:
+        """``direct_url``: an address without a pooler, for LISTEN."""
+        self.url, declared = _without_pooler(url)
+        self.where = _where(self.url)
+        self.direct_url = direct_url
+        self.is_pooled = declared  # None: not known yet
+
+    @property
+    def listens_at(self) -> str | None:
+        """The address for LISTEN; None: there is none, so the tables are polled."""
+        return self.direct_url or (None if self.is_pooled else self.url)
+
+    def connecting(self, limits: Limits) -> dict[str, Any]:
+        """Arguments of ``asyncpg.connect`` that depend on how the server is reached."""
+        if self.is_pooled:
+            return {"statement_cache_size": 0}
+        return {"server_settings": _session(limits)}
+
+    def beginning(self, statement: str, limits: Limits) -> str:
+        """``statement``, and the limits of its transaction where no session holds them. One round trip either way."""
+        if not self.is_pooled:
+            return statement
+        return "; ".join([statement, *(f"SET LOCAL {name} = '{value}'" for name, value in _session(limits).items())])
+
+    async def recognise(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+        """Raises BehindPooler if the start-up parameters of this connection were ignored."""
+        if self.is_pooled is None:
+            if await is_pooled(connection):
+                raise BehindPooler
+            self.is_pooled = False
+
+    def refuses_parameters(self, error: BaseException) -> bool:
+        return self.is_pooled is None and REFUSED_PARAMETER in str(error)
+
+
+async def is_pooled(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
+    """Whether the start-up parameters of a connection were ignored. Leaves no prepared statement behind."""
+    await connection.execute("BEGIN")
+    try:
+        mark = await (await connection.prepare(_READ_MARK, name="")).fetchval()
+    finally:
+        await connection.execute("ROLLBACK")
+    return bool(mark != _MARK[1])
+
+
+def listening_settings() -> dict[str, str]:
+    """Of the connection that listens: with the parameter by which a pooler is recognised."""
+    return {"application_name": "batuta-ear", **dict([_MARK])}
+
+
+def _session(limits: Limits) -> dict[str, str]:
+    return {
+        "application_name": limits.name,
+        "timezone": "UTC",
+        # Every statement is written for its index: to plan it anew each time costs more than to run it.
+        **dict([_MARK]),
+        # A plan that reads 500 rows of a large table looks expensive: to compile it each time costs more than to run it.
+        "jit": "off",
+        "statement_timeout": _milliseconds(limits.statement.total_seconds()),
+        "lock_timeout": _milliseconds(limits.lock.total_seconds()),
+        "idle_in_transaction_session_timeout": _milliseconds(limits.idle_in_transaction.total_seconds()),
+    }
+
+
+def _without_pooler(url: str) -> tuple[str, bool | None]:
+    """The address as the driver reads it, and what its ``pooler`` parameter says."""
+    parts = urlsplit(url)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    said = dict(given).get("pooler")
+    if said not in _WAYS:
+        why = Reason("strange_pooler", "pooler={pooler} is neither transaction nor none", pooler=said)
+        raise InvalidSetting(name="DATABASE_URL", why=why)
+    if said is None:
+        return url, None
+    kept = urlencode([(name, value) for name, value in given if name != "pooler"])
+    return urlunsplit(parts._replace(query=kept)), _WAYS[said]
+
+
+def _where(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(int(seconds * 1000))

@@ -1,0 +1,226 @@
+"""PostgreSQL behind a transaction pooler: that of the tests on every machine, and PgBouncer where it is installed."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import asyncpg
+import pytest
+from pydantic import SecretStr
+
+from batuta import Batuta
+from batuta.cli.doctor import examine_database
+from batuta.config import EngineSettings
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import InvalidSetting, PoolerNotDeclared, StoreTimeout, StoreUnavailable
+from batuta.stores import connect
+from batuta.stores.postgres.driver import PostgresDatabase
+from batuta.stores.sql.database import Limits, Query, Reading
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.tasks.registry import TaskContext
+from batuta.texts import Texts
+from tests.conftest import lack
+from tests.pooler import TransactionPooler, through
+from tests.servers import Postgres, pgbouncer
+
+SESSION = (
+    "application_name",
+    "timezone",
+    "plan_cache_mode",
+    "jit",
+    "statement_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+)
+
+
+def query(text: str) -> Query:
+    return in_dialect(query_of("test", text, writes=not text.startswith("SELECT")), "postgres")
+
+
+SETTINGS = query("SELECT " + ", ".join(f"current_setting('{name}') AS {name}" for name in SESSION))
+SESSION_NOW = query("SELECT pg_backend_pid() AS pid")
+NAMED = query("SELECT count(*) AS n FROM pg_prepared_statements WHERE name <> ''")
+
+
+@pytest.fixture(scope="module", params=["ours", "ours, deaf", "pgbouncer", "pgbouncer, deaf"])
+def pooler_port(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[int]:
+    """Of a pooler that refuses our start-up parameters, or (deaf) accepts and ignores them."""
+    ignored = SESSION if "deaf" in request.param else ()
+    if request.param.startswith("ours"):
+        with TransactionPooler(postgres.port, frozenset(ignored)) as pooler:
+            yield pooler.port
+        return
+    with pgbouncer(postgres.port, ignored) as port:
+        yield port or lack("PgBouncer", "install pgbouncer")
+
+
+@pytest.fixture
+async def pooled(pooler_port: int, postgres_url: str) -> AsyncIterator[PostgresDatabase]:
+    database = connect(through(pooler_port, postgres_url), SystemClock())
+    assert isinstance(database, PostgresDatabase)
+    await database.open()
+    yield database
+    await database.close()
+
+
+async def test_a_pooler_that_nobody_declared_is_recognised_by_the_first_connection(pooled: PostgresDatabase) -> None:
+    assert pooled.server.is_pooled is True
+    assert [row["pid"] > 0 for row in await pooled.all(SESSION_NOW)] == [True]
+
+
+async def test_the_pooler_of_the_tests_gives_each_transaction_another_session(
+    pooler: TransactionPooler, postgres_url: str
+) -> None:
+    database = connect(through(pooler.port, postgres_url), SystemClock())
+    await database.open()
+    sessions = [(await database.all(SESSION_NOW))[0]["pid"] for _ in range(6)]
+    await database.close()
+    assert all(one != next for one, next in itertools.pairwise(sessions))
+
+
+async def test_a_server_without_a_pooler_is_recognised_as_such(postgres_url: str) -> None:
+    database = connect(postgres_url, SystemClock())
+    assert isinstance(database, PostgresDatabase)
+    await database.open()
+    await database.close()
+    assert database.server.is_pooled is False
+
+
+async def test_every_transaction_has_its_limits_and_leaves_none_to_the_next(
+    pooled: PostgresDatabase, pooler_port: int, postgres_url: str
+) -> None:
+    expected = ["batuta", "UTC", "force_generic_plan", "off", "30s", "10s", "10s"]
+
+    async def seen(within: Reading) -> list[str]:
+        row = await within.one(SETTINGS)
+        assert row is not None
+        return [row[name] for name in SESSION]
+
+    for _ in range(3):
+        assert await seen(pooled) == expected
+        async with pooled.transaction() as transaction:
+            assert await seen(transaction) == expected
+        async with pooled.snapshot() as snapshot:
+            assert await seen(snapshot) == expected
+    stranger = await asyncpg.connect(through(pooler_port, postgres_url), statement_cache_size=0)
+    for _ in range(5):
+        row, named = await stranger.fetchrow(SETTINGS.text), await stranger.fetchval(NAMED.text)
+        assert row is not None
+        assert (row["statement_timeout"], row["lock_timeout"], row["plan_cache_mode"]) == ("0", "0", "auto")
+        assert named == 0
+    stranger.terminate()
+
+
+async def test_a_statement_that_takes_too_long_is_ended_by_the_server(pooler_port: int, postgres_url: str) -> None:
+    limits = Limits(statement=timedelta(milliseconds=200))
+    database = connect(through(pooler_port, postgres_url), SystemClock(), limits)
+    await database.open()
+    with pytest.raises(StoreTimeout, match="statement timeout"):
+        await database.all(query("SELECT pg_sleep(20)"))
+    assert len(await database.all(SESSION_NOW)) == 1
+    await database.close()
+
+
+async def test_work_goes_through_a_pooler(pooler_port: int, postgres_url: str) -> None:
+    work = Batuta(through(pooler_port, postgres_url), timezone="UTC")
+    done: list[int] = []
+
+    @work.task()
+    async def count(context: TaskContext, n: int) -> None:
+        done.append(n)
+
+    async with work:
+        assert work.connections.way == "pooler_polled"
+        await asyncio.gather(*(work.enqueue(count, n) for n in range(40)))
+        assert await work.work_once("default", 100, at_a_time=20) == 40
+        await work.beats.beat("one", "worker", {})
+        row = await work.liveness.one(SETTINGS)
+    assert sorted(done) == list(range(40))
+    assert row is not None
+    assert (row["application_name"], row["statement_timeout"]) == ("batuta-liveness", "6s")
+
+
+@pytest.mark.parametrize(
+    ("has_direct", "way", "step"),
+    [(False, "way_pooler_polled", "DATABASE_DIRECT_URL"), (True, "way_pooler_direct", None)],
+)
+async def test_doctor_reports_how_the_database_is_reached(
+    pooler: TransactionPooler, postgres_url: str, has_direct: bool, way: str, step: str | None
+) -> None:
+    direct = SecretStr(postgres_url) if has_direct else None
+    work = Batuta(through(pooler.port, postgres_url), settings=EngineSettings(database_direct_url=direct))
+    texts = Texts("en")
+    found = {finding.what: finding.next_step for finding in await examine_database(work, texts)}
+    assert texts(f"doctor.{way}") in found
+    assert step is None or step in str(found[texts(f"doctor.{way}")])
+
+
+async def test_without_a_direct_address_the_tables_are_polled_each_second(pooled: PostgresDatabase) -> None:
+    heard = asyncio.Event()
+    ear = await pooled.hear(lambda name: heard.set())
+    async with asyncio.timeout(3):
+        await heard.wait()
+        heard.clear()
+        await heard.wait()
+    await ear.close()
+
+
+async def test_with_a_direct_address_what_is_written_through_the_pooler_is_heard_at_once(
+    pooler_port: int, postgres_url: str
+) -> None:
+    settings = EngineSettings(database_direct_url=SecretStr(postgres_url))
+    async with Batuta(through(pooler_port, postgres_url), settings=settings) as work:
+        assert work.connections.way == "pooler_direct"
+        heard: asyncio.Queue[str | None] = asyncio.Queue()
+        ear = await work.database.hear(heard.put_nowait)
+        await work.database.all(query("SELECT pg_notify('batuta', 'default')"))
+        async with asyncio.timeout(2):
+            assert await heard.get() == "default"
+        await ear.close()
+
+
+async def test_a_direct_address_that_leads_to_a_pooler_is_refused_by_name(pooler_port: int, postgres_url: str) -> None:
+    url = through(pooler_port, postgres_url)
+    database = connect(url, SystemClock(), direct_url=url)
+    await database.open()
+    with pytest.raises(StoreUnavailable, match="DATABASE_DIRECT_URL leads to a pooler"):
+        await database.hear(lambda name: None)
+    await database.close()
+
+
+async def test_a_pooler_that_was_denied_is_named_by_what_goes_wrong(
+    pooler: TransactionPooler, postgres: Postgres, postgres_url: str
+) -> None:
+    refused = connect(through(pooler.port, postgres_url, "pooler=none"), SystemClock())
+    with pytest.raises(StoreUnavailable, match="startup parameter"):
+        await refused.open()
+    with TransactionPooler(postgres.port, frozenset(SESSION)) as deaf:
+        database = connect(through(deaf.port, postgres_url, "pooler=none"), SystemClock())
+        await database.open()
+        with pytest.raises(PoolerNotDeclared, match=r"add \?pooler=transaction"):
+            for _ in range(3):
+                await database.all(SESSION_NOW)
+        await database.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "direct", "says"),
+    [
+        ("postgresql://host/db?pooler=session", None, "neither transaction nor none"),
+        ("postgresql://host/db", "mysql://host/db", "begins with postgresql://"),
+        ("postgresql://host/db", "postgresql://host/db?pooler=transaction", "without a pooler"),
+        ("sqlite:///work.db", "postgresql://host/db", "with PostgreSQL in DATABASE_URL only"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(url: str, direct: str | None, says: str) -> None:
+    with pytest.raises(InvalidSetting, match=says):
+        connect(url, SystemClock(), direct_url=direct)
+
+
+def test_what_is_said_of_a_pooler_is_not_sent_to_the_server() -> None:
+    database = connect("postgresql://u:p@host:6543/db?sslmode=require&pooler=transaction", SystemClock())
+    assert isinstance(database, PostgresDatabase)
+    assert database.server.url == "postgresql://u:p@host:6543/db?sslmode=require"
+    assert database.server.is_pooled is True
