@@ -189,13 +189,19 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def dedicated(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
-        """A connection outside the pool, without time limits for its statements: for a backup or a restore."""
-        with translated(self.where):
+        """A connection outside the pool, without time limits for its statements: for a backup or a restore.
+
+        Behind a transaction pooler its session holds for one transaction only.
+        """
+        server = self.server
+        through_pooler = server.is_pooled and server.direct_url is None
+        settings = {} if through_pooler else {"application_name": "batuta-backup", "timezone": "UTC"}
+        with translated(self.where, connecting=True):
             connection = await _connect(
-                self._url,
+                server.direct_url or server.url,
                 timeout=self._limits.connect.total_seconds(),
                 statement_cache_size=0,
-                server_settings={"application_name": "batuta-backup", "timezone": "UTC"},
+                server_settings=settings,
             )
         try:
             await _teach_types(connection)
