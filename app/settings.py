@@ -121,6 +121,9 @@ class Settings(EngineSettings):
     send_min_gap_seconds: Positive = 45
     """between two messages to one phone"""
 
+    optout_journal: str | None = None
+    """a file that records opt-outs besides the database, for `batuta restore`; unset: beside a SQLite database, else none"""
+
     evolution_api_url: Url | None = None
     """the WhatsApp gateway; `batuta up` in development points it at the simulator"""
     evolution_api_key: SecretStr | None = None

@@ -20,6 +20,7 @@ from app.contexts.chips.pool import Pool
 from app.contexts.chips.saude import ChipHealth
 from app.contexts.chips.selecao import Emissores
 from app.contexts.chips.service import Chips
+from app.contexts.conversas.diario import Diario
 from app.contexts.conversas.service import Conversas
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.service import Grupos
@@ -31,6 +32,7 @@ from app.contexts.mensagens.jobs import MessageJobs
 from app.contexts.mensagens.limites import A_QUALQUER_HORA, HORARIO, Limites, limites
 from app.contexts.mensagens.registro import Registro
 from app.contexts.mensagens.regras import BOUND, CAMPAIGNS, SAFE_MODE, WINDOW_OF, RegrasAgora
+from app.contexts.mensagens.restauracao import Restauracao
 from app.contexts.mensagens.saude import LIMITS, SaudeDaFila
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.mensagens.whatsapp import NoLine, WhatsApp
@@ -58,6 +60,7 @@ from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock
 from batuta.schedule.window import Window
+from batuta.stores.backup.restoring import Restoring
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.migrations import Migration, read_folder
 from batuta.supervise.loop import LoopPolicy
@@ -108,6 +111,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             ],
             child_env={} if settings.in_production else simulated(settings),
             rebuilt=lambda told: build(told_besides(settings, told)),
+            restoring=lambda: restoring(work),
             marked=settings.in_production,
             project=settings.supabase_project_ref,
         ),
@@ -198,7 +202,7 @@ class Contexts:
 def contexts(work: Batuta) -> Contexts:
     dialect, ids = work.database.dialect, work.ids
     eventos, mensagens = Eventos(dialect, ids), Mensagens(dialect)
-    conversas = Conversas(dialect, ids, mensagens, eventos)
+    conversas = Conversas(dialect, ids, mensagens, eventos, diario(work))
     return Contexts(
         eventos=eventos,
         mensagens=mensagens,
@@ -206,6 +210,19 @@ def contexts(work: Batuta) -> Contexts:
         grupos=Grupos(dialect, ids, conversas, work.queues[Estagio.PENDENTE]),
         chips=Chips(dialect, ids, eventos),
     )
+
+
+def diario(work: Batuta) -> Diario | None:
+    """The journal of opt-outs; None: the database is a server, and no file is named."""
+    named = work.settings.optout_journal if isinstance(work.settings, Settings) else None
+    if named is None and work.database.dialect != "sqlite":
+        return None
+    return Diario(Path(named or f"{work.database.where}.optouts"), work.database.dialect, work.ids)
+
+
+def restoring(work: Batuta) -> Sequence[Restoring]:
+    """What of Julia's survives a restore."""
+    return [Restauracao(work.database.dialect, contexts(work).conversas, diario(work))]
 
 
 def add_inbox(work: Batuta) -> None:
@@ -252,7 +269,7 @@ def rules(work: Batuta, settings: Settings, *, has_line: bool = True) -> RegrasA
 def sending(work: Batuta, settings: Settings, line: WhatsApp, pace: Pace | None = None) -> Sending:
     pace = pace or Pace()
     julia = contexts(work)
-    registro = Registro(work.database.dialect, work.ids, julia.conversas, julia.eventos, work.rates)
+    registro = Registro(work.database.dialect, work.ids, julia.conversas, julia.eventos, work.rates, diario(work))
     remetente = Remetente(
         work.database,
         line,

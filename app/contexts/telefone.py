@@ -60,6 +60,11 @@ def forms(telefone: str) -> tuple[str, ...]:
     return (f"{mobile[1]}9{mobile[2]}", short) if mobile else (telefone,)
 
 
+def other_form(telefone: str) -> str:
+    """The other way the line may be registered, or the same if there is none."""
+    return next((form for form in forms(telefone) if form != telefone), telefone)
+
+
 def _parsed(jid: str) -> Address | None:
     user, _, server = jid.partition("@")
     match server:

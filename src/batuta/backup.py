@@ -29,10 +29,10 @@ from batuta.kernel.errors import (
 from batuta.stores.backup import archive
 from batuta.stores.backup.archive import Applied, ArchiveReader, Manifest, Table
 from batuta.stores.backup.restoring import Restored, Restoring
-from batuta.stores.sql.database import AsJson, Database, Limits, Reading, Transaction
+from batuta.stores.sql.database import Database, Limits, Reading, Transaction
 from batuta.stores.sql.marker import PROJECT
 from batuta.stores.sql.migrations import LEDGER, Migration, Migrator, applied_migrations
-from batuta.stores.sql.restoring import DATABASE_ID, EngineRestoring, restoring_book
+from batuta.stores.sql.restoring import DatabaseId, EngineRestoring, restoring_book
 from batuta.tasks.table import TASKS
 
 if TYPE_CHECKING:
@@ -83,15 +83,10 @@ async def restore(work: Batuta, file: Path, *, by: str, force: bool, progress: P
 
 
 async def _identify(database: Database, work: Batuta) -> str:
-    """The id that all backups of this database share: it proves that a later state is a later state of the same one."""
-    book = restoring_book(database.dialect)
     try:
-        await database.run(book.settle, name=DATABASE_ID, setting=AsJson(work.ids.new()), now=work.clock.now())
+        return await DatabaseId(database.dialect, work.ids).settle(database, now=work.clock.now())
     except StatementRefused:
         raise SchemaOutOfDate(missing=_migrations(work)[0].title) from None
-    row = await database.one(book.fact, name=DATABASE_ID)
-    assert row is not None
-    return str(row["setting"])
 
 
 def _take_sqlite(work: Batuta, database: Any, file: Path, database_id: str, progress: Progress) -> Manifest:
@@ -235,8 +230,7 @@ async def _collect(
     if old is None:
         return None
     try:
-        row = await old.one(restoring_book(manifest.dialect).fact, name=DATABASE_ID)
-        if row is None or row["setting"] != manifest.database_id:
+        if await DatabaseId(manifest.dialect).read(old) != manifest.database_id:
             return None
         if _is_current(await applied_migrations(old), _migrations(work)):
             return [await part.collect(old, manifest.taken_at - CLOCKS) for part in parts]

@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -26,9 +27,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
+async def office(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Office]:
     clock.step(OPEN - clock.now())
-    settings = Settings(database_url=database_url, evolution_api_url="http://127.0.0.1:1", **LIMITS)  # type: ignore[arg-type]
+    journal = str(tmp_path / "optouts")
+    settings = Settings(
+        database_url=database_url,
+        evolution_api_url="http://127.0.0.1:1",
+        optout_journal=journal,
+        **LIMITS,  # type: ignore[arg-type]
+    )
     work = build(settings, clock=clock)
     async with work:
         yield Office(work, clock, ScriptedLine(clock), settings)

@@ -76,6 +76,27 @@ INSERT INTO external_contacts (telefone, nome, permission_state, created_at, upd
 VALUES (:telefone, :nome, 'opted_out', :now, :now)
 ON CONFLICT (telefone) DO UPDATE SET permission_state = 'opted_out', updated_at = excluded.updated_at;
 
+-- read has_stopped: whether it is known here that this person asked us to stop
+SELECT 1 AS known FROM clientes WHERE id = :cliente_id AND opt_out AND opted_out
+UNION ALL
+SELECT 1 FROM external_contacts WHERE telefone IN (:telefone, :other_form) AND permission_state = 'opted_out';
+
+-- write remove_doctor: what is known of a person; the number stays, so that nobody writes to it again
+UPDATE clientes
+SET primeiro_nome = NULL, sobrenome = NULL, cpf = NULL, crm = NULL, especialidade = NULL, cidade = NULL, estado = NULL,
+    opt_out = TRUE, opted_out = TRUE, opted_out_at = coalesce(opted_out_at, :now), deleted_at = coalesce(deleted_at, :now)
+WHERE id = :cliente_id AND (deleted_at IS NULL OR primeiro_nome IS NOT NULL OR cpf IS NOT NULL OR crm IS NOT NULL);
+
+-- write remove_words: what was said
+UPDATE interacoes SET conteudo = '[removido]' WHERE cliente_id = :cliente_id;
+
+-- write remove_queued_words: what was to be said and is settled; a message in doubt keeps its words until it is found
+UPDATE fila_mensagens SET conteudo = '[removido]'
+WHERE cliente_id = :cliente_id AND envio_estado IS NULL AND lease_until IS NULL AND status NOT IN ('pendente', 'processando');
+
+-- write remove_dead_words: what failed
+UPDATE fila_mensagens_dlq SET conteudo = '[removido]' WHERE cliente_id = :cliente_id;
+
 -- write told: the gateway's word about a message that left; how far it got never goes back
 INSERT INTO provedor_mensagens (provider_message_id, instance_name, remote_jid, telefone_chave, conteudo_hash, enviada_em,
                                 delivery_status, created_at, updated_at)

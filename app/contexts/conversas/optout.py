@@ -36,6 +36,27 @@ class OptoutManual:
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
 
+    async def remover(self, escrito: str, *, by: str, reason: str) -> Parado:
+        """Delete what is known of a person who asked for it."""
+        telefone = telefone_de(escrito)
+        if telefone is None or len(telefone) < SHORTEST:
+            raise TelefoneRecusado
+        now, final = self._clock.now(), telefone[-SHOWN:]
+        async with self._database.transaction() as transaction:
+            cliente_id, cancelled = await self._conversas.remover_numero(
+                transaction, telefone, origem=f"manual:{self._ids.new()}", now=now
+            )
+            await self._audit.note(
+                transaction,
+                actor=by,
+                action="remocao",
+                subject=f"externo:…{final}" if cliente_id is None else f"medico:{cliente_id}",
+                before=None,
+                after={"reason": reason, "canceladas": cancelled},
+                now=now,
+            )
+        return Parado(final=final, medico=cliente_id is not None, canceladas=cancelled)
+
     async def parar(self, escrito: str, *, by: str, reason: str) -> Parado:
         telefone = telefone_de(escrito)
         if telefone is None or len(telefone) < SHORTEST:

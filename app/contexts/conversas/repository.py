@@ -27,6 +27,11 @@ class ConversationBook:
     opt_out_state: Query
     opt_out_conversation: Query
     opt_out_external: Query
+    has_stopped: Query
+    remove_doctor: Query
+    remove_words: Query
+    remove_queued_words: Query
+    remove_dead_words: Query
     told: Query
     got_further: Query
     echoes: Query

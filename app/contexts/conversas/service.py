@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.contexts.campanhas.alcance import Alcance
+from app.contexts.conversas.diario import Diario, Kind
 from app.contexts.conversas.model import pede_para_parar
 from app.contexts.conversas.repository import conversation_book
 from app.contexts.mensagens.conteudo import hash_do_texto
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.mensagens.whatsapp import Entrega
 from app.contexts.operacao.eventos import Eventos
-from app.contexts.telefone import Address, chave
+from app.contexts.telefone import Address, chave, other_form
 from app.contexts.webhooks.model import Eco, Recebida, Recibo
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Dialect, Reading, Transaction
 
 OPT_OUT = "opt_out"
 BLOCKED = "BLOCKED_OPTED_OUT"
+REMOVED = "BLOCKED_OPTED_OUT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,11 @@ class Saida:
 
 
 class Conversas:
-    def __init__(self, dialect: Dialect, ids: Ids, mensagens: Mensagens, eventos: Eventos) -> None:
+    def __init__(
+        self, dialect: Dialect, ids: Ids, mensagens: Mensagens, eventos: Eventos, diario: Diario | None = None
+    ) -> None:
+        """``diario``: where opt-outs and removals are recorded besides the database; None: nowhere."""
+        self._diario = diario
         self._book = conversation_book(dialect)
         self._alcance = Alcance(dialect)
         self._ids = ids
@@ -199,6 +205,46 @@ class Conversas:
         cliente_id = await self._doctor(transaction, telefone)
         return cliente_id, await self._stop(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
 
+    async def parar_de_novo(self, transaction: Transaction, telefone: str, *, origem: str, now: datetime) -> bool:
+        """An opt-out that is recorded elsewhere already, after a restore. False: it is known here too."""
+        cliente_id = await self._doctor(transaction, telefone)
+        known = await transaction.one(
+            self._book.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
+        )
+        if known is not None:
+            return False
+        told = f"{origem}:{cliente_id or self._ids.new()}"
+        await self._stop_here(transaction, cliente_id, telefone, origem=told, nome=None, now=now)
+        return True
+
+    async def remover_numero(
+        self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
+    ) -> tuple[str | None, int]:
+        """Delete what is known of a doctor, and never write to the number again."""
+        await self._note(transaction, "removal", telefone, now)
+        cliente_id = await self._doctor(transaction, telefone)
+        cancelled = await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
+        if cliente_id is not None:
+            await transaction.run(self._book.opt_out_external, telefone=telefone, nome=None, now=now)
+            await self.remover(transaction, cliente_id, now=now)
+        return cliente_id, cancelled
+
+    async def remover(self, transaction: Transaction, cliente_id: str, *, now: datetime) -> bool:
+        """Delete name, documents and the words of every message; the number stays, so that nobody writes to it again."""
+        if not await transaction.run(self._book.remove_doctor, cliente_id=cliente_id, now=now):
+            return False
+        await self._mensagens.cancelar(transaction, cliente_id, outcome=REMOVED, reason="removal", now=now)
+        await transaction.run(self._book.remove_words, cliente_id=cliente_id)
+        await transaction.run(self._book.remove_queued_words, cliente_id=cliente_id)
+        await transaction.run(self._book.remove_dead_words, cliente_id=cliente_id)
+        return True
+
+    async def _note(self, transaction: Transaction, kind: Kind, telefone: str, now: datetime) -> None:
+        """The journal comes before the commit: an entry too many does no harm, a missing one would be forgotten by a restore."""
+        if self._diario is None or await self._diario.note(transaction, kind, telefone, now=now):
+            return
+        await self._eventos.record(transaction, "optout_fora_do_diario", now=now, dedupe_key=None)
+
     async def _learn(self, transaction: Transaction, lid: str, telefone: str, now: datetime) -> None:
         await transaction.run(self._book.learn_lid, lid=lid, telefone=telefone, now=now)
         asked = await transaction.all(self._book.asked_hidden, lid=lid)
@@ -225,6 +271,19 @@ class Conversas:
         now: datetime,
     ) -> int:
         """How many waiting messages were cancelled."""
+        await self._note(transaction, "optout", telefone, now)
+        return await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=nome, now=now)
+
+    async def _stop_here(
+        self,
+        transaction: Transaction,
+        cliente_id: str | None,
+        telefone: str,
+        *,
+        origem: str,
+        nome: str | None,
+        now: datetime,
+    ) -> int:
         if cliente_id is not None:
             return await self.parar(transaction, cliente_id, origem=origem, now=now)
         await transaction.run(self._book.opt_out_external, telefone=telefone, nome=nome, now=now)

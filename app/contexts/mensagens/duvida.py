@@ -13,9 +13,9 @@ from functools import partial
 from typing import Final
 
 from app.contexts.mensagens.desfecho import Desfecho
-from app.contexts.mensagens.envio import BEFORE
 from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, Status
 from app.contexts.mensagens.registro import Achada, Duvida, Mensagem, Registro
+from app.contexts.mensagens.testemunho import BEFORE, remembers
 from app.contexts.mensagens.whatsapp import Conexao, Unavailable, WhatsApp
 from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
@@ -33,8 +33,6 @@ LOOK_EVERY: Final = timedelta(seconds=10)
 # One that takes longer is looked for again the next time: others wait behind it.
 ONE_WITHIN: Final = timedelta(minutes=1)
 BATCH: Final = 50
-# A gateway may tidy up what is older than this.
-REMEMBERED: Final = timedelta(days=3)
 FORGETS: Final = "the gateway has not got it, nor what left before it: it forgets, and may have forgotten this"
 
 
@@ -202,13 +200,5 @@ class Reconciliador:
         connection = await self._line.connection(instance)
         if connection is not Conexao.OPEN:
             return Incerta("the gateway has not got it, but its line is down: it may not know")
-        return Ausente() if await self._remembers(instance, doubt) else Incerta(FORGETS)
-
-    async def _remembers(self, instance: str, doubt: Duvida) -> bool:
-        """Whether the gateway still has what left by this chip before: one that forgot that proves nothing by its silence."""
-        before, since = doubt.since, doubt.since - REMEMBERED
-        witness = await self._registro.witness(self._database, instance, before=before, since=since)
-        if witness is None:
-            return True  # nothing left before that it could have forgotten
-        sent = await self._line.sent_to(instance, witness.telefone, since=witness.em - BEFORE)
-        return not isinstance(sent, Unavailable) and witness.message_id in {each.id for each in sent}
+        is_proof = await remembers(self._database, self._registro, self._line, instance, doubt.since)
+        return Ausente() if is_proof else Incerta(FORGETS)

@@ -23,6 +23,7 @@ from app.contexts.mensagens.fila import Status
 from app.contexts.mensagens.guardrails import LEAVES_WITHIN, Adia, Bloqueia, Decisao, Libera, Regras, decide
 from app.contexts.mensagens.limites import Limites, Tipo
 from app.contexts.mensagens.registro import Achada, Fatos, Mensagem, Registro
+from app.contexts.mensagens.testemunho import BEFORE, remembers
 from app.contexts.mensagens.whatsapp import (
     Banned,
     Disconnected,
@@ -43,7 +44,9 @@ from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Failed, Outcome, Snooze
 from batuta.queue.recipe import Recipe
 from batuta.queue.retry import after_seconds
+from batuta.stores.backup.restoring import Restored
 from batuta.stores.sql.database import Database, Transaction
+from batuta.stores.sql.restoring import blind_restores
 
 GATEWAY: Final = "evolution"
 # What was decided holds for so long: a call that has not begun by then is not made, and its intent is taken back.
@@ -56,8 +59,10 @@ NO_CHIP: Final = timedelta(seconds=60)
 # A message that has waited this long, or is older than this process, may have left before the database was restored from a copy: it
 # is looked for first.
 OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
-# The gateway's clock and ours may differ, and its time has whole seconds.
-BEFORE: Final = timedelta(seconds=90)
+# After a restore without the replaced database, also new messages are looked for: what they say may have left before, in rows
+# that are lost. This long, because the same words are not sent twice in a week.
+LOOKED_FOR_AFTER_RESTORE: Final = timedelta(days=7)
+UNPROVEN: Final = "the database was restored, and the gateway cannot prove that it did not leave before"
 REST: Final = {400: timedelta(minutes=15), 429: timedelta(minutes=5), 503: timedelta(minutes=5)}
 
 
@@ -137,7 +142,7 @@ class Remetente:
             conversa_id=fatos.mensagem.conversa_id,
             now=self._clock.now(),
         )
-        if (found := await self._sent_before(fatos, hash, chips)) is not None:
+        if (found := await self._sent_before(lease, fatos, hash, chips)) is not None:
             return found
         return await self._through(lease, fatos, decision.tipo, hash, self._able(fatos, decision.tipo, chips))
 
@@ -172,20 +177,25 @@ class Remetente:
         excluded = fatos.mensagem.metadata.get("chips_excluidos")
         return rank(chips, tipo, self._clock.now(), excluded=excluded if isinstance(excluded, list) else ())
 
-    async def _sent_before(self, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome | None:
-        """It may stand here as waiting because the database was restored, or was proved absent too soon, and have left by any chip.
+    async def _sent_before(self, lease: Lease, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome | None:
+        """Look for the message at the gateway: it may have left by any chip before the database was restored.
 
-        What is older than this process waits until the gateway can be asked; what is only old does not.
+        A message older than this process waits until the gateway can be asked. A message that a restore brought back without
+        the facts since its backup is sent only if the gateway proves that it did not leave; otherwise a person decides.
         """
         created_at, now = fatos.pedido.created_at, self._clock.now()
-        is_older = created_at < self._since()
+        blind = await self._blind_since(created_at, now)
+        is_older = created_at < self._since() or blind is not None
         if not is_older and now - created_at < OLDER_THAN_A_COPY and fatos.tried_by is None:
             return None
+        since = created_at if blind is None else min(created_at, blind.taken_at)
+        proven = True
         for chip in chips:
-            sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=created_at - BEFORE)
+            sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=since - BEFORE)
             if isinstance(sent, Unavailable):
                 if is_older and not sent.permanent:
                     return Snooze(NO_CHIP, f"the gateway cannot say whether it left before: {sent.why}")
+                proven = False
                 continue
             for each in sent:
                 if each.conteudo_hash == hash and not await self._registro.is_taken(
@@ -193,7 +203,29 @@ class Remetente:
                 ):
                     mensagem = replace(fatos.mensagem, chip_id=chip.id)
                     return Done(effect=self._left(mensagem, each.id, each.jid, each.em, reason="found at the gateway"))
+            proven = proven and (blind is None or await self._remembers(chip.instance, blind.taken_at))
+        if blind is None or proven or created_at >= blind.restored_at:
+            return None
+        return await self._unproven(lease, fatos.mensagem, hash, blind)
+
+    async def _blind_since(self, created_at: datetime, now: datetime) -> Restored | None:
+        """The earliest restore after which nobody knows what left between the backup and the restore, if it concerns this."""
+        for restored in await blind_restores(self._database):
+            if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:
+                return restored
         return None
+
+    async def _remembers(self, instance: str, before: datetime) -> bool:
+        return await remembers(self._database, self._registro, self._line, instance, before)
+
+    async def _unproven(self, lease: Lease, mensagem: Mensagem, hash: str, blind: Restored) -> Outcome | None:
+        """A person decides; who decided that it did not leave is believed."""
+        if await self._registro.was_decided(self._database, mensagem.id, since=blind.restored_at):
+            return None
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            await self._registro.park_unproven(transaction, lease, mensagem, hash, UNPROVEN, now=now)
+        return Snooze(timedelta(0), UNPROVEN)
 
     async def _through(self, lease: Lease, fatos: Fatos, tipo: Tipo, hash: str, chips: Sequence[Emissor]) -> Outcome:
         passed = await self._admitted(chips)

@@ -13,7 +13,8 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
        campaign.status AS campanha_status, campaign.tipo_campanha, message.chip_id,
        CASE WHEN message.envio_hash IS NOT NULL THEN chip.instance_name END AS tentada_por,
        EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone IN (message.telefone_destino, :other_form)
-               AND other.permission_state = 'opted_out') AS "externo_parou [BOOLEAN]",
+               AND other.permission_state = 'opted_out')
+           OR EXISTS (SELECT 1 FROM optouts_do_diario WHERE digest = :digest) AS "externo_parou [BOOLEAN]",
        EXISTS (SELECT 1 FROM conversations AS talk WHERE talk.cliente_id = message.cliente_id AND talk.controlled_by = 'human'
                AND talk.status IN ('active', 'paused', 'escalated')) AS "com_pessoa [BOOLEAN]",
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = message.cliente_id AND sent.status = 'enviada'
@@ -42,6 +43,14 @@ UPDATE fila_mensagens
 SET envio_estado = 'intent', envio_desde = :now, envio_hash = :hash, envio_reserva = :reserva, envio_buscas = 0, chip_id = :chip_id,
     conversa_id = :conversa_id, updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_until > :now AND envio_estado IS NULL AND NOT cancelamento_pedido;
+
+-- write park_unproven: after a restore nobody can tell whether it left before: a person decides
+UPDATE fila_mensagens
+SET envio_estado = 'parked', envio_desde = :now, envio_hash = :hash, outcome_reason_code = :reason, updated_at = :now
+WHERE id = :id AND fence = :fence AND envio_estado IS NULL;
+
+-- read was_decided: a person decided about it since then
+SELECT 1 AS decided FROM audit_log WHERE at >= :since AND action = 'mensagem.decidir' AND subject = :id LIMIT 1;
 
 -- write take_back: it provably did not leave
 UPDATE fila_mensagens SET envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, updated_at = :now

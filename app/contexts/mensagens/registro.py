@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.contexts.campanhas.alcance import Alcance
+from app.contexts.conversas.diario import Diario
 from app.contexts.conversas.service import Conversas, Saida
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.fila import Status
 from app.contexts.mensagens.guardrails import BY_PERSON, Medico, Pedido
 from app.contexts.operacao.eventos import Eventos
-from app.contexts.telefone import forms
+from app.contexts.telefone import other_form
 from batuta.guard.rate import Rates
 from batuta.kernel.ids import Ids
 from batuta.kernel.writable import told
@@ -29,6 +30,8 @@ class SendBook:
     alone: Query
     facts: Query
     intend: Query
+    park_unproven: Query
+    was_decided: Query
     take_back: Query
     doubt: Query
     left: Query
@@ -110,7 +113,11 @@ class Testemunha(NamedTuple):
 
 
 class Registro:
-    def __init__(self, dialect: Dialect, ids: Ids, conversas: Conversas, eventos: Eventos, rates: Rates) -> None:
+    def __init__(
+        self, dialect: Dialect, ids: Ids, conversas: Conversas, eventos: Eventos, rates: Rates, diario: Diario | None
+    ) -> None:
+        """``diario``: names people as a restored journal does; None: there is no journal."""
+        self._diario = diario
         self._book = load(SendBook, Path(__file__).parent / "envio.sql", dialect)
         self._alcance = Alcance(dialect)
         self._ids = ids
@@ -131,7 +138,8 @@ class Registro:
             fence=lease.fence,
             hash=hash,
             inbound=inbound if isinstance(inbound, str) else None,
-            other_form=next((form for form in forms(telefone) if form != telefone), telefone),
+            other_form=other_form(telefone),
+            digest="" if self._diario is None else await self._diario.digest(reading, telefone),
             week_ago=now - WEEK,
         )
         return None if row is None else _facts(lease, row)
@@ -240,6 +248,10 @@ class Registro:
         whose = {"id": mensagem.id, "fence": mensagem.fence}
         if not await transaction.run(self._book.park, **whose, reason=told(reason, LONGEST_ERROR), now=now):
             return False
+        await self._tell_parked(transaction, mensagem, now)
+        return True
+
+    async def _tell_parked(self, transaction: Transaction, mensagem: Mensagem, now: datetime) -> None:
         await self._eventos.record(
             transaction,
             "envio_para_decisao",
@@ -248,7 +260,19 @@ class Registro:
             cliente_id=mensagem.cliente_id,
             props={"fila_mensagem_id": mensagem.id},
         )
-        return True
+
+    async def park_unproven(
+        self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, reason: str, *, now: datetime
+    ) -> None:
+        """Nobody can tell whether it left before the restore: a person decides."""
+        parked = await transaction.run(
+            self._book.park_unproven, id=lease.id, fence=lease.fence, hash=hash, reason=reason, now=now
+        )
+        if parked:
+            await self._tell_parked(transaction, mensagem, now)
+
+    async def was_decided(self, reading: Reading, id: str, *, since: datetime) -> bool:
+        return await reading.one(self._book.was_decided, id=id, since=since) is not None
 
     async def absent(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> bool:
         if not await transaction.run(self._book.absent, id=mensagem.id, fence=mensagem.fence, now=now):

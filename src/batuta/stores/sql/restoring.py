@@ -9,7 +9,7 @@ from batuta.kernel.json import Json
 from batuta.queue.table import QueueTable
 from batuta.stores.backup.restoring import Restored, as_values, insert
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Dialect, Query, Reading, Row, Transaction
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import in_dialect, load, query_of
 
@@ -61,6 +61,42 @@ class EngineFacts:
 
 def restoring_book(dialect: Dialect) -> RestoringBook:
     return load(RestoringBook, BOOKS / "restoring.sql", dialect)
+
+
+class DatabaseId:
+    """The id that a database shares with all its backups. It proves that one state is a later state of the other."""
+
+    def __init__(self, dialect: Dialect, ids: Ids | None = None) -> None:
+        self._ids = ids
+        self._book = restoring_book(dialect)
+
+    async def read(self, reading: Reading) -> str | None:
+        row = await reading.one(self._book.fact, name=DATABASE_ID)
+        return None if row is None else str(row["setting"])
+
+    async def settle(self, transaction: Transaction, *, now: datetime) -> str:
+        """Read it, or make it if there is none yet."""
+        found = await self.read(transaction)
+        if found is not None or self._ids is None:
+            return found or ""
+        await transaction.run(self._book.settle, name=DATABASE_ID, setting=AsJson(self._ids.new()), now=now)
+        return await self.read(transaction) or ""
+
+
+async def blind_restores(database: Database) -> list[Restored]:
+    """Restores after which nobody knows what happened between the backup and the restore; the oldest backup first."""
+    row = await database.one(restoring_book(database.dialect).fact, name=RESTORES)
+    found = [
+        Restored(
+            taken_at=datetime.fromisoformat(each["taken_at"]),
+            restored_at=datetime.fromisoformat(each["restored_at"]),
+            has_old=False,
+            by="",
+        )
+        for each in ([] if row is None else row["setting"])
+        if not each["has_old"]
+    ]
+    return sorted(found, key=lambda restored: restored.taken_at)
 
 
 class EngineRestoring:

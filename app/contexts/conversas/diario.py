@@ -1,0 +1,83 @@
+"""The journal of opt-outs and removals: a file beside the database, so that a restored backup respects what was asked since.
+
+Each line names a person by a digest of the number, keyed with the database's own id, never by the number itself. The journal
+is only ever appended to; ``batuta restore`` replays it.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from app.contexts.telefone import chave
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.database import Dialect, Reading, Transaction
+from batuta.stores.sql.restoring import DatabaseId
+
+Kind: TypeAlias = Literal["optout", "removal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    at: datetime
+    kind: Kind
+    digest: str
+
+
+class Diario:
+    def __init__(self, file: Path, dialect: Dialect, ids: Ids) -> None:
+        self.file = file
+        self._id = DatabaseId(dialect, ids)
+        self._key: str | None = None
+
+    async def note(self, transaction: Transaction, kind: Kind, telefone: str, *, now: datetime) -> bool:
+        """Append one line and sync it to disk, before the transaction commits. False: it cannot be written."""
+        key = await self._id.settle(transaction, now=now)
+        try:
+            await asyncio.to_thread(self._append, Entry(now, kind, digest(key, telefone)))
+        except OSError:
+            return False
+        return True
+
+    async def digest(self, reading: Reading, telefone: str) -> str:
+        """How the journal names this number; empty if no database of ours ever wrote a journal."""
+        self._key = self._key or await self._id.read(reading)
+        return "" if self._key is None else digest(self._key, telefone)
+
+    def entries(self) -> list[Entry]:
+        """Oldest first. A line that was cut off by a crash is left out."""
+        try:
+            lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except FileNotFoundError:
+            return []
+        return [entry for line in lines if (entry := _entry(line)) is not None]
+
+    def _append(self, entry: Entry) -> None:
+        line = json.dumps({"at": entry.at.isoformat(), "kind": entry.kind, "who": entry.digest})
+        descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            # The line break before it ends a line that a crash cut off.
+            os.write(descriptor, f"\n{line}\n".encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def digest(key: str, telefone: str) -> str:
+    """The same for one line with and without the ninth digit."""
+    return hmac.new(key.encode(), chave(telefone).encode(), hashlib.sha256).hexdigest()
+
+
+def _entry(line: str) -> Entry | None:
+    try:
+        found = json.loads(line)
+        if found["kind"] in get_args(Kind):
+            return Entry(datetime.fromisoformat(found["at"]), found["kind"], str(found["who"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return None

@@ -1,0 +1,130 @@
+"""What of Julia's survives when the database is replaced by an older backup: messages that left, opt-outs and removals.
+
+If the replaced database can be read, its facts win. If not, opt-outs and removals come from the journal, and each message that
+waits is looked for at the gateway before it is sent (``envio``).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from app.contexts.conversas.diario import Diario, digest
+from app.contexts.conversas.service import Conversas
+from batuta.stores.backup.restoring import Restored, as_values, insert
+from batuta.stores.sql.database import Dialect, Query, Reading, Row, Transaction
+from batuta.stores.sql.queries import load
+from batuta.stores.sql.restoring import DatabaseId
+
+_CHANGED = (
+    "id", "status", "tentativas", "erro", "enviada_em", "finalizada_em", "outcome", "outcome_reason_code", "outcome_at", "chip_id",
+    "provider_message_id", "envio_estado", "envio_desde", "envio_hash", "cancelamento_pedido", "updated_at",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreBook:
+    messages: Query
+    people: Query
+    phones: Query
+    externals: Query
+    contacts: Query
+    echoes: Query
+    doctors: Query
+    campaigns: Query
+    chips: Query
+    take_over: Query
+    unmatched: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterFacts:
+    """Of the replaced database."""
+
+    messages: Sequence[Row]
+    people: Sequence[Row]
+    externals: Sequence[Row]
+    contacts: Sequence[Row]
+    echoes: Sequence[Row]
+
+
+class Restauracao:
+    def __init__(self, dialect: Dialect, conversas: Conversas, diario: Diario | None) -> None:
+        self._dialect = dialect
+        self._conversas = conversas
+        self._diario = diario
+        self._book = load(RestoreBook, Path(__file__).parent / "restauracao.sql", dialect)
+
+    async def collect(self, old: Reading, since: datetime) -> LaterFacts:
+        return LaterFacts(
+            messages=await old.all(self._book.messages, since=since),
+            people=await old.all(self._book.people),
+            externals=await old.all(self._book.externals),
+            contacts=await old.all(self._book.contacts, since=since),
+            echoes=await old.all(self._book.echoes, since=since),
+        )
+
+    async def apply(self, new: Transaction, collected: LaterFacts | None, restored: Restored) -> Mapping[str, int]:
+        counts = {"messages": 0, "optouts": 0, "removals": 0}
+        if collected is not None:
+            counts["messages"] = await self._carry_over(new, collected)
+            for person in collected.people:
+                if person["parou"]:
+                    counts["optouts"] += await self._stop(new, person["telefone"], restored)
+                if person["deleted_at"] is not None:
+                    counts["removals"] += await self._remove(new, person["id"], restored)
+            for external in collected.externals:
+                counts["optouts"] += await self._stop(new, external["telefone"], restored)
+        return await self._replay(new, restored, counts)
+
+    async def _carry_over(self, new: Transaction, old: LaterFacts) -> int:
+        """Each message as it ended. A message that the backup does not know counts only if it left, or may have left."""
+        there = {name: await self._ids(new, query) for name, query in self._parents.items()}
+        known = 0
+        for row in old.messages:
+            values = dict(row)
+            values |= {name: None for name, ids in there.items() if values[name] not in ids}
+            if values["envio_estado"] is not None:
+                values["status"] = "pendente"  # nobody holds it any more
+            if await new.run(self._book.take_over, **{name: values[name] for name in _CHANGED}):
+                known += 1
+            elif values["cliente_id"] is not None and (values["status"] == "enviada" or values["envio_estado"]):
+                known += await insert(new, self._dialect, "fila_mensagens", as_values([values], ("metadata",)))
+        contacts = [row for row in old.contacts if self._is_there(row, there)]
+        await insert(new, self._dialect, "campaign_contact_history", as_values(contacts))
+        await insert(new, self._dialect, "provedor_mensagens", as_values(old.echoes))
+        return known
+
+    @property
+    def _parents(self) -> dict[str, Query]:
+        return {"cliente_id": self._book.doctors, "campanha_id": self._book.campaigns, "chip_id": self._book.chips}
+
+    async def _ids(self, new: Transaction, query: Query) -> set[object]:
+        return {None, *(row["id"] for row in await new.all(query))}
+
+    def _is_there(self, contact: Row, there: Mapping[str, set[object]]) -> bool:
+        return contact["cliente_id"] in there["cliente_id"] and contact["campaign_id"] in there["campanha_id"]
+
+    async def _replay(self, new: Transaction, restored: Restored, counts: dict[str, int]) -> dict[str, int]:
+        """Whoever the journal names, whether or not the replaced database could be read."""
+        entries = [] if self._diario is None else self._diario.entries()
+        key = await DatabaseId(self._dialect).read(new)
+        if not entries or key is None:
+            return counts
+        people = {digest(key, row["telefone"]): row for row in await new.all(self._book.phones)}
+        for entry in entries:
+            person = people.get(entry.digest)
+            if person is None:
+                counts["optouts"] += await new.run(self._book.unmatched, digest=entry.digest, now=restored.restored_at)
+                continue
+            counts["optouts"] += await self._stop(new, person["telefone"], restored)
+            if entry.kind == "removal":
+                counts["removals"] += await self._remove(new, person["id"], restored)
+        return counts
+
+    async def _stop(self, new: Transaction, telefone: str, restored: Restored) -> int:
+        origem = f"restauracao:{restored.restored_at.isoformat()}"
+        return int(await self._conversas.parar_de_novo(new, telefone, origem=origem, now=restored.restored_at))
+
+    async def _remove(self, new: Transaction, cliente_id: str, restored: Restored) -> int:
+        return int(await self._conversas.remover(new, cliente_id, now=restored.restored_at))
