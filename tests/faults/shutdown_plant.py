@@ -1,0 +1,96 @@
+"""An application whose processes are asked to stop at a bad moment: ``--app tests.faults.shutdown_plant:work``.
+
+``SHUTDOWN_PLAN`` holds the plan as JSON. Handlers and runs append a line to ``notes`` when they begin and when they end.
+"""
+
+import asyncio
+import json
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from batuta import Batuta
+from batuta.config import EngineSettings, environment, load
+
+VARIABLE = "SHUTDOWN_PLAN"
+QUEUES = ("first", "second")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Times in seconds; 0: there is no such loop or job."""
+
+    notes: str
+    lease: float = 30.0
+    poll: float = 0.0  # a loop without a drain whose tick takes so long
+    tick: float = 0.0  # a loop with a drain whose tick takes so long
+    run: float = 0.0  # a scheduled function that takes so long
+
+
+def build(plan: Plan, settings: EngineSettings) -> Batuta:
+    work = Batuta(settings.database_url.get_secret_value(), settings=settings, timezone="UTC")
+    work.queue_lease = timedelta(seconds=plan.lease)
+    for queue in QUEUES:
+        work.task(name=queue, queue=queue, timeout=600, retry=[])(_handler(plan))
+    if plan.poll:
+        work.loop(every=0.1, name="poll")(_poll(plan))
+    if plan.tick:
+        work.loop(every=0.1, name="slow", stuck_after=300)(_slow(plan))
+    if plan.run:
+        work.job("0 * * * *", name="report")(_report(plan))
+    return work
+
+
+def note(plan: Plan, *words: object) -> None:
+    """One write, so that lines of several processes do not mix."""
+    book = os.open(Path(plan.notes), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(book, f"{' '.join(map(str, words))}\n".encode())
+    finally:
+        os.close(book)
+
+
+def _handler(plan: Plan):  # type: ignore[no-untyped-def]
+    async def handler(ctx: object, number: int, seconds: float) -> None:
+        note(plan, "begin", number, os.getpid())
+        await asyncio.sleep(seconds)
+        note(plan, "effect", number, os.getpid())
+
+    return handler
+
+
+def _poll(plan: Plan):  # type: ignore[no-untyped-def]
+    async def poll() -> None:
+        note(plan, "poll", os.getpid())
+        await asyncio.sleep(plan.poll)
+
+    return poll
+
+
+def _slow(plan: Plan) -> type:
+    class Slow:
+        async def tick(self) -> None:
+            note(plan, "tick", os.getpid())
+            await asyncio.sleep(plan.tick)
+
+        async def drain(self, grace: timedelta) -> None:
+            note(plan, "drain", os.getpid())
+
+    return Slow
+
+
+def _report(plan: Plan):  # type: ignore[no-untyped-def]
+    async def report() -> None:
+        note(plan, "begin", "report", os.getpid())
+        await asyncio.sleep(plan.run)
+        note(plan, "effect", "report", os.getpid())
+
+    return report
+
+
+def __getattr__(name: str) -> object:
+    if name != "work":
+        raise AttributeError(name)
+    env = environment()
+    return build(Plan(**json.loads(env[VARIABLE])), load(EngineSettings, env))

@@ -1,0 +1,214 @@
+"""Processes that are asked to stop at a bad moment: nothing they hold is lost, repeated or counted as a crash."""
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batuta import Batuta
+from batuta.config import EngineSettings, load
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.supervise.shutdown import MARGIN
+from tests.faults import shutdown_plant
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.processes import Tree, tree
+from tests.faults.shutdown_plant import VARIABLE, Plan
+from tests.faults.tally import Tally
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+APP = "tests.faults.shutdown_plant:work"
+PATIENCE = 120.0 if LONG else 60.0
+
+
+@dataclass
+class Place:
+    """A database, the processes on it, and what their handlers noted."""
+
+    url: str
+    folder: Path
+    plan: Plan
+    work: Batuta
+    stack: ExitStack
+
+    def begin(self, *words: str, **env: str) -> Tree:
+        own = self.folder / f"process-{len(list(self.folder.glob('process-*')))}"
+        own.mkdir()
+        told = {"DATABASE_URL": self.url, VARIABLE: json.dumps(asdict(self.plan)), **env}
+        return self.stack.enter_context(tree(own, *words, app=APP, **told))
+
+    def notes(self, word: str) -> Counter[str]:
+        book = Path(self.plan.notes)
+        lines = [line.split() for line in book.read_text().splitlines()] if book.exists() else []
+        return Counter(words[1] for words in lines if words[0] == word)
+
+    def runners(self) -> set[str]:
+        """The processes in which something has begun."""
+        book = Path(self.plan.notes)
+        lines = book.read_text().splitlines() if book.exists() else []
+        return {line.split()[2] for line in lines if line.startswith("begin ")}
+
+    async def until(self, what: str, true: Callable[[], Any]) -> None:
+        ends = time.monotonic() + PATIENCE
+        while not true():
+            logs = "\n".join(log.read_text()[-1500:] for log in self.folder.glob("process-*/log"))
+            assert time.monotonic() < ends, f"{what}: not within {PATIENCE} s\n{logs}"
+            await asyncio.sleep(0.05)
+
+    async def ask(self, text: str) -> list[dict[str, Any]]:
+        query = in_dialect(query_of("ask", text, writes=False), self.work.database.dialect)
+        return [dict(row) for row in await self.work.database.all(query)]
+
+    async def run(self, text: str, **values: Any) -> None:
+        query = in_dialect(query_of("run", text, writes=True), self.work.database.dialect)
+        await self.work.database.run(query, **values)
+
+    async def tally(self) -> Tally:
+        rows = await self.ask("SELECT id, status FROM tasks")
+        effects = self.notes("effect")
+        return Tally(
+            items=len(rows),
+            lost=sum(row["status"] != "complete" for row in rows),
+            doubled=sum(count > 1 for count in effects.values()),
+            effects=effects.total(),
+            in_vain=self.notes("begin").total() - len(rows),
+        )
+
+
+@asynccontextmanager
+async def place(folder: Path, url: str, **plan: Any) -> AsyncIterator[Place]:
+    made = Plan(notes=str(folder / "notes"), **plan)
+    work = shutdown_plant.build(made, load(EngineSettings, {"DATABASE_URL": url}))
+    async with work:
+        with ExitStack() as stack:
+            yield Place(url, folder, made, work, stack)
+
+
+async def end(process: Tree) -> float:
+    """Ask it to end, and return the seconds it took; it must end in order."""
+    began = time.monotonic()
+    process.process.send_signal(signal.SIGTERM)
+    code = await asyncio.to_thread(process.process.wait, PATIENCE)
+    assert code == 0, process.log.read_text()[-3000:]
+    return time.monotonic() - began
+
+
+async def test_a_long_poll_and_a_second_queue_cost_no_item_its_lease(places: Mapping[str, Path]) -> None:
+    await together(*(_polls(url, folder) for url, folder in places.items()))
+
+
+async def _polls(url: str, folder: Path) -> None:
+    lease, drain, poll, short, long = (30.0, 60.0, 28.0, 40.0, 45.0) if LONG else (3.0, 12.0, 20.0, 4.0, 6.0)
+    done = f"SIGTERM during a {poll:g} s long poll, two queues with handlers of {short:g} and {long:g} s, lease {lease:g} s"
+    figures = Figures("stop", kind(url), done)
+    async with place(folder, url, lease=lease, poll=poll) as running:
+        for number in range(10):
+            await running.work.enqueue("first", number, short)
+            await running.work.enqueue("second", 10 + number, long)
+        stopping = running.begin("worker", BATUTA_DRAIN_SECONDS=f"{drain:g}")
+        await running.until("all handlers run", lambda: len(running.notes("begin")) == 20 and running.notes("poll"))
+        running.begin("worker")  # would take over what the first one loses
+        took = await end(stopping)
+        tally = await running.tally()
+        figures.record_items(tally, f"ended after {took:.1f} s; crashes {await _crashes(running)}")
+        assert (tally.lost, tally.doubled, tally.in_vain) == (0, 0, 0)
+        assert await _crashes(running) == 0
+        assert took <= long + MARGIN.total_seconds() / 2  # not the rest of the poll, and not the whole drain
+
+
+async def _crashes(running: Place) -> int:
+    return sum(row["crashes"] for row in await running.ask("SELECT crashes FROM tasks"))
+
+
+async def test_a_hanging_ping_costs_no_run_its_lease(places: Mapping[str, Path]) -> None:
+    await together(*(_hangs(url, folder) for url, folder in places.items()))
+
+
+async def _hangs(url: str, folder: Path) -> None:
+    """With the limits of an installation: the ping hangs for 10 s, the lease of a run is 6 s, the drain 30 s."""
+    seconds = 25.0 if LONG else 12.0
+    figures = Figures("stop", kind(url), f"SIGTERM of a scheduler during a ping that hangs and a run of {seconds:g} s")
+    async with place(folder, url, run=seconds) as running, _silence() as one, _silence() as another:
+        await running.work.scheduler().dispatcher.tick()
+        # A fire is owed: whichever scheduler is up first starts it at once.
+        owed_since = datetime.now(UTC) - timedelta(hours=2)
+        await running.run("UPDATE job_schedules SET accounted_until = :at", at=owed_since)
+        begun_by = {running.begin("scheduler", DEADMAN_URL=f"http://{each.host}/"): each for each in (one, another)}
+        await running.until("the run is under way", lambda: running.runners())
+        ((stopping, silence),) = [each for each in begun_by.items() if str(each[0].process.pid) in running.runners()]
+        await running.until("its ping is under way", lambda: silence.open)
+        took = await end(stopping)
+        # The older of the two fires is recorded as missed.
+        rows = await running.ask("SELECT status, attempt FROM job_executions WHERE status <> 'missed'")
+        begun, effects = running.notes("begin")["report"], running.notes("effect")["report"]
+        lost = sum(row["status"] != "success" for row in rows)
+        tally = Tally(items=1, lost=lost, doubled=max(0, effects - 1), effects=effects, in_vain=begun - 1)
+        figures.record_items(tally, f"ended after {took:.1f} s")
+        assert rows == [{"status": "success", "attempt": 1}]
+        assert (begun, effects) == (1, 1)
+        assert took <= seconds + MARGIN.total_seconds() / 2
+
+
+class Silence:
+    """A server that accepts connections and never answers."""
+
+    def __init__(self) -> None:
+        self.host = ""
+        self.open = 0  # connections
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        try:
+            while await reader.read(4096):
+                pass
+        finally:
+            self.open -= 1
+            writer.close()
+
+
+@asynccontextmanager
+async def _silence() -> AsyncIterator[Silence]:
+    silence = Silence()
+    async with await asyncio.start_server(silence.serve, "127.0.0.1", 0) as server:
+        silence.host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield silence
+
+
+async def test_a_handler_longer_than_the_drain_is_handed_back_and_no_process_is_killed(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_hands_back(url, folder) for url, folder in places.items()))
+
+
+async def _hands_back(url: str, folder: Path) -> None:
+    drain, tick = (30.0, 50.0) if LONG else (8.0, 50.0)
+    done = f"SIGTERM of `batuta up` during a handler of 200 s and ticks of {tick:g} s, drain {drain:g} s"
+    figures = Figures("stop", kind(url), done)
+    async with place(folder, url, poll=tick, tick=tick) as running:
+        for number in range(5):
+            await running.work.enqueue("first", number, 200.0)
+        up = running.begin("up", BATUTA_DRAIN_SECONDS=f"{drain:g}")
+        await running.until("all is under way", lambda: len(running.notes("begin")) == 5 and running.notes("tick"))
+        await running.until("it serves", up.is_up)
+        took = await end(up)
+        rows = await running.ask("SELECT status, attempts, crashes, lease_until FROM tasks")
+        handed_back = sum(row == {"status": "queued", "attempts": 0, "crashes": 0, "lease_until": None} for row in rows)
+        killed = [fact["event"] for fact in up.facts() if "killed" in fact["event"]]
+        tally = Tally(items=5, lost=5 - handed_back, doubled=0, effects=0, in_vain=running.notes("begin").total() - 5)
+        seen = f"all handed back {took:.1f} s after the signal" if handed_back == 5 else f"{handed_back} handed back"
+        figures.record_items(tally, f"{seen}, {len(killed)} processes killed, crashes {await _crashes(running)}")
+        assert handed_back == 5, rows
+        assert killed == []
+        assert running.notes("drain").total() == 1  # the slow tick was cut off, and its loop drained
+        assert took <= drain + MARGIN.total_seconds()
