@@ -113,46 +113,11 @@ async def test_an_ending_is_written_as_soon_as_its_row_is_unlocked(
         assert closing is Closing.UNCHECKED
         plant.gate.set()
         while len(plant.owner.runner.held()) > 1:
-            await asyncio.sleep(0.01)
+            await clock.advance(0)
     ending = asyncio.create_task(finish(plant.owner))
     while not ending.done():
         await clock.advance(0.25)
-        await asyncio.sleep(0.01)
     assert await house.statuses() == ["success"] * 3
-
-
-async def test_renewals_do_not_wait_for_the_connections_of_functions(
-    house: House, clock: FakeClock, database_url: str
-) -> None:
-    """Every connection of the first pool is in use; the log renews, closes and takes over through the second."""
-    if house.database.dialect == "sqlite":
-        pytest.skip("SQLite has one writer")
-    plant = Plant(house)
-    runs = await plant.begin()
-    second = connect(database_url, SystemClock())
-    await second.open()
-    log = SqlExecutionLog(
-        house.database, house.switches, house.controls, house.ids, clock, own_time=True, liveness=second
-    )
-    released = asyncio.Event()
-
-    async def occupy() -> None:
-        async with house.database.transaction():
-            await released.wait()
-
-    functions = [asyncio.create_task(occupy()) for _ in range(20)]
-    await asyncio.sleep(0.2)
-    try:
-        async with asyncio.timeout(SOON):
-            assert await log.renew(runs, plant.owner.tenure) == RunsRenewed()
-            await log.silent(plant.other.tenure, NAMES, 10)
-            await log.look()
-            assert await log.close(runs[0], Ending(status=Status.SUCCESS)) is Closing.WRITTEN
-    finally:
-        released.set()
-        await asyncio.gather(*functions, return_exceptions=True)
-        await second.close()
-    await plant.end()
 
 
 async def test_a_scheduler_that_starts_after_the_clock_was_put_forward_takes_nothing(
