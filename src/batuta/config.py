@@ -103,6 +103,8 @@ class EngineSettings(BaseSettings):
     """api, scheduler, worker, telegram or all: read by the image's entry point"""
     batuta_lang: Literal["pt-BR", "en"] = "pt-BR"
     """the language of commands and problems"""
+    batuta_release: Annotated[str, Field(max_length=100)] | None = None
+    """a name of this deployment; a new name makes its schedules the active ones, also after a roll-back to older code"""
     batuta_pool_size: Annotated[int, Field(ge=2, le=500)] = 5
     """PostgreSQL: connections of a process for handlers, enqueueing and pages, at most"""
     batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2

@@ -266,7 +266,9 @@ class Batuta:
         return limit
 
     def scheduler(self) -> Scheduler:
-        return Scheduler(self.book, self.executions, self.clock, self.ids, self.events, lease=self._lease)
+        release = self.settings.batuta_release if self.settings else None
+        log = self.executions
+        return Scheduler(self.book, log, self.clock, self.ids, self.events, lease=self._lease, release=release)
 
     def loop(
         self,

@@ -19,7 +19,7 @@ from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queries import query_of
 from batuta.testing import FakeClock
 from batuta.web import create_api
-from tests.contract.scheduling import Endpoint
+from tests.contract.scheduling import Endpoint, register
 
 HOSTILE = "<script>alert('5')</script><img src=x onerror=alert(1)>\"'"
 BOARD_WORDS = """
@@ -147,9 +147,9 @@ async def _fill(panel: Panel) -> None:
     now: datetime = clock.now()
     clock.step(-48 * HOUR)
     old = [job for job in work.book if job.name not in ("to_come", "morning")]
-    await work.executions.register([_registration(job) for job in old], work.scheduler().tenure)
+    await register(work.executions, [_registration(job) for job in old], work.scheduler().tenure)
     clock.step(48 * HOUR)
-    await work.executions.register([_registration(job) for job in work.book], work.scheduler().tenure)
+    await register(work.executions, [_registration(job) for job in work.book], work.scheduler().tenure)
     for number in range(1, 31):
         await panel.keep("pulse", number * MINUTE, result={"status": "ok", "large": 12345678901234567890})
     await panel.keep("overdue", 50 * MINUTE)

@@ -1,7 +1,7 @@
 """A scheduler on a real database and a fake clock, driven tick by tick."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,10 @@ from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job, Run, make_job
 from batuta.dispatch.scheduler import Scheduler
 from batuta.kernel.ids import Ids
-from batuta.runlog.execution import Ending, Status
+from batuta.queue.lease import Tenure
+from batuta.runlog.execution import Ending, Registration, Status
+from batuta.runlog.log import ExecutionLog, Expected
+from batuta.runlog.timetables import OwnTimetable
 from batuta.stores.sql.controls import SqlControls
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlExecutionLog
@@ -54,12 +57,16 @@ class House:
         self.controls = SqlControls(database, self.ids, events)
         self.log = SqlExecutionLog(database, self.switches, self.controls, self.ids, clock, own_time=True)
 
-    def scheduler(self, *jobs: Job, book: JobBook | None = None) -> Scheduler:
+    def scheduler(self, *jobs: Job, book: JobBook | None = None, release: str | None = None) -> Scheduler:
         if book is None:
             book = JobBook()
             for job in jobs:
                 book.add(job)
-        return Scheduler(book, self.log, self.clock, self.ids, self.events, lease=LEASE)
+        return Scheduler(book, self.log, self.clock, self.ids, self.events, lease=LEASE, release=release)
+
+    async def register(self, jobs: Collection[Registration], tenure: Tenure, timetable: str = "edited") -> None:
+        """As the scheduler of a version with these jobs does when it becomes active."""
+        await register(self.log, jobs, tenure, timetable)
 
     async def rows(self, columns: str = "*", where: str = "TRUE") -> list[dict[str, Any]]:
         text = f"SELECT {columns} FROM job_executions WHERE {where} ORDER BY coalesce(scheduled_for, started_at), id"
@@ -71,6 +78,18 @@ class House:
 
     async def pause(self, key: str, on: bool = True) -> None:
         await self.switches.turn(key, on, by="test", reason="by hand", now=self.clock.now())
+
+
+async def register(
+    log: ExecutionLog, jobs: Collection[Registration], tenure: Tenure, timetable: str = "edited"
+) -> frozenset[str]:
+    """Until it works: others may register at the same time."""
+    await log.announce(OwnTimetable(fingerprint=timetable, jobs=len(jobs)), tenure)
+    while True:
+        active = next((each.fingerprint for each in await log.timetables(timetable) if each.is_active), None)
+        expected = Expected(timetable=timetable, active=active, controls=await log.controls())
+        if (changed := await log.register(jobs, tenure, expected)) is not None:
+            return changed
 
 
 def job(name: str = "pulse", schedule: str = "* * * * *", target: Any = None, **options: Any) -> Job:

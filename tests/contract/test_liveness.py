@@ -18,6 +18,7 @@ from batuta.runlog.execution import Ending, Opening, Registration, Status, Trigg
 from batuta.runlog.log import Closing, Decisions, Ledger, RunsRenewed
 from batuta.stores import liveness_limits
 from batuta.stores.sql.queries import in_dialect, query_of
+from tests.contract.scheduling import register
 from tests.servers import Postgres
 
 ONE = in_dialect(query_of("one", "SELECT 1 AS n", writes=False), "postgres")
@@ -86,7 +87,7 @@ async def test_a_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
         return Decisions(openings=[opening], accounted={JOB.job: ledger.now})
 
     log = work.executions
-    await log.register([JOB], SCHEDULER)
+    await register(log, [JOB], SCHEDULER)
     async with all_connections_taken(work), asyncio.timeout(3):
         await log.controls()
         opened = await log.open_due([JOB.job], SCHEDULER, decide)

@@ -17,9 +17,9 @@ from batuta.kernel.events import (
     ExecutionLost,
     ExecutionStarted,
     ExecutionTakenOver,
-    JobSilenced,
     JobsRegistered,
     ScheduleFailed,
+    TimetableStandsBy,
 )
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Ending, Execution, Status
@@ -585,7 +585,7 @@ async def test_a_profile_chosen_while_nobody_was_there_counts_from_the_choice_an
     assert {row["status"] for row in before} == {"missed"}
 
 
-async def test_a_job_that_another_version_took_out_is_not_fired_and_that_is_said_once(
+async def test_a_scheduler_of_an_older_version_stands_by_and_says_so_once(
     house: House, clock: FakeClock, events: EventRecorder
 ) -> None:
     old = house.scheduler(job("a"), job("b"))
@@ -593,8 +593,8 @@ async def test_a_job_that_another_version_took_out_is_not_fired_and_that_is_said
     await tick_at(house.scheduler(job("a")), clock, T0 + HALF)
     for n in (1, 2, 3):
         await tick_at(old, clock, T0 + n * MINUTE)
-    assert [event.job for event in events.of(JobSilenced)] == ["b"]
-    assert {row["job_name"] for row in await house.rows()} == {"a"}
+    assert len(events.of(TimetableStandsBy)) == 1
+    assert await house.rows() == []
 
 
 @pytest.mark.parametrize(

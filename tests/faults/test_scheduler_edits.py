@@ -115,16 +115,18 @@ async def test_whoever_registers_and_whoever_fires_never_wait_for_each_other(hou
     """Two timetables in force by turns while two others fire: no deadlock, which PostgreSQL would end with an error."""
     book, chance = Book(clock), random.Random(20260105)
     names = [f"job_{n}" for n in range(30)]
-    scheduler = house.scheduler(book=books(book, {"schedule": "* * * * *"}, len(names)))
+    timetable = books(book, {"schedule": "* * * * *"}, len(names))
+    scheduler = house.scheduler(book=timetable)
     await look(scheduler, clock, T0 + 30 * SECOND)
 
     async def register() -> None:
         for n in range(40):
             some = chance.sample(names, 20)
             schedule = f"{n} * * * *"
-            await house.log.register(
+            await house.register(
                 [Registration(job=name, categoria="default", schedule=schedule, zone="UTC") for name in some],
                 Tenure(owner="editor", lease=timedelta(seconds=30)),
+                timetable.own().fingerprint,
             )
 
     async def fire() -> None:

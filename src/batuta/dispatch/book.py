@@ -1,13 +1,16 @@
 """Every job that is declared, in every profile. Which of them are scheduled now follows from the controls."""
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
 from batuta.dispatch.job import Job
 from batuta.kernel.errors import InvalidJob
+from batuta.kernel.json import Json, dumps
 from batuta.kernel.nearest import unknown
 from batuta.runlog.log import Controls
-from batuta.schedule.window import Window
+from batuta.runlog.timetables import OwnTimetable
+from batuta.schedule.window import Window, written
 
 ONLY_PROFILE = "default"
 
@@ -77,6 +80,20 @@ class JobBook:
     def categorias(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(job.categoria for job in self))
 
+    def own(self, release: str | None = None) -> OwnTimetable:
+        """This timetable as other versions of the code know it: everything that decides when which jobs fire."""
+        told = {
+            "release": release,
+            "profiles": self.profiles,
+            "first": self.first,
+            "windows": {name: written(window) for name, window in sorted(self.windows.items())},
+            "jobs": {
+                profile: [_schedule(job) for _, job in sorted(jobs.items())] for profile, jobs in self._jobs.items()
+            },
+        }
+        fingerprint = hashlib.sha256(dumps(told).encode()).hexdigest()[:16]
+        return OwnTimetable(fingerprint=fingerprint, jobs=len(self.names), release=release)
+
     def __iter__(self) -> Iterator[Job]:
         """Every job of every profile."""
         for jobs in self._jobs.values():
@@ -84,6 +101,20 @@ class JobBook:
 
     def __len__(self) -> int:
         return sum(len(jobs) for jobs in self._jobs.values())
+
+
+def _schedule(job: Job) -> list[Json]:
+    return [
+        job.name,
+        job.categoria,
+        job.cron.text,
+        job.zone.key,
+        job.window,
+        job.catch_up.value,
+        job.max_age.total_seconds(),
+        job.overlap.value,
+        [[rule.key, rule.hold_when, rule.at_rest] for rule in job.holds],
+    ]
 
 
 def _known(word: str, known: Collection[str], kind: str) -> str:

@@ -1,7 +1,8 @@
-"""The scheduler's heart: at every due instant it decides, under a lock, what becomes of the fire, and starts it.
+"""At every due instant the dispatcher decides, under a lock, whether the fire runs, and starts it.
 
 It wakes at least every second, so that a changed clock, profile or window is noticed, and it never waits for what it started.
-Any number of dispatchers may run on one database: whoever comes second finds the fires accounted for.
+Any number of dispatchers may run on one database: the second one finds the fires accounted for. A dispatcher whose timetable is
+not the active one stands by (``activation``).
 """
 
 import heapq
@@ -9,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+from batuta.dispatch.activation import Activation, Active, StandsBy, TakesOver
 from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job
 from batuta.dispatch.lanes import RESERVED
@@ -16,10 +18,19 @@ from batuta.dispatch.plan import hold, plan
 from batuta.dispatch.runner import Gate, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
-from batuta.kernel.events import ClockStepped, Events, FireExplained, JobSilenced, JobsRegistered, ScheduleFailed
+from batuta.kernel.events import (
+    ClockStepped,
+    Events,
+    FireExplained,
+    JobsRegistered,
+    ScheduleFailed,
+    TimetableActivated,
+    TimetableStandsBy,
+)
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Registration
-from batuta.runlog.log import Controls, Decisions, ExecutionLog, Ledger, Opened
+from batuta.runlog.log import Controls, Decisions, ExecutionLog, Expected, Ledger, Opened
+from batuta.runlog.timetables import OwnTimetable
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 T = TypeVar("T")
@@ -39,8 +50,16 @@ class Dispatcher:
     name = "dispatcher"
 
     def __init__(
-        self, book: JobBook, log: ExecutionLog, runner: Runner, clock: Clock, events: Events, tenure: Tenure
+        self,
+        book: JobBook,
+        log: ExecutionLog,
+        runner: Runner,
+        clock: Clock,
+        events: Events,
+        tenure: Tenure,
+        own: OwnTimetable,
     ) -> None:
+        """``own``: the timetable of this process."""
         self.doorbell = Doorbell()
         self._book = book
         self._log = log
@@ -54,14 +73,20 @@ class Dispatcher:
         self._ahead = timedelta(0)  # how far the time that decides is ahead of this machine's
         self._last: datetime | None = None
         self._portion = PORTION
-        self._told_silenced: set[str] = set()
+        self._activation = Activation(own, log, clock, tenure)
+        self._behind: str | None = None
 
     def job(self, name: str) -> Job | None:
         """As it is scheduled now, or as any profile has it: a run is looked after also when its job is not in force."""
         return self._timetable.get(name) or self._book.declared(name)
 
     async def tick(self) -> Pace:
-        await self._follow_controls()
+        standing = await self._activation.look()
+        if isinstance(standing, StandsBy):
+            return self._stand_by(standing)
+        self._behind = None
+        if not await self._follow_controls(standing):
+            return Again()  # another scheduler or an operator was faster
         now = self._now()
         self._notice_steps(now)
         due = self._agenda.take(now, self._portion)
@@ -71,16 +96,31 @@ class Dispatcher:
             return Again()
         return Idle(min(self._agenda.next(), now + LONGEST_REST) - self._ahead)
 
-    async def _follow_controls(self) -> None:
+    def _stand_by(self, standing: StandsBy) -> Pace:
+        self._controls = None  # to be registered again before anything fires
+        if self._behind != standing.behind:
+            self._behind = standing.behind
+            self._events.emit(TimetableStandsBy(self._activation.own.fingerprint, standing.behind))
+        return Idle(self._clock.now() + LONGEST_REST)
+
+    async def _follow_controls(self, standing: Active | TakesOver) -> bool:
+        """Register the jobs if the timetable becomes active or the controls changed. False: nothing was done, look again."""
         controls = await self._log.controls()
-        if controls == self._controls:
-            return
-        timetable = self._book.timetable(controls)
-        changed = await self._log.register([registration(job) for job in timetable.values()], self._tenure)
+        if controls == self._controls and isinstance(standing, Active):
+            return True
+        own, timetable = self._activation.own.fingerprint, self._book.timetable(controls)
+        active = own if isinstance(standing, Active) else standing.active
+        expected = Expected(timetable=own, active=active, controls=controls)
+        changed = await self._log.register([registration(job) for job in timetable.values()], self._tenure, expected)
+        if changed is None:
+            return False
         self._controls, self._timetable = controls, timetable
-        # Whatever it owes is in the database: each is looked at once, now.
+        # Everything that is owed is in the database: each job is looked at once, now.
         self._agenda = self._all_at(self._now())
+        if active != own:
+            self._events.emit(TimetableActivated(own, active))
         self._events.emit(JobsRegistered(self._book.profile(controls), len(timetable), tuple(sorted(changed))))
+        return True
 
     def _notice_steps(self, now: datetime) -> None:
         if self._last is not None and now < self._last - STEP:
@@ -89,13 +129,13 @@ class Dispatcher:
         self._last = now
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
-        """Open what is owed and start it. False: the controls are not the ones we know, and nothing was decided."""
+        """Open what is owed and start it. False: the controls or the active timetable changed, and nothing was decided."""
         waiting: set[str] = set()
         is_current = True
 
         def decide(ledger: Ledger) -> Decisions:
             nonlocal is_current
-            is_current = ledger.controls == self._controls
+            is_current = (ledger.timetable, ledger.controls) == (self._activation.own.fingerprint, self._controls)
             return self._decide(due, ledger, waiting) if is_current else Decisions()
 
         try:
@@ -119,10 +159,9 @@ class Dispatcher:
         decided = []
         for name in due:
             if name in ledger.silenced:
-                self._silenced(name)
-                continue
+                self._controls = None  # its row was changed by hand: register the jobs again
             if name not in ledger.accounted:
-                waiting.add(name)  # somebody else decides about it at this moment
+                waiting.add(name)  # another scheduler decides about it at this moment
                 continue
             one = self._guarded(name, lambda job: plan(job, ledger, windows))
             if one is not None:
@@ -131,11 +170,6 @@ class Dispatcher:
                     waiting.add(name)
         openings = [opening for one in decided for opening in one.openings]
         return Decisions(openings, {name: until for one in decided for name, until in one.accounted.items()})
-
-    def _silenced(self, name: str) -> None:
-        if name not in self._told_silenced:
-            self._told_silenced.add(name)
-            self._events.emit(JobSilenced(name))
 
     def _start(self, opened: Opened) -> None:
         for opening in opened.explained:

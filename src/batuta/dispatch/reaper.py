@@ -7,13 +7,13 @@ longer. A run that was handed back, or whose process is proven dead, is taken ov
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import hold
 from batuta.dispatch.runner import Runner
+from batuta.dispatch.unchanged import Unchanged
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, ExecutionTakenOver
 from batuta.queue.lease import Tenure
@@ -25,32 +25,13 @@ AT_ONCE = 100
 MOST_ATTEMPTS = 3
 
 
-@dataclass(slots=True)
-class LeaseWatch:
-    """For how long each silent run was seen unchanged. A look counts for a third of a lease at most: what could not be seen
-    between two looks, because this process or the database stood still, is no evidence.
-    """
-
-    lease: timedelta
-    _seen: dict[tuple[str, int, datetime], timedelta] = field(default_factory=dict)
-    _looked_at: float | None = None
-
-    def ripe(self, runs: Collection[SilentRun], monotonic: float) -> list[SilentRun]:
-        """Those of the runs whose process has been silent for long enough. A run that is not named is forgotten."""
-        since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
-        counted = min(since, self.lease / 3)
-        self._looked_at = monotonic
-        before = self._seen
-        self._seen = {key: before[key] + counted if key in before else timedelta(0) for key in map(_key, runs)}
-        return [run for run in runs if self._is_ripe(run)]
-
-    def _is_ripe(self, run: SilentRun) -> bool:
-        if run.owner is None:
-            return True
-        watched = self._seen[_key(run)]
-        if run.left > self.lease:
-            return watched >= self.lease * 3 / 2
-        return run.left <= timedelta(0) and watched >= self.lease / 2
+def may_be_taken(run: SilentRun, watched: timedelta, lease: timedelta) -> bool:
+    """``watched``: for how long its lease was seen unlocked and unchanged."""
+    if run.owner is None:
+        return True
+    if run.left > lease:
+        return watched >= lease * 3 / 2
+    return run.left <= timedelta(0) and watched >= lease / 2
 
 
 def _key(run: SilentRun) -> tuple[str, int, datetime]:
@@ -79,11 +60,12 @@ class Reaper:
         self._events = events
         self._tenure = tenure
         self._book = book
-        self._watch = LeaseWatch(tenure.lease)
+        self._unchanged: Unchanged[tuple[str, int, datetime]] = Unchanged(tenure.lease / 3)
 
     async def tick(self) -> Pace:
         silent = await self._silent()
-        ripe = self._watch.ripe(silent, self._clock.monotonic())
+        watched = self._unchanged.look([_key(run) for run in silent], self._clock.monotonic())
+        ripe = [run for run in silent if may_be_taken(run, watched[_key(run)], self._tenure.lease)]
         await self._take_over(ripe, lambda run: HANDED_BACK if run.owner is None else SILENT)
         return Again() if len(ripe) == AT_ONCE else Idle()
 

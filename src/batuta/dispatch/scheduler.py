@@ -42,7 +42,9 @@ class Scheduler:
         *,
         lanes: Lanes | None = None,
         lease: timedelta = LEASE,
+        release: str | None = None,
     ) -> None:
+        """``release``: a name of this deployment. A new name makes a new timetable, also of the same jobs."""
         self._book = book
         self._log = log
         self._clock = clock
@@ -50,7 +52,7 @@ class Scheduler:
         why_not = gate(book, log)
         self.runner = Runner(log, lanes or Lanes(), clock, events, self.tenure, why_not)
         self.leases = RunLeases(log, self.runner, clock, self.tenure)
-        self.dispatcher = Dispatcher(book, log, self.runner, clock, events, self.tenure)
+        self.dispatcher = Dispatcher(book, log, self.runner, clock, events, self.tenure, book.own(release))
         self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.tenure, book)
 
     def loops(self) -> list[tuple[Loop, LoopPolicy]]:

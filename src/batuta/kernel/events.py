@@ -198,10 +198,19 @@ class FireExplained:
 
 
 @dataclass(frozen=True, slots=True)
-class JobSilenced:
-    """A process of another version has taken the job out of the timetable: this one does not fire it either."""
+class TimetableActivated:
+    """The schedules of this version fire from now on. ``before``: the timetable that was active until then, if any."""
 
-    job: str
+    timetable: str
+    before: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimetableStandsBy:
+    """A scheduler of a more recent version lives: this one fires nothing, and finishes its runs."""
+
+    timetable: str
+    behind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +380,8 @@ Event: TypeAlias = (
     | ExecutionLost
     | ExecutionTakenOver
     | FireExplained
-    | JobSilenced
+    | TimetableActivated
+    | TimetableStandsBy
     | ScheduleFailed
     | ClockStepped
     | ControlSet

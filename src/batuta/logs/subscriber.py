@@ -39,7 +39,6 @@ from batuta.kernel.events import (
     ItemsSettled,
     JobAnswered,
     JobCrashed,
-    JobSilenced,
     JobsRegistered,
     LoopAbandoned,
     LoopEnded,
@@ -65,6 +64,8 @@ from batuta.kernel.events import (
     SwitchTurned,
     TaskDeaf,
     TaskThreadsStuck,
+    TimetableActivated,
+    TimetableStandsBy,
 )
 from batuta.logs.hooks import LOGGER
 from batuta.logs.scrubbing import plain
@@ -271,7 +272,11 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ExecutionLost: lambda event: Line("run was taken over by another process", logging.WARNING),
     ExecutionTakenOver: lambda event: Line("run taken over: its process fell silent", logging.WARNING),
     FireExplained: _fire_explained,
-    JobSilenced: lambda event: Line("job is not in the timetable of another version: not fired", logging.WARNING),
+    TimetableActivated: lambda event: Line("timetable activated: its schedules fire"),
+    TimetableStandsBy: lambda event: Line(
+        "scheduler stands by: a more recent version runs; stop this one when the deployment is complete",
+        logging.WARNING,
+    ),
     ScheduleFailed: lambda event: Line("schedule cannot be computed: FAIL", logging.ERROR, trace=event.error),
     ClockStepped: lambda event: Line("the clock went back", logging.WARNING),
     ControlSet: lambda event: Line("control set"),

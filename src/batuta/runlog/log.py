@@ -9,6 +9,7 @@ from typing import Protocol
 from batuta.guard.switches import Switch
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import Ending, Execution, Opening, Registration
+from batuta.runlog.timetables import OwnTimetable, Timetable
 from batuta.schedule.window import Window
 
 
@@ -28,8 +29,21 @@ class Ledger:
     controls: Controls
     accounted: Mapping[str, datetime]  # every fire up to here is decided; a job that is not registered is not in it
     running: frozenset[str]
-    silenced: frozenset[str] = frozenset()  # another version of the code has taken them out of the timetable
+    silenced: frozenset[str] = frozenset()  # registered as jobs that are not scheduled
+    timetable: str | None = None  # the fingerprint of the active one
     switches: Mapping[str, Switch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a scheduler saw before it registers its jobs. If it is no longer so, nothing is registered.
+
+    ``timetable``: its own. ``active``: the one that was active; None: there was none.
+    """
+
+    timetable: str
+    active: str | None
+    controls: Controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +92,26 @@ class SilentRun:
 
 
 class ExecutionLog(Protocol):
-    async def register(self, jobs: Collection[Registration], tenure: Tenure) -> frozenset[str]:
-        """Write down what is scheduled now. A job that is new or whose schedule changed owes nothing from before this
-        moment (a chosen profile: from before the choice); those are returned. Jobs that are not named fall silent. What they
-        still owed becomes missed rows.
+    async def announce(self, own: OwnTimetable, tenure: Tenure) -> None:
+        """A timetable that is seen for the first time takes the last place in the order of deployment."""
+        ...
+
+    async def renew_timetable(self, own: OwnTimetable, tenure: Tenure) -> None:
+        """A scheduler of this timetable is alive."""
+        ...
+
+    async def timetables(self, fingerprint: str) -> Sequence[Timetable]:
+        """This timetable, the more recent ones and the active one."""
+        ...
+
+    async def register(
+        self, jobs: Collection[Registration], tenure: Tenure, expected: Expected
+    ) -> frozenset[str] | None:
+        """Activate the timetable of ``expected`` and record its jobs. None: things are not as expected, and nothing was done.
+
+        A job that is new or whose schedule changed owes nothing from before this moment (a chosen profile: from before the
+        choice); those are returned. What they still owed becomes missed rows. The most recent timetable also silences the
+        jobs it does not name. An older one, which stands in, leaves them to the more recent one.
         """
         ...
 

@@ -12,7 +12,8 @@ from batuta.kernel.instants import microseconds
 from batuta.kernel.json import Json
 from batuta.queue.lease import Tenure
 from batuta.runlog.execution import SILENT, Ending, Execution, Opening, Registration, Status, Trigger
-from batuta.runlog.log import Closing, Controls, Decisions, Ledger, Opened, RunsRenewed, SilentRun
+from batuta.runlog.log import Closing, Controls, Decisions, Expected, Ledger, Opened, RunsRenewed, SilentRun
+from batuta.runlog.timetables import OwnTimetable, Timetable
 from batuta.schedule.cron import parse
 from batuta.schedule.due import CatchUp, due
 from batuta.stores.sql.controls import SqlControls
@@ -20,6 +21,7 @@ from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Tr
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
 from batuta.stores.sql.switches import SqlSwitches
+from batuta.stores.sql.timetables import SqlTimetables
 
 # A run of a job that this code does not know is left to the schedulers that do; after this there are none.
 LONG_SILENCE = timedelta(hours=1)
@@ -72,23 +74,48 @@ class SqlExecutionLog:
         self._ids = ids
         self._clock = clock
         self._own_time = own_time or database.dialect == "sqlite"
+        self._timetables = SqlTimetables(self._database, self._own_now)
         self._ahead = timedelta(0)
         self._book = load(ExecutionBook, BOOKS / "executions.sql", database.dialect)
 
-    async def register(self, jobs: Collection[Registration], tenure: Tenure) -> frozenset[str]:
+    async def announce(self, own: OwnTimetable, tenure: Tenure) -> None:
+        await self._timetables.announce(own, tenure)
+
+    async def renew_timetable(self, own: OwnTimetable, tenure: Tenure) -> None:
+        await self._timetables.renew(own, tenure)
+
+    async def timetables(self, fingerprint: str) -> Sequence[Timetable]:
+        return await self._timetables.rivals(fingerprint)
+
+    async def register(
+        self, jobs: Collection[Registration], tenure: Tenure, expected: Expected
+    ) -> frozenset[str] | None:
         async with self._without_hurry.transaction() as transaction:
-            now = await self._now(transaction)
-            known = {row["job_name"]: row for row in await transaction.all(self._book.schedules)}
-            changed = sorted((job for job in jobs if _is_news(job, known.get(job.job))), key=lambda job: job.job)
-            gone = {name for name, row in known.items() if row["active"]} - {job.job for job in jobs}
-            left = sorted(gone | {job.job for job in changed})
-            # In the order in which everybody holds them: two who want the same rows must not wait for each other.
-            await transaction.all(self._book.hold_firmly, jobs=AsJson(left))
-            since = _news_since(await self._controls.changed_at(transaction), known, now)
-            missed = [row for name in left if name in known for row in _left_behind(known[name], since)]
-            await self._open(transaction, missed, tenure, now)
-            await transaction.run_many(self._book.register, [{**_values(job), "since": since} for job in changed])
-            await transaction.run_many(self._book.silence, [{"job": name} for name in sorted(gone)])
+            deployed = await self._timetables.hold(transaction)
+            active = await self._timetables.active(transaction)
+            if (active, await self._controls.read(transaction)) != (expected.active, expected.controls):
+                return None
+            if active != expected.timetable:
+                await self._timetables.activate(transaction, expected.timetable)
+            silences = deployed[-1:] == [expected.timetable]
+            return await self._record(transaction, jobs, tenure, silences=silences)
+
+    async def _record(
+        self, transaction: Transaction, jobs: Collection[Registration], tenure: Tenure, *, silences: bool
+    ) -> frozenset[str]:
+        now = await self._now(transaction)
+        known = {row["job_name"]: row for row in await transaction.all(self._book.schedules)}
+        changed = sorted((job for job in jobs if _is_news(job, known.get(job.job))), key=lambda job: job.job)
+        named = {job.job for job in jobs}
+        gone = {name for name, row in known.items() if row["active"] and name not in named} if silences else set()
+        left = sorted(gone | {job.job for job in changed})
+        # In the order in which everybody holds them: two who want the same rows must not wait for each other.
+        await transaction.all(self._book.hold_firmly, jobs=AsJson(left))
+        since = _news_since(await self._controls.changed_at(transaction), known, now)
+        missed = [row for name in left if name in known for row in _left_behind(known[name], since)]
+        await self._open(transaction, missed, tenure, now)
+        await transaction.run_many(self._book.register, [{**_values(job), "since": since} for job in changed])
+        await transaction.run_many(self._book.silence, [{"job": name} for name in sorted(gone)])
         return frozenset(job.job for job in changed)
 
     async def controls(self) -> Controls:
@@ -207,6 +234,7 @@ class SqlExecutionLog:
             silenced=frozenset(row["job_name"] for row in held if not row["active"]),
             running=frozenset(row["job_name"] for row in running),
             switches=await self._switches.all(transaction),
+            timetable=await self._timetables.active(transaction),
         )
 
     async def _open(

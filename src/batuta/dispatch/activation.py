@@ -1,0 +1,107 @@
+"""Which version's schedules fire while several versions of the code run as schedulers on one database.
+
+    first start ──▶ announced: a place in the order of deployment, once and for all
+        │
+        ├─ a more recent timetable has a living scheduler ──▶ [ stands by ] ── none lives any more ──┐
+        │                                                          ▲                                 │
+        └─ none has ──▶ [ active ] ◀─────────────────────────────────────────────────────────────────┘
+                            └── a more recent one is activated ────┘
+
+A timetable is known by its fingerprint, so a scheduler of an old version that is restarted keeps its old place. Only the active
+timetable registers jobs, decides about fires and silences jobs; its name is in the database and is read in the transaction that
+decides. A scheduler that stands by finishes its runs and renews its timetable. Whether a more recent one lives is seen by its
+renewals, not by a clock.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from batuta.dispatch.unchanged import Unchanged
+from batuta.kernel.clock import Clock
+from batuta.queue.lease import Tenure
+from batuta.runlog.log import ExecutionLog
+from batuta.runlog.timetables import OwnTimetable, Timetable
+
+# Without a renewal for so many leases no scheduler of a timetable lives.
+PATIENCE = 2
+RENEWALS = 3  # in each lease
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """This timetable is the active one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakesOver:
+    """No more recent timetable lives. ``active``: the one that is active until then; None: there was none."""
+
+    active: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StandsBy:
+    """``behind``: the most recent timetable that lives."""
+
+    behind: str
+
+
+Standing: TypeAlias = Active | TakesOver | StandsBy
+
+
+def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> Standing:
+    """``seen`` holds this timetable, the more recent ones and the active one. ``silent``: those without a living scheduler.
+
+    A timetable that was never active holds up nobody: its scheduler may be one that cannot register.
+    """
+    mine = next(each for each in seen if each.fingerprint == own)
+    if mine.is_active:
+        return Active()
+    more_recent = [
+        each
+        for each in seen
+        if (each.position, each.fingerprint) > (mine.position, own)
+        and each.has_been_active
+        and each.fingerprint not in silent
+    ]
+    if more_recent:
+        return StandsBy(max(more_recent, key=lambda each: each.position).fingerprint)
+    return TakesOver(next((each.fingerprint for each in seen if each.is_active), None))
+
+
+class Activation:
+    """``own``: the timetable of this process. Asked at every tick of the dispatcher."""
+
+    def __init__(self, own: OwnTimetable, log: ExecutionLog, clock: Clock, tenure: Tenure) -> None:
+        self.own = own
+        self._log = log
+        self._clock = clock
+        self._tenure = tenure
+        self._unchanged: Unchanged[tuple[str, int]] = Unchanged(tenure.lease / RENEWALS)
+        self._renews_at: float | None = None
+
+    async def look(self) -> Standing:
+        await self._renew()
+        seen = await self._log.timetables(self.own.fingerprint)
+        if all(each.fingerprint != self.own.fingerprint for each in seen):  # it was forgotten
+            await self._log.announce(self.own, self._tenure)
+            seen = await self._log.timetables(self.own.fingerprint)
+        watched = self._unchanged.look([_key(each) for each in seen], self._clock.monotonic())
+        patience = self._tenure.lease * PATIENCE
+        return standing(
+            self.own.fingerprint, seen, {fingerprint for (fingerprint, _), span in watched.items() if span >= patience}
+        )
+
+    async def _renew(self) -> None:
+        now = self._clock.monotonic()
+        if self._renews_at is None:
+            await self._log.announce(self.own, self._tenure)
+        elif now < self._renews_at:
+            return
+        await self._log.renew_timetable(self.own, self._tenure)
+        self._renews_at = now + (self._tenure.lease / RENEWALS).total_seconds()
+
+
+def _key(timetable: Timetable) -> tuple[str, int]:
+    return timetable.fingerprint, timetable.renewals
