@@ -20,10 +20,7 @@ BROAD_CATCHES = {
     "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
     "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
     "guard/foreign.py": {"_outcome", "_outcome_here"},  # whatever somebody's code raises is a value for its caller
-    "queue/worker.py": {
-        "_outcome",
-        "_concluded",
-    },  # whatever a handler or its effect meets is the item's failure, told as one
+    "queue/attempt.py": {"handle", "conclude"},  # every error of a handler or its effect is a failure of its item
     "dispatch/runner.py": {"_deliver"},  # whatever a job meets is its own failure, told as one
     "dispatch/dispatcher.py": {"_guarded"},  # whatever is wrong with one schedule, the others must fire
     "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once

@@ -35,12 +35,12 @@ class Office:
         assert row is not None
         return dict(row)
 
-    async def passes(self, seconds: float, *, until: Callable[[], object] = lambda: False) -> None:
-        """Let time pass, a second at a time, and never faster than the database writes."""
-        for _ in range(int(seconds)):
+    async def passes(self, seconds: float, *, step: float = 1.0, until: Callable[[], object] = lambda: False) -> None:
+        """Let time pass, step by step, and never faster than the database writes."""
+        for _ in range(int(seconds / step)):
             if until():
                 return
-            await self.clock.advance(SECOND)
+            await self.clock.advance(step)
             await self.work.database.run(in_dialect(WRITTEN, self.work.database.dialect))
             await settle()
 
@@ -53,7 +53,7 @@ class Office:
             yield stop
         finally:
             stop.set()
-            await self.passes(grace.total_seconds() * 3 + 30, until=running.done)
+            await self.passes(60, step=0.05, until=running.done)
             await running
 
 

@@ -255,30 +255,6 @@ async def test_a_wish_to_cancel_ends_the_handler_and_the_item(bench: Bench) -> N
     assert (row["status"], row["lease_until"]) == ("cancelled", None)
 
 
-async def test_a_time_limit_does_not_end_what_is_being_written(bench: Bench) -> None:
-    """The handler was in time; its effect is on its way."""
-    going, go_on = asyncio.Event(), asyncio.Event()
-
-    async def effect(transaction: object) -> None:
-        going.set()
-        await go_on.wait()
-
-    async def quick(lease: Lease) -> object:
-        return Done(effect=effect)
-
-    bench.handles("quick", quick, timeout=SECOND)
-    (id,) = await bench.put("quick")
-    worker = bench.worker()
-    await worker.tick()
-    await going.wait()
-    await bench.clock.advance(5)
-    worker._stop_overdue()
-    await settle()
-    go_on.set()
-    await bench.works(worker)
-    assert (await bench.row(id))["status"] == "complete"
-
-
 async def test_a_stop_does_not_give_back_what_has_ended(bench: Bench) -> None:
     async def careful(lease: Lease) -> object:
         try:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from batuta.guard.deadline import by
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded, ExitRefused
+from batuta.kernel.errors import DeadlineExceeded, EffectFailed, ExitRefused
 from batuta.kernel.waiting import ended
 
 
@@ -75,8 +75,8 @@ class Question:
 
 
 def name_of(error: Exception) -> str:
-    """What may be told of it: the class, never the message."""
-    return str(error.facts["raised"]) if isinstance(error, ExitRefused) else type(error).__name__
+    """Return the class of the error for an operator; its message may hold personal data."""
+    return str(error.facts["raised"]) if isinstance(error, ExitRefused | EffectFailed) else type(error).__name__
 
 
 class Threads:

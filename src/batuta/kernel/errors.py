@@ -40,6 +40,7 @@
     │   └── PayloadTooLarge         it is larger than BATUTA_MAX_PAYLOAD_BYTES
     ├── JobRefused                  a run that a person asked for may not start now
     ├── ExitRefused                 the code of a job or a loop wanted to end the process, or its task
+    ├── EffectFailed                the effect of an item met an outage elsewhere, or used up its time
     ├── DeliveryRefused             somebody outside did not take what we sent
     ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
     ├── StartAgain                  the process has ended in order, and wants to be started again at once
@@ -275,6 +276,13 @@ class JobRefused(BatutaError):
 class ExitRefused(BatutaError):
     sentence = (
         "{raised} was raised by the code of a job or a loop, which may not end the process: raise an ordinary exception"
+    )
+
+
+class EffectFailed(BatutaError):
+    sentence = (
+        "the effect of an item failed with {raised}, which is no outage of the engine's own database: the item failed, "
+        "look for the cause in the traceback"
     )
 
 

@@ -53,6 +53,11 @@ class Depth:
 
 
 class QueueStore(Protocol):
+    @property
+    def where(self) -> str:
+        """The address of the database, as its errors name it."""
+        ...
+
     async def put(self, items: Sequence[NewItem]) -> list[str | None]:
         """Accept items; None where one with the same key is alive. Returned means synced to disk."""
         ...

@@ -14,35 +14,31 @@ the others are not taken for the cause with it.
 
 import asyncio
 import heapq
-import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
 
-from batuta.guard.foreign import name_of, ordinary
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import (
     CancelIgnored,
-    ExitRefused,
     StatementRefused,
     StoreConflict,
     StoreTimeout,
     TransactionMisuse,
-    UnstorableValue,
 )
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed, ItemsSettled
 from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
+from batuta.queue.attempt import Attempts, Running
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.lease_keeper import LeaseKeeper, recheck_after
-from batuta.queue.outcome import Cancelled, Failed
+from batuta.queue.outcome import Failed
 from batuta.queue.recipe import SPOILT, UNKNOWN, Recipe
-from batuta.queue.retry import RetryPolicy, after_seconds
-from batuta.queue.settle import Settlement, given_back, put_off, settle
-from batuta.queue.stopping import Stop, Stopping, take_back
-from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
+from batuta.queue.settle import Settlement, given_back, put_off
+from batuta.queue.stopping import Stop, Stopping
+from batuta.queue.storable import MAX_PAYLOAD
 from batuta.queue.store import Endings, QueueStore, Renewed, Turned
 from batuta.queue.unsettled import Unsettled
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
@@ -72,17 +68,6 @@ class WorkerPolicy:
     @property
     def portion(self) -> int:
         return min(self.batch, (self.limit + 1) // 2)
-
-
-@dataclass(slots=True)
-class Running:
-    lease: Lease
-    recipe: Recipe
-    overdue_at: float
-    stopped: Stop | None = None
-    has_begun: bool = False  # a task that is cancelled before never runs, and nobody would hear how its item ended
-    is_settling: bool = False  # its handler has ended: what it said is being written
-    task: "asyncio.Task[None]" = field(init=False)
 
 
 class Worker:
@@ -118,6 +103,8 @@ class Worker:
         # Claimed, and started as soon as the next turn is on its way: while the database is busy with that, they run.
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
+        self._is_handing_back = False
+        self._attempts = Attempts(name, store, clock, events, policy.max_result, self._stop_overdue_effect)
 
     async def tick(self) -> Pace:
         self._start_waiting()
@@ -197,21 +184,29 @@ class Worker:
         return running if running is not None and running.lease.fence == lease.fence else None
 
     async def drain(self, grace: timedelta) -> None:
-        """Let handlers end; cancel and hand back the others, without counting the attempt."""
+        """Let handlers end; cancel the others and hand their items back, without counting the attempt.
+
+        The lease keeper renews their leases until the drain is over.
+        """
         self._start_waiting()
         shutdown = Shutdown.begin(self._clock, grace)
         await shutdown.within(Phase.FINISH, insist(self._finish, self._clock))
-        left = list(self._running.values())
-        for running in left:
-            running.task.cancel()
-        if left:
-            # A handler that ignores its cancellation keeps its item until the lease expires.
-            await shutdown.within(Phase.CANCEL, asyncio.wait([running.task for running in left]))
-        # One that ended after all has said what became of it.
-        for running in left:
-            if running.task.cancelled():
-                self._unsettled.add(running.lease, given_back())
+        self._is_handing_back = True
+        for running in list(self._running.values()):
+            if running.has_begun:
+                running.is_cancelled = True
+                running.task.cancel()
+            else:
+                self._hand_back(running)
+        await shutdown.within(Phase.CANCEL, insist(self._finish, self._clock))
         await insist(self._settle_all, self._clock)
+        # A handler that ignores its cancellation keeps its item until the lease expires.
+        await shutdown.within(Phase.HAND_BACK, insist(self._finish, self._clock))
+
+    def _hand_back(self, running: Running) -> None:
+        if self._running.pop(running.lease.id, None) is running:
+            settlement = given_back()._replace(untried=not running.has_begun)
+            self._unsettled.add(running.lease, settlement)
 
     async def _finish(self) -> None:
         while self._running:
@@ -349,16 +344,29 @@ class Worker:
         bind_after(running.recipe.traceparent(running.lease))
         bind_progress(None)  # a handler's progress is not its worker's
         try:
-            settlement = await self._outcome(running)
+            settlement = await self._attempts.handle(running)
             running.is_settling = True
             self._stopping.heard(running.task)
             began = running.overdue_at - running.recipe.timeout.total_seconds()
             self._took.append(max(0.0, self._clock.monotonic() - began))
-            concluded = settlement if settlement.goes_with_others else await self._concluded(running, settlement)
-            if concluded is not None and self._running.get(running.lease.id) is running:
-                self._unsettled.add(running.lease, concluded)
+            if not settlement.goes_with_others:
+                match await self._attempts.conclude(running, settlement):
+                    case True:
+                        self._tell([(running.lease, settlement)], ())
+                        return
+                    case False:
+                        self._events.emit(ItemLost(self._queue, running.lease.id))
+                        return
+                    case Settlement() as failed:
+                        settlement = failed
+            if self._running.get(running.lease.id) is running:
+                self._unsettled.add(running.lease, settlement)
+        except asyncio.CancelledError:
+            if self._is_handing_back and running.stopped is None:
+                self._hand_back(running)
+            raise
         finally:
-            # Whatever happened: what is not worked on any more must not be renewed.
+            # A lease whose work is over must not be renewed.
             if self._running.get(running.lease.id) is running:
                 del self._running[running.lease.id]
             self.doorbell.ring()
@@ -370,15 +378,24 @@ class Worker:
 
     def _overdue(self, at: float, id: str) -> None:
         running = self._running.get(id)
-        if running is not None and running.overdue_at == at:
+        if running is not None and running.overdue_at == at and not running.is_settling:
             self._events.emit(ItemOverdue(self._queue, id, running.recipe.timeout))
             self._stop(running, Stop.OVERDUE)
 
+    def _stop_overdue_effect(self, running: Running) -> None:
+        self._events.emit(ItemOverdue(self._queue, running.lease.id, running.recipe.timeout))
+        self._stop(running, Stop.OVERDUE)
+        self.doorbell.ring()  # an effect that ignores its cancellation is cancelled again in time
+
     def _stop(self, running: Running, why: Stop) -> None:
-        if not running.is_settling:
+        if not running.is_settling or (running.in_effect and why is Stop.OVERDUE):
             running.stopped = why
             if running.has_begun:
-                self._stopping.cancel(running.task)
+                self._cancel(running)
+
+    def _cancel(self, running: Running) -> None:
+        running.is_cancelled = True
+        self._stopping.cancel(running.task)
 
     def _give_up_the_deaf(self) -> None:
         """Handlers that go on although they were cancelled: their items are settled without them, and this process ends."""
@@ -388,70 +405,12 @@ class Worker:
             self._deaf = CancelIgnored(loop=self.name, what=what, stack=of_task(task))
             if running is not None:
                 del self._running[running.lease.id]
-                self._unsettled.add(running.lease, self._settlement_of_stopped(running))
-
-    async def _concluded(self, running: Running, settlement: Settlement) -> Settlement | None:
-        """Settle it alone, with what belongs to it. What fails then is the item's failure, and harms no other item."""
-        lease = running.lease
-        try:
-            if await insist(lambda: self._store.conclude(lease, settlement), self._clock):
-                self._tell([(lease, settlement)], ())
-            else:
-                self._events.emit(ItemLost(self._queue, lease.id))
-        except Exception as error:  # noqa: BLE001 - whatever an effect meets is the item's failure, told as one
-            self._events.emit(ItemCrashed(self._queue, lease.id, error))
-            outcome = Failed(f"{type(error).__name__} while it was settled; the log has the traceback")
-            return self._settlement(running, outcome, running.recipe.retry)
-        return None
-
-    def _settlement(self, running: Running, outcome: object, retry: RetryPolicy) -> Settlement:
-        settlement = running.recipe.settle(running.lease, outcome, retry)
-        try:
-            refuse_unstorable(settlement.result, "task result", self._policy.max_result)
-        except UnstorableValue as error:
-            # The handler has run: another run returns the same value and repeats its effects.
-            self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
-            settlement = running.recipe.settle(running.lease, Failed(str(error), permanent=True), retry)
-        return running.recipe.kept(settlement)
-
-    async def _outcome(self, running: Running) -> Settlement:
-        recipe, running.has_begun = running.recipe, True
-        if running.stopped:
-            return self._cancelled(running)
-        try:
-            outcome = await ordinary(lambda: recipe.handle(running.lease))
-            return self._settlement(running, outcome, recipe.retry)
-        except asyncio.CancelledError:
-            return self._cancelled(running)
-        except Exception as error:  # noqa: BLE001 - whatever a handler meets is the item's failure, told as one
-            return self._crashed(running, error)
-
-    def _cancelled(self, running: Running) -> Settlement:
-        """By us for a reason that is its ending, by itself, which is a failure; or we are to stop, and that is no ending."""
-        task = asyncio.current_task()
-        assert task is not None
-        if running.stopped is not None:
-            take_back(task)
-            return self._settlement_of_stopped(running)
-        if task.cancelling():
-            raise asyncio.CancelledError
-        return self._crashed(running, ExitRefused(raised="CancelledError"))
-
-    def _settlement_of_stopped(self, running: Running) -> Settlement:
-        if running.stopped is Stop.OVERDUE:
-            retry = running.recipe.retry if running.recipe.retry_timeout else _NEVER
-            return self._settlement(running, Failed("Job timeout exceeded"), retry)
-        return running.recipe.kept(settle(running.lease.attempt, Cancelled(), _NEVER, random.random))
-
-    def _crashed(self, running: Running, error: Exception) -> Settlement:
-        self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
-        failed = Failed(f"{name_of(error)} in the handler; the log has the traceback")
-        return self._settlement(running, failed, running.recipe.retry)
+                self._unsettled.add(running.lease, self._attempts.settlement_of_stopped(running))
 
     def _let_go(self, running: Running) -> None:
-        """Somebody else has the item. Its handler is told and not waited for: it may take its time, or never notice."""
+        """Another process owns the item. The handler is cancelled and not waited for: it may never take notice."""
         del self._running[running.lease.id]
-        self._stopping.cancel(running.task)
+        self._cancel(running)
         self._events.emit(ItemLost(self._queue, running.lease.id))
 
     async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
@@ -481,9 +440,6 @@ class Worker:
                 counts[settlement.word] = counts.get(settlement.word, 0) + 1
         took, self._took = tuple(self._took), []
         self._events.emit(ItemsSettled(self._queue, counts, len(lost), took))
-
-
-_NEVER = after_seconds([])
 
 
 # How long an item waits whose neighbour has one crash left as well; the next one as long again.

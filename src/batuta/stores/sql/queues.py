@@ -64,6 +64,10 @@ class SqlQueue:
         # Items whose row was locked when they were settled: until they are written, their turns skip locked rows.
         self._unchecked: set[str] = set()
 
+    @property
+    def where(self) -> str:
+        return self._database.where
+
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
     ) -> list[str | None]:

@@ -1,0 +1,172 @@
+"""One attempt at an item: the handler, its effect, and the settlement that follows from them.
+
+    handler ── outcome ──▶ settlement ── no effect ──▶ written with others
+                                      └── an effect ──▶ [ conclude: settlement and effect in one transaction ] ──▶ written
+                                                             │ the engine's own store is away ──▶ again, when it is back
+                                                             │ the effect fails ──▶ the item failed
+
+The item's time limit covers the handler and the effect. Nothing that the application's code does ends the worker: exits, leaked
+cancellations and a task that cancels itself are failures of the item. Only two cancellations are the worker's own: a stop with a
+reason, which is the item's ending, and the end of the process, which hands the item back.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from batuta.guard.foreign import name_of, ordinary
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import EffectFailed, ExitRefused, StoreUnavailable, UnstorableValue, is_store_away
+from batuta.kernel.events import Events, ItemCrashed
+from batuta.kernel.waiting import insist
+from batuta.queue.item import Lease
+from batuta.queue.outcome import Cancelled, Effect, Failed, Writes
+from batuta.queue.recipe import Recipe
+from batuta.queue.retry import RetryPolicy, after_seconds
+from batuta.queue.settle import Settlement, settle
+from batuta.queue.stopping import Stop, take_back
+from batuta.queue.storable import refuse_unstorable
+from batuta.queue.store import QueueStore
+
+TIMED_OUT = "Job timeout exceeded"
+_NEVER = after_seconds([])
+
+
+@dataclass(slots=True)
+class Running:
+    """An item whose handler or effect runs. ``overdue_at``: of the handler, an instant of the monotonic clock."""
+
+    lease: Lease
+    recipe: Recipe
+    overdue_at: float
+    stopped: Stop | None = None
+    is_cancelled: bool = False  # the worker cancelled the task; any other cancellation is the application's
+    has_begun: bool = False  # a task that is cancelled before it begins runs nothing, and settles nothing
+    is_settling: bool = False  # the handler has ended: its settlement is being written
+    in_effect: bool = False
+    effect_left: float = 0.0  # seconds that the effect may still take
+    task: "asyncio.Task[None]" = field(init=False)
+
+
+class Attempts:
+    """``stop_effect`` is called when an effect has used up its time."""
+
+    def __init__(
+        self,
+        queue: str,
+        store: QueueStore,
+        clock: Clock,
+        events: Events,
+        max_result: int,
+        stop_effect: Callable[[Running], None],
+    ) -> None:
+        self._queue = queue
+        self._store = store
+        self._clock = clock
+        self._events = events
+        self._max_result = max_result
+        self._stop_effect = stop_effect
+
+    async def handle(self, running: Running) -> Settlement:
+        """Run the handler. Its outcome, its failure and a stop with a reason are all settlements."""
+        running.has_begun = True
+        if running.stopped:
+            return self.settlement_of_stopped(running)
+        try:
+            outcome = await ordinary(lambda: running.recipe.handle(running.lease))
+            if running.task.cancelling() and not running.is_cancelled:
+                raise asyncio.CancelledError
+            return self._settlement(running, outcome, running.recipe.retry)
+        except asyncio.CancelledError:
+            return await self._cancelled(running, "in the handler")
+        except Exception as error:  # noqa: BLE001 - every error of a handler is a failure of its item
+            return self._failed(running, error, "in the handler")
+
+    async def conclude(self, running: Running, settlement: Settlement) -> Settlement | bool:
+        """Settle the item together with its effect.
+
+        Returns whether it was written; False: the lease is lost. A settlement: the effect failed, and so did the item.
+        """
+        running.effect_left = max(0.0, running.overdue_at - self._clock.monotonic())
+        bounded = settlement._replace(effect=self._bounded(running, settlement.effect))
+        try:
+            return await insist(lambda: self._store.conclude(running.lease, bounded), self._clock)
+        except asyncio.CancelledError:
+            return await self._cancelled(running, "while it was settled")
+        except Exception as error:  # noqa: BLE001 - every error of an effect is a failure of its item
+            return self._failed(running, error, "while it was settled")
+
+    def settlement_of_stopped(self, running: Running) -> Settlement:
+        if running.stopped is Stop.OVERDUE:
+            retry = running.recipe.retry if running.recipe.retry_timeout else _NEVER
+            return self._settlement(running, Failed(TIMED_OUT), retry)
+        return running.recipe.kept(settle(running.lease.attempt, Cancelled(), _NEVER, random.random))
+
+    async def _cancelled(self, running: Running, when: str) -> Settlement:
+        """Distinguish three cancellations: a stop (settle), the end of the process (re-raise), the item's own (fail)."""
+        if running.stopped is None and running.is_cancelled:
+            raise asyncio.CancelledError
+        await _absorb_cancellation(running.task)
+        if running.stopped is not None:
+            return self.settlement_of_stopped(running)
+        return self._failed(running, ExitRefused(raised="CancelledError"), when)
+
+    def _failed(self, running: Running, error: Exception, when: str) -> Settlement:
+        self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
+        failed = Failed(f"{name_of(error)} {when}; the log has the traceback")
+        return self._settlement(running, failed, running.recipe.retry)
+
+    def _settlement(self, running: Running, outcome: object, retry: RetryPolicy) -> Settlement:
+        settlement = running.recipe.settle(running.lease, outcome, retry)
+        try:
+            refuse_unstorable(settlement.result, "task result", self._max_result)
+        except UnstorableValue as error:
+            # The handler has run: another run returns the same value and repeats its effects.
+            self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
+            settlement = running.recipe.settle(running.lease, Failed(str(error), permanent=True), retry)
+        return running.recipe.kept(settlement)
+
+    def _bounded(self, running: Running, effect: Effect | None) -> Effect | None:
+        """The effect under the item's remaining time. Time in which the engine's store is away does not count."""
+        if effect is None or isinstance(effect, Writes):
+            return effect
+        call = effect
+
+        async def bounded(transaction: Any) -> None:
+            began, running.in_effect = self._clock.monotonic(), True
+            # A task of its own: on SQLite the effect holds the writer, and the worker's tick waits for it.
+            alarm = asyncio.create_task(self._stop_in_time(running))
+            try:
+                await ordinary(lambda: call(transaction))
+                if running.task.cancelling() and not running.is_cancelled:
+                    raise asyncio.CancelledError
+            except StoreUnavailable as error:
+                if running.effect_left <= self._clock.monotonic() - began or not self._is_own(error):
+                    raise EffectFailed(raised=type(error).__name__) from error
+                raise
+            finally:
+                alarm.cancel()
+                running.in_effect = False
+                running.effect_left -= self._clock.monotonic() - began
+
+        return bounded
+
+    async def _stop_in_time(self, running: Running) -> None:
+        await self._clock.sleep(max(0.0, running.effect_left))
+        if running.in_effect:
+            self._stop_effect(running)
+
+    def _is_own(self, error: StoreUnavailable) -> bool:
+        """Whether the engine's own store is away: only then is an effect repeated without counting an attempt."""
+        return is_store_away(error) and error.facts.get("where") == self._store.where
+
+
+async def _absorb_cancellation(task: "asyncio.Task[None]") -> None:
+    """Undo every cancellation of the task, also one that is still to be delivered."""
+    take_back(task)
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    take_back(task)
