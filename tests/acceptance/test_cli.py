@@ -1,5 +1,6 @@
 """The command as people type it."""
 
+import asyncio
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from batuta.stores.sql.engine_schema import engine_migrations
@@ -326,3 +328,23 @@ def test_without_a_word_the_help_is_shown(batuta: Command) -> None:
 def test_what_an_option_is_for_is_said_in_the_chosen_language(batuta: Command) -> None:
     assert "Para máquinas" in batuta("--lang", "pt-BR", "queue", "list", "--help")[1]
     assert "For machines" in batuta("--lang", "en", "queue", "list", "--help")[1]
+
+
+def test_a_server_that_is_read_only_for_now_is_no_mistake_of_the_configuration(
+    batuta: Command, folder: Path, postgres_url: str
+) -> None:
+    """Exit code 2 is final for `batuta up` and systemd: a failover must not end the whole tree."""
+    (folder / "program.py").write_text(f'from batuta import Batuta\nwork = Batuta("{postgres_url}")\n')
+    assert batuta("migrate")[0] == 0
+    assert asyncio.run(_execute(postgres_url, "ALTER DATABASE {} SET default_transaction_read_only = on")) is None
+    code, _, err = batuta("--lang", "en", "token", "create", "--name", "panel", "--scope", "read")
+    assert (code, one_sentence(err)) == (1, True)
+    assert "is read-only now" in err
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement.format(url.rpartition("/")[2]))
+    finally:
+        await connection.close()

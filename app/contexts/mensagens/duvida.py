@@ -19,7 +19,7 @@ from app.contexts.mensagens.testemunho import BEFORE, remembers
 from app.contexts.mensagens.whatsapp import Conexao, Unavailable, WhatsApp
 from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError, StoreReadOnly, StoreUnavailable
+from batuta.kernel.errors import BatutaError, StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Transaction
@@ -124,7 +124,7 @@ class Reconciliador:
         match await attempt(partial(self._settled, doubt), deadline, self._clock, "a doubt"):
             case Returned(value=ended):
                 return bool(ended)
-            case Raised(error=StoreUnavailable() | StoreReadOnly() as away):
+            case Raised(error=StoreUnavailable() as away):
                 raise away  # and so it would be with every other
             case Raised(error=error):
                 self._events.emit(ItemCrashed(FILA_MENSAGENS.name, doubt.mensagem.id, error))

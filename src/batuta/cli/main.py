@@ -24,7 +24,7 @@ from batuta.cli import (
 )
 from batuta.cli.desk import DONE, FAILED, INTERRUPTED, REFUSED, Desk, make_desk
 from batuta.cli.mistakes import usage_sentence
-from batuta.kernel.errors import BatutaError, ConfigError, MigrationChanged, SchemaOutOfDate, StoreReadOnly
+from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate
 from batuta.texts import Texts
 
 
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             desk.say_wrong(usage_sentence(desk.texts(), command, argv, mistake, desk.unloaded))
         return REFUSED
-    except (ConfigError, SchemaOutOfDate, StoreReadOnly, MigrationChanged) as error:
+    except (ConfigError, SchemaOutOfDate, FileReadOnly, MigrationChanged) as error:
         desk.complain(error)
         return REFUSED
     except BatutaError as error:

@@ -28,8 +28,9 @@
     │   │   │   └── RowLocked       another transaction holds a row
     │   │   ├── PoolerNotDeclared   a pooler that was not recognised gives every transaction another session
     │   │   ├── StoreReplaced       the database file was deleted or replaced while it was open
-    │   │   └── StoreReadOnly       the folder or file cannot be written
-    │   │       └── FolderMissing   there is no such folder
+    │   │   └── StoreReadOnly       the server accepts no writes now
+    │   │       └── FileReadOnly    the folder or file cannot be written
+    │   │           └── FolderMissing   there is no such folder
     │   ├── StoreConflict           a unique key or another constraint said no
     │   ├── SchemaOutOfDate         run the migrations
     │   ├── MigrationChanged        an applied migration's text is not what it was
@@ -220,12 +221,19 @@ class StoreReadOnly(StoreUnavailable):
     """Unavailable for as long as it lasts: a cluster that elects another primary, or a file system that was remounted."""
 
     sentence = (
+        "the database at {where} is read-only now ({why}): wait for the end of a failover, "
+        "or name the primary server in DATABASE_URL"
+    )
+
+
+class FileReadOnly(StoreReadOnly):
+    sentence = (
         "{where} cannot be written ({why}): give the user who runs this the right to write there, "
         "or choose another DATABASE_URL"
     )
 
 
-class FolderMissing(StoreReadOnly):
+class FolderMissing(FileReadOnly):
     sentence = (
         "the folder {folder} of the database is not there: make it (`mkdir -p {folder}`) or choose another DATABASE_URL"
     )

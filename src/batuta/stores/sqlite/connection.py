@@ -12,10 +12,10 @@ from uuid import UUID
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import (
     BatutaError,
+    FileReadOnly,
     FolderMissing,
     StatementRefused,
     StoreConflict,
-    StoreReadOnly,
     StoreTimeout,
     StoreUnavailable,
 )
@@ -46,7 +46,7 @@ def prepare(file: Path) -> None:
     except OSError as error:
         if not file.parent.exists():
             raise FolderMissing(folder=str(file.parent.absolute())) from None
-        raise StoreReadOnly(where=str(file.absolute()), why=error.strerror or type(error).__name__) from None
+        raise FileReadOnly(where=str(file.absolute()), why=error.strerror or type(error).__name__) from None
 
 
 def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -> sqlite3.Connection:
@@ -175,7 +175,7 @@ def our_name_for(error: sqlite3.Error, where: str) -> BatutaError:
     if primary in _UNAVAILABLE:
         return StoreUnavailable(where=where, why=why)
     if primary in _READ_ONLY:
-        return StoreReadOnly(where=where, why=why)
+        return FileReadOnly(where=where, why=why)
     if primary in _BROKEN:
         return StoreUnavailable(where=where, why=f"{why}: restore a backup, or name another file in DATABASE_URL")
     return StatementRefused(why=why)
