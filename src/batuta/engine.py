@@ -420,7 +420,8 @@ class Batuta:
         if role == "scheduler":
             scheduler = self.scheduler()
             yield from scheduler.loops()
-            yield from crash_loops(self.presence, scheduler.tenure.owner, [scheduler.reaper.recover], self.clock)
+            owner, recover = scheduler.tenure.owner, [scheduler.reaper.recover]
+            yield from crash_loops(self.presence, owner, recover, self.clock, starts_work=True)
         elif role == "worker":
             yield from () if self.only else self._loops
             yield from self._queue_loops()

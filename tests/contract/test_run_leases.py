@@ -1,9 +1,10 @@
 """A healthy scheduler keeps the leases of its runs; the runs of a dead one are taken over, and the reason is true."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
 from tests.contract.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at, watch_leases
 
 SOON = 3.0  # seconds of real time; a statement that waits for a row lock takes longer
@@ -211,3 +213,56 @@ async def test_leases_are_measured_by_the_clock_of_the_database(
     assert LEASE - timedelta(seconds=5) < left <= LEASE
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+class SlowLog:
+    """An execution log that has opened or taken over runs, and answers when ``answers`` is set."""
+
+    def __init__(self, log: SqlExecutionLog) -> None:
+        self._log = log
+        self.written, self.answers = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def open_due(self, *asked: Any) -> Any:
+        return await self._slowly(self._log.open_due(*asked))
+
+    async def take_over(self, *asked: Any) -> Any:
+        return await self._slowly(self._log.take_over(*asked))
+
+    async def _slowly(self, statement: Awaitable[Any]) -> Any:
+        answer = await statement
+        self.written.set()
+        await self.answers.wait()
+        return answer
+
+
+@pytest.mark.parametrize("how", ["opened", "taken over"])
+async def test_a_run_that_becomes_ours_while_the_scheduler_stops_ends_within_the_grace(
+    house: House, clock: FakeClock, how: str
+) -> None:
+    dead = house.scheduler(job(target=Endpoint(gate=asyncio.Event())))
+    house.log = slow = SlowLog(house.log)  # type: ignore[assignment]
+    scheduler = house.scheduler(job(target=Endpoint()))
+    await dead.dispatcher.tick()
+    clock.step(MINUTE)
+    if how == "opened":
+        slow.answers.set()
+        await scheduler.dispatcher.tick()
+        await finish(scheduler)
+        clock.step(MINUTE)
+        slow.answers.clear()
+        slow.written.clear()
+        ticking = asyncio.create_task(scheduler.dispatcher.tick())
+    else:
+        await dead.dispatcher.tick()
+        ticking = asyncio.create_task(scheduler.reaper.recover([dead.tenure.owner]))  # type: ignore[arg-type]
+    await slow.written.wait()
+    draining = asyncio.create_task(scheduler.runner.drain(MINUTE))
+    await settle()
+    assert not draining.done()
+    slow.answers.set()
+    await ticking
+    await draining
+    assert set(await house.statuses()) == {"success"}

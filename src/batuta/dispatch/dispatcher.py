@@ -138,20 +138,21 @@ class Dispatcher:
             is_current = (ledger.timetable, ledger.controls) == (self._activation.own.fingerprint, self._controls)
             return self._decide(due, ledger, waiting) if is_current else Decisions()
 
-        try:
-            opened = await self._log.open_due(due, self._tenure, decide)
-        except BaseException as error:
-            self._agenda.put(dict.fromkeys(due, now))
-            if isinstance(error, StoreUnavailable):
-                self._portion = max(1, len(due) // 2)
-            raise
+        with self._runner.expecting():
+            try:
+                opened = await self._log.open_due(due, self._tenure, decide)
+            except BaseException as error:
+                self._agenda.put(dict.fromkeys(due, now))
+                if isinstance(error, StoreUnavailable):
+                    self._portion = max(1, len(due) // 2)
+                raise
+            self._start(opened)
         self._portion = min(PORTION, 2 * self._portion)
         if not is_current:
             self._agenda.put(dict.fromkeys(due, now))
             return False
         self._ahead = opened.ahead
         self._agenda.put({name: self._next(name, opened.now, name in waiting) for name in due})
-        self._start(opened)
         return True
 
     def _decide(self, due: Collection[str], ledger: Ledger, waiting: set[str]) -> Decisions:

@@ -85,9 +85,10 @@ class Reaper:
         # The switches are read before anything is taken: a scheduler that took a run must be able to decide about it.
         ledger = await self._log.look()
         reasons = {run.id: why(run) for run in runs}
-        taken = await self._log.take_over(runs, self._tenure)
-        for execution in taken:
-            await self._look_after(execution, ledger, reasons[execution.id])
+        with self._runner.expecting():
+            taken = await self._log.take_over(runs, self._tenure)
+            for execution in taken:
+                await self._look_after(execution, ledger, reasons[execution.id])
         return len(taken)
 
     async def _look_after(self, execution: Execution, ledger: Ledger, reason: str) -> None:

@@ -5,7 +5,8 @@ takes it over delivers it again with the same key.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
@@ -57,6 +58,21 @@ class Runner:
         self._runs: dict[asyncio.Task[None], Execution] = {}
         self._closing: set[asyncio.Task[None]] = set()  # they are done, and write so
         self._deaf: CancelIgnored | None = None
+        self._expected = 0
+        self._none_expected = asyncio.Event()
+        self._none_expected.set()
+
+    @contextmanager
+    def expecting(self) -> Iterator[None]:
+        """While the block opens or takes over runs and starts them: a drain waits for it, and then for those runs."""
+        self._expected += 1
+        self._none_expected.clear()
+        try:
+            yield
+        finally:
+            self._expected -= 1
+            if not self._expected:
+                self._none_expected.set()
 
     def start(
         self,
@@ -107,8 +123,10 @@ class Runner:
 
     async def finish(self) -> None:
         """Wait until every run has ended."""
-        while self._runs:
-            await asyncio.wait(list(self._runs))
+        while self._runs or self._expected:
+            await self._none_expected.wait()
+            if self._runs:
+                await asyncio.wait(list(self._runs))
 
     async def _run(self, order: Order) -> None:
         bind(of_run(order.execution.id))

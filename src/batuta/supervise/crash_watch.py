@@ -8,7 +8,7 @@ stays for a minute because the processes of each role recover their own kind of 
 
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -24,7 +24,6 @@ CRASH_WATCHING = LoopPolicy(
     max_restarts=FOR_EVER,
     backoff=LOOK_EVERY,
     backoff_cap=timedelta(seconds=2),
-    finishes_tick=True,  # what a tick has taken up must reach the loop that works on it
 )
 WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
 KEPT = 60.0  # seconds from the discovery of a crash to the removal of the file
@@ -70,8 +69,11 @@ class CrashWatch:
 
 
 def crash_loops(
-    presence: PresenceFolder, owner: str, recover: Iterable[Recover], clock: Clock
+    presence: PresenceFolder, owner: str, recover: Iterable[Recover], clock: Clock, *, starts_work: bool = False
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """Of a process that holds leases as ``owner``: other processes see its crash, and it sees theirs."""
+    """Of a process that holds leases as ``owner``: other processes see its crash, and it sees theirs.
+
+    ``starts_work``: a recovery starts what it took up in this process, so that at a shutdown the tick in flight must end.
+    """
     yield Announcement(presence, owner), ANNOUNCING
-    yield CrashWatch(presence, recover, clock), CRASH_WATCHING
+    yield CrashWatch(presence, recover, clock), replace(CRASH_WATCHING, finishes_tick=starts_work)
