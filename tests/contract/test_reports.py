@@ -122,3 +122,30 @@ async def test_every_list_and_every_count_comes_from_an_index(migrated: Database
     for each in plans:
         assert "Seq Scan" not in each, each
         assert "SCAN job_executions\n" not in f"{each}\n", each
+
+
+REGISTER = """
+    INSERT INTO job_schedules (job_name, categoria, schedule, timezone, active, expected_since, accounted_until)
+    VALUES ('pulse', 'default', '* * * * *', 'UTC', TRUE, :since, :since)
+"""
+
+
+@pytest.mark.parametrize(
+    ("endings", "failures"),
+    [
+        ([], 0),
+        (["error"], 1),
+        (["success", "error", "skipped", "timeout", "missed"], 2),
+        (["error", "error", "error", "success"], 0),
+        (["success", "error", "abandoned", "timeout", "error", "error"], 3),
+    ],
+)
+async def test_failures_are_counted_since_the_last_success_and_only_as_far_as_needed(
+    migrated: Database, reports: SqlReports, endings: Sequence[str], failures: int
+) -> None:
+    register = in_dialect(query_of("register", REGISTER, writes=True), migrated.dialect)
+    await migrated.run(register, since=NOON - MINUTE)
+    for number, status in enumerate(endings, 1):
+        await keep(migrated, number, NOON + number * MINUTE, status=status)
+    facts = await reports.facts(since=NOON, now=NOON + QUARTER)
+    assert facts["pulse"].failures_in_a_row == failures

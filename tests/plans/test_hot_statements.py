@@ -153,6 +153,7 @@ async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Dat
     plans = [
         await plan(full, book.last_runs),
         await plan(full, book.last_errors),
+        await plan(full, book.failures, enough=3),
         await plan(full, book.counts, since=lately),
         await plan(full, book.slow, since=lately),
         await plan(full, book.running, now=now),

@@ -10,10 +10,10 @@ import pytest
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.health.checks import judge_circuits, judge_jobs
 from batuta.health.finding import Report, Section, Severity, merged, silenced
-from batuta.health.jobs import JobHealth, judge
+from batuta.health.jobs import JobHealth, Level, judge, level
 from batuta.health.queues import Pulse, QueueLimits, WatchedQueue, judge_queue
 from batuta.health.restarts import judge_restarts
-from batuta.health.score import assess
+from batuta.health.score import CEILING_WHEN_CRITICAL, THRESHOLDS, Grade, assess
 from batuta.health.workers import DEAD_AFTER, SILENT_AFTER, Beat, LoopSeen, Signs, judge_scheduler, judge_workers
 from batuta.runlog.report import Facts, LastRun
 from batuta.supervise.restarts import Restart
@@ -264,13 +264,20 @@ def test_a_database_that_nobody_ever_served_expects_no_scheduler() -> None:
     assert told(judge_scheduler(signs(), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
 
 
-def health(name: str = "pulse", *, stale: bool = False, failed: bool = False, **options: Any) -> JobHealth:
+def health(
+    name: str = "pulse",
+    *,
+    stale: bool = False,
+    failed: bool = False,
+    failures: int = 0,
+    held: str | None = None,
+    **options: Any,
+) -> JobHealth:
     last = LastRun(
         id="1", started_at=NOW, status="error" if failed else "success", duration_ms=1, error=None, reason=None, items=1
     )
-    return judge(
-        job(name, **options), Facts(last=last), expected_at=NOW - HOUR, is_answered=not stale, held=None, now=NOW
-    )
+    facts = Facts(last=last, failures_in_a_row=failures)
+    return judge(job(name, **options), facts, expected_at=NOW - HOUR, is_answered=not stale, held=held, now=NOW)
 
 
 def test_stale_jobs_are_a_source() -> None:
@@ -326,6 +333,50 @@ def test_many_failing_jobs_are_one_finding() -> None:
     assert told(found) == {"jobs.failing": Severity.WARNING}
     assert found.findings[0].value == 30
     assert "(+25)" in str(found.findings[0].facts["jobs"])
+
+
+def score(*jobs: JobHealth) -> int:
+    return assess([(Section.JOBS_AND_WORKERS, judge_jobs(jobs))], NOW).score
+
+
+def test_a_job_that_always_fails_is_not_healthy() -> None:
+    found = judge_jobs([health("a", failed=True, failures=3), health("b")])
+    assert told(found) == {"jobs.not_succeeding": Severity.ERROR}
+    assert found.findings[0].facts["jobs"] == "a"
+    assert score(health("a", failed=True, failures=3), health("b")) < THRESHOLDS[Grade.HEALTHY]
+
+
+def test_a_job_that_has_not_succeeded_within_its_sla_and_failed_last_is_not_healthy() -> None:
+    assert told(judge_jobs([health("a", stale=True, failed=True), health("b")])) == {
+        "jobs.not_succeeding": Severity.ERROR
+    }
+    assert score(health("a", stale=True, failed=True), health("b")) < THRESHOLDS[Grade.HEALTHY]
+
+
+def test_a_job_that_failed_once_or_twice_is_a_warning() -> None:
+    assert told(judge_jobs([health("a", failed=True, failures=2), health("b")])) == {"jobs.failing": Severity.WARNING}
+    assert score(health("a", failed=True, failures=2), health("b")) >= THRESHOLDS[Grade.HEALTHY]
+
+
+def test_a_job_that_is_running_again_after_three_failures_still_counts() -> None:
+    assert told(judge_jobs([health("a", failures=3), health("b")])) == {"jobs.not_succeeding": Severity.ERROR}
+
+
+def test_a_critical_job_that_always_fails_is_critical() -> None:
+    mail = health("mail", failed=True, failures=3, critical=True)
+    assert told(judge_jobs([mail, health("b")])) == {"job.not_succeeding.mail": Severity.CRITICAL}
+    assert score(mail, health("b")) == CEILING_WHEN_CRITICAL
+    assert level([mail, health("b")]) is Level.CRITICAL
+
+
+def test_a_critical_job_that_is_late_because_it_fails_is_told_once() -> None:
+    mail = health("mail", stale=True, failed=True, failures=3, critical=True)
+    assert told(judge_jobs([mail, health("b")])) == {"job.stale.mail": Severity.CRITICAL}
+
+
+def test_a_job_that_an_operator_holds_or_that_is_not_built_yet_does_not_count_as_failing() -> None:
+    assert told(judge_jobs([health("a", failures=9, held="held: switch pause.job.a is on"), health("b")])) == {}
+    assert judge_jobs([health("a", failures=9, finished=False), health("b")]) == Report()
 
 
 def test_a_loop_that_is_stuck_again_and_again_is_told_and_one_restart_is_not() -> None:

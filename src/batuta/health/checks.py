@@ -12,6 +12,7 @@ from batuta.health.jobs import JobHealth, JobState, nothing_works
 from batuta.health.queues import WatchedQueue, judge_queue
 from batuta.health.ready import PATIENCE, Part, Probes, State, look
 from batuta.health.restarts import COUNTED, judge_restarts
+from batuta.health.score import BELOW_HEALTHY, WEIGHTS
 from batuta.health.watch import JobWatch
 from batuta.health.workers import (
     FORGOTTEN,
@@ -21,10 +22,11 @@ from batuta.health.workers import (
     judge_workers,
 )
 from batuta.kernel.clock import Clock
-from batuta.runlog.report import Reports
+from batuta.runlog.report import ENOUGH_FAILURES, Reports
 from batuta.supervise.restarts import RestartStore
 
 MOST_NAMES = 5
+EXPLAINED = ("jobs.stale", "jobs.not_succeeding")  # by the finding that no job works
 MOST_RESTARTS = 200
 
 
@@ -69,26 +71,35 @@ def jobs(watch: JobWatch, jobs: HasLength) -> Check:
 def judge_jobs(healths: Collection[JobHealth]) -> Report:
     stale = [health for health in healths if health.is_stale]
     critical = [health for health in stale if health.job.critical]
-    others = [health for health in stale if not health.job.critical]
-    failing = [health for health in healths if health.state is JobState.FAILING]
+    broken = [health for health in healths if health.does_not_succeed and health not in critical]
+    critical_and_broken = [health for health in broken if health.job.critical]
+    broken = [health for health in broken if not health.job.critical]
+    others = [health for health in stale if not health.job.critical and health not in broken]
+    told = (*broken, *critical_and_broken)
+    failing = [health for health in healths if health.state is JobState.FAILING and health not in told]
     partly = [health for health in healths if health.state is JobState.DEGRADED]
-    reports = [_stale_and_critical(health) for health in critical]
+    reports = [
+        *(_critical(health, "stale", health.job.sla.total_seconds()) for health in critical),
+        *(_critical(health, "not_succeeding", ENOUGH_FAILURES) for health in critical_and_broken),
+    ]
     if nothing_works(healths):
         reports.append(_grouped(Severity.CRITICAL, "jobs.nothing_works", "jobs_nothing_works", stale, 25))
+    lost = min(WEIGHTS[Section.JOBS_AND_WORKERS], BELOW_HEALTHY + 2 * (len(broken) - 1))
+    reports.append(_grouped(Severity.ERROR, "jobs.not_succeeding", "jobs_not_succeeding", broken, lost))
     reports.append(_grouped(Severity.ERROR, "jobs.stale", "jobs_stale", others, min(15, 5 * len(others))))
     reports.append(_grouped(Severity.WARNING, "jobs.failing", "jobs_failing", failing, min(10, 3 * len(failing))))
     reports.append(_grouped(Severity.INFO, "jobs.partial", "jobs_partial", partly, 0))
     return merged(reports)
 
 
-def _stale_and_critical(health: JobHealth) -> Report:
+def _critical(health: JobHealth, kind: str, threshold: float) -> Report:
     finding = Finding(
         severity=Severity.CRITICAL,
         source="jobs",
-        cause=f"job.stale.{health.job.name}",
-        says="job_stale",
+        cause=f"job.{kind}.{health.job.name}",
+        says=f"job_{kind}",
         facts={"job": health.job.name},
-        threshold=health.job.sla.total_seconds(),
+        threshold=threshold,
         since=_overdue_since(health),
         because=(SCHEDULER_SILENT, "jobs.nothing_works"),
     )
@@ -110,7 +121,7 @@ def _grouped(severity: Severity, cause: str, says: str, healths: Sequence[JobHea
         value=len(names),
         threshold=0,
         since=min((since for health in healths if (since := _overdue_since(health))), default=None),
-        because=(SCHEDULER_SILENT,) if cause != "jobs.stale" else (SCHEDULER_SILENT, "jobs.nothing_works"),
+        because=(SCHEDULER_SILENT, "jobs.nothing_works") if cause in EXPLAINED else (SCHEDULER_SILENT,),
     )
     return Report(findings=(finding,), lost=lost)
 

@@ -1,7 +1,10 @@
 """How each job is, judged by the fires that were expected of it.
 
-A job is *stale* when a fire was expected at ``t``, ``t + SLA`` is over, and nothing good has started since ``t``. So a job of
+A job is *stale* when a fire was expected at ``t``, ``t + SLA`` is over, and no successful run has started since ``t``. So a job of
 working hours is never stale at night, one that always fails is not fresh, and one that never ran is not forgotten.
+
+A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed. A job that an operator
+holds, or that is not implemented yet, does not count.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,7 +14,7 @@ from enum import StrEnum
 
 from batuta.dispatch.job import Job
 from batuta.runlog.execution import HELD, PARTIAL, UNFINISHED
-from batuta.runlog.report import Facts
+from batuta.runlog.report import ENOUGH_FAILURES, Facts
 from batuta.schedule.due import last_fire
 
 DAY = timedelta(hours=24)
@@ -56,11 +59,20 @@ class JobHealth:
         return self.facts.last is None
 
     @property
+    def does_not_succeed(self) -> bool:
+        if self.state is JobState.UNFINISHED or self.held is not None:
+            return False
+        last = self.facts.last
+        has_failed = last is not None and last.status in _FAILED
+        return self.facts.failures_in_a_row >= ENOUGH_FAILURES or (self.is_stale and has_failed)
+
+    @property
     def is_troubled(self) -> bool:
-        """Something of the last 24 hours, or of now, wants to be looked at."""
+        """An operator should look at something of the last 24 hours, or of now."""
         counts = self.facts.counts
         return (
             self.is_stale
+            or self.does_not_succeed
             or self.state in (JobState.FAILING, JobState.DEGRADED)
             or counts.of("error", "timeout", "abandoned") > 0
         )
@@ -120,7 +132,8 @@ def _why_stale(facts: Facts) -> str:
 
 def level(healths: Collection[JobHealth]) -> Level:
     """The worst finding wins."""
-    if nothing_works(healths) or any(health.is_stale and health.job.critical for health in healths):
+    broken = (health for health in healths if health.is_stale or health.does_not_succeed)
+    if nothing_works(healths) or any(health.job.critical for health in broken):
         return Level.CRITICAL
     return Level.DEGRADED if any(health.is_troubled for health in healths) else Level.HEALTHY
 

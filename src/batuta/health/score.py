@@ -47,6 +47,10 @@ THRESHOLDS: Final[Mapping[Grade, int]] = {
 }
 
 
+# The fewest points that make the whole worse than healthy.
+BELOW_HEALTHY: Final = WHOLE - THRESHOLDS[Grade.HEALTHY] + 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
     at: datetime

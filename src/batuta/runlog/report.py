@@ -58,6 +58,10 @@ class Counts:
         return sum(self.by_status.values())
 
 
+# So many failed runs in a row make a job one that always fails; more are not counted.
+ENOUGH_FAILURES = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is known of one job."""
@@ -65,6 +69,7 @@ class Facts:
     expected_since: datetime | None = None  # None: no scheduler has ever seen it
     last: LastRun | None = None
     last_error: str | None = None
+    failures_in_a_row: int = 0  # since the last success; counted up to ENOUGH_FAILURES
     running: int = 0
     counts: Counts = field(default_factory=Counts)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.kernel.instants import microseconds
-from batuta.runlog.report import BEFORE_ANY, Counts, Facts, LastRun, Recorded, Slice
+from batuta.runlog.report import BEFORE_ANY, ENOUGH_FAILURES, Counts, Facts, LastRun, Recorded, Slice
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
@@ -23,6 +23,7 @@ class ReportBook:
     schedules: Query
     last_runs: Query
     last_errors: Query
+    failures: Query
     counts: Query
     slow: Query
     answered: Query
@@ -54,15 +55,18 @@ class SqlReports:
             schedules = await snapshot.all(book.schedules)
             last = {row["job_name"]: _last(row) for row in await snapshot.all(book.last_runs)}
             errors = {row["job_name"]: row["error"] for row in await snapshot.all(book.last_errors)}
+            failures = await snapshot.all(book.failures, enough=ENOUGH_FAILURES)
             slow = {row["job_name"]: row["duration_ms"] for row in await snapshot.all(book.slow, since=since)}
             running = {row["job_name"]: row["runs"] for row in await snapshot.all(book.running, now=now)}
             counted = await snapshot.all(book.counts, since=since)
         counts = _counts(counted, slow)
+        failed = {row["job_name"]: row["failures"] for row in failures}
         return {
             name: Facts(
                 expected_since=row["expected_since"] if row["active"] else None,
                 last=last.get(name),
                 last_error=errors.get(name),
+                failures_in_a_row=failed.get(name, 0),
                 running=running.get(name, 0),
                 counts=counts.get(name, Counts()),
             )

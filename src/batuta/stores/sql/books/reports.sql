@@ -21,6 +21,17 @@ JOIN job_executions AS run ON run.id = (
     SELECT id FROM job_executions WHERE job_name = schedule.job_name AND status = 'error'
     ORDER BY started_at DESC LIMIT 1);
 
+-- read failures: how many runs of each job failed since its last success, up to a limit
+SELECT schedule.job_name, (
+    SELECT count(*) FROM (
+        SELECT 1 FROM job_executions AS run
+        WHERE run.job_name = schedule.job_name AND run.status IN ('error', 'timeout', 'abandoned')
+          AND run.started_at > coalesce((
+              SELECT max(good.started_at) FROM job_executions AS good
+              WHERE good.job_name = schedule.job_name AND good.status = 'success'), schedule.expected_since)
+        LIMIT :enough) AS failed) AS failures
+FROM job_schedules AS schedule WHERE schedule.active;
+
 -- read counts on sqlite: how often each job ended how, and for how long it ran
 SELECT job_name, status, count(*) AS runs, sum(duration_ms) AS total_ms, sum(items_processed) AS items
 FROM job_executions INDEXED BY job_executions_by_time WHERE started_at >= :since GROUP BY job_name, status;
