@@ -75,6 +75,7 @@ from batuta.targets.call import CallTarget, JobFunction
 from batuta.targets.guarded import GuardedTarget
 from batuta.tasks.pruner import TaskPruner
 from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, retry_policy
+from batuta.tasks.rehomer import REHOMING, TaskRehomer
 from batuta.tasks.service import TaskService
 from batuta.tasks.threads import WATCHING as THREADS
 from batuta.tasks.threads import ThreadWatch
@@ -429,6 +430,7 @@ class Batuta:
     def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
         if self.queues:
             yield TaskPruner(self._task_store), PRUNING
+            yield TaskRehomer(self._task_store, self.task_registry), REHOMING
             yield ThreadWatch(self.task_registry, self.events), THREADS
             looks = self.worker_policy.look_every
             yield from queue_loops(

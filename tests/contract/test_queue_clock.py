@@ -1,11 +1,10 @@
 """On PostgreSQL the server's clock decides, however wrong the clocks of the machines are that enqueue, work and prune."""
 
-import asyncio
-import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
+from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem
 from batuta.queue.outcome import Cancelled, Failed, Snooze
@@ -30,20 +29,14 @@ ROWS = query_of("rows", "SELECT *, statement_timestamp() AS now FROM tasks ORDER
 ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 
-class Skewed:
+class Skewed(SystemClock):
     """The clock of a machine that is off by ``skew``."""
 
     def __init__(self, skew: timedelta) -> None:
         self._skew = skew
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + self._skew
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        return super().now() + self._skew
 
 
 class Machine:

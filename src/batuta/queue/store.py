@@ -42,6 +42,16 @@ class Rescued:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unserved:
+    """Waiting items of a queue that no code serves: a task moved to another queue, or a removed stage of a pipeline."""
+
+    queue: str
+    name: str | None  # of the task; None: the items of a pipeline have no name
+    count: int
+    oldest: datetime  # since when the oldest of them is due
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
     """How much lies in a queue. ``later``: it waits for its time."""
 

@@ -18,6 +18,9 @@ class QueueBook:
     rescue_owned: Query
     release_stray: Query
     owners: Query
+    unserved: Query
+    rehome: Query
+    discard_waiting: Query
     next_at: Query
     cancel: Query
     revive: Query
@@ -142,6 +145,9 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "taken": _taken(table, clock),
         "rescued": _rescued(table, dialect, clock),
         "released": _released(table, dialect, clock),
+        "waits": _waits(table),
+        "touched": f", {table.updated_at} = coalesce(:now, {clock})" if table.updated_at else "",
+        "dropped": _dropped(table, dialect, clock),
         "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
     gaps["settle"] = _settle(table, dialect, clock)
@@ -270,6 +276,25 @@ def _released(table: QueueTable, dialect: Dialect, clock: str) -> str:
     return ", ".join(sets)
 
 
+def _waits(table: QueueTable) -> str:
+    """The row waits, whatever its stage; a removed stage is in no index of ready rows."""
+    waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
+    return waits if table.queue == table.state else f"{waits} AND {_is_one_of(table.state, table.ready)}"
+
+
+def _dropped(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    sets = [
+        f"{table.state} = '{table.cancelled}'",
+        f"{table.error} = :reason",
+        f"{table.finished_at} = coalesce(:now, {clock})",
+    ]
+    if table.expires_at:
+        sets.append(f"{table.expires_at} = {_kept(table, dialect, clock)}")
+    if table.updated_at:
+        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
+    return ", ".join(sets)
+
+
 def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bool = False) -> str:
     """One UPDATE of many rows, each guarded by its fence; ``ending`` describes how an item ended.
 
@@ -315,24 +340,30 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bo
         sets.append(f"{table.last_stage} = coalesce({of('last_stage')}, {mine(table.last_stage)})")
     if table.updated_at:
         sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
-    source = (
-        "json_each(:endings) AS ending"
-        if dialect == "sqlite"
-        else "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, wait bigint, available_at bigint,"
-        " back integer, anew boolean, untried boolean, error text, ended boolean, result jsonb, keep bigint, last_stage text)"
-    )
     target, row = (table.name, table.name) if dialect == "sqlite" else (f"{table.name} AS item", "item")
     if skips_locked and dialect == "postgres":
-        source = (
-            f"(SELECT free.ctid AS tid, ending.* FROM {source} JOIN {table.name} AS free ON free.{table.id} = ending.id"
-            f" AND free.{table.fence} = ending.fence AND free.{table.lease_until} IS NOT NULL"
-            f" FOR NO KEY UPDATE OF free SKIP LOCKED) AS ending"
-        )
         row = "item.ctid = ending.tid AND item"
     return (
-        f"UPDATE {target} SET {', '.join(sets)} FROM {source}"
+        f"UPDATE {target} SET {', '.join(sets)} FROM {_endings(table, dialect, skips_locked=skips_locked)}"
         f" WHERE {row}.{table.id} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
         f" AND {mine(table.lease_until)} IS NOT NULL"
+    )
+
+
+def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
+    """The endings as rows; with the place of their row in the table, which is then locked."""
+    if dialect == "sqlite":
+        return "json_each(:endings) AS ending"
+    source = (
+        "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, wait bigint, available_at bigint,"
+        " back integer, anew boolean, untried boolean, error text, ended boolean, result jsonb, keep bigint, last_stage text)"
+    )
+    if not skips_locked:
+        return source
+    return (
+        f"(SELECT free.ctid AS tid, ending.* FROM {source} JOIN {table.name} AS free ON free.{table.id} = ending.id"
+        f" AND free.{table.fence} = ending.fence AND free.{table.lease_until} IS NOT NULL"
+        f" FOR NO KEY UPDATE OF free SKIP LOCKED) AS ending"
     )
 
 

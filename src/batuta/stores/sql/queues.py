@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from batuta.health.queues import HOUR, STUCK_AFTER, Pulse
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import RowLocked, StatementRefused, StoreConflict
+from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.instants import microseconds
 from batuta.kernel.json import Json, dumps, loads
@@ -17,7 +17,7 @@ from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Writes
 from batuta.queue.settle import LONGEST_ERROR, Settlement, bounded, within_reach
 from batuta.queue.storable import refuse_too_deep
-from batuta.queue.store import Depth, Endings, Renewed, Rescued, Turned
+from batuta.queue.store import Depth, Endings, Renewed, Rescued, Turned, Unserved
 from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
@@ -247,6 +247,50 @@ class SqlQueue:
 
     async def discard(self, id: str, *, by: str | None = None) -> bool:
         return await self._by_hand(self._book.discard, "queue.discard", by, id=id)
+
+    async def unserved(self) -> list[Unserved]:
+        """Waiting items of a pipeline whose stage the pipeline no longer has. One pass over the table: ask every few minutes.
+
+        Items of ``tasks`` have a statement of their own (``SqlTasks.unserved``).
+        """
+        if self.table.queue != self.table.state:
+            return []
+        table = self.table
+        known = AsJson([*table.ready, table.done, table.dead, table.cancelled])
+        rows = await self._database.all(self._book.unserved, known=known)
+        return [Unserved(queue=row["queue"], name=None, count=row["items"], oldest=row["oldest"]) for row in rows]
+
+    async def rehome(self, source: str, target: str, limit: int, *, by: str) -> int:
+        """Move at most ``limit`` waiting items from one queue or stage to another; recorded with who did it.
+
+        Raises StoreConflict if an item with the same key is alive there: discard one of them.
+        """
+        if self.table.queue == self.table.state and target not in self.table.ready:
+            raise InvalidName(name=target, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
+        asked = {"source": source, "target": target, "limit": limit}
+        return await self._many_by_hand(self._book.rehome, "queue.rehome", by, {"queue": target}, asked)
+
+    async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
+        """Cancel at most ``limit`` waiting items of a queue or stage; recorded with who did it."""
+        asked = {"source": source, "limit": limit, "reason": f"discarded by an operator: nothing serves {source}"}
+        return await self._many_by_hand(self._book.discard_waiting, "queue.discard_waiting", by, None, asked)
+
+    async def _many_by_hand(self, query: Query, action: str, by: str, after: Json, asked: Mapping[str, object]) -> int:
+        """Change many items and record it once, or do neither."""
+        known = {"now": self._now(), **asked}
+        async with self._database.transaction() as transaction:
+            count = await transaction.run(query, **{name: known[name] for name in query.parameters})
+            if count:
+                await self._audit.note(
+                    transaction,
+                    actor=by,
+                    action=action,
+                    subject=f"{self.table.name}:{asked['source']}",
+                    before={"items": count},
+                    after=after,
+                    now=self._clock.now(),
+                )
+        return count
 
     async def _by_hand(self, query: Query, action: str, by: str | None, *, id: str, **values: object) -> bool:
         """Whoever does it is noted with what was done, or neither is."""

@@ -11,6 +11,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.trace import HEADER, onward
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
+from batuta.queue.store import Unserved
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
@@ -34,6 +35,8 @@ _WORDS: dict[str, TaskState] = {
 class TaskBook:
     alive: Query
     task: Query
+    unserved: Query
+    rehome: Query
     report: Query
     report_of_call: Query
     wanted: Query
@@ -124,6 +127,20 @@ class SqlTasks:
         """Return those of the tasks that are still to be run: neither ended nor cancelled."""
         rows = await self._database.all(self._book.wanted, ids=AsJson(sorted(ids)))
         return {str(row["id"]) for row in rows}
+
+    async def unserved(self, served: Collection[str]) -> list[Unserved]:
+        """The waiting tasks of queues that are not in ``served``, by queue and name. Cheap: served queues are skipped."""
+        rows = await self._database.all(self._book.unserved, served=AsJson(sorted(served)))
+        return [
+            Unserved(queue=row["queue"], name=row["name"], count=row["items"], oldest=row["oldest"]) for row in rows
+        ]
+
+    async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
+        """Move at most ``limit`` waiting tasks of a name to another queue. Their age and their attempts stay."""
+        moved = await self._database.run(self._book.rehome, name=name, source=source, target=target, limit=limit)
+        if moved:
+            self._rang(target)
+        return moved
 
     async def prune(self, limit: int) -> int:
         return await self._database.run(self._book.prune, now=self._now(), limit=limit)

@@ -96,6 +96,32 @@ SELECT min(due.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM leve
     SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue}{of_level} ORDER BY {available_at} LIMIT 1) AS due
 WHERE level.value IS NOT NULL AND isfinite(due.at);
 
+-- read unserved on sqlite: waiting rows of stages that the pipeline no longer has; one pass over the table
+SELECT {state} AS queue, count(*) AS items, min({available_at}) AS "oldest [TIMESTAMPTZ]" FROM {table}
+WHERE {lease_until} IS NULL AND {finished_at} IS NULL AND {state} NOT IN (SELECT value FROM json_each(:known))
+GROUP BY {state} ORDER BY {state};
+
+-- read unserved on postgres: waiting rows of stages that the pipeline no longer has; one pass over the table
+SELECT {state} AS queue, count(*) AS items, min({available_at}) AS oldest FROM {table}
+WHERE {lease_until} IS NULL AND {finished_at} IS NULL AND {state} NOT IN (SELECT jsonb_array_elements_text(:known))
+GROUP BY {state} ORDER BY {state};
+
+-- write rehome on sqlite: move waiting rows to another queue, where their attempts begin anew
+UPDATE {table} SET {queue} = :target, {attempts} = 0{touched}
+WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit);
+
+-- write rehome on postgres: move waiting rows to another queue, where their attempts begin anew
+UPDATE {table} SET {queue} = :target, {attempts} = 0{touched}
+WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
+
+-- write discard_waiting on sqlite: cancel waiting rows of a queue, with a reason
+UPDATE {table} SET {dropped}
+WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit);
+
+-- write discard_waiting on postgres: cancel waiting rows of a queue, with a reason
+UPDATE {table} SET {dropped}
+WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
+
 -- write cancel: at once if nobody works on it; otherwise whoever does, or ends its doubt, is asked to stop
 UPDATE {table} SET {unwanted} WHERE {id} = :id AND ({is_ready}{or_is_asked});
 

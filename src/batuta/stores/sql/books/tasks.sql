@@ -11,6 +11,42 @@ SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, r
        coalesce(expires_at <= coalesce(:now, statement_timestamp()), FALSE) AS is_over
 FROM tasks WHERE id = :id;
 
+-- read unserved on sqlite: waiting tasks of the queues that are not in ``served``; jumps from queue to queue in the index
+WITH RECURSIVE queues(value) AS (
+    SELECT (SELECT min(queue) FROM tasks INDEXED BY tasks_ready WHERE status = 'queued' AND lease_until IS NULL)
+    UNION ALL
+    SELECT (SELECT min(queue) FROM tasks INDEXED BY tasks_ready
+            WHERE status = 'queued' AND lease_until IS NULL AND queue > queues.value)
+    FROM queues WHERE value IS NOT NULL
+)
+SELECT task.queue AS queue, task.name AS name, count(*) AS items, min(task.available_at) AS "oldest [TIMESTAMPTZ]"
+FROM queues CROSS JOIN tasks AS task INDEXED BY tasks_ready
+WHERE queues.value NOT IN (SELECT value FROM json_each(:served))
+  AND task.queue = queues.value AND task.status = 'queued' AND task.lease_until IS NULL
+GROUP BY task.queue, task.name ORDER BY task.queue, task.name;
+
+-- read unserved on postgres: waiting tasks of the queues that are not in ``served``; jumps from queue to queue in the index
+WITH RECURSIVE queues(value) AS (
+    SELECT (SELECT min(queue) FROM tasks WHERE status = 'queued' AND lease_until IS NULL)
+    UNION ALL
+    SELECT (SELECT min(queue) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND queue > queues.value)
+    FROM queues WHERE value IS NOT NULL
+)
+SELECT task.queue, task.name, count(*) AS items, min(task.available_at) AS oldest
+FROM queues JOIN tasks AS task ON task.queue = queues.value AND task.status = 'queued' AND task.lease_until IS NULL
+WHERE queues.value NOT IN (SELECT jsonb_array_elements_text(:served))
+GROUP BY task.queue, task.name ORDER BY task.queue, task.name;
+
+-- write rehome on sqlite: move a bounded number of waiting tasks to the queue that serves them
+UPDATE tasks SET queue = :target
+WHERE id IN (SELECT id FROM tasks INDEXED BY tasks_ready
+             WHERE status = 'queued' AND lease_until IS NULL AND queue = :source AND name = :name LIMIT :limit);
+
+-- write rehome on postgres: move a bounded number of waiting tasks to the queue that serves them
+UPDATE tasks SET queue = :target
+WHERE id IN (SELECT id FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND queue = :source AND name = :name
+             LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
+
 -- write report: how far it has come; whoever lost it writes nothing
 UPDATE tasks SET progress = :progress WHERE id = :id AND fence = :fence AND lease_until IS NOT NULL;
 
