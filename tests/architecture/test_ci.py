@@ -35,6 +35,7 @@ class Machine:
             "make", 'echo "make $* REQUIRE=$BATUTA_REQUIRE_SERVERS"; echo "1 passed in 0.01s"; exit ${MAKE_CODE:-0}'
         )
         self.put("git", ":")
+        self.put("pgbouncer", ":")
         self.put("python3", ":")
         self.put("uname", "echo ${MACHINE:-x86_64}")
         self.be_user(0)
