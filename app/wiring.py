@@ -157,6 +157,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "duvidas": cli.duvidas,
         "decidir": cli.decidir,
         "optout": cli_optout.optout,
+        "remover": cli_optout.remover,
         "campanhas": cli_campanhas.COMMANDS,
         "agendamentos": cli_agendamentos.COMMANDS,
         "grupos": {**cli_grupos.COMMANDS, **cli_grupos_fila.COMMANDS},
@@ -397,13 +398,22 @@ def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:
 
 
 async def _examine(work: Batuta, settings: Settings) -> Sequence[Examined]:
-    line = whatsapp(settings, work.clock)
+    line, journal = whatsapp(settings, work.clock), [_examine_journal(work)]
     if line is None:
-        return []
+        return journal
     try:
-        return await examine(line, settings.webhook_address, has_secret=settings.webhook_secret is not None)
+        return journal + await examine(line, settings.webhook_address, has_secret=settings.webhook_secret is not None)
     finally:
         await line.close()
+
+
+def _examine_journal(work: Batuta) -> Examined:
+    if (journal := diario(work)) is None:
+        return Examined(False, "doctor.diario.none", "doctor.diario.none_step")
+    facts = {"file": str(journal.file)}
+    if journal.is_writable:
+        return Examined(True, "doctor.diario.writable", facts=facts)
+    return Examined(False, "doctor.diario.broken", "doctor.diario.broken_step", facts)
 
 
 def switches(settings: Settings) -> Mapping[str, SwitchRule]:

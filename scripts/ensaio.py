@@ -78,6 +78,7 @@ class Plano:
             webhook_secret=SecretStr(SIMULATED),
             port=self.api or 8000,
             log_format="json",
+            optout_journal=str(Path(self.folder) / "optouts"),
         )
 
     @property

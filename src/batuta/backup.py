@@ -47,7 +47,8 @@ STOP_OR_FORCE = Reason(
     "restore_wait",
     "stop every process, wait 45 s and repeat; if they are dead already (a lost machine), repeat with --force",
 )
-# What is being done, and how far: a table and its rows, or pages done and all pages.
+# How far it is: a table and its rows, or PAGES and the percentage that is copied.
+PAGES = "pages"
 Progress: TypeAlias = Callable[[str, int], None]
 
 
@@ -97,7 +98,7 @@ def _take_sqlite(work: Batuta, database: Any, file: Path, database_id: str, prog
     taken_at = work.clock.now()
     try:
         with archive.create(file) as writer:
-            copying.copy(source.file, copied, lambda done, all: progress("pages", done * 100 // max(all, 1)))
+            copying.copy(source.file, copied, lambda done, all: progress(PAGES, done * 100 // max(all, 1)))
             manifest = Manifest(
                 dialect="sqlite",
                 version=__version__,

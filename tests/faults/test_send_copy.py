@@ -1,73 +1,86 @@
-"""An old copy of the database is put back: what left since does not leave again."""
+"""A backup is taken while messages leave, and restored later: what left since does not leave again, opt-outs since count."""
 
-import sqlite3
-from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-import asyncpg
+import pytest
 
-from batuta.testing.messages import End
-from tests.faults.conftest import one_of, together
+from app.contexts.conversas.optout import OptoutManual
+from app.wiring import contexts
+from batuta import backup
+from batuta.testing import judge_messages
+from batuta.testing.messages import End, SendRules
+from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.send_harness import post_office, tally
+from tests.faults.send_harness import PostOffice, post_office, tally
 
 RATE = 5.0
 
 
-async def test_an_old_copy_that_is_put_back_sends_nothing_again(places: dict[str, Path]) -> None:
-    await together(*(_put_back(url, folder) for url, folder in one_of(places, "sqlite").items()))
+@pytest.mark.parametrize("lost", [False, True] if LONG else [True], ids=lambda lost: "lost" if lost else "there")
+async def test_a_backup_taken_under_load_and_restored_sends_nothing_again(places: dict[str, Path], lost: bool) -> None:
+    await together(*(_restored(url, folder, lost=lost) for url, folder in places.items()))
 
 
-async def _put_back(url: str, folder: Path) -> None:
-    messages = 400 if LONG else 16
-    figures = Figures("T40", kind(url), f"{messages} messages, half of them sent since the copy that is put back")
-    async with post_office(folder, url, doctors=messages, rate=RATE, lease=15, at_rest={"lost_answers": 0.2}) as office:
-        await office.put(messages // 2)
-        await office.work.close()
-        await _copied(url, folder)
-        await office.work.open()
+async def _restored(url: str, folder: Path, *, lost: bool) -> None:
+    """``lost``: the database is gone when the backup is restored, so only the gateway and the journal know what happened."""
+    messages = 210 if LONG else 18
+    old = "the replaced database is lost" if lost else "the replaced database can be read"
+    figures = Figures(
+        "T40", kind(url), f"{messages} messages, a backup taken while they leave, restored after all left; {old}"
+    )
+    slowly: dict[str, Any] = {"lease": 15, "at_a_time": 1, "at_rest": {"lost_answers": 0.2}}
+    async with post_office(folder, url, doctors=messages + 2, rate=RATE, **slowly) as office:
+        await office.put(messages * 2 // 3)
         workers = await office.begin_until_up(2)
+        await office.until_left(1)
+        await backup.take(office.work, folder / "backup", _ignore)
+        waiting = sum(end is End.OPEN for end in (await office.ends()).values())
+        await office.put(messages // 3)
         await office.until_over(within=300)
+        (doctor, phone) = office.doctors[messages]  # the next one who gets a message
+        await _opt_out(office, phone)
         await office.stop(*workers)
         await office.work.close()
-        await _restored(url, folder)
+        if lost:
+            await _lose(url, office)
+        report = await backup.restore(office.work, folder / "backup", by="test", force=False, progress=_ignore)
         await office.work.open()
-        assert set((await office.ends()).values()) == {End.OPEN}
-        await office.put(messages // 2)
+        assert report.restored.has_old is not lost
+        (refused,) = await office.put(1)
+        assert (await office.rows())[refused]["cliente_id"] == doctor
         await office.begin_until_up(2)
         await office.until_over(within=300)
-        left = await office.judge()
-        assert set((await office.ends()).values()) == {End.DELIVERED}
-        found = [row for row in (await office.rows()).values() if row["outcome_reason_code"] == "found at the gateway"]
-        assert len(found) == messages // 2
-        figures.record_items(await tally(office, left), f"{len(found)} found at the gateway, none sent again")
+        left = await office.deliveries()
+        unknown_to_backup = {each.id: End.DELIVERED for each in left}
+        ends = unknown_to_backup | await office.ends()
+        rules = SendRules(read_at=office.clock.now(), within=timedelta(0))
+        wrong = judge_messages(office.accepted, left, ends, rules)
+        assert not wrong, wrong
+        assert refused not in {each.id for each in left}
+        assert ends[refused] in (End.FAILED, End.CANCELLED)
+        assert {end for id, end in ends.items() if id != refused} == {End.DELIVERED}
+        office.accepted = [each for each in office.accepted if each.id != refused]
+        note = f"{waiting} waited when the backup was taken, none sent again; an opt-out since the backup was respected"
+        figures.record_items(await tally(office, left), note)
 
 
-async def _copied(url: str, folder: Path) -> None:
+def _ignore(what: str, count: int) -> None: ...
+
+
+async def _opt_out(office: PostOffice, phone: str) -> None:
+    work = office.work
+    by_hand = OptoutManual(work.database, contexts(work).conversas, work.ids, work.clock)
+    await by_hand.parar(phone, by="test", reason="-")
+
+
+async def _lose(url: str, office: PostOffice) -> None:
     if kind(url) == "SQLite":
-        with closing(sqlite3.connect(_file(url))) as source, closing(sqlite3.connect(folder / "copy.db")) as target:
-            source.backup(target)
-    else:
-        await _on_the_server(url, "CREATE DATABASE {name}_copy TEMPLATE {name}")
-
-
-async def _restored(url: str, folder: Path) -> None:
-    if kind(url) == "SQLite":
-        file = _file(url)
+        file = Path(url.removeprefix("sqlite:///"))
         for each in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
             each.unlink(missing_ok=True)
-        (folder / "copy.db").rename(file)
     else:
-        await _on_the_server(url, "DROP DATABASE {name}", "CREATE DATABASE {name} TEMPLATE {name}_copy")
-
-
-def _file(url: str) -> Path:
-    return Path(url.removeprefix("sqlite:///"))
-
-
-async def _on_the_server(url: str, *statements: str) -> None:
-    name = url.rpartition("/")[2].partition("?")[0]
-    connection = await asyncpg.connect(url.replace(f"/{name}", "/postgres"))
-    for statement in statements:
-        await connection.execute(statement.format(name=name))
-    await connection.close()
+        await office.work.database.open()
+        await office.work.database.script("DROP SCHEMA public CASCADE; CREATE SCHEMA public;")
+        await office.work.database.close()

@@ -49,6 +49,10 @@ class Diario:
         self._key = self._key or await self._id.read(reading)
         return "" if self._key is None else digest(self._key, telefone)
 
+    @property
+    def is_writable(self) -> bool:
+        return os.access(self.file if self.file.exists() else self.file.parent, os.W_OK) and not self.file.is_dir()
+
     def entries(self) -> list[Entry]:
         """Oldest first. A line that was cut off by a crash is left out."""
         try:

@@ -112,8 +112,11 @@ class Restauracao:
         if not entries or key is None:
             return counts
         people = {digest(key, row["telefone"]): row for row in await new.all(self._book.phones)}
+        externals = {digest(key, row["telefone"]) for row in await new.all(self._book.externals)}
         for entry in entries:
             person = people.get(entry.digest)
+            if person is None and entry.digest in externals:
+                continue
             if person is None:
                 counts["optouts"] += await new.run(self._book.unmatched, digest=entry.digest, now=restored.restored_at)
                 continue

@@ -1,6 +1,5 @@
 """Is the gateway ready for us? Whether it takes our key, which instances are open, and whether they tell us what happens."""
 
-from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from app.contexts.mensagens.whatsapp import Conexao, Instancia, Unavailable
@@ -10,7 +9,7 @@ from batuta.extension import Examined
 TEXT = "doctor.evolution"
 
 
-async def examine(line: EvolutionClient, address: str, *, has_secret: bool) -> Sequence[Examined]:
+async def examine(line: EvolutionClient, address: str, *, has_secret: bool) -> list[Examined]:
     found = await line.instances()
     if isinstance(found, Unavailable):
         return [_badly("down", why=found.why)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from batuta import backup as backups
-from batuta.backup import Progress, RestoreReport
+from batuta.backup import PAGES, Progress, RestoreReport
 from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
 from batuta.stores.backup.archive import Manifest
 from batuta.texts import Texts
@@ -38,7 +38,8 @@ def _progress(desk: Desk, as_json: bool) -> Progress:
 
     def show(what: str, count: int) -> None:
         if not as_json:
-            desk.err.print(desk.texts()("cli.backup.progress", what=what, count=count), soft_wrap=True)
+            text = "cli.backup.pages" if what == PAGES else "cli.backup.table"
+            desk.err.print(desk.texts()(text, what=what, count=count), soft_wrap=True)
 
     return show
 

@@ -1,0 +1,83 @@
+"""``batuta backup`` and ``batuta restore`` as an operator has them."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Command, one_sentence
+
+JULIA = ("--app", "app.main:work")
+PHONE = "5511900000001"
+
+
+@pytest.fixture
+def julia(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        return batuta(*JULIA, *words)
+
+    assert run("seed-demo", "--medicos", "3")[0] == 0
+    return run
+
+
+def test_a_backup_is_written_with_its_progress_and_restored_with_what_was_carried_over(
+    julia: Command, folder: Path
+) -> None:
+    code, out, err = julia("backup", "copia.batuta")
+    assert code == 0, err
+    assert "gravada em copia.batuta" in out
+    assert "dados pessoais" in out
+    assert "100 % do banco copiados" in err
+    assert stat.S_IMODE((folder / "copia.batuta").stat().st_mode) == 0o600
+    assert julia("optout", PHONE)[0] == 0
+    code, out, err = julia("restore", "copia.batuta")
+    assert code == 0, err
+    assert "foi trazido do banco substituído" in out
+    assert "descadastros: 1" in out
+    assert len(list(folder.glob("julia.db.before-restore-*"))) == 1
+    assert PHONE not in out + err
+
+
+def test_the_same_for_machines_is_one_document_each(julia: Command, folder: Path) -> None:
+    code, out, err = julia("backup", "copia", "--json")
+    assert (code, err) == (0, "")
+    made = json.loads(out)
+    assert (made["database"], made["file"], made["bytes"]) == ("sqlite", "copia", (folder / "copia").stat().st_size)
+    (folder / "julia.db").unlink()
+    code, out, err = julia("--lang", "en", "restore", "copia", "--json")
+    assert (code, err) == (0, "")
+    restored = json.loads(out)
+    assert (restored["carried_over"], restored["rows"], restored["kept"]) == (False, made["rows"], None)
+    assert restored["counts"]["optouts"] == 0
+
+
+def test_in_english_it_says_what_is_not_known(julia: Command, folder: Path) -> None:
+    julia("backup", "copia")
+    (folder / "julia.db").unlink()
+    code, out, _ = julia("--lang", "en", "restore", "copia")
+    assert code == 0
+    assert "looked for at the gateway before it is sent" in out
+
+
+def test_a_file_that_is_no_backup_is_refused_in_one_sentence(julia: Command, folder: Path) -> None:
+    (folder / "photo").write_bytes(b"GIF89a" * 100)
+    code, _, err = julia("restore", "photo")
+    assert (code, one_sentence(err)) == (2, True)
+    assert "nada foi alterado" in err
+    code, _, err = julia("restore", "missing")
+    assert (code, one_sentence(err)) == (2, True)
+
+
+def test_a_backup_of_a_database_without_a_schema_says_the_next_step(folder: Path, batuta: Command) -> None:
+    code, _, err = batuta("backup", "copia")
+    assert (code, one_sentence(err)) == (2, True)
+    assert "batuta migrate" in err
+    assert not (folder / "copia").exists()
+
+
+def test_a_removal_is_said_without_the_whole_number(julia: Command) -> None:
+    code, out, err = julia("remover", PHONE, "--reason", "pediu por telefone")
+    assert (code, "terminado em 0001" in out, PHONE in out + err) == (0, True, False)
