@@ -31,6 +31,7 @@ from batuta.stores.sql.incidents import SqlIncidents
 from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.restarts import SqlRestarts
+from batuta.stores.sql.timetables import SqlTimetables
 from batuta.supervise.beats import BEATING, Heart
 from batuta.supervise.loop import Loop, LoopPolicy
 from batuta.supervise.running import Running
@@ -69,6 +70,7 @@ class Watching:
     behind: dict[str, str] = field(default_factory=dict)
     beats: SqlBeats = field(init=False)
     restarts: SqlRestarts = field(init=False)
+    timetables: SqlTimetables = field(init=False)
     watchman: Watchman = field(init=False)
     incidents: SqlIncidents = field(init=False)
     alerts: SqlAlerts = field(init=False)
@@ -77,13 +79,14 @@ class Watching:
     def __post_init__(self) -> None:
         self.beats = SqlBeats(self.database, self.version, liveness=self.liveness)
         self.restarts = SqlRestarts(self.database, self.ids)
+        self.timetables = SqlTimetables(self.database, self.now)
         self.incidents = SqlIncidents(self.database, self.ids, self.events)
         self.alerts = SqlAlerts(self.database, self.incidents, self.ids, self.events)
         self.watchman = Watchman(self.clock)
         for check in (
             checks.connectivity(self.probes, self.clock),
             checks.jobs(self.jobs, self.book),
-            checks.scheduler(self.beats, self.reports, self.book, self.now),
+            checks.scheduler(self.beats, self.reports, self.timetables, self.book, self.now),
             checks.workers(self.beats, self.restarts, self.now),
             checks.queues(self.queues, self.beats, self.now),
             checks.circuits(self.circuits, self.behind),

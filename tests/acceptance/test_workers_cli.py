@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from batuta.dispatch.scheduler import Scheduler
 from batuta.supervise.restarts import NewRestart, Reason
 from tests.acceptance.conftest import Command
 
@@ -113,3 +114,21 @@ def test_nobody_is_told_as_nobody(batuta: Command) -> None:
     assert code == 0
     assert "`batuta up` starts them" in told
     assert "nothing had to be started again" in told
+
+
+def test_the_timetables_of_two_versions_are_listed_with_who_is_active(batuta: Command) -> None:
+    work = importlib.import_module("program").work
+
+    async def deployed() -> None:
+        async with work:
+            old, new = (
+                Scheduler(work.book, work.executions, work.clock, work.ids, work.events, release=name)
+                for name in ("first", "second")
+            )
+            for each in (old, new, old):
+                await each.dispatcher.tick()
+
+    asyncio.run(deployed())
+    told = json.loads(batuta(*ENGLISH, "workers", "--json")[1])["timetables"]
+    assert [(each["release"], each["state"]) for each in told] == [("second", "active"), ("first", "standing_by")]
+    assert "standing by" in batuta(*ENGLISH, "workers")[1]

@@ -8,8 +8,11 @@ import typer
 from rich.table import Table
 
 from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for
+from batuta.health.timetables import LOOKED_AT, TimetableState, state_of
 from batuta.health.workers import FORGOTTEN, Beat, LoopSeen, Signs
 from batuta.kernel.durations import brief
+from batuta.kernel.identity import short
+from batuta.runlog.timetables import Timetable
 from batuta.supervise.beats import Status
 from batuta.supervise.restarts import Restart
 from batuta.texts import Texts
@@ -29,7 +32,7 @@ def workers(
     context: typer.Context, everyone: AllFlag = False, stacks: StacksFlag = False, as_json: JsonFlag = False
 ) -> None:
     desk = desk_of(context)
-    signs, restarts = wait_for(_looked(desk))
+    signs, restarts, timetables = wait_for(_looked(desk))
     fallen = {
         each.worker_id for each in restarts if each.loop is None
     }  # told by their parent before their beats run out
@@ -38,14 +41,20 @@ def workers(
         _process(desk, beat, signs, is_dead=not beat.is_offline and not _lives(beat, signs, fallen))
         for beat in sorted(shown, key=lambda beat: (beat.role, beat.started_at))
     ]
-    document = {"workers": processes, "restarts": [_restart(desk, each) for each in restarts]}
+    versions = [_timetable(desk, each, signs.now) for each in timetables]
+    document = {
+        "workers": processes,
+        "timetables": [each for each in versions if everyone or each["state"] != TimetableState.GONE],
+        "restarts": [_restart(desk, each) for each in restarts],
+    }
     desk.show(document, as_json, lambda: _tell(desk, document, stacks))
 
 
-async def _looked(desk: Desk) -> tuple[Signs, Sequence[Restart]]:
+async def _looked(desk: Desk) -> tuple[Signs, Sequence[Restart], Sequence[Timetable]]:
     async with desk.work() as work:
         signs = await work.beats.seen(within=FORGOTTEN, now=work.now())
-        return signs, await work.watching.restarts.since(signs.now - FORGOTTEN, limit=MOST_RESTARTS)
+        restarts = await work.watching.restarts.since(signs.now - FORGOTTEN, limit=MOST_RESTARTS)
+        return signs, restarts, await work.watching.timetables.newest(LOOKED_AT)
 
 
 def _lives(beat: Beat, signs: Signs, fallen: Container[str]) -> bool:
@@ -85,6 +94,18 @@ def _loop(seen: LoopSeen, now: datetime, is_dead: bool) -> dict[str, Any]:
     }
 
 
+def _timetable(desk: Desk, timetable: Timetable, now: datetime) -> dict[str, Any]:
+    return {
+        "timetable": timetable.fingerprint,
+        "state": state_of(timetable, now).value,
+        "release": timetable.release,
+        "jobs": timetable.jobs,
+        "first_seen": _written(desk, timetable.first_seen_at),
+        "last_renewed_ago": _seconds(now - timetable.renewed_at),
+        "renewed_by": short(timetable.renewed_by),
+    }
+
+
 def _restart(desk: Desk, restart: Restart) -> dict[str, Any]:
     return {
         "at": _written(desk, restart.at),
@@ -113,6 +134,11 @@ def _tell(desk: Desk, document: dict[str, list[dict[str, Any]]], stacks: bool) -
         ]
         desk.say("")
         _table(desk, ("worker", "pid", "loop", "alive", "last_progress_ago", "failures", "restarts"), loops)
+    if document["timetables"]:
+        desk.say("")
+        _table(
+            desk, ("timetable", "state", "release", "jobs", "first_seen", "last_renewed_ago"), document["timetables"]
+        )
     desk.say("")
     if not document["restarts"]:
         desk.say(texts("cli.workers.no_restarts"))
@@ -137,6 +163,8 @@ def _cell(texts: Texts, column: str, value: object) -> str:
         return texts("cli.workers.yes" if value else "cli.workers.no")
     if value is None:
         return ""
+    if column == "state":
+        return texts(f"cli.workers.timetable_{value}")
     return brief(timedelta(seconds=float(str(value)))) if column.endswith("_ago") else str(value)
 
 

@@ -13,6 +13,7 @@ from batuta.health.queues import WatchedQueue, judge_queue
 from batuta.health.ready import PATIENCE, Part, Probes, State, look
 from batuta.health.restarts import COUNTED, judge_restarts
 from batuta.health.score import BELOW_HEALTHY, WEIGHTS
+from batuta.health.timetables import LOOKED_AT, Timetables, judge_timetables
 from batuta.health.watch import JobWatch
 from batuta.health.workers import (
     FORGOTTEN,
@@ -133,11 +134,13 @@ def _overdue_since(health: JobHealth) -> datetime | None:
 Now: TypeAlias = Callable[[], datetime | None]  # None: the database's own
 
 
-def scheduler(beats: Beats, reports: Reports, jobs: HasLength, now: Now) -> Check:
+def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: HasLength, now: Now) -> Check:
     async def ask() -> Report:
         if not len(jobs):
             return Report()
-        return judge_scheduler(await beats.seen(within=FORGOTTEN, now=now()), await reports.known_since())
+        signs = await beats.seen(within=FORGOTTEN, now=now())
+        versions = judge_timetables(await timetables.newest(LOOKED_AT), signs.now)
+        return merged([judge_scheduler(signs, await reports.known_since()), versions])
 
     return Check(name="scheduler", section=Section.JOBS_AND_WORKERS, ask=ask)
 
