@@ -109,6 +109,8 @@ class EngineSettings(BaseSettings):
     """PostgreSQL: connections of a process for handlers, enqueueing and pages, at most"""
     batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2
     """PostgreSQL: connections of a process for renewals, settlements and rescues alone, at most"""
+    batuta_old_transaction_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
+    """PostgreSQL: a transaction that stays open for longer and keeps dead rows from being removed is a finding"""
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """how long a stop waits for what is running"""
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1

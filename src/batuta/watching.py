@@ -17,6 +17,7 @@ from batuta.health.finding import Severity
 from batuta.health.hub import WATCHING, AlertHub, LogSink, Sink
 from batuta.health.queues import QueueLimits, WatchedQueue
 from batuta.health.ready import Probe
+from batuta.health.transactions import OLD, transactions
 from batuta.health.watch import JobWatch
 from batuta.health.watchman import Watchman
 from batuta.kernel.clock import Clock
@@ -32,6 +33,7 @@ from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.restarts import SqlRestarts
 from batuta.stores.sql.timetables import SqlTimetables
+from batuta.stores.sql.transactions import SqlTransactions
 from batuta.supervise.beats import BEATING, Heart
 from batuta.supervise.loop import Loop, LoopPolicy
 from batuta.supervise.running import Running
@@ -71,6 +73,7 @@ class Watching:
     beats: SqlBeats = field(init=False)
     restarts: SqlRestarts = field(init=False)
     timetables: SqlTimetables = field(init=False)
+    transactions: SqlTransactions = field(init=False)
     watchman: Watchman = field(init=False)
     incidents: SqlIncidents = field(init=False)
     alerts: SqlAlerts = field(init=False)
@@ -80,6 +83,7 @@ class Watching:
         self.beats = SqlBeats(self.database, self.version, liveness=self.liveness)
         self.restarts = SqlRestarts(self.database, self.ids)
         self.timetables = SqlTimetables(self.database, self.now)
+        self.transactions = SqlTransactions(self.database)
         self.incidents = SqlIncidents(self.database, self.ids, self.events)
         self.alerts = SqlAlerts(self.database, self.incidents, self.ids, self.events)
         self.watchman = Watchman(self.clock)
@@ -90,8 +94,13 @@ class Watching:
             checks.workers(self.beats, self.restarts, self.now),
             checks.queues(self.queues, self.beats, self.now),
             checks.circuits(self.circuits, self.behind),
+            transactions(self.transactions, self._old_transaction),
         ):
             self.watchman.add(check)
+
+    @property
+    def _old_transaction(self) -> timedelta:
+        return OLD if self.settings is None else timedelta(seconds=self.settings.batuta_old_transaction_seconds)
 
     def watch_queue(
         self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str, hands_over: bool = False

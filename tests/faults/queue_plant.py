@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -69,6 +70,7 @@ class Plan:
     has_line: bool = False
     queues: tuple[str, ...] = ("default",)
     sink: int = 0  # the port of an endpoint with a book of its own
+    times_calls: bool = False  # of the path that claims, settles and renews: one line for each in a file
     dies_at: str | None = None  # the point where the process is gone; empty: it only writes down what points there are
 
     def told(self) -> dict[str, Any]:
@@ -99,6 +101,8 @@ def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
     work.worker_policy = replace(work.worker_policy, look_every=timedelta(seconds=plan.looks_every))
     work.events.subscribe(lambda event: note(plan, "lost", event.item) if isinstance(event, ItemLost) else None)
     add_tasks(work, plan)
+    if plan.times_calls:
+        work.liveness.observe(lambda call, seconds, _: note(plan, str(time.time()), str(seconds), book="calls"))
     if plan.sink:
         add_every_way(work, plan, stop or asyncio.Event())
     if plan.has_line:
@@ -114,13 +118,13 @@ def __getattr__(name: str) -> object:
     return build(Plan(**{**told, "queues": tuple(told["queues"])}))
 
 
-def note(plan: Plan, *words: str) -> None:
+def note(plan: Plan, *words: str, book: str = "runs") -> None:
     """One write, so that lines of several processes do not mix and a killed process leaves whole ones."""
-    book = os.open(Path(plan.folder) / "runs", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(Path(plan.folder) / book, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        os.write(book, f"{' '.join(words)}\n".encode())
+        os.write(file, f"{' '.join(words)}\n".encode())
     finally:
-        os.close(book)
+        os.close(file)
 
 
 def add_tasks(work: Batuta, plan: Plan) -> None:

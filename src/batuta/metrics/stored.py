@@ -7,6 +7,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.guard.rate import Limit
+from batuta.health.transactions import OpenTransaction
 from batuta.health.watch import JobsSeen
 from batuta.metrics.counting import family_of
 from batuta.queue.store import Depth
@@ -40,6 +41,14 @@ def queues_seen(depths: Mapping[str, Depth]) -> Sequence[Metric]:
             items.add_metric([queue, state], getattr(depth, state))
         oldest.add_metric([queue], depth.oldest_due.total_seconds())
     return (items, oldest)
+
+
+def transaction_seen(oldest: OpenTransaction | None) -> Sequence[Metric]:
+    age = _gauge("database_oldest_transaction_seconds", "Age of the transaction that keeps dead rows; 0: there is none")
+    since = _gauge("database_transactions_since_oldest", "Transactions since that one began; 0: there is none")
+    age.add_metric([], 0 if oldest is None else oldest.lasts.total_seconds())
+    since.add_metric([], 0 if oldest is None else oldest.transactions_since)
+    return (age, since)
 
 
 def circuits_seen(circuits: Iterable[Circuit]) -> Sequence[Metric]:

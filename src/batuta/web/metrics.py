@@ -24,6 +24,7 @@ from batuta.metrics import (
     observe_databases,
     process_registry,
     queues_seen,
+    transaction_seen,
 )
 from batuta.supervise.running import Running
 from batuta.web.context import state_of
@@ -66,5 +67,8 @@ def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Rea
         ]  # those of each person are as many as people
         return limits_seen(shared, await work.rates.used(shared))
 
-    readings = {"jobs": jobs, "queues": queues, "circuits": circuits, "limits": limits}
+    async def transactions() -> Sequence[Metric]:
+        return transaction_seen(await work.watching.transactions.oldest())
+
+    readings = {"jobs": jobs, "queues": queues, "circuits": circuits, "limits": limits, "transactions": transactions}
     return Readings({**readings, **own}, work.clock, registry)

@@ -1,0 +1,31 @@
+"""The oldest open transaction, as the server's own views show it."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from batuta.health.transactions import OpenTransaction
+from batuta.stores.sql.database import Database, Query
+from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionBook:
+    oldest: Query
+
+
+class SqlTransactions:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._book = load(TransactionBook, BOOKS / "transactions.sql", database.dialect)
+
+    async def oldest(self) -> OpenTransaction | None:
+        row = await self._database.one(self._book.oldest)
+        if row is None:
+            return None
+        return OpenTransaction(
+            pid=row["pid"],
+            name=row["name"],
+            lasts=timedelta(seconds=max(0.0, row["seconds"])),
+            transactions_since=row["transactions"],
+        )

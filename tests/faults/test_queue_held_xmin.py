@@ -1,0 +1,127 @@
+"""A transaction stays open under load (T23): the queue keeps its pace, and health says which process to end."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import asyncpg
+
+from batuta.health.transactions import CAUSE, OLD, judge_transaction
+from tests.faults.figures import LONG, Figures
+from tests.faults.queue_harness import Shop, shop
+
+RATE = 500 if LONG else 100  # items in a second
+BATCH = 0.1
+BASE, HELD = (60.0, 600.0) if LONG else (2.0, 6.0)
+THRESHOLD = OLD.total_seconds() if LONG else 2.0
+# After this the alert hub has looked at least once, and spoken.
+HUB = 40.0
+MOST = 120.0
+
+
+@dataclass
+class Offering:
+    """What is enqueued at a steady rate."""
+
+    running: Shop
+    accepted: list[str]
+
+    async def offer(self) -> None:
+        """Late by one batch, it catches up: the rate is kept over any second."""
+        began, batches = time.monotonic(), 0
+        while True:
+            self.accepted += await self.running.work.enqueue_many("conta", [(0.0,)] * int(RATE * BATCH))
+            batches += 1
+            await asyncio.sleep(max(0.0, began + batches * BATCH - time.monotonic()))
+
+    @asynccontextmanager
+    async def going(self) -> AsyncIterator[None]:
+        offering = asyncio.create_task(self.offer())
+        try:
+            yield
+        finally:
+            offering.cancel()
+            await asyncio.gather(offering, return_exceptions=True)
+
+    async def measured(self, seconds: float) -> float:
+        """Items that were done in a second, from now on."""
+        before, began = await self._done(), time.monotonic()
+        await asyncio.sleep(seconds)
+        return (await self._done() - before) / (time.monotonic() - began)
+
+    async def _done(self) -> int:
+        (row,) = await self.running.ask("SELECT count(*) AS n FROM effects")
+        return int(row["n"])
+
+
+async def test_a_transaction_that_stays_open_under_load_is_found_and_costs_little(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    figures = Figures("T23", "PostgreSQL", f"a snapshot held for {HELD:g} s at {RATE} items in a second")
+    async with shop(tmp_path, postgres_url, lease=30.0, times_calls=True) as running:
+        await running.begin_until_up(2)
+        offering = Offering(running, [])
+        async with offering.going():
+            base = await offering.measured(BASE)
+            before_held = time.time()
+            base_p99 = _p99(tmp_path, until=before_held)
+            async with _held(postgres_url) as pid:
+                found_after = await _found(running, pid)
+                await asyncio.sleep(max(0.0, HELD - BASE - (time.time() - before_held)))
+                last = time.time()
+                held = await offering.measured(BASE)
+                held_p99 = _p99(tmp_path, since=last)
+                dead = await _dead_rows(running)
+        await running.until_over(within=120)
+        tally = await running.judge(offering.accepted, or_more=True)
+        assert await running.work.watching.transactions.oldest() is None
+    assert held >= (0.8 if LONG else 0.5) * base
+    if LONG:
+        assert found_after + HUB <= MOST
+        assert held_p99 <= 0.050
+    figures.record_items(
+        tally,
+        f"{base:.0f} items/s before, {held:.0f} at its end; claims and renewals p99 {base_p99 * 1000:.0f} ms before,"
+        f" {held_p99 * 1000:.0f} ms at its end; {dead} dead rows; found after {found_after:.0f} s"
+        f" (threshold {THRESHOLD:g} s), the alert follows within {HUB:g} s",
+    )
+
+
+@asynccontextmanager
+async def _held(url: str) -> AsyncIterator[int]:
+    """Somebody's report: one snapshot, open for as long as the block runs."""
+    connection = await asyncpg.connect(url, server_settings={"application_name": "relatorio"})
+    try:
+        await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        await connection.execute("SELECT 1")
+        yield connection.get_server_pid()
+    finally:
+        await connection.close()
+
+
+async def _found(running: Shop, pid: int) -> float:
+    """How long it takes until health has a finding that names the process."""
+    began, threshold = time.monotonic(), timedelta(seconds=THRESHOLD)
+
+    async def finding() -> bool:
+        oldest = await running.work.watching.transactions.oldest()
+        report = judge_transaction(oldest, threshold)
+        return any(each.cause == CAUSE and each.facts["pid"] == pid for each in report.findings)
+
+    await running.until("it is found", finding, THRESHOLD + 10)
+    return time.monotonic() - began
+
+
+async def _dead_rows(running: Shop) -> int:
+    rows = await running.ask("SELECT n_dead_tup AS n FROM pg_stat_user_tables WHERE relname = 'tasks'")
+    return int(rows[0]["n"])
+
+
+def _p99(folder: Path, *, since: float = 0.0, until: float = float("inf")) -> float:
+    calls = [line.split() for line in (folder / "calls").read_text().splitlines()]
+    took = sorted(float(seconds) for at, seconds in calls if since <= float(at) <= until)
+    return took[int(len(took) * 0.99)]
