@@ -77,6 +77,9 @@ the process was started again by a keeper of the test that has everything import
 **The parent** (T09, T28; T25 and T26 as seen from outside). A *target* is a process, or a task that was accepted. **Lost** is a
 process that was not replaced or outlived its parent, or a task that nobody did. Where the database is "–", parent and children
 are small programs of the test's own, with limits of two seconds.
+
+**The shutdown** (stop). A *target* is an item or a run in flight when its process receives SIGTERM. **Lost**: it neither ended
+nor was handed back. **Doubled**: its handler had its effect twice.
 """
 AFTERWORD = """
 What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from batuta import Batuta
 from batuta.config import EngineSettings, environment, load
+from batuta.dispatch.answer import JobAnswer, Ok
+from batuta.dispatch.endpoints import JobCall
 
 VARIABLE = "SHUTDOWN_PLAN"
 QUEUES = ("first", "second")
@@ -26,6 +28,7 @@ class Plan:
     poll: float = 0.0  # a loop without a drain whose tick takes so long
     tick: float = 0.0  # a loop with a drain whose tick takes so long
     run: float = 0.0  # a scheduled function that takes so long
+    request: float = 0.0  # an endpoint, /jobs/wait, that answers after so long
 
 
 def build(plan: Plan, settings: EngineSettings) -> Batuta:
@@ -39,6 +42,8 @@ def build(plan: Plan, settings: EngineSettings) -> Batuta:
         work.loop(every=0.1, name="slow", stuck_after=300)(_slow(plan))
     if plan.run:
         work.job("0 * * * *", name="report")(_report(plan))
+    if plan.request:
+        work.endpoints.add("wait", _wait(plan), manual=True)
     return work
 
 
@@ -87,6 +92,15 @@ def _report(plan: Plan):  # type: ignore[no-untyped-def]
         note(plan, "effect", "report", os.getpid())
 
     return report
+
+
+def _wait(plan: Plan):  # type: ignore[no-untyped-def]
+    async def wait(call: JobCall) -> JobAnswer:
+        note(plan, "request", os.getpid())
+        await asyncio.sleep(plan.request)
+        return Ok(1)
+
+    return wait
 
 
 def __getattr__(name: str) -> object:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from batuta import Batuta
@@ -195,13 +196,16 @@ async def _hands_back(url: str, folder: Path) -> None:
     drain, tick = (30.0, 50.0) if LONG else (8.0, 50.0)
     done = f"SIGTERM of `batuta up` during a handler of 200 s and ticks of {tick:g} s, drain {drain:g} s"
     figures = Figures("stop", kind(url), done)
-    async with place(folder, url, poll=tick, tick=tick) as running:
+    async with place(folder, url, poll=tick, tick=tick, request=drain / 2) as running, httpx2.AsyncClient() as client:
         for number in range(5):
             await running.work.enqueue("first", number, 200.0)
         up = running.begin("up", BATUTA_DRAIN_SECONDS=f"{drain:g}")
         await running.until("all is under way", lambda: len(running.notes("begin")) == 5 and running.notes("tick"))
         await running.until("it serves", up.is_up)
+        request = asyncio.create_task(client.post(f"http://127.0.0.1:{up.port}/jobs/wait", timeout=PATIENCE))
+        await running.until("a request is under way", lambda: running.notes("request"))
         took = await end(up)
+        assert (await request).json() == {"status": "ok", "items_processed": 1}
         rows = await running.ask("SELECT status, attempts, crashes, lease_until FROM tasks")
         handed_back = sum(row == {"status": "queued", "attempts": 0, "crashes": 0, "lease_until": None} for row in rows)
         killed = [fact["event"] for fact in up.facts() if "killed" in fact["event"]]

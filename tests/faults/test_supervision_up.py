@@ -257,8 +257,9 @@ class Systemd:
         """From now on."""
         ends = time.monotonic() + 2 * PATIENCE
         while time.monotonic() < ends:
-            self.heard += self._inbox.recv(4096).decode().split("\n")
-            if self.heard[-1].startswith(words):
+            said = self._inbox.recv(4096).decode().split("\n")
+            self.heard += said
+            if any(each.startswith(words) for each in said):
                 return
         raise AssertionError(f"{words} was not heard: {self.heard[-10:]}")
 
@@ -278,6 +279,7 @@ def test_systemd_hears_that_the_whole_tree_is_ready_lives_and_stops(tmp_path: Pa
         systemd.hears("WATCHDOG=1")
         running.process.send_signal(signal.SIGTERM)
         systemd.hears("STOPPING=1")
+        assert "EXTEND_TIMEOUT_USEC=53000000" in systemd.heard  # 30 s of drain, and what a parent needs besides
         assert running.process.wait(PATIENCE) == 0
 
 
@@ -295,4 +297,5 @@ def test_systemd_hears_the_same_of_a_single_role(tmp_path: Path) -> None:
             manager.hears("WATCHDOG=1")
             started[role].process.send_signal(signal.SIGTERM)
             manager.hears("STOPPING=1")
+            assert "EXTEND_TIMEOUT_USEC=40000000" in manager.heard
             assert started[role].process.wait(PATIENCE) == 0

@@ -8,6 +8,7 @@ import pytest
 
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import LoopEnded, LoopFailed, ShutdownPhase
+from batuta.supervise.beats import Status, status_of
 from batuta.supervise.loop import Doorbell, FunctionLoop, Idle, LoopPolicy, Pace, loop_of
 from batuta.supervise.shutdown import MARGIN, Phase, Shutdown
 from batuta.supervise.supervisor import Supervisor
@@ -247,6 +248,44 @@ async def test_a_drain_that_fails_is_reported_once_and_holds_nobody(
     assert await stopped.took() == 3
     assert [failed.loop for failed in events.of(LoopFailed)] == ["failing"]
     assert {ended.loop: ended.drained for ended in events.of(LoopEnded)} == {"failing": False, "other": True}
+
+
+async def test_an_error_of_a_tick_that_was_cancelled_is_no_failure_of_its_loop(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    async def translates() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionError("cut off") from None
+
+    supervisor.add(FunctionLoop("ping", translates), replace(EVERY_TEN, max_failures=1))
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    assert await stopped.took() == 0
+    assert events.of(LoopFailed) == []
+
+
+async def test_a_shutdown_that_is_cancelled_leaves_no_drain_behind(supervisor: Supervisor, clock: FakeClock) -> None:
+    worker = Draining("worker", clock, drain=20)
+    supervisor.add(worker, EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await stopped.ask()
+    stopped.task.cancel()
+    await asyncio.gather(stopped.task, return_exceptions=True)
+    await clock.advance(60)
+    assert worker.began_at is not None
+    assert worker.ended_at is None
+
+
+async def test_a_process_that_shuts_down_is_draining_and_not_degraded(supervisor: Supervisor, clock: FakeClock) -> None:
+    supervisor.add(Draining("worker", clock, drain=20), EVERY_TEN)
+    stopped = Stopped(supervisor, clock)
+    await settle()
+    assert status_of(supervisor.running, clock.monotonic()) is Status.ONLINE
+    await stopped.ask()
+    assert status_of(supervisor.running, clock.monotonic()) is Status.DRAINING
+    assert await stopped.took() == 20
 
 
 async def test_a_class_without_a_drain_has_nothing_to_drain(supervisor: Supervisor, clock: FakeClock) -> None:

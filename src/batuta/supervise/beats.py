@@ -182,6 +182,8 @@ class Heart:
 
 
 def status_of(neighbours: Collection[Running], passed: float) -> Status:
+    if any(each.is_ending for each in neighbours):
+        return Status.DRAINING
     is_well = all(
         each.is_alive and not each.failures and each.treatment is None and not each.is_stuck(passed)
         for each in neighbours

@@ -26,6 +26,7 @@ class Running:
     restarts: int = 0  # since the process began
     is_ticking: bool = False
     is_alive: bool = True  # its keeper goes on, or has not begun yet
+    is_ending: bool = False  # its process shuts down
     treatment: "Treatment | None" = None  # it is being stopped, because it was silent for too long
     keeper: "asyncio.Task[None] | None" = None
     _lately: "deque[float]" = field(default_factory=deque)  # restarts without a healthy stretch between them

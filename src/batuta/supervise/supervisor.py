@@ -102,6 +102,8 @@ class Supervisor:
         self._raise_what_ended(keepers)
 
     async def _shut_down(self, shutdown: Shutdown, others_ended: asyncio.Event) -> None:
+        for running in self._running:
+            running.is_ending = True
         first = [running for running in self._running if not running.policy.outlives]
         await self._become_quiet(first, shutdown)
         await self._end_together(first, shutdown)
@@ -158,10 +160,11 @@ class Supervisor:
         if (drain := drain_of(running.loop)) is None:
             return True
         draining = asyncio.create_task(_ordinary(drain(shutdown.left())))
-        is_in_time = await shutdown.within(Phase.HAND_BACK, _all_done([draining]))
-        if not is_in_time:
+        try:
+            is_in_time = await shutdown.within(Phase.HAND_BACK, _all_done([draining]))
+        finally:
             draining.cancel()
-            await first_of(_all_done([draining]), self._clock.sleep(CUT_OFF.total_seconds()))
+        await first_of(_all_done([draining]), self._clock.sleep(CUT_OFF.total_seconds()))
         error = draining.exception() if draining.done() and not draining.cancelled() else None
         if error is not None:
             self._events.emit(LoopFailed(running.loop.name, error, running.failures + 1, AT_ONCE))
@@ -216,6 +219,8 @@ class Supervisor:
         except Exception as error:  # noqa: BLE001 - whatever a loop meets, its neighbours go on
             if (treated := _treated(running)) is not None:
                 return self._restarted(running, treated, stop)
+            if _cancels():  # by the shutdown: the error says how the tick was cut off
+                return AT_ONCE
             return self._failed(running, error, stop)
         finally:
             running.is_ticking, running.last_beat = False, self._clock.monotonic()
