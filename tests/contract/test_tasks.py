@@ -489,3 +489,26 @@ async def test_a_decorator_without_its_parentheses_is_refused_and_says_how_to_wr
         work.task(esquecida)
     with pytest.raises(InvalidJob, match="its schedule is missing"):
         work.job(esquecida)  # type: ignore[arg-type]
+
+
+async def test_two_tasks_may_have_the_same_key(work: Batuta) -> None:
+    """The key of an order belongs to charging it and to announcing it."""
+
+    @work.task()
+    async def cobrar(ctx: TaskContext) -> None: ...
+
+    @work.task()
+    async def avisar(ctx: TaskContext) -> None: ...
+
+    announced = await work.enqueue(avisar, key="pedido-7")
+    charged = await work.enqueue(cobrar, key="pedido-7")
+    assert announced != charged
+    assert [await work.enqueue(avisar, key="pedido-7"), await work.enqueue(cobrar, key="pedido-7")] == [
+        announced,
+        charged,
+    ]
+    assert await work.enqueue_many(cobrar, [(), ()], keys=["pedido-7", "pedido-8"]) != [charged, charged]
+    status = await work.status(charged)
+    assert status is not None
+    assert status.name == "cobrar"
+    assert (await work.queues["default"].depth()).due == 3

@@ -25,6 +25,7 @@ class Pulse:
     running: int = 0
     running_since: datetime | None = None  # since when the oldest of those has been there
     is_held: bool = False  # somebody paused it: nothing is expected to move
+    held_back: int = 0  # items that were due or leased before the clock was set back, and are not corrected yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ def judge_queue(queue: WatchedQueue, pulse: Pulse, *, has_worker: bool) -> Repor
 
 def _found(queue: WatchedQueue, pulse: Pulse, has_worker: bool) -> Iterator[tuple[Finding, int]]:
     limits, age = queue.limits, _age(pulse)
+    if pulse.held_back:
+        yield _finding(queue, Severity.WARNING, "clock_set_back", pulse, value=pulse.held_back, threshold=0), 5
     waiting = _with_handed_over(pulse) if queue.hands_over else pulse
     if not has_worker and _age(waiting) > limits.deserted_after:
         found = _finding(queue, Severity.CRITICAL, "deserted", waiting, value=waiting.due, threshold=0)

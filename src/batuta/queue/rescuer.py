@@ -33,6 +33,8 @@ class Rescuer:
     async def tick(self) -> Pace:
         self._notice_a_gap()
         try:
+            if await self._store.follow_clock(self._lease) and self._bell is not None:
+                self._bell.ring()  # items that waited for the clock are due
             if await self._is_kept_waiting():
                 self._be_patient()
             if self._clock.monotonic() < self._patient_until:

@@ -98,6 +98,13 @@ class QueueStore(Protocol):
         """As ``rescue``, for the leases of owners that are proven dead, whether or not the leases expired."""
         ...
 
+    async def follow_clock(self, lease: timedelta) -> timedelta:
+        """Note the time. Where the clock of the machine decides and was set back, correct waits and leases.
+
+        Returns the size of the step; zero if there was none, or if the database has a clock of its own.
+        """
+        ...
+
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
         """Give back the items that ``owner`` holds in this queue beyond ``known``: claims whose answer was lost.
 

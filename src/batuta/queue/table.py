@@ -17,7 +17,7 @@ from batuta.kernel.errors import InvalidName
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 _NOT_IDENTIFIERS = frozenset(
-    {"ready", "running", "done", "dead", "cancelled", "urgent_is_high", "crash_cap", "keep", "given"}
+    {"ready", "running", "done", "dead", "cancelled", "urgent_is_high", "crash_cap", "keep", "given", "fixed_times"}
 )
 
 
@@ -54,6 +54,7 @@ class QueueTable:
     # While it is filled nobody claims the row, whatever its state: what was done with it must be found out first.
     doubt: str | None = None
     given: tuple[str, ...] | None = None  # what a handler is given of its row; None: every column
+    fixed_times: bool = True  # items may be put for an instant the application chose; a set clock does not move those
     crash_cap: int = 3  # so many dead workers, and the item is taken for the cause
     keep: timedelta = timedelta(days=30)  # of what ended without a worker's word, where ``expires_at`` is a column
 

@@ -15,5 +15,6 @@ TASKS = QueueTable(
     expires_at="expires_at",
     started_at="started_at",
     cancel_requested="cancel_requested",
+    fixed_times=False,
     given=("name", "args", "created_at"),
 )

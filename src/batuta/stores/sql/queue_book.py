@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import Dialect, Query
 from batuta.stores.sql.engine_schema import BOOKS
-from batuta.stores.sql.queries import load_text
+from batuta.stores.sql.queries import SomeBook, load_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,12 @@ def sqlite_turn_book(table: QueueTable, given: Mapping[str, str] | None = None) 
     packed = ", ".join(_packed(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
     text = _written_for("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
     return load_text(SqliteTurnBook, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
+
+
+def clock_book(table: QueueTable, book: type[SomeBook]) -> SomeBook:
+    """What a set clock asks of a table on SQLite."""
+    text = _written_for("queue_clock.sql", _gaps(table, "sqlite"))
+    return load_text(book, text, f"queue_clock.sql of {table.name}", "sqlite", ["sqlite"])
 
 
 def _packed(column: str, type: str) -> str:
@@ -146,6 +152,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "rescued": _rescued(table, dialect, clock),
         "released": _released(table, dialect, clock),
         "waits": _waits(table),
+        "all_waits_are_delays": "FALSE" if table.fixed_times else "TRUE",
         "touched": f", {table.updated_at} = coalesce(:now, {clock})" if table.updated_at else "",
         "dropped": _dropped(table, dialect, clock),
         "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",

@@ -22,6 +22,7 @@ from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
 from batuta.stores.sql.queue_book import QueueBook, queue_book
+from batuta.stores.sql.queue_clock import QueueClock
 from batuta.stores.sql.queue_turns import MICROSECOND, Asked, PostgresTurns, Unwritten, turns_of
 from batuta.stores.sql.queue_writes import together
 
@@ -58,6 +59,7 @@ class SqlQueue:
         self._holds = AsJson([pause_of_queue(self.name), "pause.all"])
         self._book = queue_book(table, database.dialect)
         self._turns = turns_of(table, database.dialect)
+        self._set_clock = QueueClock(table) if database.dialect == "sqlite" else None
         # Whoever works on it, and for however short: every eighth claim of all of them begins at the other end.
         self.claims = count(1)
         self._books: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueBook] = {}
@@ -214,6 +216,11 @@ class SqlQueue:
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
         return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
 
+    async def follow_clock(self, lease: timedelta) -> timedelta:
+        if self._set_clock is None:
+            return timedelta(0)
+        return await self._set_clock.follow(self._liveness, self._clock.now(), lease)
+
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
         ids = AsJson(sorted(lease.id for lease in known))
         rows = await self._liveness.all(
@@ -362,6 +369,7 @@ class SqlQueue:
             running=row["running"],
             running_since=row["running_since"],
             is_held=row["is_held"],
+            held_back=row["held_back"],
         )
 
     async def _settle(self, transaction: Transaction, endings: Endings) -> Unwritten:

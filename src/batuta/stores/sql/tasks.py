@@ -151,7 +151,7 @@ class SqlTasks:
     async def _alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
         """The one that has the key; if it ended in this very moment, ours is taken after all."""
         while True:
-            row = await (within or self._database).one(self._book.alive, key=item.key)
+            row = await (within or self._database).one(self._book.alive, name=shared["name"], key=item.key)
             if row is not None:
                 return str(row["id"])
             (id,) = await self.queue(queue).put([item], within=within, shared=shared)

@@ -160,7 +160,14 @@ SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
        (SELECT count(*) FROM {table} WHERE {is_dead} AND {finished_at} >= coalesce(:now, now()) - :lately) AS dead_lately,
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
        (SELECT min({created_at}) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS "running_since [TIMESTAMPTZ]",
-       NOT {not_held} AS "is_held [BOOLEAN]"
+       NOT {not_held} AS "is_held [BOOLEAN]",
+       -- A step of the clock that no worker has corrected: items that were due before it, and leases from before it.
+       coalesce((SELECT (SELECT count(*) FROM {table} INDEXED BY {ready_index}
+                         WHERE {is_ready}{in_queue} AND {available_at} > coalesce(:now, now()) AND {available_at} <= mark.seen_at)
+                      + (SELECT count(*) FROM {table} INDEXED BY {lease_index}
+                         WHERE {lease_until} > mark.seen_at AND mark.seen_at > coalesce(:now, now()) + :grace{in_queue})
+                 FROM clock_marks AS mark
+                 WHERE mark.queue_table = '{table}' AND mark.seen_at > coalesce(:now, now()) + 2000000), 0) AS held_back
 FROM level WHERE value IS NOT NULL;
 
 -- read pulse on postgres: what is due, what a dead worker left behind, and what is dead
@@ -180,7 +187,7 @@ SELECT coalesce(:now, statement_timestamp()) AS now, due.items AS due, due.oldes
         AND {finished_at} >= coalesce(:now, statement_timestamp()) - :lately::bigint * INTERVAL '1 microsecond') AS dead_lately,
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
        (SELECT min({created_at}) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running_since,
-       NOT {not_held} AS is_held
+       NOT {not_held} AS is_held, 0 AS held_back
 FROM due;
 
 -- read listed on sqlite: the newest in some states

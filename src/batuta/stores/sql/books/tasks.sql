@@ -1,5 +1,5 @@
--- read alive: the task that has a key
-SELECT id FROM tasks WHERE unique_key = :key AND status IN ('queued', 'in_progress');
+-- read alive: the live task of a name that has a key
+SELECT id FROM tasks WHERE name = :name AND unique_key = :key AND status IN ('queued', 'in_progress');
 
 -- read task on sqlite: one task, and whether its retention is over
 SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress,

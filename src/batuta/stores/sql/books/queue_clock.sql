@@ -1,0 +1,14 @@
+-- read mark: the latest instant that was seen
+SELECT seen_at FROM clock_marks WHERE queue_table = '{table}';
+
+-- write set_mark: the clock shows this
+INSERT INTO clock_marks (queue_table, seen_at) VALUES ('{table}', :now) ON CONFLICT (queue_table) DO UPDATE SET seen_at = excluded.seen_at;
+
+-- write move_waiting: subtract a step of the clock from the waits; an item that was put without a delay is due
+UPDATE {table} SET {available_at} = CASE
+    WHEN {fence} = 0 AND {available_at} <= {created_at} THEN min(:now, {available_at} - :step) ELSE {available_at} - :step END
+WHERE {is_ready} AND {available_at} > :now AND typeof({available_at}) = 'integer'
+  AND ({fence} > 0 OR {all_waits_are_delays} OR ({created_at} > :now AND ({available_at} <= {created_at} OR {available_at} <= :seen)));
+
+-- write cut_leases: no lease lasts longer than one that is taken now
+UPDATE {table} SET {lease_until} = :now + :lease WHERE {lease_until} IS NOT NULL AND {lease_until} > :now + :lease;
