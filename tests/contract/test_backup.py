@@ -120,6 +120,18 @@ async def test_a_backup_is_for_its_owner_alone_and_never_replaces_a_file(site: S
     assert [file.name for file in site.file.parent.iterdir() if "partial" in file.name] == []
 
 
+async def test_the_restored_file_can_be_used_by_whoever_used_the_old_one(site: Site, work: Batuta) -> None:
+    if work.database.dialect == "postgres":
+        pytest.skip("a server has its own rights")
+    file = Path(site.url.removeprefix("sqlite:///"))
+    await site.back_up()
+    await work.close()
+    file.chmod(0o640)
+    await site.restore()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    await work.open()
+
+
 async def test_a_backup_into_a_folder_that_is_not_there_is_refused(site: Site, work: Batuta) -> None:
     site.file = site.file.parent / "nowhere" / "backup"
     with pytest.raises(BackupUnwritable, match="No such file"):

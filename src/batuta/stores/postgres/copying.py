@@ -100,7 +100,7 @@ async def replacement(
                 await connection.execute(f"LOCK TABLE {_listed(there)} IN ACCESS EXCLUSIVE MODE")
             yield connection, PostgresTransaction(connection, database.where)
             await connection.execute("COMMIT")
-            await connection.execute("ANALYZE")
+            await connection.execute(f"ANALYZE {_listed(await present(connection, ours))}")
 
 
 async def present(connection: "Connection", ours: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -153,12 +154,21 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
         os.close(descriptor)
     was_there = file.exists()
     if was_there:
+        _give_to_owner_of(file, restored)
         os.link(file, kept)
     for beside in ("-wal", "-shm", "-journal"):  # of a damaged database: nothing may be applied to the new file
         _move_aside(Path(f"{file}{beside}"), Path(f"{kept}{beside}"))
     restored.replace(file)
     sync_folder(file.parent)
     return kept if was_there else None
+
+
+def _give_to_owner_of(file: Path, restored: Path) -> None:
+    """The processes may run as another user than the one who restores."""
+    owner = file.stat()
+    with suppress(PermissionError):
+        os.chown(restored, owner.st_uid, owner.st_gid)
+        restored.chmod(stat.S_IMODE(owner.st_mode))
 
 
 def _move_aside(file: Path, kept: Path) -> None:
