@@ -16,6 +16,7 @@ from app.settings import Settings
 from batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemsSettled
+from batuta.kernel.json import dumps
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done
 from batuta.stores.arq import calls
@@ -121,13 +122,39 @@ async def test_the_relay_that_claims_a_task_of_a_dead_one_waits_for_the_call_und
         await dead.tick()  # it was only asleep: its settlement is refused, and takes nothing from the heir
         await heir.tick()
         assert (await first, await second) == (Done(result=42), Done(result=42))
-        # The outcome was taken: the next attempt is a call of its own.
-        third = asyncio.create_task(heir.run(task, a_lease()._replace(fence=4, attempt=3)))
-        assert await queued(redis, sent) - sent == {f"{a_lease().id}:4".encode()}
-    third.cancel()
-    await asyncio.gather(third, return_exceptions=True)
     for each in (dead, heir):
         await each.close()
+
+
+@pytest.mark.parametrize(
+    ("fence", "attempt", "runs_again"),
+    [(3, 2, False), (2, 2, True), (2, 1, True), (3, 1, True)],
+    ids=["its relay died before it settled", "settled as a retry", "settled as put off", "dead, and revived"],
+)
+async def test_an_outcome_counts_once_and_is_not_lost_with_the_relay_that_took_it(
+    redis_url: str, redis: ArqRedis, fence: int, attempt: int, runs_again: bool
+) -> None:
+    clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock, all_wanted)
+    first = asyncio.create_task(relay.run(task, a_lease()))
+    sent = await queued(redis, set())
+    await calls.answer(redis, f"{a_lease().id}:1", {"snooze": START.isoformat(), "reason": "later"}, None)
+    async with asyncio.timeout(30):
+        while not first.done():
+            clock.step(timedelta(seconds=5))
+            await relay.tick()
+            await settle()
+        await redis.zrem(default_queue_name, *sent)  # ARQ has run it
+        second = asyncio.create_task(relay.run(task, a_lease()._replace(fence=fence, attempt=attempt)))
+        if runs_again:
+            assert await queued(redis, set()) == {f"{a_lease().id}:{fence}".encode()}
+            second.cancel()
+        while not second.done():
+            clock.step(timedelta(seconds=5))
+            await relay.tick()
+            await settle()
+    assert second.cancelled() if runs_again else second.result() == first.result()
+    await relay.close()
 
 
 async def test_a_call_whose_place_another_has_taken_is_not_run(redis: ArqRedis) -> None:
@@ -138,15 +165,15 @@ async def test_a_call_whose_place_another_has_taken_is_not_run(redis: ArqRedis) 
 
     here = Here(no_progress, all_wanted, FakeClock(START), Batuta("sqlite:///unused.db").events)
     (made,) = functions([Task(name="nota", function=nota)], here)
-    assert await calls.make_current(redis, a_lease().id, "new") == "new"
-    for job_id in ("old", "new"):
+    new = await calls.current_call(redis, a_lease())
+    for job_id in ("old", new):
         ctx = {"job_id": job_id, "redis": redis}
-        await made.coroutine(ctx, calls.dumps(call_of(a_lease())))  # type: ignore[attr-defined]
+        await made.coroutine(ctx, dumps(said_of(a_lease())))
     assert ran == [a_lease().id]
-    assert await calls.outcomes(redis, ["old", "new"]) == [None, b'{"done":null}']
+    assert await calls.outcomes(redis, ["old", new]) == [None, b'{"done":null}']
 
 
-def call_of(lease: Lease) -> dict[str, Any]:
+def said_of(lease: Lease) -> dict[str, Any]:
     return {
         "id": lease.id,
         "fence": 1,

@@ -28,7 +28,7 @@ PATIENCE = 60.0
 def processes() -> ForkServerContext:
     """A process that has imported everything already: each worker is a fork of it, there in hundredths of a second."""
     context = multiprocessing.get_context("forkserver")
-    plants = ("queue_plant", "guard_plant", "send_plant", "ladder_plant", "import_plant")
+    plants = ("queue_plant", "guard_plant", "send_plant", "ladder_plant", "import_plant", "arq_plant")
     context.set_forkserver_preload([f"tests.faults.{plant}" for plant in plants])
     return context
 

@@ -1,11 +1,13 @@
 """What the relay and the runner exchange through Redis.
 
-    batuta:call:TASK      the id of the task's current call: a task has at most one, whoever holds its lease
+    batuta:call:TASK      the task's last call: a task has one at a time, whichever process holds its lease
     batuta:outcome:CALL   how the call ended
     batuta:ended:RELAY    ids of calls that ended, for the relay that sent them
 
-A call is current from the moment it is sent until a relay has taken its outcome. A relay that claims a task whose call is under
-way waits for that call instead of sending another: an orderly stop, or the death of the first relay, runs nothing twice.
+A call is current until a relay has taken its outcome; then its entry says under which lease it was taken. The relay that claims a
+task whose call is under way waits for that call instead of sending another. The same holds for a call whose outcome was taken by a
+relay that died before it could settle the task: a rescued task returns with the fence raised by two and the attempt by one. So
+neither an orderly stop nor the death of a relay runs a task twice.
 """
 
 import asyncio
@@ -27,6 +29,7 @@ from redis.exceptions import RedisError
 from batuta.guard.foreign import Late, Raised, Returned, name_of
 from batuta.kernel.errors import UnstorableValue
 from batuta.kernel.json import Json, dumps
+from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
 from batuta.queue.storable import refuse_unstorable
 from batuta.tasks.registry import Task, outcome_of
@@ -38,10 +41,12 @@ ANSWERS_WITHIN: Final = timedelta(seconds=5)
 TIMED_OUT: Final = "Job timeout exceeded"
 # ARQ drops a call that waited for a day; a call is current for longer than that.
 CURRENT_FOR: Final = timedelta(days=2)
-# An outcome waits for a relay for a day. Once heard it is only read by a relay that lost the task meanwhile.
-UNHEARD_FOR: Final = timedelta(days=1)
-HEARD_FOR: Final = timedelta(hours=1)
-_FORGET: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+# An outcome waits for a relay for a day. Once taken it is only read after the death of that relay.
+UNTAKEN_FOR: Final = timedelta(days=1)
+TAKEN_FOR: Final = timedelta(hours=1)
+_WHILE_CURRENT: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call({}) end return 0"
+_DELETE: Final = _WHILE_CURRENT.format("'DEL', KEYS[1]")
+_MARK: Final = _WHILE_CURRENT.format("'SET', KEYS[1], ARGV[2], 'EX', ARGV[3]")
 
 
 def in_time() -> asyncio.Timeout:
@@ -49,26 +54,40 @@ def in_time() -> asyncio.Timeout:
     return asyncio.timeout(ANSWERS_WITHIN.total_seconds())
 
 
-async def make_current(redis: ArqRedis, task: TaskId, call: CallId) -> CallId:
-    """Return the task's current call: ``call``, unless another one is under way."""
-    if await redis.set(_current_key(task), call, nx=True, ex=CURRENT_FOR):
+async def current_call(redis: ArqRedis, lease: Lease) -> CallId:
+    """Return the call to wait for: a new one, made current here, unless an earlier one is under way or was not settled."""
+    key, call = _call_key(lease.id), call_of(lease)
+    if await redis.set(key, call, nx=True, ex=CURRENT_FOR):
         return call
-    if (found := await redis.get(_current_key(task))) is not None:
-        return cast("bytes", found).decode()
-    await redis.set(_current_key(task), call, ex=CURRENT_FOR)  # the other one has ended this moment
+    match str(await redis.get(key) or b"", "ascii").split():
+        case [under_way]:
+            return under_way
+        case [unsettled, fence, attempt] if (int(fence) + 2, int(attempt) + 1) == (lease.fence, lease.attempt):
+            return unsettled
+    await redis.set(key, call, ex=CURRENT_FOR)
     return call
 
 
 async def is_current(redis: ArqRedis, task: TaskId, call: CallId) -> bool:
-    return bool(await redis.get(_current_key(task)) == call.encode())
+    return bool(await redis.get(_call_key(task)) == call.encode())
+
+
+async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> None:
+    """Record under which lease the outcomes of calls were taken."""
+    kept = int(TAKEN_FOR.total_seconds())
+    async with redis.pipeline(transaction=False) as together:
+        for call, lease in calls:
+            taken = f"{call} {lease.fence} {lease.attempt}"
+            together.eval(_MARK, 1, _call_key(lease.id), call, taken, str(kept))
+            together.expire(outcome_key(call), kept)
+        await together.execute()
 
 
 async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> None:
-    """End calls. The outcome stays a while: a second relay may wait for the same call."""
+    """End calls that have no outcome: they are lost, or were withdrawn."""
     async with redis.pipeline(transaction=False) as together:
         for task, call in calls:
-            together.eval(_FORGET, 1, _current_key(task), call)
-            together.expire(outcome_key(call), HEARD_FOR)
+            together.eval(_DELETE, 1, _call_key(task), call)
         await together.execute()
 
 
@@ -88,10 +107,10 @@ async def withdraw(redis: ArqRedis, calls: Collection[tuple[TaskId, CallId]]) ->
 
 async def answer(redis: ArqRedis, call: CallId, told: Json, told_in: str | None) -> None:
     async with redis.pipeline(transaction=False) as together:
-        together.set(outcome_key(call), dumps(told), ex=UNHEARD_FOR)
+        together.set(outcome_key(call), dumps(told), ex=UNTAKEN_FOR)
         if told_in is not None:
             together.rpush(told_in, call)
-            together.expire(told_in, HEARD_FOR)
+            together.expire(told_in, TAKEN_FOR)
         await together.execute()
 
 
@@ -145,5 +164,9 @@ def outcome_key(call: CallId) -> str:
     return f"batuta:outcome:{call}"
 
 
-def _current_key(task: TaskId) -> str:
+def call_of(lease: Lease) -> CallId:
+    return f"{lease.id}:{lease.fence}"
+
+
+def _call_key(task: TaskId) -> str:
     return f"batuta:call:{task}"

@@ -49,7 +49,7 @@ Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
 class _Sent:
     """A call whose outcome is awaited. ``ran``: for how long it has been in progress; ``seen_at``: last seen so."""
 
-    task: TaskId
+    lease: Lease
     limit: timedelta
     heard: "asyncio.Future[Outcome]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     ran: timedelta = timedelta(0)
@@ -85,14 +85,14 @@ class ArqRelay:
         try:
             redis = await self._opened()
             async with in_time():
-                call = await calls.make_current(redis, lease.id, f"{lease.id}:{lease.fence}")
+                call = await calls.current_call(redis, lease)
         except GONE as error:
             # Hold the task meanwhile, or the worker would claim and put off its whole backlog. It keeps its due time.
             await self._clock.sleep(AWAY_FOR.total_seconds())
             return Snooze(lease.due_at or self._clock.now(), f"Redis does not answer: {type(error).__name__}")
-        if call == f"{lease.id}:{lease.fence}":
+        if call == calls.call_of(lease):
             await self._send(redis, task, lease, call)
-        sent = self._waiting[call] = _Sent(lease.id, 2 * task.timeout + SPARE)
+        sent = self._waiting[call] = _Sent(lease, 2 * task.timeout + SPARE)
         self._dropped.pop(call, None)
         self.doorbell.ring()
         try:
@@ -181,7 +181,12 @@ class ArqRelay:
     async def _outcomes(self, redis: ArqRedis, ids: Collection[CallId]) -> Collection[CallId]:
         answers = await calls.outcomes(redis, ids)
         heard = {id: calls.decoded(loads(said)) for id, said in zip(ids, answers, strict=True) if said is not None}
-        await self._end(redis, heard)
+        taken = {id: self._waiting[id].lease for id in heard if id in self._waiting}
+        if taken:
+            # Before the outcomes count: the task's next attempt must not find this call under way.
+            await calls.mark_taken(redis, taken.items())
+        for id in taken:
+            self._tell(id, heard[id])
         return heard.keys()
 
     async def _look_for(self, ids: list[CallId], redis: ArqRedis) -> None:
@@ -191,8 +196,11 @@ class ArqRelay:
         places = await redis.zmscore(default_queue_name, ids)
         gone = [id for id, place in zip(ids, places, strict=True) if place is None]
         heard = await self._outcomes(redis, gone)
-        lost = Snooze(timedelta(0), "Redis lost it")
-        await self._end(redis, {id: lost for id in gone if id not in heard})
+        lost = {id: self._waiting[id].lease.id for id in gone if id not in heard and id in self._waiting}
+        if lost:
+            await calls.forget(redis, [(task, id) for id, task in lost.items()])
+        for id in lost:
+            self._tell(id, Snooze(timedelta(0), "Redis lost it"))
 
     async def _give_up(self, ids: list[CallId], redis: ArqRedis) -> None:
         """Withdraw calls that have been in progress for too long."""
@@ -200,16 +208,8 @@ class ArqRelay:
         for id, mark in zip(ids, marks, strict=True):
             sent = self._waiting.get(id)
             if sent is not None and sent.is_overdue(mark is not None, self._clock.now()):
-                await calls.withdraw(redis, [(sent.task, id)])
+                await calls.withdraw(redis, [(sent.lease.id, id)])
                 self._tell(id, Failed(TIMED_OUT))
-
-    async def _end(self, redis: ArqRedis, outcomes: dict[CallId, Outcome]) -> None:
-        """End calls before their outcomes count: the task's next claim must not find the call of the last one."""
-        known = {id: self._waiting[id].task for id in outcomes if id in self._waiting}
-        if known:
-            await calls.forget(redis, [(task, id) for id, task in known.items()])
-        for id in known:
-            self._tell(id, outcomes[id])
 
     async def _withdraw_cancelled(self, redis: ArqRedis) -> None:
         """Of the calls nobody waits for, withdraw those whose tasks were cancelled; the others are adopted by a relay."""

@@ -1,0 +1,89 @@
+"""Julia's worker and a plain ARQ worker, with one more task that notes each of its runs in a file."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from arq.worker import run_worker
+
+from app.settings import Settings
+from app.wiring import build
+from app.workers.config import worker_settings
+from batuta.engine import Batuta
+from batuta.logs import begin_logging
+from batuta.supervise.signals import stop_on_signals
+from batuta.tasks.registry import TaskContext
+
+DRAIN = 4.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    url: str
+    folder: str
+    redis: str
+    arq_claims: int = 2  # tasks that an ARQ worker sends at a time: the worker is to send most of them
+
+    def told(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def settings(self) -> Settings:
+        told = {"database_url": self.url, "tasks_backend": "arq", "redis_url": self.redis, "arq_max_jobs": 20}
+        return Settings.model_validate({**told, "batuta_drain_seconds": DRAIN, "log_format": "json"})
+
+
+def office(plan: Plan) -> Batuta:
+    work = build(plan.settings)
+    work.queue_lease = timedelta(seconds=2)
+
+    @work.task(retry=[], queue="agendamentos")
+    async def conta(ctx: TaskContext, seconds: float) -> None:
+        note(plan, "begun", ctx.id)
+        await asyncio.sleep(seconds)
+        note(plan, "ended", ctx.id)
+
+    return work
+
+
+def note(plan: Plan, *words: str) -> None:
+    """One write, so that lines of several processes do not mix."""
+    file = os.open(Path(plan.folder) / "runs", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(file, f"{' '.join(words)}\n".encode())
+    finally:
+        os.close(file)
+
+
+def worker(told: Mapping[str, Any]) -> None:
+    asyncio.run(_serve(_begun(told)))
+
+
+async def _serve(plan: Plan) -> None:
+    stop, work = asyncio.Event(), office(plan)
+    begin_logging(work.events, plan.settings, service="worker", stream=sys.stdout, zone=work.zone)
+    with stop_on_signals(stop):
+        async with work:
+            note(plan, "up", str(os.getpid()))
+            await work.supervisor().run(stop, timedelta(seconds=DRAIN))
+
+
+def arq(told: Mapping[str, Any]) -> None:
+    plan = _begun(told)
+    work = office(plan)
+    work.worker_policy = replace(work.worker_policy, limit=plan.arq_claims)
+    note(plan, "up", str(os.getpid()))
+    run_worker(worker_settings(plan.settings, work))
+
+
+def _begun(told: Mapping[str, Any]) -> Plan:
+    plan = Plan(**told)
+    log = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    return plan
