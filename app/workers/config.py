@@ -153,7 +153,7 @@ class Serving:
         supervisor.add(work.watching.heart(NAME, lambda: supervisor.running), BEATING)
         supervisor.add(ArqRunner(redis), HEARING)
         supervisor.add(ThreadWatch(work.task_registry, work.events), WATCHING)
-        recipes = work.task_registry.recipes(self._store.report, work.clock)
+        recipes = work.task_registry.recipes(self._store.report)
         served = [
             Served(work.queues[name], lambda lease: recipes.get(lease.row["name"]), work.worker_policy)
             for name in work.task_registry.queues

@@ -448,7 +448,7 @@ class Batuta:
         return Tenure(owner=make_owner(self.ids), lease=self.queue_lease)
 
     def _served(self) -> Iterator[Served]:
-        recipes = self.task_registry.recipes(self._task_store.report, self.clock)
+        recipes = self.task_registry.recipes(self._task_store.report)
 
         def recipe_of(lease: Lease) -> Recipe | None:
             return recipes.get(lease.row["name"])

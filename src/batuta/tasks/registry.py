@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from batuta.guard.foreign import Threads
-from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
 from batuta.kernel.nearest import unknown
@@ -66,12 +65,10 @@ class Task:
         except TypeError as error:
             raise TypeError(f"task {self.name} cannot be called so: {error}") from None
 
-    def recipe(
-        self, report: Callable[[Lease, Json], Awaitable[None]], clock: Clock, elsewhere: "TaskRunner | None" = None
-    ) -> Recipe:
+    def recipe(self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None) -> Recipe:
         """``elsewhere`` runs the task in another process and enforces its time limit."""
         return Recipe(
-            handle=lambda lease: self.run(lease, report, clock) if elsewhere is None else elsewhere(self, lease),
+            handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
             traceparent=lambda lease: _carried(lease.row["args"]),
             timeout=self.timeout if elsewhere is None else ELSEWHERE,
             retry=self.retry,
@@ -80,10 +77,10 @@ class Task:
             keep_dead=KEEP_FAILED,
         )
 
-    async def run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]], clock: Clock) -> Outcome:
+    async def run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Outcome:
         if not self.is_async and (stuck := self.threads.left_behind) >= MAX_STUCK_THREADS:
             return Snooze(
-                clock.now() + PUT_OFF,
+                PUT_OFF,
                 f"{stuck} calls of task {self.name} still run in their threads after their time limit: give the calls"
                 " inside the function a timeout, and restart the worker",
             )
@@ -149,8 +146,8 @@ class TaskRegistry:
     def find(self, name: str) -> Task | None:
         return self._tasks.get(name)
 
-    def recipes(self, report: Callable[[Lease, Json], Awaitable[None]], clock: Clock) -> dict[str, Recipe]:
-        return {task.name: task.recipe(report, clock, self.elsewhere) for task in self}
+    def recipes(self, report: Callable[[Lease, Json], Awaitable[None]]) -> dict[str, Recipe]:
+        return {task.name: task.recipe(report, self.elsewhere) for task in self}
 
     @property
     def queues(self) -> tuple[str, ...]:

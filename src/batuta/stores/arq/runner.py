@@ -97,7 +97,7 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here:
     lease = Lease(said["id"], said["fence"], said["attempt"], row)
     clock = here.clock
     ran = await _instead(lease, here) or await attempt(
-        lambda: task.run(lease, here.report, clock), clock.now() + task.timeout, clock, f"task {task.name}"
+        lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}"
     )
     if isinstance(ran, Raised):
         here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
@@ -111,5 +111,5 @@ async def _instead(lease: Lease, here: Here) -> Returned | None:
     try:
         wanted = await here.wanted([lease.id])
     except StoreUnavailable:
-        return Returned(Snooze(here.clock.now() + AWAY_FOR, "the database does not answer"))
+        return Returned(Snooze(AWAY_FOR, "the database does not answer"))
     return None if lease.id in wanted else Returned(Cancelled())
