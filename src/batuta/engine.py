@@ -40,6 +40,7 @@ from batuta.kernel.events import Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.pipeline.pipeline import Pipeline
+from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.recipe import Recipe
@@ -138,6 +139,7 @@ class Batuta:
         max_payload = settings.batuta_max_payload_bytes if settings else MAX_PAYLOAD
         self.worker_policy = WorkerPolicy(limit=concurrency, max_result=max_payload)
         self.queue_lease = QUEUE_LEASE
+        self._isolation = Isolation(self.clock)
         self._http: HttpCaller | None = None
         self.tokens = SqlTokens(self.database, self.ids)
         self.ears = Ears(self.database)
@@ -434,7 +436,15 @@ class Batuta:
             yield ThreadWatch(self.task_registry, self.events), THREADS
             looks = self.worker_policy.look_every
             yield from queue_loops(
-                self._served(), self._tenure(), looks, self.ears, self.clock, self.events, self.only, self.presence
+                self._served(),
+                self._tenure(),
+                looks,
+                self.ears,
+                self.clock,
+                self.events,
+                self.only,
+                self.presence,
+                self._isolation,
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
@@ -442,7 +452,7 @@ class Batuta:
         served = next(each for each in self._served() if each.store.name == queue)
         tenure = self._tenure()
         with self.presence.announced(tenure.owner):
-            return await served.worker(tenure, self.clock, self.events, at_a_time).once(most)
+            return await served.worker(tenure, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     def _tenure(self) -> Tenure:
         return Tenure(owner=make_owner(self.ids), lease=self.queue_lease)

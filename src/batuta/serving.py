@@ -9,6 +9,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Events
 from batuta.pipeline.pipeline import Pipeline
+from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
@@ -33,9 +34,12 @@ class Served(NamedTuple):
     policy: WorkerPolicy
     has_rescuer: bool = True  # False: another queue of the same table has one, for all of them
 
-    def worker(self, tenure: Tenure, clock: Clock, events: Events, at_a_time: int | None = None) -> Worker:
+    def worker(
+        self, tenure: Tenure, isolation: Isolation, clock: Clock, events: Events, at_a_time: int | None = None
+    ) -> Worker:
         policy = self.policy if at_a_time is None else replace(self.policy, limit=at_a_time)
-        return Worker(self.store.name, self.store, self.recipe_of, tenure, policy, clock, events, self.store.claims)
+        name, claims = self.store.name, self.store.claims
+        return Worker(name, self.store, self.recipe_of, tenure, policy, clock, events, claims, isolation)
 
 
 def stages(
@@ -62,24 +66,26 @@ def queue_loops(
     events: Events,
     only: Container[str] = (),
     presence: PresenceFolder | None = None,
+    isolation: Isolation | None = None,
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
     """``looks``: how often a table is asked although nobody rang. ``only``: the queues that are served; empty: all of them.
 
-    ``presence``: where workers that ended are found; None: their leases alone tell.
+    ``presence``: where workers that ended are found; None: their leases alone tell. ``isolation``: shared with whatever else
+    works on items in this process.
     """
     lease = tenure.lease
     # Whoever could not reach the database shows a sign of life before the rescuer's patience is over.
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
     # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
-    keeper = LeaseKeeper(tenure, clock)
+    keeper, isolation = LeaseKeeper(tenure, clock), isolation or Isolation(clock)
     yield keeper, renewal_policy(lease)
     yield ears, replace(often, every=ears.every, outlives=True)
     served_here = [each for each in queues if not only or each.store.name in only]
     if presence is not None:
         yield from crash_loops(presence, tenure.owner, _recoveries(served_here, ears, events), clock)
     for served in served_here:
-        worker = served.worker(tenure, clock, events)
+        worker = served.worker(tenure, isolation, clock, events)
         keeper.add(worker)
         ears.add(served.store.name, worker.doorbell)
         yield worker, often

@@ -36,7 +36,7 @@ WHILES = {
     "dispatch/reception.py": {"_stay_alive"},
     "targets/http.py": {"deliver"},
     "queue/lease_keeper.py": {"_renew_until_cancelled"},
-    "queue/worker.py": {"_finish", "_settle_all"},
+    "queue/worker.py": {"_finish", "_finish_suspect", "_settle_all"},
     "stores/sql/tasks.py": {"_alive"},
     "testing/contracts/queue.py": {"test_two_thousand_items_go_through"},
     "app/contexts/operacao/jobs.py": {"limpar_historico"},

@@ -5,7 +5,10 @@ import pytest
 
 from app.settings import Settings
 from app.wiring import build
-from batuta.testing import FakeClock
+from batuta.kernel.ids import Ids
+from batuta.stores.sql.database import Database
+from batuta.testing import EventRecorder, FakeClock
+from tests.contract.queue_bench import Bench
 from tests.contract.sending import LIMITS, OPEN, PHONE, TRUSTED, Office
 from tests.julia import add_chip, add_doctor, write
 from tests.line import ScriptedLine
@@ -51,3 +54,8 @@ async def chip(office: Office) -> str:
     id = await add_chip(office.work.database, "julia-sim")
     await write(office.work.database, TRUSTED)
     return id
+
+
+@pytest.fixture
+async def bench(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
+    return Bench(migrated, clock, ids, events)

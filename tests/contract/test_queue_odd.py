@@ -25,7 +25,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queues import SqlQueue
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
-from tests.contract.test_queue_worker import LEASE, Bench, fine, for_ever
+from tests.contract.queue_bench import LEASE, Bench, fine, for_ever
 
 ANN = Tenure(owner="ann", lease=LEASE)
 BEHIND_UTC = timezone(timedelta(hours=-5))
@@ -94,7 +94,8 @@ async def test_what_is_put_off_for_ever_keeps_no_other_waiting(bench: Bench, at:
     bench.handles("never", never)
     bench.handles("fine", fine)
     worker = bench.worker()
-    for options in ({}, {"available_at": at}):
+    due: tuple[dict[str, Any], ...] = ({}, {"available_at": at})
+    for options in due:
         (id,) = await bench.put("never", **options)
         await bench.works(worker)
         assert (await bench.row(id))["status"] == "queued"
@@ -364,6 +365,7 @@ async def test_a_database_that_turns_read_only_leaves_nothing_claimed_behind(
 
     worker = bench.worker()
     monkeypatch.setattr(bench.store, "turn", only_claims)
+    await worker.tick()
     with pytest.raises(StoreReadOnly):
         await worker.tick()
     monkeypatch.undo()

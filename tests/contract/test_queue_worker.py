@@ -1,7 +1,6 @@
 """A worker and a rescuer on both databases, at a time the test says: no item stops them, and none is stuck in their hands."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,91 +8,17 @@ import pytest
 
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemCrashed, ItemLost
-from batuta.kernel.ids import Ids
-from batuta.queue.item import ItemState, Lease, NewItem
-from batuta.queue.lease import Tenure
-from batuta.queue.lease_keeper import LeaseKeeper
+from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Done, Failed, Snooze
-from batuta.queue.recipe import Recipe
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.retry import after_seconds
 from batuta.queue.settle import Settlement
-from batuta.queue.worker import Worker, WorkerPolicy
-from batuta.stores.sql.database import AsJson, Database
+from batuta.queue.worker import WorkerPolicy
+from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queues import SqlQueue
-from batuta.stores.sql.switches import SqlSwitches
-from batuta.supervise.loop import Doorbell, Idle, Pace
-from batuta.tasks.table import TASKS
-from batuta.testing import EventRecorder, FakeClock
+from batuta.supervise.loop import Doorbell
 from batuta.testing.clock import settle
-
-LEASE = timedelta(seconds=30)
-SECOND = timedelta(seconds=1)
-Handler = Callable[[Lease], Awaitable[object]]
-
-
-class Bench:
-    def __init__(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> None:
-        self.clock, self.events, self.ids = clock, events, ids
-        self.store = SqlQueue(database, TASKS, ids, clock, queue="default", own_time=True)
-        self.switches = SqlSwitches(database, ids, events)
-        self.recipes: dict[str, Recipe] = {}
-
-    def worker(self, **policy: Any) -> Worker:
-        tenure = Tenure(owner=self.ids.new(), lease=LEASE)
-        find = lambda lease: self.recipes.get(lease.row["name"])  # noqa: E731
-        worker = Worker("default", self.store, find, tenure, WorkerPolicy(**policy), self.clock, self.events)
-        self.keeper = LeaseKeeper(tenure, self.clock)  # of the worker that was made last
-        self.keeper.add(worker)
-        return worker
-
-    def handles(self, name: str, handle: Handler, **options: Any) -> None:
-        self.recipes[name] = Recipe(handle=handle, **{"retry": after_seconds([60]), **options})
-
-    async def put(self, *names: str, **options: Any) -> list[str]:
-        items = [NewItem(values={"name": name, "args": AsJson([])}, **options) for name in names]
-        return [str(id) for id in await self.store.put(items)]
-
-    async def row(self, id: str) -> dict[str, Any]:
-        row = await self.store.item(id)
-        assert row is not None
-        return dict(row)
-
-    async def works(self, worker: Worker) -> Pace:
-        """Until what it began has ended and is written."""
-        pace = await worker.tick()
-        for _ in range(4):
-            await settle()
-            await asyncio.gather(*(each.task for each in worker._running.values()), return_exceptions=True)
-            pace = await worker.tick()
-        return pace
-
-    async def crash(self, id: str, times: int) -> None:
-        for _ in range(times):
-            leases = (await self.store.turn([], Tenure(owner="x", lease=LEASE), 100)).leases
-            assert id in [lease.id for lease in leases]
-            self.clock.step(LEASE + SECOND)
-            await self.store.rescue(100)
-
-
-@pytest.fixture
-async def bench(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
-    return Bench(migrated, clock, ids, events)
-
-
-async def fine(lease: Lease) -> object:
-    return Done()
-
-
-async def for_ever(lease: Lease) -> object:
-    return await asyncio.Event().wait()
-
-
-def until(pace: Pace, clock: FakeClock) -> timedelta:
-    assert isinstance(pace, Idle)
-    assert pace.until is not None
-    return pace.until - clock.now()
+from tests.contract.queue_bench import LEASE, SECOND, Bench, fine, for_ever, until
 
 
 async def test_a_paused_queue_is_not_asked_without_rest(bench: Bench) -> None:
@@ -291,6 +216,7 @@ async def test_of_items_with_one_crash_left_one_runs_at_a_time(bench: Bench) -> 
     await bench.crash(ids[0], times=2)
     worker = bench.worker()
     await worker.tick()
+    await worker.tick()
     await settle()
     assert len(going) == 1
     rows = [await bench.row(id) for id in ids if id not in going]
@@ -364,22 +290,6 @@ async def test_what_ended_is_written_although_the_turn_failed_that_was_to_write_
     await bench.works(worker)
     row = await bench.row(id)
     assert (row["status"], row["lease_until"], ran) == ("complete", None, [id])
-
-
-async def test_a_name_nobody_knows_waits_for_another_version_and_is_dead_after_a_while(bench: Bench) -> None:
-    (id,) = await bench.put("de_amanha")
-    worker = bench.worker()
-    for _ in range(30):
-        await bench.works(worker)
-        bench.clock.step(timedelta(minutes=1))
-    row = await bench.row(id)
-    assert (row["status"], row["error"], row["attempts"]) == ("failed", "nobody here knows how to work on it", 5)
-    (known_later,) = await bench.put("amanha")
-    await bench.works(worker)
-    bench.handles("amanha", fine)
-    bench.clock.step(timedelta(minutes=1))
-    await bench.works(worker)
-    assert (await bench.row(known_later))["status"] == "complete"
 
 
 async def test_a_rescuer_that_slept_lets_the_living_speak_first(bench: Bench) -> None:

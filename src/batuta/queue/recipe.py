@@ -1,14 +1,15 @@
 """How an item is worked on, and how long it stays when it has ended."""
 
 import random
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.queue.item import ItemState, Lease
-from batuta.queue.outcome import Failed, Outcome
-from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
+from batuta.queue.outcome import Failed, Outcome, Snooze
+from batuta.queue.retry import FullJitter, RetryPolicy
 from batuta.queue.settle import Settlement, settle
 
 
@@ -37,15 +38,51 @@ class Recipe:
         return settlement if keep is None else settlement._replace(keep=keep)
 
 
-async def _refuse(lease: Lease) -> Outcome:
-    return Failed("nobody here knows how to work on it")
-
-
 async def _tell_spoilt(lease: Lease) -> Outcome:
     columns = ", ".join(lease.spoilt)
     return Failed(f"its row cannot be read ({columns}): write there what can, and try it again", permanent=True)
 
 
 SPOILT = Recipe(handle=_tell_spoilt, keep_dead=timedelta(days=30))
-# Another version of the program may know it, and be about to start: a deployment's time, and then it is nobody's.
-UNKNOWN = Recipe(handle=_refuse, retry=after_seconds([15, 60, 300, 900]), keep_dead=timedelta(days=30))
+
+
+# An unknown task waits for a version that knows it: longer each time, and dead in the end.
+UNKNOWN_FIRST_WAIT = timedelta(seconds=15)
+UNKNOWN_LONGEST_WAIT = timedelta(minutes=5)
+UNKNOWN_AT_MOST = timedelta(minutes=20)
+_UNKNOWN = "no worker here knows this task (since {since}): deploy a version that knows it, or cancel it"
+_UNKNOWN_SINCE = re.compile(re.escape(_UNKNOWN).replace(re.escape("{since}"), r"(\S+)"))
+
+
+def unknown_recipe(last_error: Callable[[str], Awaitable[tuple[str | None, datetime]]]) -> Recipe:
+    """Hand back an item that this process does not know, without counting an attempt.
+
+    The time decides, not the attempts: the first refusal records its instant in the item's error, and each worker that does not
+    know the item either reads it there. A worker that knows the item overwrites it.
+    """
+
+    async def handle(lease: Lease) -> Outcome:
+        error, now = await last_error(lease.id)
+        since = _unknown_since(error) or now
+        age = max(timedelta(0), now - since)
+        if age >= UNKNOWN_AT_MOST:
+            return Failed(
+                f"no worker has known this task since {since.isoformat()}: deploy a version that knows it, then retry it",
+                permanent=True,
+            )
+        wait = min(max(UNKNOWN_FIRST_WAIT, age), UNKNOWN_LONGEST_WAIT)
+        return Snooze(wait, _UNKNOWN.format(since=since.isoformat()))
+
+    return Recipe(handle=handle, settle=_settled_untried, keep_dead=timedelta(days=30))
+
+
+def _settled_untried(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
+    return _settled(lease, outcome, retry)._replace(untried=True)
+
+
+def _unknown_since(error: str | None) -> datetime | None:
+    found = _UNKNOWN_SINCE.fullmatch(error or "")
+    try:
+        return None if found is None else datetime.fromisoformat(found[1])
+    except ValueError:
+        return None

@@ -116,6 +116,10 @@ class QueueStore(Protocol):
         """The owners that hold leases in this table."""
         ...
 
+    async def last_error(self, id: str) -> tuple[str | None, datetime]:
+        """Return the recorded error of an item, and the present instant of the clock that decides."""
+        ...
+
     async def next_at(self) -> datetime | None:
         """When the next waiting item is due; None: nothing waits."""
         ...

@@ -1,15 +1,11 @@
 """Claims, runs and settles items of one queue.
 
-        ┌──────────── bell: something ended, something came, or the next is due ───────────┐
-        ▼                                                                                  │
-    [ tick: settle what ended and claim what fits, in one transaction ] ──▶ start handlers ┘
+        ┌───────── doorbell: an item ended, an item was enqueued, or the next one is due ─────────┐
+        ▼                                                                                         │
+    [ tick: settle ended items and claim more, in one transaction ] ──▶ start their handlers ─────┘
 
-A handler's result is a value; what it means for the item is decided by ``settle``. A lease that was lost makes the handler's work
-worthless: it is cancelled, and nothing it says is written.
-
-What an item does is its own affair: a handler that exits, raises what it should not, or answers what cannot be written fails, and
-its neighbours do not notice. Of items that have one crash left, a worker runs one at a time: whichever of them kills the process,
-the others are not taken for the cause with it.
+The outcome of a handler is a value, and ``settle`` decides its meaning. When a lease is lost, the handler is cancelled and nothing
+of it is written. Leases are renewed elsewhere (``lease_keeper``), and an item with one crash left runs alone (``isolation``).
 """
 
 import asyncio
@@ -22,25 +18,21 @@ from itertools import count
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import (
     CancelIgnored,
-    StatementRefused,
-    StoreConflict,
-    StoreTimeout,
-    TransactionMisuse,
 )
-from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed, ItemsSettled
+from batuta.kernel.events import Events, ItemLost, ItemOverdue, ItemsClaimed
 from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.attempt import Attempts, Running
-from batuta.queue.item import ItemState, Lease
+from batuta.queue.isolation import Isolation, Verdict
+from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
-from batuta.queue.lease_keeper import LeaseKeeper, recheck_after
-from batuta.queue.outcome import Failed
-from batuta.queue.recipe import SPOILT, UNKNOWN, Recipe
+from batuta.queue.lease_keeper import LeaseKeeper
+from batuta.queue.recipe import SPOILT, Recipe, unknown_recipe
 from batuta.queue.settle import Settlement, given_back, put_off
+from batuta.queue.settler import Settler
 from batuta.queue.stopping import Stop, Stopping
 from batuta.queue.storable import MAX_PAYLOAD
-from batuta.queue.store import Endings, QueueStore, Renewed, Turned
-from batuta.queue.unsettled import Unsettled
+from batuta.queue.store import QueueStore, Renewed
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.supervise.progress import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown
@@ -51,10 +43,8 @@ TURN_OF_THE_LAST = 8
 # For a run by schedule that is stopped: what it began may end, or is given back, which a busy database may take its time for.
 GRACE = timedelta(seconds=1)
 GIVEN_BACK_WITHIN = timedelta(seconds=5)
-# Nothing of ours: what a table of somebody's own refuses to hold.
-_REFUSALS = (StatementRefused, StoreConflict, TransactionMisuse, TypeError, ValueError, OverflowError)
-# An ending whose effect times out alone this often has failed: retrying it cannot help.
-MOST_TIMEOUTS = 3
+# The wait of an item with one crash left while another such item has the process; of the next one, as long again.
+PUT_OFF = timedelta(milliseconds=250)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +71,12 @@ class Worker:
         clock: Clock,
         events: Events,
         claims: Iterator[int] | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
-        """``recipe_of`` gives None for an item nobody here knows how to work on. ``claims`` counts those of others as well."""
+        """``recipe_of`` returns None for an item that this process does not know.
+
+        ``claims`` counts the claims of every worker of the queue. ``isolation`` is shared by the workers of the process.
+        """
         self.name = f"worker:{name}"
         self.doorbell = Doorbell()
         self._queue = name
@@ -98,12 +92,17 @@ class Worker:
         self._deaf: CancelIgnored | None = None
         # One clock for all time limits: an alarm for each item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
-        self._unsettled = Unsettled(clock, recheck_after(tenure.lease), tenure.lease / 3)
-        self._took: list[float] = []  # by handlers, since it was last told
+        self._settler = Settler(name, store, tenure, recipe_of, clock, events)
+        self._unsettled = self._settler.unsettled
         # Claimed, and started as soon as the next turn is on its way: while the database is busy with that, they run.
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
         self._is_handing_back = False
+        self._unknown = unknown_recipe(store.last_error)
+        self._suspect: Lease | None = None  # claimed with one crash left, until it may start
+        self._put_off_count = 0
+        self._isolation = isolation or Isolation(clock)
+        self._isolation.join(self)
         self._attempts = Attempts(name, store, clock, events, policy.max_result, self._stop_overdue_effect)
 
     async def tick(self) -> Pace:
@@ -116,11 +115,17 @@ class Worker:
         if self._unsettled.is_careful:
             await self._turn(0)
             return Again()
-        asked = min(self._policy.portion, self._policy.limit - len(self._running))
+        await self._settler.release_strays(self.held())
+        self._start_suspect()
+        asked = self._places()
         if asked <= 0 and not self._unsettled.is_ready:
             return Idle(self._soon())
         looked_at, came_back = self._clock.now(), self._unsettled.returns_soon
-        claimed = await self._turn(max(asked, 0))
+        claimed = await self._turn(asked)
+        if self._suspect is not None:
+            self._start_waiting()
+            self._start_suspect()
+            return Again() if self._unsettled.is_ready else Idle(self._soon())
         is_full = claimed == asked > 0
         if not (is_full and len(self._running) + len(self._waiting) < self._policy.limit):
             self._start_waiting()
@@ -130,10 +135,19 @@ class Worker:
             return Idle(self._soon())
         return Idle(await self._wake_at(looked_at, came_back=came_back))
 
+    def _places(self) -> int:
+        """Items to claim: none while an item with one crash left has the process to itself."""
+        free = min(self._policy.portion, self._policy.limit - len(self._running))
+        return max(0, free) if self._isolation.may_claim else 0
+
+    def is_busy(self) -> bool:
+        return bool(self._running or self._waiting or self._settler.is_claiming or self._stopping.moments)
+
     async def once(self, most: int) -> int:
         """Work on what is due now, at most so many, and return when all of it is settled: for a run by schedule."""
         keeper = LeaseKeeper(self._tenure, self._clock)
         keeper.add(self)
+        self._isolation.join(self)
         async with keeper.ticking():
             try:
                 return await self._work_off(most)
@@ -141,13 +155,16 @@ class Worker:
                 # No supervisor drains this worker.
                 await first_of(self.drain(GRACE), self._clock.sleep(GIVEN_BACK_WITHIN.total_seconds()))
                 raise
+            finally:
+                self._isolation.leave(self)
 
     async def _work_off(self, most: int) -> int:
         claimed = 0
         for _ in range(most):
-            more = await self._turn(min(self._policy.portion, most - claimed))
+            more = await self._turn(min(self._places(), most - claimed))
             self._start_waiting()
             await self._finish()
+            await self._finish_suspect()
             claimed += more
             if self._deaf is not None:
                 raise self._deaf
@@ -155,11 +172,22 @@ class Worker:
                 break
         return claimed
 
+    async def _finish_suspect(self) -> None:
+        while self._suspect is not None:
+            self._start_suspect()
+            if self._suspect is not None:
+                self.doorbell.answer()
+                pause = max(0.0, (self._soon() - self._clock.now()).total_seconds())
+                await first_of(self.doorbell.wait(), self._clock.sleep(pause))
+            await self._finish()
+
     def held(self) -> Sequence[Lease]:
         """Every lease this worker answers for: of items that run, that wait for their start, and that are not settled yet."""
         running = (each.lease for each in self._running.values())
         unsettled = (lease for lease, _ in self._unsettled)
-        return list({(lease.id, lease.fence): lease for lease in (*running, *self._waiting, *unsettled)}.values())
+        suspect = () if self._suspect is None else (self._suspect,)
+        leases = (*running, *self._waiting, *suspect, *unsettled)
+        return list({(lease.id, lease.fence): lease for lease in leases}.values())
 
     async def renew(self, leases: Sequence[Lease], tenure: Tenure) -> Renewed:
         return await self._store.renew(leases, tenure)
@@ -167,6 +195,9 @@ class Worker:
     def lose(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
             self._waiting = [each for each in self._waiting if each != lease]
+            if self._suspect == lease:
+                self._suspect = None
+                self._isolation.release(self)
             # An item that is being settled may have been settled a moment ago: the settlement tells whose it was.
             if (running := self._started(lease)) is not None and not running.is_settling:
                 self._let_go(running)
@@ -189,6 +220,10 @@ class Worker:
         The lease keeper renews their leases until the drain is over.
         """
         self._start_waiting()
+        if (suspect := self._suspect) is not None:
+            self._suspect = None
+            self._isolation.release(self)
+            self._unsettled.add(suspect, given_back()._replace(untried=True))
         shutdown = Shutdown.begin(self._clock, grace)
         await shutdown.within(Phase.FINISH, insist(self._finish, self._clock))
         self._is_handing_back = True
@@ -202,6 +237,7 @@ class Worker:
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
         await shutdown.within(Phase.HAND_BACK, insist(self._finish, self._clock))
+        await insist(lambda: self._settler.release_strays(self.held(), at_once=True), self._clock)
 
     def _hand_back(self, running: Running) -> None:
         if self._running.pop(running.lease.id, None) is running:
@@ -228,109 +264,47 @@ class Worker:
     async def _turn(self, limit: int) -> int:
         if not self._unsettled.is_ready and not limit:
             return 0
-        endings = self._unsettled.take()
-        is_last_first = limit > 0 and next(self._claims) % TURN_OF_THE_LAST == 0
-        try:
-            leases = await self._settle_and_claim(endings, limit, is_last_first)
-        except StoreTimeout:
-            self._split(endings)
-            raise
-        except BaseException:
-            self._unsettled.put_back()  # the endings happened: they are written when the store is back
-            raise
-        self._unsettled.progress()
+        is_reversed = limit > 0 and next(self._claims) % TURN_OF_THE_LAST == 0
+        leases = await self._settler.turn(limit, reversed=is_reversed)
+        self._isolation.note_change()
         if leases:
             self._events.emit(ItemsClaimed(self._queue, _waited(leases, self._clock.now())))
         for lease in leases:
             if (before := self._running.get(lease.id)) is not None:
-                self._let_go(before)  # lost and claimed again, before we were told
-        self._waiting += [lease for lease in leases if not lease.is_last_chance]
-        suspects = [lease for lease in leases if lease.is_last_chance]
-        for lease in await self._chosen(suspects) if suspects else ():
-            self._start(lease)
+                self._let_go(before)  # the lease was lost, and claimed again before the keeper noticed
+            if lease.is_last_chance:
+                self._isolate(lease)
+            else:
+                self._waiting.append(lease)
         return len(leases)
 
-    async def _settle_and_claim(self, endings: Endings, limit: int, is_last_first: bool) -> Sequence[Lease]:
-        try:
-            turned = await self._store.turn(endings, self._tenure, limit, reversed=is_last_first)
-        except _REFUSALS as error:
-            if not endings:
-                raise
-            await self._settle_apart(endings, error)
-            return ()
-        self._note_written(endings, turned)
-        return turned.leases
+    def _isolate(self, lease: Lease) -> None:
+        """Reserve the process for an item with one crash left, or put the item off while another has it."""
+        self._put_off_count = 0 if self._suspect is None else self._put_off_count + 1
+        if self._isolation.reserve(self, lease.id):
+            self._suspect = lease
+        else:
+            self._unsettled.add(lease, put_off(PUT_OFF * (1 + self._put_off_count)))
 
-    async def _settle_apart(self, endings: Endings, refusal: Exception) -> None:
-        """The store refuses one of these: settle the halves, then single endings, so that it harms no other."""
-        if len(endings) == 1:
-            await self._settle_refused(*endings[0], refusal)
-            return
-        half = len(endings) // 2
-        for part in (endings[:half], endings[half:]):
-            try:
-                turned = await self._store.turn(part, self._tenure, 0)
-            except _REFUSALS as error:
-                await self._settle_apart(part, error)
-            else:
-                self._note_written(part, turned)
-
-    async def _settle_refused(self, lease: Lease, settlement: Settlement, refusal: Exception) -> None:
-        failed = self._failed_settlement(lease, settlement, refusal)
-        try:
-            turned = await self._store.turn([(lease, failed)], self._tenure, 0)
-        except _REFUSALS:
-            turned = Turned((), [lease])  # its table accepts no ending at all: the lease decides
-        self._note_written([(lease, failed)], turned)
-
-    def _failed_settlement(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
-        """The item failed while it was settled. A refused effect may succeed the next time, a refused ending does not."""
-        self._events.emit(ItemCrashed(self._queue, lease.id, error))
-        why = f"{type(error).__name__} while it was settled; the log has the traceback"
-        if settlement.effect is None:
-            return Settlement(state=ItemState.DEAD, error=why)
-        recipe = self._recipe_of(lease) or UNKNOWN
-        return recipe.settle(lease, Failed(why), recipe.retry)
-
-    def _split(self, endings: Endings) -> None:
-        """A turn timed out: the next ones settle fewer items, until the one that blocks is alone."""
-        if self._unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
-            lease, settlement = endings[0]
-            failed = self._failed_settlement(lease, settlement, StoreTimeout(where=self._queue, why="its effect"))
-            self._unsettled.written([lease])
-            self._unsettled.add(lease, failed)
-
-    def _note_written(self, endings: Endings, turned: Turned) -> None:
-        unchecked = {(lease.id, lease.fence) for lease in turned.unchecked}
-        settled = [each for each in endings if (each[0].id, each[0].fence) not in unchecked] if unchecked else endings
-        self._unsettled.written([lease for lease, _ in settled])
-        self._unsettled.defer(turned.unchecked)
-        if settled:
-            self._tell(settled, turned.lost)
-        for lease in turned.lost:
-            self._events.emit(ItemLost(self._queue, lease.id))
+    def _start_suspect(self) -> None:
+        """Start the isolated item once nothing else runs in the process. If that takes too long, put the item off."""
+        if (lease := self._suspect) is None or self._unsettled.is_ready:
+            return  # settle first: if the item kills the process, no neighbour's ending is lost with it
+        match self._isolation.check(self):
+            case Verdict.ALONE:
+                self._suspect = None
+                self._start(lease)
+            case Verdict.GIVE_UP:
+                self._suspect = None
+                self._unsettled.add(lease, put_off(self._isolation.release(self, has_run=False)))
 
     def _start_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for lease in waiting:
             self._start(lease)
 
-    async def _chosen(self, suspects: Sequence[Lease]) -> Sequence[Lease]:
-        """Of those that have one crash left, at most one. The others are given back before it starts, for it may kill us."""
-        has_one = any(running.lease.is_last_chance for running in self._running.values())
-        chosen = () if has_one else suspects[:1]
-        for n, lease in enumerate(suspects[len(chosen) :], start=1):
-            self._unsettled.add(lease, put_off(n * PUT_OFF))
-        try:
-            await self._turn(0)
-        except BaseException:
-            for lease in chosen:
-                self._unsettled.add(lease, put_off(timedelta(0)))
-            raise
-        return chosen
-
     def _start(self, lease: Lease) -> None:
-        recipe = SPOILT if lease.spoilt else self._recipe_of(lease) or UNKNOWN
+        recipe = SPOILT if lease.spoilt else self._recipe_of(lease) or self._unknown
         running = Running(lease, recipe, self._clock.monotonic() + recipe.timeout.total_seconds())
         running.task = asyncio.create_task(self._work(running))
         self._running[lease.id] = running
@@ -348,11 +322,11 @@ class Worker:
             running.is_settling = True
             self._stopping.heard(running.task)
             began = running.overdue_at - running.recipe.timeout.total_seconds()
-            self._took.append(max(0.0, self._clock.monotonic() - began))
+            self._settler.took.append(max(0.0, self._clock.monotonic() - began))
             if not settlement.goes_with_others:
                 match await self._attempts.conclude(running, settlement):
                     case True:
-                        self._tell([(running.lease, settlement)], ())
+                        self._settler.report([(running.lease, settlement)], ())
                         return
                     case False:
                         self._events.emit(ItemLost(self._queue, running.lease.id))
@@ -369,6 +343,9 @@ class Worker:
             # A lease whose work is over must not be renewed.
             if self._running.get(running.lease.id) is running:
                 del self._running[running.lease.id]
+            if running.lease.is_last_chance:
+                self._isolation.release(self)
+            self._isolation.note_change()
             self.doorbell.ring()
 
     def _stop_overdue(self) -> None:
@@ -429,21 +406,10 @@ class Worker:
             self._limits.clear()
         moments = [*(overdue_at for overdue_at, _ in self._limits[:1]), *self._stopping.moments]
         moments += [] if (recheck_at := self._unsettled.recheck_at) is None else [recheck_at]
+        moments += [] if self._suspect is None else [self._isolation.gives_up_at]
         if not moments:
             return looks_at
         return min(looks_at, now + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic())))
-
-    def _tell(self, endings: Endings, lost: Sequence[Lease]) -> None:
-        counts: dict[str, int] = {}
-        for lease, settlement in endings:
-            if not lost or lease not in lost:
-                counts[settlement.word] = counts.get(settlement.word, 0) + 1
-        took, self._took = tuple(self._took), []
-        self._events.emit(ItemsSettled(self._queue, counts, len(lost), took))
-
-
-# How long an item waits whose neighbour has one crash left as well; the next one as long again.
-PUT_OFF = timedelta(milliseconds=250)
 
 
 def _waited(leases: Sequence[Lease], now: datetime) -> tuple[float, ...]:

@@ -22,6 +22,7 @@ class QueueBook:
     rehome: Query
     discard_waiting: Query
     next_at: Query
+    last_error: Query
     cancel: Query
     revive: Query
     discard: Query

@@ -231,6 +231,11 @@ class SqlQueue:
     async def owners(self) -> Sequence[str]:
         return [row["owner"] for row in await self._liveness.all(self._book.owners)]
 
+    async def last_error(self, id: str) -> tuple[str | None, datetime]:
+        row = await self._liveness.one(self._book.last_error, id=id, now=self._now())
+        assert row is not None
+        return row["error"], row["now"]
+
     async def next_at(self) -> datetime | None:
         """The instant by this process's clock: a worker sleeps until then by its own clock."""
         row = await self._next(self._liveness)

@@ -83,6 +83,9 @@ SELECT DISTINCT {owner} AS owner FROM {table} INDEXED BY {lease_index} WHERE {le
 -- read owners on postgres: the owners that hold leases
 SELECT DISTINCT {owner} AS owner FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} IS NOT NULL;
 
+-- read last_error: the recorded error of an item; a row in any case, so that the instant is known
+SELECT (SELECT {error} FROM {table} WHERE {id} = :id) AS error, coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
+
 -- read next_at on sqlite: when the next item is due
 WITH RECURSIVE {levels_alone}
 SELECT min((SELECT {available_at} FROM {table} INDEXED BY {ready_index}

@@ -1,0 +1,102 @@
+"""Runs an item with one crash left alone in its process, over all of its queues.
+
+    free ── reserve ──▶ [ reserved: no worker claims ] ── nothing else runs ──▶ [ runs alone ] ── it ends ──▶ free
+                              └── not alone in time ──▶ the item is put off, free; the next wait for it is twice as long
+
+If the item kills the process, no other item counts a crash; if another item would have, this one is not taken for the cause. The
+wait for the other handlers is bounded, so one long handler does not keep the process from claiming for long. It doubles each
+time, up to the time limits of the handlers themselves, so the item starts in the end.
+"""
+
+from collections import OrderedDict
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Protocol
+
+from batuta.kernel.clock import Clock
+from batuta.supervise.loop import Doorbell
+
+FIRST_WAIT = timedelta(seconds=15)
+MOST_DOUBLINGS = 10
+MOST_REMEMBERED = 1_000
+
+
+class Verdict(Enum):
+    ALONE = auto()
+    WAIT = auto()
+    GIVE_UP = auto()
+
+
+class Member(Protocol):
+    """A worker of the process."""
+
+    @property
+    def doorbell(self) -> Doorbell: ...
+
+    def is_busy(self) -> bool:
+        """A handler runs, waits for its start, or a claim is in flight."""
+        ...
+
+
+class Isolation:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._members: list[Member] = []
+        self._holder: Member | None = None
+        self._item = ""
+        self._until = 0.0  # of the monotonic clock: when the holder gives up
+        self._tries: OrderedDict[str, int] = OrderedDict()
+
+    def join(self, member: Member) -> None:
+        if member not in self._members:
+            self._members.append(member)
+
+    def leave(self, member: Member) -> None:
+        self._members = [each for each in self._members if each is not member]
+
+    @property
+    def may_claim(self) -> bool:
+        return self._holder is None
+
+    @property
+    def gives_up_at(self) -> float:
+        return self._until
+
+    def reserve(self, member: Member, item: str) -> bool:
+        """False: another item has the process."""
+        if self._holder is not None:
+            return False
+        self._holder, self._item = member, item
+        self._until = self._clock.monotonic() + self._wait().total_seconds()
+        return True
+
+    def check(self, member: Member) -> Verdict:
+        """Whether the reserved item may start."""
+        if not any(each.is_busy() for each in self._members):
+            return Verdict.ALONE
+        return Verdict.WAIT if self._clock.monotonic() < self._until else Verdict.GIVE_UP
+
+    def release(self, member: Member, *, has_run: bool = True) -> timedelta:
+        """Let the workers claim again. Returns how long an item that did not run waits for its next try."""
+        if self._holder is not member:
+            return timedelta(0)
+        wait = self._wait()
+        if has_run:
+            self._tries.pop(self._item, None)
+        else:
+            self._tries[self._item] = self._tries.pop(self._item, 0) + 1
+            if len(self._tries) > MOST_REMEMBERED:
+                self._tries.popitem(last=False)
+        self._holder = None
+        for each in self._members:
+            each.doorbell.ring()
+        return wait
+
+    def note_change(self) -> None:
+        """Something ended: the reserved item may be alone now."""
+        if self._holder is not None:
+            self._holder.doorbell.ring()
+
+    def _wait(self) -> timedelta:
+        doublings = min(self._tries.get(self._item, 0), MOST_DOUBLINGS)
+        return FIRST_WAIT * (1 << doublings)

@@ -1,0 +1,91 @@
+"""A worker on a bare store, at a time the test says: for the contract tests of the queue."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from batuta.kernel.ids import Ids
+from batuta.queue.isolation import Isolation
+from batuta.queue.item import Lease, NewItem
+from batuta.queue.lease import Tenure
+from batuta.queue.lease_keeper import LeaseKeeper
+from batuta.queue.outcome import Done
+from batuta.queue.recipe import Recipe
+from batuta.queue.retry import after_seconds
+from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.stores.sql.database import AsJson, Database
+from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.switches import SqlSwitches
+from batuta.supervise.loop import Idle, Pace
+from batuta.tasks.table import TASKS
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+
+LEASE = timedelta(seconds=30)
+SECOND = timedelta(seconds=1)
+Handler = Callable[[Lease], Awaitable[object]]
+
+
+class Bench:
+    def __init__(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> None:
+        self.clock, self.events, self.ids = clock, events, ids
+        self.database = database
+        self.store = self._queue("default")
+        self.switches = SqlSwitches(database, ids, events)
+        self.recipes: dict[str, Recipe] = {}
+
+    def worker(self, queue: str = "default", *, isolation: Isolation | None = None, **policy: Any) -> Worker:
+        tenure = Tenure(owner=self.ids.new(), lease=LEASE)
+        find = lambda lease: self.recipes.get(lease.row["name"])  # noqa: E731
+        store = self.store if queue == "default" else self._queue(queue)
+        made = WorkerPolicy(**policy)
+        worker = Worker(queue, store, find, tenure, made, self.clock, self.events, isolation=isolation)
+        self.keeper = LeaseKeeper(tenure, self.clock)  # of the worker that was made last
+        self.keeper.add(worker)
+        return worker
+
+    def _queue(self, name: str) -> SqlQueue:
+        return SqlQueue(self.database, TASKS, self.ids, self.clock, queue=name, own_time=True)
+
+    def handles(self, name: str, handle: Handler, **options: Any) -> None:
+        self.recipes[name] = Recipe(handle=handle, **{"retry": after_seconds([60]), **options})
+
+    async def put(self, *names: str, queue: str = "default", **options: Any) -> list[str]:
+        items = [NewItem(values={"name": name, "args": AsJson([])}, **options) for name in names]
+        return [str(id) for id in await self._queue(queue).put(items)]
+
+    async def row(self, id: str) -> dict[str, Any]:
+        row = await self.store.item(id)
+        assert row is not None
+        return dict(row)
+
+    async def works(self, worker: Worker) -> Pace:
+        """Until what it began has ended and is written."""
+        pace = await worker.tick()
+        for _ in range(4):
+            await settle()
+            await asyncio.gather(*(each.task for each in worker._running.values()), return_exceptions=True)
+            pace = await worker.tick()
+        return pace
+
+    async def crash(self, id: str, times: int) -> None:
+        for _ in range(times):
+            leases = (await self.store.turn([], Tenure(owner="x", lease=LEASE), 100)).leases
+            assert id in [lease.id for lease in leases]
+            self.clock.step(LEASE + SECOND)
+            await self.store.rescue(100)
+
+
+async def fine(lease: Lease) -> object:
+    return Done()
+
+
+async def for_ever(lease: Lease) -> object:
+    return await asyncio.Event().wait()
+
+
+def until(pace: Pace, clock: FakeClock) -> timedelta:
+    assert isinstance(pace, Idle)
+    assert pace.until is not None
+    return pace.until - clock.now()
