@@ -101,7 +101,7 @@ class Plant:
         """The first scheduler, until it answers for every job."""
         self.begin(url)
         await self.until("the tables are there", self._has_tables)
-        await self.until("every job is registered", self._answers_for_all)
+        await self.until("every job is registered", self.answers_for_all)
 
     async def begin_more(self, count: int) -> None:
         """So many more, until each has looked at the clock once."""
@@ -157,7 +157,7 @@ class Plant:
         names = {"sqlite": "sqlite_master WHERE name", "postgres": "pg_tables WHERE tablename"}[self.database.dialect]
         return bool(await self.ask(f"SELECT 1 AS one FROM {names} = 'job_schedules'"))
 
-    async def _answers_for_all(self) -> bool:
+    async def answers_for_all(self) -> bool:
         rows = await self.ask("SELECT job_name, expected_since FROM job_schedules WHERE active")
         self.since = {row["job_name"]: row["expected_since"] for row in rows}
         return len(self.since) == len(self.jobs)
@@ -208,7 +208,7 @@ class Plant:
         it was put back since.
         """
         end = self.clock.now()
-        await self.until("every fire has its end", lambda: self._are_settled(self.targets(end)), 90)
+        await self.until("every fire has its end", lambda: self.are_settled(self.targets(end)), 90)
         await self.stop()
         await self.reconnect()
         fires = [known(target) for target in self.targets(seen_until or self.clock.now(), downs)]
@@ -221,7 +221,7 @@ class Plant:
         assert found.ok, f"{found}\n{self.folder}"
         return found
 
-    async def _are_settled(self, targets: Collection[Target]) -> bool:
+    async def are_settled(self, targets: Collection[Target]) -> bool:
         try:
             log = await self.log()
         except StoreUnavailable:
