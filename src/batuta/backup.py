@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from batuta import __version__
 from batuta.engine import Batuta
@@ -32,7 +32,7 @@ from batuta.stores.backup.restoring import Restored, Restoring
 from batuta.stores.sql.database import Database, Limits, Reading, Transaction
 from batuta.stores.sql.marker import PROJECT
 from batuta.stores.sql.migrations import LEDGER, Migration, Migrator, applied_migrations
-from batuta.stores.sql.restoring import DatabaseId, EngineRestoring, restoring_book
+from batuta.stores.sql.restoring import DatabaseId, EngineRestoring, RestoringBook, restoring_book
 from batuta.tasks.table import TASKS
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ CLOCKS = timedelta(minutes=5)
 STOP_OR_FORCE = Reason(
     "restore_wait",
     "stop every process, wait 45 s and repeat; if they are dead already (a lost machine), repeat with --force",
+)
+FREE_SPACE = Reason(
+    "restore_disk", "free space on the disk of the database, check the rights of its folder, then repeat"
 )
 # How far it is: a table and its rows, or PAGES and the percentage that is copied.
 PAGES = "pages"
@@ -63,12 +66,15 @@ class RestoreReport:
 async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
     """Write a consistent backup of the open database, beside everything that runs."""
     database = work.watching.another()
+    if not await database.exists():  # opening would make it
+        raise SchemaOutOfDate(missing=_migrations(work)[0].title)
     await database.open()
     try:
         database_id = await _identify(database, work)
         if database.dialect == "sqlite":
-            return await asyncio.to_thread(_take_sqlite, work, database, file, database_id, progress)
-        return await _take_postgres(work, database, file, database_id, progress)
+            source = cast("SqliteDatabase", database)
+            return await asyncio.to_thread(_take_sqlite, work, source, file, database_id, progress)
+        return await _take_postgres(work, cast("PostgresDatabase", database), file, database_id, progress)
     finally:
         await database.close()
 
@@ -79,8 +85,9 @@ async def restore(work: Batuta, file: Path, *, by: str, force: bool, progress: P
     with archive.read(file) as opened:
         missing = _missing(opened, _migrations(work), database)
         if database.dialect == "sqlite":
-            return await _restore_sqlite(work, database, opened, by=by, force=force)
-        return await _restore_postgres(work, database, opened, missing, by=by, force=force, progress=progress)
+            return await _restore_sqlite(work, cast("SqliteDatabase", database), opened, by=by, force=force)
+        server = cast("PostgresDatabase", database)
+        return await _restore_postgres(work, server, opened, missing, by=by, force=force, progress=progress)
 
 
 async def _identify(database: Database, work: Batuta) -> str:
@@ -90,10 +97,9 @@ async def _identify(database: Database, work: Batuta) -> str:
         raise SchemaOutOfDate(missing=_migrations(work)[0].title) from None
 
 
-def _take_sqlite(work: Batuta, database: Any, file: Path, database_id: str, progress: Progress) -> Manifest:
+def _take_sqlite(work: Batuta, source: "SqliteDatabase", file: Path, database_id: str, progress: Progress) -> Manifest:
     from batuta.stores.sqlite import copying
 
-    source: SqliteDatabase = database
     copied = file.with_name(f".{file.name}.{os.getpid()}.sqlite3")
     taken_at = work.clock.now()
     try:
@@ -118,11 +124,12 @@ def _take_sqlite(work: Batuta, database: Any, file: Path, database_id: str, prog
     return manifest
 
 
-async def _take_postgres(work: Batuta, database: Any, file: Path, database_id: str, progress: Progress) -> Manifest:
+async def _take_postgres(
+    work: Batuta, source: "PostgresDatabase", file: Path, database_id: str, progress: Progress
+) -> Manifest:
     from batuta.stores.postgres import copying
     from batuta.stores.postgres.driver import PostgresTransaction
 
-    source: PostgresDatabase = database
     taken_at = work.clock.now()
     with archive.create(file) as writer:
         async with copying.snapshot(source) as connection:
@@ -142,13 +149,15 @@ async def _take_postgres(work: Batuta, database: Any, file: Path, database_id: s
     return manifest
 
 
-async def _restore_sqlite(work: Batuta, database: Any, opened: ArchiveReader, *, by: str, force: bool) -> RestoreReport:
+async def _restore_sqlite(
+    work: Batuta, database: "SqliteDatabase", opened: ArchiveReader, *, by: str, force: bool
+) -> RestoreReport:
     from batuta.stores.sqlite import copying
     from batuta.stores.sqlite.driver import SqliteDatabase
 
-    file: Path = database.file
+    file = database.file
     unpacked = file.with_name(f".{file.name}.{os.getpid()}.restoring")
-    kept = file.with_name(f"{file.name}.before-restore-{work.clock.now():%Y%m%dT%H%M%S}")
+    kept = file.with_name(f"{file.name}.before-restore-{work.clock.now():%Y%m%dT%H%M%S}-{os.getpid()}")
     parts = _parts(work, database)
     try:
         await asyncio.to_thread(copying.unpack, opened.chunks(archive.SQLITE_MEMBER), unpacked)
@@ -164,6 +173,8 @@ async def _restore_sqlite(work: Batuta, database: Any, opened: ArchiveReader, *,
             finally:
                 await new.close()
             was = await asyncio.to_thread(copying.replace, unpacked, file, kept)
+    except OSError as error:
+        raise RestoreRefused(why=error.strerror or type(error).__name__, next_step=FREE_SPACE) from None
     finally:
         for each in copying.leftovers(unpacked):
             each.unlink(missing_ok=True)
@@ -172,7 +183,7 @@ async def _restore_sqlite(work: Batuta, database: Any, opened: ArchiveReader, *,
 
 async def _restore_postgres(
     work: Batuta,
-    database: Any,
+    source: "PostgresDatabase",
     opened: ArchiveReader,
     missing: Sequence[Migration],
     *,
@@ -182,8 +193,7 @@ async def _restore_postgres(
 ) -> RestoreReport:
     from batuta.stores.postgres import copying
 
-    source: PostgresDatabase = database
-    ours, parts, book = _tables(work), _parts(work, database), restoring_book("postgres")
+    ours, parts, book = _tables(work), _parts(work, source), restoring_book("postgres")
     async with copying.replacement(source, ours, force=force) as (connection, transaction):
         is_there = bool(await copying.present(connection, ["schema_migrations"]))
         if is_there and not force:
@@ -202,7 +212,7 @@ async def _restore_postgres(
     return RestoreReport(manifest=opened.manifest, restored=restored, counts=counts, kept=None)
 
 
-async def _refuse_alive(reading: Reading, work: Batuta, book: Any) -> None:
+async def _refuse_alive(reading: Reading, work: Batuta, book: RestoringBook) -> None:
     row = await reading.one(book.alive, since=work.clock.now() - ALIVE)
     if row is not None and row["processes"]:
         why = Reason(

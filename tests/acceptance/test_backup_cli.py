@@ -76,6 +76,7 @@ def test_a_backup_of_a_database_without_a_schema_says_the_next_step(folder: Path
     assert (code, one_sentence(err)) == (2, True)
     assert "batuta migrate" in err
     assert not (folder / "copia").exists()
+    assert not (folder / "work.db").exists()
 
 
 def test_a_removal_is_said_without_the_whole_number(julia: Command) -> None:

@@ -232,6 +232,25 @@ async def test_a_restore_that_fails_leaves_the_database_as_it_was(
     assert [file.name for file in site.file.parent.iterdir() if "restoring" in file.name] == []
 
 
+async def test_a_full_disk_is_one_sentence_and_changes_nothing(
+    site: Site, work: Batuta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if work.database.dialect == "postgres":
+        pytest.skip("the server's disk is not ours")
+    task = await work.enqueue("count")
+    await site.back_up()
+    await work.close()
+
+    def fill(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(RestoreRefused, match=r"No space left.*free space"):
+        patched.setattr("os.fsync", fill)
+        await site.restore()
+    await work.open()
+    assert await ids_of(work) == {task}
+
+
 async def test_what_ended_after_the_backup_does_not_run_again(site: Site, work: Batuta) -> None:
     done, waiting = await work.enqueue("count"), await work.enqueue("count")
     await site.back_up()
@@ -395,3 +414,38 @@ def test_an_archive_is_a_zip_that_other_tools_can_open(tmp_path: Path) -> None:
         )
     assert zipfile.ZipFile(file).testzip() is None
     assert file.stat().st_size < 10_000
+
+
+async def test_a_damaged_file_is_replaced_only_if_the_operator_insists_and_is_kept(site: Site, work: Batuta) -> None:
+    if work.database.dialect == "postgres":
+        pytest.skip("a server refuses what it cannot read")
+    task = await work.enqueue("count")
+    await site.back_up()
+    await work.close()
+    file = Path(site.url.removeprefix("sqlite:///"))
+    file.write_bytes(b"no database any more" * 1000)
+    with pytest.raises(RestoreRefused, match=r"cannot be read.*--force"):
+        await site.restore()
+    report = await site.restore(force=True)
+    assert not report.restored.has_old
+    assert report.kept is not None
+    assert report.kept.read_bytes().startswith(b"no database any more")
+    await work.open()
+    assert await ids_of(work) == {task}
+
+
+async def test_a_forced_restore_beside_a_living_process_takes_away_what_it_holds(site: Site, work: Batuta) -> None:
+    if work.database.dialect == "sqlite":
+        pytest.skip("SQLite itself keeps a file in use from being replaced")
+    task = await work.enqueue("count")
+    await site.back_up()
+    held = (
+        "UPDATE tasks SET status = 'in_progress', owner = 'a', fence = fence + 1, lease_until = :until WHERE id = :id"
+    )
+    await write(work.database, held, until=site.clock.now() + HOUR, id=task)
+    (before,) = await rows(work.database, "SELECT fence FROM tasks")
+    await site.restore(force=True)
+    (after,) = await rows(work.database, "SELECT status, fence, lease_until FROM tasks")
+    assert (after["status"], after["lease_until"]) == ("queued", None)
+    assert after["fence"] > before["fence"]
+    assert await work.enqueue("count")  # and the process goes on

@@ -39,9 +39,6 @@ class FileWatch:
             self._notice(error)
         return Idle()
 
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started."""
-
     def _notice(self, error: StoreReplaced) -> None:
         now = self.clock.monotonic()
         if self.lost is None:

@@ -8,6 +8,7 @@ A truncated file or a flipped bit anywhere changes the digest, so a damaged back
 The file holds personal data: it is readable by its owner alone, and appears under its name only when it is complete.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -109,12 +110,22 @@ def create(file: Path) -> Iterator[ArchiveWriter]:
             handle.write(digest.encode())
             handle.flush()
             os.fsync(handle.fileno())
-        os.link(partial, file)  # unlike a rename, it never replaces another file
+        _publish(partial, file)
         sync_folder(file.parent)
     except OSError as error:
         raise BackupUnwritable(file=str(file), why=error.strerror or type(error).__name__) from None
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _publish(partial: Path, file: Path) -> None:
+    """Give the complete file its name. A link, unlike a rename, never replaces another file; some network disks have none."""
+    try:
+        os.link(partial, file)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        partial.rename(file)
 
 
 class ArchiveReader:
