@@ -18,6 +18,7 @@ from batuta.stores.sql.switches import SqlSwitches
 from batuta.tasks.table import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.contracts.queue import ANN, BEN, LEASE, SECOND, QueueContract, Shelf
+from tests.plans.test_hot_statements import FILL, WORDS
 
 FILA = QueueTable(
     name="fila_teste",
@@ -243,6 +244,65 @@ class TestATableWhoseGroupsTakeTurns:
             held = await transaction.one(in_dialect(locks, "postgres"))
         assert held is not None
         assert held["held"] <= 10
+
+    async def test_tens_of_thousands_of_groups_wait_and_a_few_are_due(
+        self, queue: SqlShelf, migrated: Database
+    ) -> None:
+        """PostgreSQL holds some ten thousand locks for the whole server: a claim locks the groups that it takes, no others."""
+        text = FILL[migrated.dialect].format(rows=40_000)
+        later = "9e15" if migrated.dialect == "sqlite" else "now() + INTERVAL '100 years'"
+        ago = "0" if migrated.dialect == "sqlite" else "TIMESTAMPTZ 'epoch'"
+        fill = (
+            f"INSERT INTO fila_teste (id, telefone, chip, agendar_para, created_at) {text}"
+            f"SELECT {WORDS[migrated.dialect]['id']}, '-', 'chip' || i,"
+            f" CASE WHEN i % 10000 = 7 THEN {ago} ELSE {later} END, {ago} FROM n"
+        )
+        await migrated.run(in_dialect(query_of("fill", fill, writes=True), migrated.dialect))
+        await migrated.script("ANALYZE")
+        assert sorted(lease.row["chip"] for lease in await queue.claim()) == [
+            "chip25007",
+            "chip50007",
+            "chip7",
+            "chip75007",
+        ]
+        assert await queue.claim() == []
+
+    async def test_of_many_claimers_no_two_have_the_same_group_without_an_index_that_forbids_it(
+        self, queue: SqlShelf, migrated: Database
+    ) -> None:
+        await migrated.script("DROP INDEX fila_teste_one")
+        await queue.put(*(self.item(f"chip{n % 4}") for n in range(60)))
+        leased = query_of(
+            "leased",
+            "SELECT count(*) AS rows, count(DISTINCT chip) AS chips FROM fila_teste WHERE lease_until IS NOT NULL",
+            writes=False,
+        )
+        done: set[str] = set()
+
+        async def work(tenure: Tenure) -> None:
+            while len(done) < 60:
+                leases = await queue.claim(tenure, limit=2)
+                row = await migrated.one(in_dialect(leased, migrated.dialect))
+                assert row is not None
+                assert row["rows"] == row["chips"]
+                done.update(lease.id for lease in leases)
+                await queue.settle(leases)
+
+        await asyncio.gather(*(work(Tenure(owner=f"w{n}", lease=LEASE)) for n in range(4)))
+        assert len(done) == 60
+
+    async def test_a_row_without_a_group_waits_for_no_other(self, queue: SqlShelf) -> None:
+        ungrouped = [NewItem(values={"telefone": "-"}) for _ in range(3)]
+        await queue.put(*ungrouped, self.item("a"), self.item("a"))
+        assert sorted(str(lease.row["chip"]) for lease in await queue.claim()) == ["None", "None", "None", "a"]
+        assert await queue.claim() == []
+
+    async def test_rows_with_and_without_a_group_take_turns(self, queue: SqlShelf) -> None:
+        ungrouped = [NewItem(values={"telefone": "-"}) for _ in range(3)]
+        await queue.put(*ungrouped, *(self.item(f"chip{n}") for n in range(3)))
+        taken = [lease.row["chip"] is None for _ in range(6) for lease in await queue.claim(limit=1)]
+        assert sorted(taken) == [False] * 3 + [True] * 3
+        assert taken[:2] in ([True, False], [False, True])
 
     async def test_every_item_of_every_group_is_worked_on_in_the_end(self, queue: SqlShelf) -> None:
         await queue.put(*(self.item(f"chip{n % 3}") for n in range(30)))

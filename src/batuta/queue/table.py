@@ -45,7 +45,7 @@ class QueueTable:
     priority: str | None = None  # NOT NULL: a row without one waits for ever
     urgent_is_high: bool = False
     key: str | None = None  # unique among the live rows, by an index of the table's own
-    group: str | None = None  # one row of a group at a time, and groups take turns
+    group: str | None = None  # one row of a group at a time, and groups take turns; NULL: the row is a group of its own
     queue: str | None = None  # several queues in one table
     result: str | None = None
     expires_at: str | None = None  # when a finished row may go

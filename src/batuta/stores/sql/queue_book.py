@@ -8,6 +8,9 @@ from batuta.stores.sql.database import Dialect, Query
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import SomeBook, load_text
 
+# A claim looks at so many groups one by one; if that is not enough, one pass over the waiting rows finds those that are due.
+MOST_GROUPS = 500
+
 
 @dataclass(frozen=True, slots=True)
 class QueueBook:
@@ -39,7 +42,11 @@ class PostgresTurnBook:
     turn: Query
     claim_reversed: Query
     somewhere: Query
-    claim_in_turn: Query
+    lock_groups: Query
+    has_more_groups: Query
+    lock_due_groups: Query
+    claim_groups: Query
+    claim_ungrouped: Query
     settle: Query
     still_leased: Query
 
@@ -51,6 +58,7 @@ class SqliteTurnBook:
     pick: Query
     somewhere: Query
     pick_in_turn: Query
+    pick_ungrouped: Query
     take: Query
     taken: Query
     ours: Query
@@ -165,7 +173,9 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     gaps["levels_reversed"] = _levels(table, gaps, not table.urgent_is_high, index)
     gaps["levels_alone"] = gaps["levels"].rstrip(",") or "level(value) AS (SELECT 0)"
     gaps["pick"] = _pick(table, gaps)
-    gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}")
+    most = MOST_GROUPS if dialect == "postgres" else None
+    gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}", most)
+    gaps["most_groups"] = str(MOST_GROUPS)
     return gaps
 
 
@@ -396,20 +406,24 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
     )
 
 
-def _groups(group: str, waiting: str) -> dict[str, str]:
-    """The groups of which something waits, found by jumping from one to the next in the index: as far as somebody reads on."""
+def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
+    """The groups of which something waits, found by jumping from one to the next in the index, as far as the reader goes.
 
-    def walk(name: str, first: str = "", until: str = "") -> str:
+    ``most``: how many are looked at after ``after``, and again before it; None: all.
+    """
+
+    def walk(name: str, first: str = "", until: str = "", most: int | None = most) -> str:
+        until += "" if most is None else f" AND {name}.step < {most}"
         return (
-            f"{name}(value) AS (SELECT (SELECT min({group}) {waiting}{first}) UNION ALL"
-            f" SELECT (SELECT min({group}) {waiting} AND {group} > {name}.value) FROM {name}"
+            f"{name}(value, step) AS (SELECT (SELECT min({group}) {waiting}{first}), 1 UNION ALL"
+            f" SELECT (SELECT min({group}) {waiting} AND {group} > {name}.value), {name}.step + 1 FROM {name}"
             f" WHERE {name}.value IS NOT NULL{until})"
         )
 
     rest = walk("rest", first=f" AND {group} > :after")
     again = walk("again", until=" AND again.value < :after")
     both = "groups AS (SELECT value FROM rest UNION ALL SELECT value FROM again WHERE value <= :after)"
-    return {"groups_from_the_first": walk("groups"), "groups_in_turn": f"{rest}, {again}, {both}"}
+    return {"groups_from_the_first": walk("groups", most=None), "groups_in_turn": f"{rest}, {again}, {both}"}
 
 
 def _pick(table: QueueTable, gaps: dict[str, str]) -> str:

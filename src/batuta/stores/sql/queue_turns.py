@@ -1,7 +1,8 @@
 """How what ended is settled and what comes next is claimed: the two databases do it in different ways, to the same end."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import date, datetime, timedelta
+from itertools import count
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from batuta.kernel.instants import instant, microseconds
@@ -15,6 +16,7 @@ from batuta.stores.sql.queue_book import needed, postgres_turn_book, sqlite_turn
 
 MICROSECOND = timedelta(microseconds=1)
 Asked = Mapping[str, object]
+Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
 # What reading a value raises that somebody wrote by hand.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
@@ -40,7 +42,7 @@ class PostgresTurns:
     def __init__(self, table: QueueTable) -> None:
         self._table = table
         self._book = postgres_turn_book(table)
-        self._round = Round(table)
+        self._round = Round()
 
     async def at_once(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
@@ -68,16 +70,41 @@ class PostgresTurns:
         return [lease_of(self._table, dict(row)) for row in await transaction.all(query, limit=limit, **asked)]
 
     async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        return await self._round.both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
+
+    async def _claim_groups(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         after = await self._round.place(transaction, self._book.somewhere, asked)
-        rows = await transaction.all(self._book.claim_in_turn, limit=limit, after=after, **asked)
-        return self._round.went_on([lease_of(self._table, dict(row)) for row in rows])
+        locked = await self._lock_groups(transaction, asked, after, limit)
+        if not locked:
+            return []
+        self._round.went_on_to(locked[-1])
+        groups = AsJson([{self._table.group: group} for group in locked])
+        rows = await transaction.all(
+            self._book.claim_groups, groups=groups, **_for(self._book.claim_groups, asked, limit)
+        )
+        return [lease_of(self._table, dict(row)) for row in rows]
+
+    async def _lock_groups(self, transaction: Transaction, asked: Asked, after: Any, limit: int) -> list[Any]:
+        book, known = self._book, {**asked, "after": after}
+        locked = await transaction.all(book.lock_groups, **_for(book.lock_groups, known, limit))
+        if after is not None and len(locked) < limit:
+            more = await transaction.one(book.has_more_groups, **_for(book.has_more_groups, known, limit))
+            if more is not None and more["has_more"]:
+                left = limit - len(locked)
+                locked += await transaction.all(book.lock_due_groups, **_for(book.lock_due_groups, known, left))
+        # A transaction may take the same advisory lock twice.
+        return list(dict.fromkeys(row["value"] for row in locked))
+
+    async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        query = self._book.claim_ungrouped
+        return [lease_of(self._table, dict(row)) for row in await transaction.all(query, **_for(query, asked, limit))]
 
 
 class SqliteTurns:
     def __init__(self, table: QueueTable) -> None:
         self._table = table
         self._book = sqlite_turn_book(table)
-        self._round = Round(table)
+        self._round = Round()
         self._unpack: Unpack | None = None
 
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
@@ -99,10 +126,21 @@ class SqliteTurns:
         return leases
 
     async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        return await self._round.both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
+
+    async def _claim_groups(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         after = await self._round.place(transaction, self._book.somewhere, asked)
-        picking = {name: asked[name] for name in self._book.pick_in_turn.parameters if name in asked}
-        picked = await transaction.one(self._book.pick_in_turn, **picking, after=after, limit=limit)
-        return self._round.went_on(await self._taken(transaction, picked, asked))
+        query = self._book.pick_in_turn
+        picked = await transaction.one(query, after=after, **_for(query, asked, limit))
+        leases = await self._taken(transaction, picked, asked)
+        if leases:
+            self._round.went_on_to(leases[-1].row[self._table.group or ""])
+        return leases
+
+    async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        query = self._book.pick_ungrouped
+        picked = await transaction.one(query, **_for(query, asked, limit))
+        return await self._taken(transaction, picked, asked)
 
     async def _levels(self, transaction: Transaction, asked: Asked) -> list[dict[str, int]]:
         if self._table.priority is None:
@@ -136,11 +174,21 @@ class SqliteTurns:
 
 
 class Round:
-    """Where the groups' turn has come to in this process. It begins anywhere: of many short lives none prefers the first."""
+    """The group that this process claimed last. The first one is random, so that short-lived processes prefer none."""
 
-    def __init__(self, table: QueueTable) -> None:
-        self._group = table.group or ""
+    def __init__(self) -> None:
         self._after: Any = None
+        self._claims = count()
+
+    async def both(
+        self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
+    ) -> list[Lease]:
+        """Claim from groups and from rows without one; every other time the latter go first, so that neither starves."""
+        first, second = (groups, ungrouped) if next(self._claims) % 2 else (ungrouped, groups)
+        leases = await first(transaction, asked, limit)
+        if left := limit - len(leases):
+            leases += await second(transaction, asked, left)
+        return leases
 
     async def place(self, transaction: Transaction, somewhere: Query, asked: Asked) -> Any:
         if self._after is None:
@@ -149,10 +197,8 @@ class Round:
             self._after = None if found is None else found["value"]
         return self._after
 
-    def went_on(self, leases: list[Lease]) -> list[Lease]:
-        if leases:
-            self._after = leases[-1].row[self._group]
-        return leases
+    def went_on_to(self, group: Any) -> None:
+        self._after = group
 
 
 class Unpack:
@@ -194,6 +240,12 @@ def _is_readable(value: Any, read: Callable[[Any], object] | None) -> bool:
         return value is None or read is None or read(value) is not None
     except _UNREADABLE:
         return False
+
+
+def _for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
+    """Those of the values that the query takes."""
+    known = {**asked, "limit": limit}
+    return {name: known[name] for name in query.parameters if name in known}
 
 
 def _without_settled(row: dict[str, Any]) -> dict[str, Any]:

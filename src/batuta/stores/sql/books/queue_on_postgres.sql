@@ -30,21 +30,51 @@ RETURNING {given};
 WITH RECURSIVE {groups_from_the_first}
 SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
 
--- write claim_in_turn: one item of each group that has none going, the groups one after the other and then from the first again; a
--- group is held while it is looked at, and no more are looked at than it takes
+-- write lock_groups: the next groups that have a due item and none running, each locked until the transaction ends; the groups one
+-- after the other and then from the first again, a bounded number of them. Only what is returned is locked: a server has room for some
+-- thousand locks
 WITH RECURSIVE {groups_in_turn},
-free AS MATERIALIZED (
-    SELECT value FROM groups
-    WHERE value IS NOT NULL AND pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text))
-),
-picked AS MATERIALIZED (
-    SELECT item.{id} FROM free CROSS JOIN LATERAL (
+due AS MATERIALIZED (
+    SELECT groups.value FROM groups CROSS JOIN LATERAL (
+        SELECT 1 FROM {table}
+        WHERE {is_ready}{in_queue} AND {group} = groups.value AND {available_at} <= coalesce(:now, statement_timestamp())
+          AND NOT EXISTS (SELECT 1 FROM {table} AS busy WHERE busy.{group} = groups.value AND busy.{lease_until} IS NOT NULL)
+        LIMIT 1
+    ) AS item WHERE groups.value IS NOT NULL AND {not_held}
+)
+SELECT value FROM due WHERE pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text)) LIMIT :limit;
+
+-- read has_more_groups: whether groups wait beyond those that lock_groups looked at
+WITH RECURSIVE {groups_in_turn} SELECT count(*) >= {most_groups} AS has_more FROM groups;
+
+-- write lock_due_groups: as lock_groups, found by one pass over the waiting rows: for many groups of which few are due
+WITH due AS MATERIALIZED (
+    SELECT DISTINCT {group} AS value FROM {table}
+    WHERE {is_ready}{in_queue} AND {group} IS NOT NULL AND {available_at} <= coalesce(:now, statement_timestamp()) AND {not_held}
+      AND {group} NOT IN (SELECT busy.{group} FROM {table} AS busy WHERE busy.{lease_until} IS NOT NULL AND busy.{group} IS NOT NULL)
+), in_turn AS MATERIALIZED (SELECT value FROM due ORDER BY value <= :after, value)
+SELECT value FROM in_turn WHERE pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text)) LIMIT :limit;
+
+-- write claim_groups: one item of each locked group. A statement of its own: its snapshot is taken after the locks, so it sees
+-- what the transactions that held them before have claimed
+WITH picked AS MATERIALIZED (
+    SELECT item.{id} FROM jsonb_populate_recordset(NULL::{table}, :groups) AS locked CROSS JOIN LATERAL (
         SELECT {id} FROM {table}
-        WHERE {is_ready}{in_queue} AND {group} = free.value AND {available_at} <= coalesce(:now, statement_timestamp())
+        WHERE {is_ready}{in_queue} AND {group} = locked.{group} AND {available_at} <= coalesce(:now, statement_timestamp())
           AND {not_held} AND NOT EXISTS (
-              SELECT 1 FROM {table} AS busy WHERE busy.{group} = free.value AND busy.{lease_until} IS NOT NULL)
-        ORDER BY {in_group_order} LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) AS item LIMIT :limit
+              SELECT 1 FROM {table} AS busy WHERE busy.{group} = locked.{group} AND busy.{lease_until} IS NOT NULL)
+        ORDER BY {in_group_order} LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+    ) AS item
+)
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+RETURNING {given};
+
+-- write claim_ungrouped: items without a group wait for no other
+WITH picked AS MATERIALIZED (
+    SELECT {id} FROM {table}
+    WHERE {is_ready}{in_queue} AND {group} IS NULL AND {available_at} <= coalesce(:now, statement_timestamp()) AND {not_held}
+    ORDER BY {in_group_order} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))

@@ -43,5 +43,11 @@ SELECT json_group_array(item) AS picked FROM (SELECT item FROM (
         SELECT 1 FROM {table} AS busy WHERE busy.{group} = groups.value AND busy.{lease_until} IS NOT NULL))
 WHERE item IS NOT NULL LIMIT :limit);
 
+-- read pick_ungrouped: items without a group wait for no other
+SELECT json_group_array(item) AS picked FROM (
+    SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
+    WHERE {is_ready}{in_queue} AND {group} IS NULL AND {available_at} <= coalesce(:now, now()) AND {not_held}
+    ORDER BY {in_group_order} LIMIT :limit);
+
 -- write settle: how items ended; whoever lost one meanwhile writes nothing about it
 {settle};
