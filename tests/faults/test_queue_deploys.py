@@ -80,8 +80,8 @@ async def _signals(url: str, folder: Path) -> None:
         assert not LONG or took < 1
         assert (await running.row(waiting))["status"] == "in_progress"
         await running.begin_until_up()
-        await running.until("its lease is over", lambda: running.runs()[waiting] == 3)
-        figures.record_bare(2, f"gone {took:.2f} s after the second; taken up again by its lease")
+        await running.until("the next worker takes it up", lambda: running.runs()[waiting] == 3)
+        figures.record_bare(2, f"gone {took:.2f} s after the second; taken up by the next worker")
 
 
 @contextmanager
