@@ -1,5 +1,6 @@
 """The groups as a reviewer and an operator meet them: over HTTP, and in the terminal."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -223,3 +224,50 @@ def test_the_workers_of_the_groups_serves_their_stages_and_nothing_else(
     assert [name for name in loops if name.startswith("worker:")] == [f"worker:{stage}" for stage in Estagio]
     assert "rescuer:pendente" in loops
     assert not [name for name in loops if "fila_mensagens" in name or "campan" in name]
+
+
+def test_the_dead_of_a_stage_are_listed_shown_retried_and_discarded_where_health_names_it(
+    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
+    asyncio.run(one_said_in_a_group())
+
+    def command(*words: str) -> tuple[int, Any]:
+        code, out, err = batuta(*JULIA, *words, "--json")
+        return code, json.loads(out) if out else err
+
+    def states() -> dict[str, int]:
+        (stage,) = [each for each in command("queue", "list")[1]["queues"] if each["queue"] == "extracao"]
+        return dict(stage["states"])
+
+    asyncio.run(it_dies_in_extraction())
+    (found,) = [each for each in command("health")[1]["findings"] if each["cause"] == "queue.dead_kept.extracao"]
+    assert "batuta queue show extracao" in found["next_step"]
+    assert states() == {"erro": 1}
+    (item,) = command("queue", "show", "extracao")[1]["items"]
+    assert item["error"] == "no model"
+    id = item["id"]
+    assert command("queue", "retry", "extracao", id) == (0, {"queue": "extracao", "id": id, "retried": True})
+    assert states() == {"extracao": 1}
+    asyncio.run(it_dies_in_extraction())
+    assert command("queue", "discard", "extracao", id) == (0, {"queue": "extracao", "id": id, "discarded": True})
+    assert states() == {}
+
+
+async def one_said_in_a_group() -> None:
+    from app.main import work
+
+    async with work, work.database.transaction() as transaction:
+        now = work.clock.now()
+        await ingestion(work).ensaiar(transaction, "Plantão de pediatria", now.date(), now=now)
+
+
+async def it_dies_in_extraction() -> None:
+    from app.main import work
+
+    async with work:
+        await write(
+            work.database,
+            "UPDATE fila_processamento_grupos SET estagio = 'erro', ultimo_estagio = 'extracao', ultimo_erro = 'no model',"
+            " finished_at = created_at",
+        )

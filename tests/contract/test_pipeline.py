@@ -454,3 +454,36 @@ async def test_a_program_adds_a_pipeline_and_the_worker_serves_its_stages(
     assert await line.where() == {"m1": "finalizado"}
     assert [name for name in loops if name.startswith("rescuer:")] == ["rescuer:pendente"]
     assert [name for name in loops if name.startswith("worker:")] == [f"worker:{stage}" for stage in STAGES]
+
+
+async def test_the_dead_of_a_stage_are_listed_counted_and_revived_there(line: Line) -> None:
+    async def breaks(lease: Lease) -> StageOutcome:
+        return Failed("never", permanent=True)
+
+    line.handlers["extracao"] = breaks
+    ids = await line.put("m1", "m2")
+    await line.run()
+    stage, other = line.queue("extracao"), line.queue("classificacao")
+    assert (await stage.counts(), await other.counts()) == ({"erro": 2}, {})
+    assert ((await stage.depth()).dead, (await stage.pulse()).dead, (await other.depth()).dead) == (2, 2, 0)
+    assert {row["id"] for row in await stage.listed(ItemState.DEAD, 10)} == set(ids)
+    assert await other.listed(ItemState.DEAD, 10) == []
+    assert await stage.revive(str(ids[0]), by="ana")
+    assert await stage.counts() == {"extracao": 1, "erro": 1}
+    assert [row["id"] for row in await stage.listed(ItemState.READY, 10)] == [ids[0]]
+    (lease,) = (await stage.turn([], Tenure(owner="w", lease=LEASE), 1)).leases
+    assert await stage.counts() == {"running": 1, "erro": 1}
+    assert [row["id"] for row in await stage.listed(ItemState.RUNNING, 10)] == [lease.id]
+    assert await stage.listed(ItemState.READY, 10) == []
+
+
+async def test_the_dead_of_a_stage_that_is_gone_belong_to_the_first_and_are_revived_there(line: Line) -> None:
+    (id,) = await line.put("m1")
+    await line.database.script(
+        "UPDATE fila_grupos SET estagio = 'erro', ultimo_estagio = 'removed', finished_at = created_at"
+    )
+    first = line.queue("pendente")
+    assert await first.counts() == {"erro": 1}
+    assert [row["id"] for row in await first.listed(ItemState.DEAD, 10)] == [id]
+    assert await first.revive(str(id))
+    assert await line.where() == {"m1": "pendente"}

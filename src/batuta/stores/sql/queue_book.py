@@ -10,6 +10,8 @@ from batuta.stores.sql.queries import SomeBook, load_text
 
 # A claim looks at so many groups one by one; if that is not enough, one pass over the waiting rows finds those that are due.
 MOST_GROUPS = 500
+# The state of a leased row of a table that has no value for it.
+RUNNING = "running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,9 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "in_group_order": ", ".join([*_by_priority(table), table.available_at, table.id]),
         "ready_index": f"{table.name}_ready",
         "lease_index": f"{table.name}_leased",
-        "revived": f"coalesce({table.last_stage}, '{table.ready[0]}')" if table.last_stage else f"'{table.ready[0]}'",
+        "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
+        "of_queue": _of_queue(table),
+        "shown_state": _shown_state(table),
         "of_level": f" AND {table.priority} = level.value" if table.priority else "",
         "bell": f"coalesce({table.queue}, :bell)" if table.queue else ":bell",
         "own_bell": table.queue or f"'{table.name}'",
@@ -199,6 +203,29 @@ def _died_in(table: QueueTable) -> str:
     if table.queue != table.state:
         return f" AND {table.queue} = :queue" if table.queue else ""
     return f" AND {table.last_stage} = :queue" if table.last_stage else ""
+
+
+def _stage_of_dead(table: QueueTable) -> str:
+    """The stage that a dead row belongs to: where it died, or the first one if the pipeline no longer has that stage."""
+    stages = ", ".join(f"'{stage}'" for stage in table.ready)
+    return f"CASE WHEN {table.last_stage} IN ({stages}) THEN {table.last_stage} ELSE '{table.ready[0]}' END"
+
+
+def _of_queue(table: QueueTable) -> str:
+    """The rows that people see as a queue's own: of a stage also those that died in it."""
+    if table.queue is None:
+        return "TRUE"
+    own = f"{table.queue} = :queue"
+    if table.queue != table.state or not table.last_stage:
+        return own
+    return f"({own} OR ({table.state} = '{table.dead}' AND {_stage_of_dead(table)} = :queue))"
+
+
+def _shown_state(table: QueueTable) -> str:
+    """The state as people see it: a stage's rows do not say that they are being worked on."""
+    if table.running is not None:
+        return table.state
+    return f"CASE WHEN {table.lease_until} IS NOT NULL THEN '{RUNNING}' ELSE {table.state} END"
 
 
 def _by_priority(table: QueueTable) -> list[str]:

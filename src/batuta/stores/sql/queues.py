@@ -21,7 +21,7 @@ from batuta.queue.store import Depth, Endings, Renewed, Rescued, Turned, Unserve
 from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
-from batuta.stores.sql.queue_book import QueueBook, queue_book
+from batuta.stores.sql.queue_book import RUNNING, QueueBook, queue_book
 from batuta.stores.sql.queue_clock import QueueClock
 from batuta.stores.sql.queue_turns import MICROSECOND, Asked, PostgresTurns, Unwritten, turns_of
 from batuta.stores.sql.queue_writes import together
@@ -325,10 +325,13 @@ class SqlQueue:
         return await self._database.one(self._book.item, id=id)
 
     async def listed(self, state: str, limit: int) -> list[dict[str, Any]]:
-        """The newest items in a state, in the words of the contract: ready, running, done, dead, cancelled; or in its own."""
+        """The newest items in a state: ready, running, done, dead, cancelled, or a word of the table's own.
+
+        A stage of a pipeline has as its dead those that died in it.
+        """
         words: dict[str, tuple[str, ...]] = {
             ItemState.READY: self.table.ready,
-            ItemState.RUNNING: (self.table.running or "",),
+            ItemState.RUNNING: (self.table.running or RUNNING,),
             ItemState.DONE: (self.table.done,),
             ItemState.DEAD: (self.table.dead,),
             ItemState.CANCELLED: (self.table.cancelled,),

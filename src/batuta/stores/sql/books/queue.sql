@@ -140,13 +140,13 @@ DELETE FROM {table} WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS
 SELECT * FROM {table} WHERE {id} = :id;
 
 -- read counts: how many are in which state
-SELECT {state} AS state, count(*) AS items FROM {table} WHERE TRUE{in_queue} GROUP BY {state};
+SELECT {shown_state} AS state, count(*) AS items FROM {table} WHERE {of_queue} GROUP BY 1;
 
 -- read depth: what waits, what is due of it, what runs and what is dead, each counted in its own index
 SELECT (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue}) AS ready,
        (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue} AND {available_at} <= coalesce(:now, {clock})) AS due,
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
-       (SELECT count(*) FROM {table} WHERE {state} = '{dead}'{in_queue}) AS dead,
+       (SELECT count(*) FROM {table} WHERE {is_dead}) AS dead,
        coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
 
 -- read pulse on sqlite: what is due, what a dead worker left behind, and what is dead
@@ -194,7 +194,7 @@ SELECT coalesce(:now, statement_timestamp()) AS now, due.items AS due, due.oldes
 FROM due;
 
 -- read listed on sqlite: the newest in some states
-SELECT * FROM {table} WHERE {state} IN (SELECT value FROM json_each(:states)){in_queue} ORDER BY {created_at} DESC LIMIT :limit;
+SELECT * FROM {table} WHERE {shown_state} IN (SELECT value FROM json_each(:states)) AND {of_queue} ORDER BY {created_at} DESC LIMIT :limit;
 
 -- read listed on postgres: the newest in some states
-SELECT * FROM {table} WHERE {state} IN (SELECT jsonb_array_elements_text(:states)){in_queue} ORDER BY {created_at} DESC LIMIT :limit;
+SELECT * FROM {table} WHERE {shown_state} IN (SELECT jsonb_array_elements_text(:states)) AND {of_queue} ORDER BY {created_at} DESC LIMIT :limit;
