@@ -312,3 +312,63 @@ async def test_a_task_that_no_worker_knows_waits_longer_each_time_and_is_dead_af
     assert timedelta(minutes=20) <= bench.clock.now() - began <= timedelta(minutes=26)
     assert waits == sorted(waits)
     assert (waits[0], waits[-1]) == (timedelta(seconds=15), timedelta(minutes=5))
+
+
+# A rescuer and the living
+
+
+async def rescue_for(bench: Bench, rescuer: Rescuer, leases: float) -> None:
+    for _ in range(int(leases * 12)):
+        await bench.clock.advance(LEASE / 12)
+        await rescuer.tick()
+
+
+async def test_a_rescuer_that_started_after_the_clock_was_put_forward_takes_nothing_from_the_living(
+    bench: Bench,
+) -> None:
+    gate = Gate()
+    bench.handles("longa", gate, timeout=timedelta(days=1))
+    (id,) = await bench.put("longa")
+    worker = bench.worker()
+    await ticks(worker)
+    bench.clock.step(timedelta(hours=1))
+    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events)
+    await rescuer.tick()
+    for _ in range(9):  # the keeper has its own rhythm, and is last
+        for _ in range(4):
+            await bench.clock.advance(LEASE / 12)
+            await rescuer.tick()
+        await bench.keeper.tick()
+    row = await bench.row(id)
+    assert (row["status"], row["crashes"]) == ("in_progress", 0)
+    await rescue_for(bench, rescuer, 1.5)  # now it is silent
+    assert (await bench.row(id))["crashes"] == 1
+    gate.go_on.set()
+    await settle()
+
+
+async def test_the_items_of_a_dead_worker_come_back_soon_after_their_lease(bench: Bench) -> None:
+    bench.handles("conta", fine)
+    (id,) = await bench.put("conta")
+    assert len((await bench.store.turn([], bench.worker()._tenure, 1)).leases) == 1
+    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events)
+    await rescue_for(bench, rescuer, 0.95)
+    assert (await bench.row(id))["crashes"] == 0
+    await rescue_for(bench, rescuer, 0.2)
+    assert ((await bench.row(id))["status"], (await bench.row(id))["crashes"]) == ("queued", 1)
+
+
+async def test_a_lease_that_is_renewed_between_two_looks_is_not_released(bench: Bench) -> None:
+    gate = Gate()
+    bench.handles("longa", gate, timeout=timedelta(days=1))
+    (id,) = await bench.put("longa")
+    worker = bench.worker()
+    await ticks(worker)
+    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events)
+    await bench.clock.advance(LEASE * 0.95)
+    await rescuer.tick()
+    await bench.keeper.tick()
+    await rescue_for(bench, rescuer, 0.9)
+    assert (await bench.row(id))["crashes"] == 0
+    gate.go_on.set()
+    await settle()

@@ -74,6 +74,8 @@ async def test_renewing_rescuing_pruning_and_looking_ahead_go_by_index(full: Dat
     plans = [
         ("INDEX" if full.dialect == "sqlite" else "Index", await plan(full, book.renew, held=held, now=now, lease=1)),
         ("tasks_leased", await plan(full, book.rescue, limit=100, now=now)),
+        ("tasks_leased", await plan(full, book.lapsing, within=1, limit=100, now=now)),
+        (primary, await plan(full, book.rescue_seen, seen=AsJson([[ID, 1, 1]]), limit=100, now=now)),
         ("tasks_leased", await plan(full, book.rescue_owned, owners=AsJson(["a"]), limit=100, now=now)),
         ("tasks_ready", await plan(full, book.next_at, queue="default")),
         ("tasks_expiring", await plan(full, tasks.prune, before=now, limit=100)),

@@ -1,5 +1,14 @@
-"""Brings back the items whose worker fell silent. Any worker may do it for all; the lease alone says who is gone."""
+"""Releases the items whose worker stopped renewing. Any worker does it for all; the lease alone decides.
 
+    lease runs out soon, or is over ──▶ [ seen ] ── unchanged 0.4 leases later, and over ──▶ released, and a crash is counted
+                                          └── renewed, settled, or the store was away or slow ──▶ forgotten
+
+A lease is released only if this process saw the same fence and the same end twice, further apart than a renewal interval by the
+monotonic clock. So a clock that is put forward, a rescuer that has just started, a machine that slept and a row that was locked
+while its worker wanted to renew it cost a living worker nothing.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import Clock
@@ -7,17 +16,21 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
 from batuta.queue.item import ItemState
 from batuta.queue.lease import Tenure
-from batuta.queue.store import QueueStore
+from batuta.queue.store import Lapsing, QueueStore
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 BATCH = 500
+# Leases that are watched at a time: those of several crashed workers.
+MOST_WATCHED = 5_000
+# A share of the lease: longer than the renewal interval of a third, with time for the renewal itself.
+CONFIRM_AFTER = 0.4
 
 
 class Rescuer:
     def __init__(
         self, name: str, store: QueueStore, lease: timedelta, clock: Clock, events: Events, bell: Doorbell | None = None
     ) -> None:
-        """``bell``: of whoever works on what is brought back."""
+        """``bell``: the doorbell of the worker in this process."""
         self.name = f"rescuer:{name}"
         self.doorbell = Doorbell()
         self._queue = name
@@ -28,41 +41,54 @@ class Rescuer:
         self._events = events
         self._bell = bell
         self._looked_at: datetime | None = None
-        self._patient_until = 0.0
+        self._seen: dict[Lapsing, float] = {}  # since when, by the monotonic clock
 
     async def tick(self) -> Pace:
         self._notice_a_gap()
         try:
-            if await self._store.follow_clock(self._lease) and self._bell is not None:
-                self._bell.ring()  # items that waited for the clock are due
-            if await self._is_kept_waiting():
-                self._be_patient()
-            if self._clock.monotonic() < self._patient_until:
-                return Idle()
-            rescued = await self._store.rescue(BATCH)
+            if await self._writes_wait():
+                self._seen.clear()
+            confirmed = self._confirm(await self._store.lapsing(self._lease / 2, MOST_WATCHED))
+            rescued = await self._store.rescue(BATCH, confirmed) if confirmed else ()
         except StoreUnavailable:
-            self._be_patient()  # while the database was away nobody could show a sign of life
+            self._seen.clear()  # while the store was away no worker could renew
             raise
         if rescued:
             dead = sum(each.state is ItemState.DEAD for each in rescued)
             self._events.emit(ItemsRescued(self._queue, len(rescued), dead))
             if self._bell is not None:
                 self._bell.ring()
-        return Again() if len(rescued) == BATCH else Idle()
+        return Again() if len(rescued) == BATCH else self._next_look()
+
+    def _confirm(self, lapsing: Sequence[Lapsing]) -> list[Lapsing]:
+        """Remember the leases that are about to end, and return those that have not changed for long enough."""
+        now = self._clock.monotonic()
+        self._seen = {each: self._seen.get(each, now) for each in lapsing}
+        return [each for each, since in self._seen.items() if now >= since + self._confirm_after]
+
+    def _next_look(self) -> Idle:
+        if not self._seen:
+            return Idle()
+        now = self._clock.monotonic()
+        # A lease that was confirmed and is not over yet, or whose row is locked, waits for the usual look.
+        waits = [left for since in self._seen.values() if (left := since + self._confirm_after - now) > 0]
+        return Idle(self._clock.now() + timedelta(seconds=min(waits))) if waits else Idle()
+
+    @property
+    def _confirm_after(self) -> float:
+        return self._lease.total_seconds() * CONFIRM_AFTER
 
     def _notice_a_gap(self) -> None:
-        """We did not look for longer than a lease, or somebody set the clock: others may have been as silent, and be alive."""
+        """This process did not look for longer than a lease, or the clock was set: other workers may live and be as late."""
         now, before = self._clock.now(), self._looked_at
         self._looked_at = now
-        if before is not None and now - before > self._lease:
-            self._be_patient()
+        if before is not None and abs(now - before) > self._lease:
+            self._seen.clear()
 
-    async def _is_kept_waiting(self) -> bool:
-        """A write that changes nothing, while we are patient too: where it has to wait, so had the signs of life of others."""
-        knocked = self._clock.monotonic()
+    async def _writes_wait(self) -> bool:
+        """Follow the clock, and try a write that changes nothing: where they have to wait, the renewals of other workers do too."""
+        began = self._clock.monotonic()
+        if await self._store.follow_clock(self._lease) and self._bell is not None:
+            self._bell.ring()  # items that waited for the clock are due
         await self._store.renew((), self._nobody)
-        return self._clock.monotonic() - knocked > self._lease.total_seconds() / 3
-
-    def _be_patient(self) -> None:
-        """Let the living speak first."""
-        self._patient_until = self._clock.monotonic() + self._lease.total_seconds()
+        return self._clock.monotonic() - began > self._lease.total_seconds() / 3

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.lease import Tenure
@@ -32,6 +32,14 @@ class Renewed:
     lost: Collection[str]
     cancelled: Collection[str]  # a cancellation was requested
     unchecked: Collection[str] = ()
+
+
+class Lapsing(NamedTuple):
+    """A lease that ends soon, or is over. Any renewal changes ``lease_until``."""
+
+    id: str
+    fence: int
+    lease_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +98,16 @@ class QueueStore(Protocol):
         """Extend the leases by ``tenure.lease`` from now. Never waits for a row lock."""
         ...
 
-    async def rescue(self, limit: int) -> Sequence[Rescued]:
-        """Release items whose lease expired, and count a crash. Items past the crash limit become dead."""
+    async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
+        """Return leases that end within this time or are over. Rows that another transaction has locked are skipped."""
+        ...
+
+    async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
+        """Release items whose lease expired, and count a crash. Items past the crash limit become dead.
+
+        ``only``: those of these leases that expired and have not changed; None: whatever expired, which after a step of the
+        clock may be the leases of living workers.
+        """
         ...
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:

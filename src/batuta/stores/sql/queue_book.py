@@ -19,7 +19,9 @@ class QueueBook:
     put: Query
     present: Query
     renew: Query
+    lapsing: Query
     rescue: Query
+    rescue_seen: Query
     rescue_owned: Query
     release_stray: Query
     owners: Query

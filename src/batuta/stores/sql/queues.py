@@ -17,7 +17,7 @@ from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Writes
 from batuta.queue.settle import LONGEST_ERROR, Settlement, bounded, within_reach
 from batuta.queue.storable import refuse_too_deep
-from batuta.queue.store import Depth, Endings, Renewed, Rescued, Turned, Unserved
+from batuta.queue.store import Depth, Endings, Lapsing, Renewed, Rescued, Turned, Unserved
 from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
@@ -202,9 +202,18 @@ class SqlQueue:
             unchecked=frozenset(row["id"] for row in rows if not row["is_renewed"]),
         )
 
-    async def rescue(self, limit: int) -> Sequence[Rescued]:
+    async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
+        asked = {"within": within // MICROSECOND, "limit": limit, "now": self._now()}
+        rows = await self._liveness.all(self._book.lapsing, **asked)
+        return [Lapsing(row["id"], row["fence"], row["lease_until"]) for row in rows]
+
+    async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
         # The instant of the call: while another process locks the file this statement waits, and so do the renewals.
-        return self._rescued(await self._liveness.all(self._book.rescue, limit=limit, now=self._asked_at()))
+        asked = {"limit": limit, "now": self._asked_at()}
+        if only is None:
+            return self._rescued(await self._liveness.all(self._book.rescue, **asked))
+        leases = [[each.id, each.fence, microseconds(each.lease_until)] for each in only]
+        return self._rescued(await self._liveness.all(self._book.rescue_seen, seen=AsJson(leases), **asked))
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
         if not owners:

@@ -39,6 +39,17 @@ SELECT item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOL
        item.{id} IN (SELECT renewed.id FROM renewed) AS is_renewed FROM held
 JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND item.{lease_until} IS NOT NULL;
 
+-- read lapsing on sqlite: leases that end soon, or are over
+SELECT {id} AS id, {fence} AS fence, {lease_until} AS "lease_until [TIMESTAMPTZ]" FROM {table} INDEXED BY {lease_index}
+WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) + :within ORDER BY {lease_until} LIMIT :limit;
+
+-- write lapsing on postgres: leases that end soon, or are over; a row that another transaction has locked could not be renewed, so
+-- it is not seen
+SELECT {id} AS id, {fence} AS fence, {lease_until} AS lease_until FROM {table}
+WHERE {lease_until} IS NOT NULL
+  AND {lease_until} <= coalesce(:now, statement_timestamp()) + :within::bigint * INTERVAL '1 microsecond'
+ORDER BY {lease_until} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED;
+
 -- write rescue on sqlite: release items whose lease expired, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
@@ -49,6 +60,21 @@ RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, statement_timestamp())
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
+
+-- write rescue_seen on sqlite: release items whose lease expired and has not changed since it was seen, and count a crash
+UPDATE {table} SET {rescued}
+WHERE {id} IN (SELECT item.{id} FROM json_each(:seen) AS seen CROSS JOIN {table} AS item
+               WHERE item.{id} = seen.value ->> 0 AND item.{fence} = seen.value ->> 1
+                 AND item.{lease_until} = seen.value ->> 2 AND item.{lease_until} <= coalesce(:now, now()) LIMIT :limit)
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
+
+-- write rescue_seen on postgres: release items whose lease expired and has not changed since it was seen, and count a crash
+UPDATE {table} SET {rescued}
+WHERE {id} IN (SELECT item.{id} FROM jsonb_array_elements(:seen) AS seen (lease) JOIN {table} AS item
+               ON item.{id} = (seen.lease ->> 0)::{id_type} AND item.{fence} = (seen.lease ->> 1)::bigint
+               AND item.{lease_until} = TIMESTAMPTZ 'epoch' + (seen.lease ->> 2)::bigint * INTERVAL '1 microsecond'
+               WHERE item.{lease_until} <= coalesce(:now, statement_timestamp()) LIMIT :limit FOR NO KEY UPDATE OF item SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
 
 -- write rescue_owned on sqlite: items of owners whose processes are proven dead, before their leases end
