@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -24,6 +25,7 @@ from tests.faults import shutdown_plant
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.processes import Tree, tree
+from tests.faults.proxy import proxy
 from tests.faults.shutdown_plant import VARIABLE, Plan
 from tests.faults.tally import Tally
 
@@ -193,7 +195,7 @@ async def test_a_handler_longer_than_the_drain_is_handed_back_and_no_process_is_
 
 
 async def _hands_back(url: str, folder: Path) -> None:
-    drain, tick = (30.0, 50.0) if LONG else (8.0, 50.0)
+    drain, tick = (30.0, 50.0) if LONG else (6.0, 50.0)
     done = f"SIGTERM of `batuta up` during a handler of 200 s and ticks of {tick:g} s, drain {drain:g} s"
     figures = Figures("stop", kind(url), done)
     async with place(folder, url, poll=tick, tick=tick, request=drain / 2) as running, httpx2.AsyncClient() as client:
@@ -215,4 +217,27 @@ async def _hands_back(url: str, folder: Path) -> None:
         assert handed_back == 5, rows
         assert killed == []
         assert running.notes("drain").total() == 1  # the slow tick was cut off, and its loop drained
+        assert took <= drain + MARGIN.total_seconds()
+
+
+async def test_a_database_that_hangs_holds_no_process_beyond_its_margin(places: Mapping[str, Path]) -> None:
+    """Nothing can be handed back, so the leases decide; but the process ends by itself before a parent would kill it."""
+    for url, folder in places.items():
+        if not url.startswith("sqlite"):  # a disk that hangs cannot be simulated here
+            await _hangs_up(url, folder)
+
+
+async def _hangs_up(url: str, folder: Path) -> None:
+    drain = 30.0 if LONG else 3.0
+    figures = Figures("stop", kind(url), f"SIGTERM of a worker whose database hangs, drain {drain:g} s")
+    at = urlsplit(url)
+    assert at.port is not None
+    async with proxy(at.port) as between, place(folder, url, lease=5) as running:
+        there = at._replace(netloc=at.netloc.replace(f":{at.port}", f":{between.port}")).geturl()
+        await running.work.enqueue("first", 1, 120.0)
+        worker = running.begin("worker", BATUTA_DRAIN_SECONDS=f"{drain:g}", DATABASE_URL=there)
+        await running.until("the handler runs", lambda: running.notes("begin"))
+        between.freeze()
+        took = await end(worker)
+        figures.record_bare(1, f"ended after {took:.1f} s")
         assert took <= drain + MARGIN.total_seconds()

@@ -2,8 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Annotated, TextIO
 
@@ -32,6 +32,8 @@ from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.signals import stop_on_signals
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
+
+CLOSES_WITHIN = timedelta(seconds=2)
 
 ChildOf = Annotated[int | None, typer.Option("--child-of", hidden=True, help="the parent's process id")]
 
@@ -89,7 +91,7 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
     api = work.extension.api() if work.extension.api else create_api(work, settings)
     listening = listen(settings.host, settings.port)
     grace = timedelta(seconds=settings.batuta_drain_seconds)
-    async with work, _guarded(work, settings, "api", stop, notifier) as supervisor:
+    async with _opened(work), _guarded(work, settings, "api", stop, notifier) as supervisor:
         await work.reports.expect(now=work.clock.now())
         watching = asyncio.create_task(supervisor.run(stop, grace))
         try:
@@ -102,9 +104,26 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
 async def _supervised(
     work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, notifier: Notifier
 ) -> None:
-    async with work, _guarded(work, settings, role, stop, notifier) as supervisor:
+    async with _opened(work), _guarded(work, settings, role, stop, notifier) as supervisor:
         grace = timedelta(seconds=settings.batuta_drain_seconds)
         await supervise(work, settings, role, supervisor, stop, grace)
+
+
+@asynccontextmanager
+async def _opened(work: Batuta) -> AsyncIterator[None]:
+    """Open the application for the life of a process. A database that hangs delays the end only briefly."""
+    await work.open()
+    try:
+        yield
+    finally:
+        await close_soon(work.close())
+
+
+async def close_soon(closing: Awaitable[None]) -> None:
+    """Close connections within a share of the margin that a process has to end; what is left is closed by the system."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CLOSES_WITHIN.total_seconds()):
+            await closing
 
 
 def longest_stop(settings: EngineSettings) -> timedelta:

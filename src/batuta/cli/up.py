@@ -12,7 +12,7 @@ import typer
 
 from batuta.cli.announcer import Announcer
 from batuta.cli.desk import ENV_FILE, Desk, desk_of
-from batuta.cli.roles import longest_stop, roles_of, supervise, told
+from batuta.cli.roles import close_soon, longest_stop, roles_of, supervise, told
 from batuta.cli.sidecar import port_of_child
 from batuta.cli.voices import Voices
 from batuta.config import EngineSettings, unset
@@ -88,7 +88,7 @@ class _Up:
             within = grace + MARGIN
             await told(self.desk, self.work, self.settings, PARENT, stop, running, notifier, stream, within)
         finally:
-            await self.work.connections.close()
+            await close_soon(self.work.connections.close())
             voices.close()
             if ear is not None:
                 ear.close()

@@ -34,7 +34,7 @@ class ProcessEnded:
 
 @dataclass(frozen=True, slots=True)
 class ProcessHeld:
-    """Its work was over, and a thread or a task it had started would have kept it from ending."""
+    """The shutdown is over, but ``what`` (threads or tasks that it started) would keep the process alive: it exits by force."""
 
     role: str
     what: str

@@ -238,9 +238,7 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
     ProcessDraining: lambda event: Line("draining: running work may end; a second signal ends the process now"),
     ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
-    ProcessHeld: lambda event: Line(
-        f"{WATCHDOG} its work is over, and this goes on: it ends all the same", logging.WARNING
-    ),
+    ProcessHeld: lambda event: Line(f"{WATCHDOG} shutdown blocked by {event.what}; forcing exit", logging.WARNING),
     ChildStarted: lambda event: Line(f"child {event.role} started"),
     ChildReady: lambda event: Line(f"child {event.role} ready"),
     ChildSilent: _child_silent,

@@ -18,9 +18,9 @@ from datetime import timedelta
 
 from batuta.supervise.supervisor import Supervisor
 
-GRACE = timedelta(seconds=3)
+GRACE = timedelta(seconds=2)
 BEGINS_WITHIN = 10.0  # seconds
-ENDS_WITHIN = 5.0  # seconds, of the margin that a process has after its grace
+ENDS_WITHIN = 4.0  # seconds, of the margin that a process has after its grace
 
 
 async def _nothing() -> None:

@@ -20,7 +20,7 @@ from batuta.supervise.supervisor import Supervisor
 from batuta.testing.clock import FakeClock, settle
 
 GRACE = timedelta(seconds=1)
-# Turns of the grace that an ending may take: the ticks, those that are cancelled, and each drain.
+# Times the grace that a shutdown may take: its deadline, cancelled ticks that do not end, and the loops that outlive the others.
 TURNS = 20
 
 
