@@ -100,7 +100,7 @@ async def _identify(database: Database, work: Batuta) -> str:
 def _take_sqlite(work: Batuta, source: "SqliteDatabase", file: Path, database_id: str, progress: Progress) -> Manifest:
     from batuta.stores.sqlite import copying
 
-    copied = file.with_name(f".{file.name}.{os.getpid()}.sqlite3")
+    copied = archive.scratch(file, "sqlite3")
     taken_at = work.clock.now()
     try:
         with archive.create(file) as writer:
@@ -156,7 +156,7 @@ async def _restore_sqlite(
     from batuta.stores.sqlite.driver import SqliteDatabase
 
     file = database.file
-    unpacked = file.with_name(f".{file.name}.{os.getpid()}.restoring")
+    unpacked = archive.scratch(file, "restoring")
     kept = file.with_name(f"{file.name}.before-restore-{work.clock.now():%Y%m%dT%H%M%S}-{os.getpid()}")
     parts = _parts(work, database)
     try:

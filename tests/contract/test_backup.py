@@ -1,7 +1,10 @@
 """Backups on both databases: consistent under load, refused when damaged, and restored without repeating what happened since."""
 
 import asyncio
+import os
 import stat
+import subprocess
+import sys
 import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -230,6 +233,28 @@ async def test_a_restore_that_fails_leaves_the_database_as_it_was(
     await work.open()
     assert await ids_of(work) == {task}
     assert [file.name for file in site.file.parent.iterdir() if "restoring" in file.name] == []
+
+
+async def test_what_a_killed_backup_or_restore_left_is_deleted_by_the_next_one(site: Site, work: Batuta) -> None:
+    if work.database.dialect == "postgres":
+        pytest.skip("a server leaves no files with us")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    database = Path(site.url.removeprefix("sqlite:///"))
+    left = [
+        site.file.with_name(f".{site.file.name}.{gone.pid}.partial"),
+        site.file.with_name(f".{site.file.name}.{gone.pid}.sqlite3"),
+        database.with_name(f".{database.name}.{gone.pid}.restoring-wal"),
+    ]
+    living = site.file.with_name(f".{site.file.name}.{os.getppid()}.partial")
+    for each in (*left, living):
+        each.touch()
+    await site.back_up()
+    await work.close()
+    await site.restore()
+    assert [each for each in left if each.exists()] == []
+    assert living.exists()  # of a process that is still at it
+    await work.open()
 
 
 async def test_a_full_disk_is_one_sentence_and_changes_nothing(

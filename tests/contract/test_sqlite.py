@@ -413,6 +413,28 @@ async def test_a_transaction_that_breaks_a_deferred_constraint_fails_alone(sqlit
     assert await count(sqlite) == 4
 
 
+async def test_neighbours_of_a_transaction_that_deferred_every_constraint_are_asked_to_try_again(
+    sqlite: SqliteDatabase,
+) -> None:
+    await sqlite.script(DEFERRED.replace(" DEFERRABLE INITIALLY DEFERRED", ""))
+    go = asyncio.Event()
+
+    async def orphan() -> None:
+        async with sqlite.transaction() as transaction:
+            await transaction.script("PRAGMA defer_foreign_keys = ON; INSERT INTO children (parent) VALUES (404);")
+
+    holding = asyncio.create_task(_hold_writer(sqlite, go))
+    await asyncio.sleep(0)
+    broken, single = asyncio.create_task(orphan()), asyncio.create_task(sqlite.run(PUT, name="a"))
+    await asyncio.sleep(0)
+    go.set()
+    results = await asyncio.gather(holding, broken, return_exceptions=True)
+    assert all(isinstance(result, StoreUnavailable | StoreConflict) or result is None for result in results)
+    assert not isinstance(results[0], StoreConflict)  # no neighbour is told that its own change was wrong
+    assert results[1] is not None
+    assert await single == 1
+
+
 async def test_readiness_fails_when_the_file_is_gone(tmp_path: Path) -> None:
     async with Batuta(f"sqlite:///{tmp_path}/test.db") as work:
         assert verdict(await look(work.probes, work.clock), work.probes) == "ready"

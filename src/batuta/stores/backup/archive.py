@@ -9,6 +9,7 @@ The file holds personal data: it is readable by its owner alone, and appears und
 """
 
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -97,7 +98,7 @@ class ArchiveWriter:
 @contextmanager
 def create(file: Path) -> Iterator[ArchiveWriter]:
     """Write a backup; ``file`` appears, synced to disk, only if the block ends without an error. An existing file stays."""
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    partial = scratch(file, "partial")
     try:
         if file.exists():
             raise BackupUnwritable(file=str(file), why="it exists already")
@@ -168,6 +169,25 @@ def _digest(handle: BinaryIO) -> str:
     while chunk := handle.read(CHUNK):
         digest.update(chunk)
     return digest.hexdigest()
+
+
+def scratch(file: Path, kind: str) -> Path:
+    """The name of an unfinished file beside ``file``. Those that a killed process left there are deleted: they hold data."""
+    for left in file.parent.glob(f".{glob.escape(file.name)}.*.{kind}*"):
+        pid = left.name.removeprefix(f".{file.name}.").partition(".")[0]
+        if pid.isdecimal() and not _is_alive(int(pid)):
+            left.unlink(missing_ok=True)
+    return file.with_name(f".{file.name}.{os.getpid()}.{kind}")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # of another user
+    return True
 
 
 def open_private(file: Path) -> BinaryIO:
