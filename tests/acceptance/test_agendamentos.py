@@ -168,6 +168,17 @@ async def test_one_is_made_changed_and_read_again(julia: Julia) -> None:
         assert (await ask(julia, "PATCH", f"{PATH}/{id}", json=wrong)).status_code == 422
 
 
+async def test_a_cancelled_job_is_failed_for_the_api_and_cancelled_for_the_engine(julia: Julia) -> None:
+    await ask(julia, "POST", PATH, json={"nome_paciente": "Pessoa", "endereco_completo": "Rua Um, 1, Campinas/SP"})
+    row = await one(julia.work.database, "SELECT normalization_job_id AS job FROM appointments")
+    assert await julia.work.tasks.cancel(row["job"], "not needed")
+    job = (await ask(julia, "GET", f"/api/v1/jobs/{row['job']}/status")).json()["job"]
+    assert (job["status"], job["error"]) == ("failed", "not needed")
+    status = await julia.work.status(row["job"])
+    assert status is not None
+    assert status.status == "cancelled"
+
+
 async def test_a_forgotten_jobs_status_is_the_appointments(julia: Julia) -> None:
     await ask(julia, "POST", PATH, json={"nome_paciente": "Pessoa", "endereco_completo": "Rua Um, 1, Campinas/SP"})
     await julia.work.work_once(QUEUE, 10)

@@ -168,7 +168,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
 
     @routes.get("/jobs/{job_id}/status", operation_id="job_status", responses={404: {"description": "no such job"}})
     async def job_status(job_id: Annotated[UUID, Path()]) -> dict[str, Any]:
-        """How far a task is: queued, in_progress, complete or failed."""
+        """The state of a task: queued, in_progress, complete or failed. A cancelled task is failed, with the reason as error."""
         status = await work.status(str(job_id))
         if status is not None:
             job = job_em_palavras(status)

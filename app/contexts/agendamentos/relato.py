@@ -63,9 +63,10 @@ def agendamento_em_palavras(
 
 
 def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
+    """Describe a task to clients of the API, which knows four states: a cancelled task is ``failed`` with its reason."""
     return {
         "job_id": status.job_id,
-        "status": status.status,
+        "status": "failed" if status.status == "cancelled" else status.status,
         "enqueue_time": zulu(status.enqueue_time),
         "start_time": zulu(status.start_time),
         "finish_time": zulu(status.finish_time),

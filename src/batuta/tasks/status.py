@@ -1,4 +1,4 @@
-"""What has become of a task, in the words its users know."""
+"""The status of a task, as its users see it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from batuta.kernel.json import Json
 
-TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed"]
+TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
