@@ -74,6 +74,10 @@ that was to be heard. **Lost**: accepted, and not done at the end. How long it t
 "Seen"; a row in `worker_restarts` with the stack, and the same in the log, are part of each. Where a row does not say "under `up`",
 the process was started again by a keeper of the test that has everything imported.
 
+**The database under load** (T23, busy). In T23 a snapshot stays open on PostgreSQL while items come at a steady rate: *found*
+is when health names the process that holds it. *Busy* is a process whose handlers hold every connection with long statements; a
+lease that another process could take counts as wrong.
+
 **The parent** (T09, T28; T25 and T26 as seen from outside). A *target* is a process, or a task that was accepted. **Lost** is a
 process that was not replaced or outlived its parent, or a task that nobody did. Where the database is "–", parent and children
 are small programs of the test's own, with limits of two seconds.

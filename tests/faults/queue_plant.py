@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -70,6 +70,9 @@ class Plan:
     has_line: bool = False
     queues: tuple[str, ...] = ("default",)
     sink: int = 0  # the port of an endpoint with a book of its own
+    role: str = "worker"
+    jobs: tuple[str, ...] = ()  # each is a function that runs one long statement
+    statement: float = 0.0  # seconds that a long statement takes
     times_calls: bool = False  # of the path that claims, settles and renews: one line for each in a file
     dies_at: str | None = None  # the point where the process is gone; empty: it only writes down what points there are
 
@@ -92,7 +95,7 @@ async def _work(plan: Plan) -> None:
     with stop_on_signals(stop):
         async with work:
             note(plan, "up", str(os.getpid()))
-            await work.supervisor().run(stop, timedelta(seconds=plan.drain))
+            await work.supervisor(plan.role).run(stop, timedelta(seconds=plan.drain))
 
 
 def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
@@ -101,6 +104,7 @@ def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
     work.worker_policy = replace(work.worker_policy, look_every=timedelta(seconds=plan.looks_every))
     work.events.subscribe(lambda event: note(plan, "lost", event.item) if isinstance(event, ItemLost) else None)
     add_tasks(work, plan)
+    add_jobs(work, plan)
     if plan.times_calls:
         work.liveness.observe(lambda call, seconds, _: note(plan, str(time.time()), str(seconds), book="calls"))
     if plan.sink:
@@ -115,7 +119,7 @@ def __getattr__(name: str) -> object:
     if name != "work":
         raise AttributeError(name)
     told = json.loads(os.environ[VARIABLE])
-    return build(Plan(**{**told, "queues": tuple(told["queues"])}))
+    return build(Plan(**{**told, "queues": tuple(told["queues"]), "jobs": tuple(told["jobs"])}))
 
 
 def note(plan: Plan, *words: str, book: str = "runs") -> None:
@@ -146,6 +150,12 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
         return done
 
+    @work.task(retry=[0.5] * 60, timeout=600, queue=plan.queues[0])
+    async def consulta(ctx: TaskContext) -> Done:
+        done = begin(ctx)
+        await long_statement(work.database, plan.statement)
+        return done
+
     @work.task(retry=[0.05], timeout=600, queue=plan.queues[0])
     async def teimosa(ctx: TaskContext, seconds: float) -> Done:
         """Does not let itself be cancelled."""
@@ -157,6 +167,28 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
             except asyncio.CancelledError:
                 note(plan, "refused", ctx.id)
         return done
+
+
+def add_jobs(work: Batuta, plan: Plan) -> None:
+    def report_of(name: str) -> Callable[[], Awaitable[None]]:
+        async def report() -> None:
+            note(plan, "job", name)
+            await long_statement(work.database, plan.statement)
+
+        return report
+
+    for name in plan.jobs:
+        work.job("* * * * *", category=name, name=name, timeout=600)(report_of(name))
+
+
+async def long_statement(database: Database, seconds: float) -> None:
+    """PostgreSQL waits; SQLite has no such function, and counts."""
+    if database.dialect == "postgres":
+        text = f"SELECT pg_sleep({seconds})"
+    else:
+        counted = int(seconds * 4_000_000)
+        text = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {counted}) SELECT count(*) FROM n"
+    await database.all(in_dialect(query_of("long", text, writes=False), database.dialect))
 
 
 def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:

@@ -1,0 +1,90 @@
+"""Every handler runs a long statement, and all connections for handlers are taken: no lease is lost."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from batuta.stores.sql.queries import in_dialect, query_of
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.queue_harness import Shop, shop
+
+# The fire of the next minute may be there too: skipped, for the run before it is still going.
+ENDED = "finished_at IS NOT NULL AND status NOT IN ('missed', 'skipped')"
+
+
+async def test_long_statements_in_every_task_cost_no_lease(places: Mapping[str, Path]) -> None:
+    await together(*(_tasks(url, folder) for url, folder in places.items()))
+
+
+async def _tasks(url: str, folder: Path) -> None:
+    is_file = url.startswith("sqlite")
+    lease, tasks, seconds = (30.0, 30, 9.0) if LONG else (3.0, 8 if is_file else 15, 0.5 if is_file else 2.5)
+    figures = Figures(
+        "busy", kind(url), f"{tasks} tasks at once, each with a statement of {seconds} s; lease {lease:g} s"
+    )
+    async with shop(folder, url, lease=lease, limit=60, statement=seconds) as running:
+        await running.begin_until_up(1)
+        ids = await running.work.enqueue_many("consulta", [()] * tasks)
+        await running.until("all of them run", lambda: len(running.runs()) == tasks)
+        await running.begin_until_up(1)  # it would take over what the other loses
+        await running.until_over(within=300)
+        tally = await running.judge(ids)
+        lost = [words for words in running.notes() if words[0] == "lost"]
+        crashed = await running.ask("SELECT id FROM tasks WHERE crashes > 0")
+        assert (lost, crashed) == ([], [])
+        assert (
+            LONG or tally.in_vain == 0
+        )  # in the long form some wait for a connection until they are refused, and try again
+        figures.record_items(tally, f"leases lost 0, crashes 0; {tally.in_vain} runs repeated for want of a connection")
+
+
+async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url: str, tmp_path: Path) -> None:
+    """The lease of runs is 6 s, and shorter than the statements: one that is not renewed shows."""
+    seconds = 12.0 if LONG else 9.0
+    names = tuple(f"resumo_{n}" for n in range(5))
+    figures = Figures(
+        "busy", "PostgreSQL", f"{len(names)} function jobs at once, each with a statement of {seconds:g} s"
+    )
+    async with shop(tmp_path, postgres_url, jobs=names, statement=seconds, role="scheduler") as running:
+        (first,) = await running.begin_until_up(1)
+        await running.until("they are registered", lambda: _are_registered(running, len(names)))
+        await running.stop(first)
+        await _make_due(running)
+        await running.begin_until_up(1)
+        watching = asyncio.create_task(_shortest_left(running))
+        await running.until("all have ended", lambda: _have_ended(running, len(names)))
+        watching.cancel()
+        shortest = await watching
+        ended = await running.ask(f"SELECT status, attempt FROM job_executions WHERE {ENDED}")
+    assert {(row["status"], row["attempt"]) for row in ended} == {("success", 1)}
+    assert shortest > 1.0
+    figures.record_bare(len(names), f"abandoned 0; each lease had {shortest:.1f} s left at least, of 6 s")
+
+
+async def _shortest_left(running: Shop) -> float:
+    """Seconds that a running job's lease had left at worst, until this is cancelled."""
+    text = "SELECT extract(epoch FROM min(lease_until) - clock_timestamp())::float8 AS left FROM job_executions"
+    shortest = float("inf")
+    try:
+        while True:
+            (row,) = await running.ask(f"{text} WHERE status = 'running'")
+            shortest = min(shortest, shortest if row["left"] is None else row["left"])
+            await asyncio.sleep(0.1)
+    except asyncio.CancelledError:
+        return shortest
+
+
+async def _are_registered(running: Shop, count: int) -> bool:
+    return len(await running.ask("SELECT job_name FROM job_schedules WHERE active")) == count
+
+
+async def _make_due(running: Shop) -> None:
+    """The fire of the minute before: nobody has to wait for the next."""
+    text = "UPDATE job_schedules SET accounted_until = accounted_until - INTERVAL '59 seconds'"
+    await running.work.database.run(in_dialect(query_of("due", text, writes=True), running.work.database.dialect))
+
+
+async def _have_ended(running: Shop, count: int) -> bool:
+    rows = await running.ask(f"SELECT job_name FROM job_executions WHERE {ENDED}")
+    return len({row["job_name"] for row in rows}) == count

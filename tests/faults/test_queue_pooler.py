@@ -1,0 +1,41 @@
+"""Workers behind a transaction pooler: every item is done once, and work starts within a second or so although nothing listens."""
+
+import asyncio
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+from tests.faults.figures import LONG, Figures
+from tests.faults.queue_harness import Shop, shop
+from tests.pooler import TransactionPooler, through
+
+
+async def test_workers_behind_a_pooler_lose_nothing_and_start_soon(
+    pooler: TransactionPooler, postgres_url: str, tmp_path: Path
+) -> None:
+    tasks, kills = (5_000, 20) if LONG else (300, 2)
+    figures = Figures(
+        "T01", "PostgreSQL", f"behind a transaction pooler: {kills} kills -9 of two workers, {tasks} tasks"
+    )
+    async with shop(tmp_path, through(pooler.port, postgres_url), lease=2.0, looks_every=3600) as running:
+        async with running.kept(2):
+            ids = await running.work.enqueue_many("conta", [(0.1,)] * tasks)
+            for _ in range(kills):
+                await asyncio.sleep(1.0)
+                running.signal(next(each for each in running.workers if each.is_alive()), signal.SIGKILL)
+            await running.until_over(within=300 if LONG else 90)
+            waits = []
+            for _ in range(20 if LONG else 3):
+                began, one = time.monotonic(), await running.work.enqueue("conta")
+                await running.until("it has begun", partial(_has_begun, running, one), within=10)
+                waits.append(time.monotonic() - began)
+                ids.append(one)
+            await running.until_over()
+        tally = await running.judge(ids)
+    assert max(waits) < 3.0
+    figures.record_items(tally, f"begun {max(waits):.1f} s after it was enqueued at the latest, by polling")
+
+
+def _has_begun(running: Shop, id: str) -> bool:
+    return bool(running.runs()[id])
