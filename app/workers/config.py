@@ -34,6 +34,7 @@ from batuta.stores.sql.tasks import SqlTasks
 from batuta.supervise.beats import BEATING
 from batuta.supervise.supervisor import Supervisor
 from batuta.tasks.pruner import TaskPruner
+from batuta.tasks.rehomer import REHOMING, TaskRehomer
 from batuta.tasks.threads import WATCHING, ThreadWatch
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ class Serving:
         ):
             supervisor.add(loop, policy)
         supervisor.add(self._relay, HEARING)
+        supervisor.add(TaskRehomer(self._store, work.task_registry), REHOMING)
         supervisor.add(TaskPruner(self._store), PRUNING)
         for loop, policy in recovery_loops(work, self._settings):
             supervisor.add(loop, policy)

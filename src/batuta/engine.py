@@ -66,6 +66,7 @@ from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.switches import SqlSwitches
 from batuta.stores.sql.tasks import SqlTasks
 from batuta.stores.sql.tokens import SqlTokens
+from batuta.stores.sql.unserved import UnservedItems
 from batuta.supervise.beats import Heart
 from batuta.supervise.crash_watch import crash_loops
 from batuta.supervise.loop import Loop, LoopPolicy, loop_of, policy_in_seconds
@@ -377,6 +378,11 @@ class Batuta:
             self.database, self.ids, self.clock, self.ears.ring, own_time=self._own_time, liveness=self.liveness
         )
 
+    @property
+    def unserved(self) -> UnservedItems:
+        """Waiting items of queues and stages that this version does not have."""
+        return UnservedItems(self._task_store, self.queues)
+
     def _watching(self) -> Watching:
         return Watching(
             database=self.database,
@@ -393,6 +399,7 @@ class Batuta:
             book=self.book,
             circuits=self.circuits,
             task_queues=lambda: self.queues,
+            unserved=lambda: self.unserved,
             settings=self.settings,
             zone=self.zone,
             texts=self.extension.texts,

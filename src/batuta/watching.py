@@ -18,12 +18,14 @@ from batuta.health.hub import WATCHING, AlertHub, LogSink, Sink
 from batuta.health.queues import QueueLimits, WatchedQueue
 from batuta.health.ready import Probe
 from batuta.health.transactions import OLD, transactions
+from batuta.health.unserved import unserved
 from batuta.health.watch import JobWatch
 from batuta.health.watchman import Watchman
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
+from batuta.queue.store import Unserved
 from batuta.schedule.window import Window
 from batuta.stores.sql.alerts import SqlAlerts
 from batuta.stores.sql.beats import SqlBeats
@@ -34,6 +36,7 @@ from batuta.stores.sql.reports import SqlReports
 from batuta.stores.sql.restarts import SqlRestarts
 from batuta.stores.sql.timetables import SqlTimetables
 from batuta.stores.sql.transactions import SqlTransactions
+from batuta.stores.sql.unserved import UnservedItems
 from batuta.supervise.beats import BEATING, Heart
 from batuta.supervise.loop import Loop, LoopPolicy
 from batuta.supervise.running import Running
@@ -63,6 +66,7 @@ class Watching:
     book: JobBook
     circuits: Circuits
     task_queues: Callable[[], Mapping[str, SqlQueue]]
+    unserved: Callable[[], UnservedItems]
     settings: EngineSettings | None
     zone: ZoneInfo
     texts: Sequence[Path]  # an application's own tables of words
@@ -93,6 +97,7 @@ class Watching:
             checks.scheduler(self.beats, self.reports, self.timetables, self.book, self.now),
             checks.workers(self.beats, self.restarts, self.now),
             checks.queues(self.queues, self.beats, self.now),
+            unserved(self._unserved_tasks, self._unserved_stages, self.beats, self.now, self.clock),
             checks.circuits(self.circuits, self.behind),
             transactions(self.transactions, self._old_transaction),
         ):
@@ -120,6 +125,12 @@ class Watching:
         for name, queue in self.task_queues().items():
             if name not in self._queues:
                 yield WatchedQueue(name=name, pulse=queue.pulse, loops=(f"worker:{name}",))
+
+    async def _unserved_tasks(self) -> list[Unserved]:
+        return [each.items for each in await self.unserved().of_tasks()]
+
+    async def _unserved_stages(self) -> list[Unserved]:
+        return [each.items for each in await self.unserved().of_stages()]
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
         """What watches in a process of this role. ``running``: its loops, asked each time."""

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import json
+import sqlite3
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def two_dead() -> list[str]:
 def test_dead_items_are_listed_without_what_they_carry_and_can_be_retried_and_discarded(batuta: Command) -> None:
     first, second = two_dead()
     listed: dict[str, Any] = json.loads(batuta("queue", "list", "--json")[1])
-    assert listed["queues"] == [{"queue": "default", "states": {"failed": 2}, "next_at": None}]
+    assert listed == {"queues": [{"queue": "default", "states": {"failed": 2}, "next_at": None}], "unserved": []}
     shown = batuta("queue", "show", "default", "--json")[1]
     items = {item["id"]: item for item in json.loads(shown)["items"]}
     assert set(items) == {first, second}
@@ -105,3 +106,61 @@ def test_no_mistyped_word_is_corrected_into_stopping_everything(batuta: Command)
     code, _, error = batuta("pause", "al")
     assert code == 2
     assert "all" not in error.partition(":")[2]
+
+
+def three_in_a_queue_of_the_last_version() -> None:
+    work = importlib.import_module("program").work
+
+    async def enqueue() -> None:
+        async with work:
+            await work.enqueue_many("normaliza", [("+55 11 00000-0000",)] * 3)
+            await work.database.script("UPDATE tasks SET queue = 'antiga'")
+
+    asyncio.run(enqueue())
+
+
+def test_items_of_a_queue_that_nothing_serves_are_listed_shown_and_moved(batuta: Command) -> None:
+    three_in_a_queue_of_the_last_version()
+    (stranded,) = json.loads(batuta("queue", "list", "--json")[1])["unserved"]
+    assert (stranded["queue"], stranded["name"], stranded["count"]) == ("antiga", "normaliza", 3)
+    assert "3 à espera, sem atendimento" in batuta("queue", "list")[1]
+    shown = json.loads(batuta("queue", "show", "antiga", "--json")[1])
+    assert [item["name"] for item in shown["items"]] == ["normaliza"] * 3
+    code, out, _ = batuta("queue", "rehome", "antiga", "--to", "default", "--json")
+    assert (code, json.loads(out)) == (0, {"queue": "antiga", "to": "default", "moved": 3})
+    listed = json.loads(batuta("queue", "list", "--json")[1])
+    assert listed["unserved"] == []
+    assert listed["queues"][0]["states"] == {"queued": 3}
+    assert audited() == ["queue.rehome tasks:antiga"]
+
+
+def test_items_of_a_queue_that_nothing_serves_are_cancelled_on_request(batuta: Command) -> None:
+    three_in_a_queue_of_the_last_version()
+    code, out, _ = batuta("queue", "discard", "antiga", "--waiting", "--json")
+    assert (code, json.loads(out)) == (0, {"queue": "antiga", "cancelled": 3})
+    assert json.loads(batuta("queue", "list", "--json")[1])["unserved"] == []
+    assert audited() == ["queue.discard_waiting tasks:antiga"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("rehome", "default", "--to", "default"), "a fila default é atendida: só itens de uma fila que nenhum worker"),
+        (("discard", "default", "--waiting"), "a fila default é atendida"),
+        (("rehome", "antig", "--to", "default"), "não existe fila 'antig': você quis dizer antiga?"),
+        (("rehome", "antiga", "--to", "defalt"), "não existe fila 'defalt': você quis dizer default?"),
+        (("discard", "antiga"), "não se sabe o que descartar: informe o id de um item morto, ou --waiting"),
+    ],
+)
+def test_only_items_that_nothing_serves_are_moved_and_only_to_a_queue(
+    batuta: Command, words: tuple[str, ...], said: str
+) -> None:
+    three_in_a_queue_of_the_last_version()
+    code, _, err = batuta("queue", *words)
+    assert (code, said in err, one_sentence(err)) == (2, True, True), err
+    assert audited() == []
+
+
+def audited() -> list[str]:
+    with sqlite3.connect("work.db") as database:
+        return [f"{action} {subject}" for action, subject in database.execute("SELECT action, subject FROM audit_log")]

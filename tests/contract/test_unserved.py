@@ -2,12 +2,17 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from batuta.engine import Batuta
+from batuta.health.finding import Finding, Severity
+from batuta.health.unserved import REPORTED_AFTER
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
+from batuta.pipeline.pipeline import Pipeline
+from batuta.pipeline.stage import Stage
 from batuta.queue.item import NewItem
 from batuta.queue.store import Unserved
 from batuta.stores.sql.database import Database
@@ -17,7 +22,9 @@ from batuta.supervise.loop import Again, Idle
 from batuta.tasks.registry import TaskFunction
 from batuta.tasks.rehomer import REHOMED_AT_ONCE, TaskRehomer
 from batuta.testing import FakeClock
-from tests.contract.test_pipeline import FILA, SQL
+from batuta.texts import Texts
+from batuta.texts.findings import message_of, next_step_of
+from tests.contract.test_pipeline import FILA, SQL, STAGES, onward
 
 AUDIT = query_of("audit", "SELECT actor, action, subject FROM audit_log ORDER BY id", writes=False)
 
@@ -81,6 +88,45 @@ async def test_a_task_whose_name_no_code_knows_stays_where_it_is_and_is_reported
 
 async def test_a_worker_registers_the_loop_that_moves_tasks(new: Batuta) -> None:
     assert "task-rehomer" in {loop.name for loop, _ in new._loops_of("worker")}
+
+
+async def orphaned(work: Batuta) -> dict[str, Finding]:
+    return {finding.cause: finding for finding in (await work.health._checks["unserved"][0].ask()).findings}
+
+
+async def test_health_reports_tasks_that_wait_where_no_worker_serves_them(
+    old: Batuta, new: Batuta, clock: FakeClock
+) -> None:
+    await old.enqueue_many("send", [()] * 5)
+    assert await orphaned(new) == {}  # a worker that knows the task moves them within a minute
+    clock.step(REPORTED_AFTER + timedelta(seconds=1))
+    assert await orphaned(old) == {}
+    found = (await orphaned(new))["queue.orphaned.x"]
+    assert (found.severity, found.facts["count"]) == (Severity.ERROR, 5)
+    for language, words in (("en", "no worker serves"), ("pt-BR", "nenhum worker atende")):
+        texts = Texts(language)  # type: ignore[arg-type]
+        assert words in message_of(found, texts)
+        assert "batuta queue rehome x --to" in next_step_of(found, texts)
+    # During a deploy a worker of the older version serves it.
+    await old.beats.beat("w", "worker", {"worker:x": {"alive": True}}, now=clock.now())
+    assert await orphaned(new) == {}
+
+
+async def test_health_reports_items_of_a_removed_stage_and_forgets_them_when_they_are_moved(
+    database_url: str, clock: FakeClock
+) -> None:
+    work = Batuta(database_url, clock=clock)
+    stages = tuple(Stage(name=name, handle=onward) for name in STAGES)
+    work.add_pipeline(Pipeline(table=FILA, stages=stages, dropped="descartado"))
+    async with work:
+        await work.database.script(SQL)
+        first = work.queues["pendente"]
+        await first.put([NewItem(values={"mensagem": f"m{n}"}, key=f"m{n}") for n in range(3)])
+        await work.database.script("UPDATE fila_grupos SET estagio = 'removed' WHERE chave <> 'm0'")
+        clock.step(REPORTED_AFTER + timedelta(seconds=1))
+        assert (await orphaned(work))["queue.orphaned.removed"].facts["count"] == 2
+        await first.rehome("removed", "extracao", 10, by="ana")
+        assert await orphaned(work) == {}
 
 
 class TestARemovedStage:

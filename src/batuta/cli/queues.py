@@ -1,5 +1,6 @@
-"""``batuta queue list | show | retry | discard | unstick``."""
+"""``batuta queue list | show | retry | discard | rehome | unstick``."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -7,6 +8,8 @@ import typer
 from rich.table import Table
 
 from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.health.workers import FORGOTTEN
+from batuta.kernel.errors import ConfigError, Reason
 from batuta.kernel.nearest import unknown
 from batuta.queue.item import ItemState
 from batuta.queue.table import QueueTable
@@ -15,12 +18,16 @@ from batuta.stores.sql.reports import is_uuid
 from batuta.texts import Texts
 
 RESCUE_AT_ONCE = 500
+# Items moved or cancelled in one transaction, and the most of those in one command.
+AT_ONCE = 1000
+MOST_STEPS = 10_000
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
     group = typer.Typer(help=texts("cli.queue.help"), no_args_is_help=True)
     for name, command in (
-        ("list", list_queues), ("show", show), ("retry", retry), ("discard", discard), ("unstick", unstick),
+        ("list", list_queues), ("show", show), ("retry", retry), ("discard", discard), ("rehome", rehome),
+        ("unstick", unstick),
     ):  # fmt: skip
         group.command(name, help=texts(f"cli.queue.{name}_help"))(command)
     cli.add_typer(group, name="queue")
@@ -28,14 +35,15 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 def list_queues(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    found = wait_for(_counted(desk))
-    desk.show({"queues": found}, as_json, lambda: desk.out.print(_queues_table(desk, found)))
+    found, stranded = wait_for(_counted(desk))
+    document = {"queues": found, "unserved": stranded}
+    desk.show(document, as_json, lambda: desk.out.print(_queues_table(desk, found, stranded)))
 
 
 def show(
     context: typer.Context,
     queue: str,
-    state: Annotated[str, typer.Option("--state")] = ItemState.DEAD.value,
+    state: Annotated[str | None, typer.Option("--state")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 20,
     as_json: JsonFlag = False,
 ) -> None:
@@ -48,8 +56,38 @@ def retry(context: typer.Context, queue: str, id: str, as_json: JsonFlag = False
     _act(desk_of(context), queue, id, "retried", as_json)
 
 
-def discard(context: typer.Context, queue: str, id: str, as_json: JsonFlag = False) -> None:
-    _act(desk_of(context), queue, id, "discarded", as_json)
+def discard(
+    context: typer.Context,
+    queue: str,
+    id: Annotated[str | None, typer.Argument()] = None,
+    is_waiting: Annotated[bool, typer.Option("--waiting")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    if (id is None) != is_waiting:
+        raise ConfigError(
+            problem=Reason("discard_what", "it is not clear what to discard"),
+            next_step=Reason(
+                "discard_what_next",
+                "give the id of a dead item, or --waiting to cancel those that wait in a queue that no worker serves",
+            ),
+        )
+    if id is not None:
+        _act(desk, queue, id, "discarded", as_json)
+        return
+    count = wait_for(_decided(desk, queue, lambda through: through.discard_waiting(queue, AT_ONCE, by=who())))
+    document = {"queue": queue, "cancelled": count}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.queue.dropped", queue=queue, count=count)))
+
+
+def rehome(
+    context: typer.Context, queue: str, target: Annotated[str, typer.Option("--to")], as_json: JsonFlag = False
+) -> None:
+    desk = desk_of(context)
+    count = wait_for(_rehomed(desk, queue, target))
+    document = {"queue": queue, "to": target, "moved": count}
+    said = {"queue": queue, "target": target, "count": count}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.queue.rehomed", **said)))
 
 
 def unstick(context: typer.Context, queue: str, as_json: JsonFlag = False) -> None:
@@ -76,9 +114,9 @@ def _known(desk: Desk, name: str) -> SqlQueue:
     return queues[name]
 
 
-async def _counted(desk: Desk) -> list[dict[str, Any]]:
+async def _counted(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     async with desk.work() as work:
-        return [
+        queues = [
             {
                 "queue": name,
                 "states": await queue.counts(),
@@ -86,18 +124,70 @@ async def _counted(desk: Desk) -> list[dict[str, Any]]:
             }
             for name, queue in work.queues.items()
         ]
+        return queues, [
+            {
+                "queue": items.queue,
+                "name": items.name,
+                "count": items.count,
+                "oldest": items.oldest.astimezone(work.zone).isoformat(timespec="seconds"),
+            }
+            for items, _ in await work.unserved.all()
+        ]
 
 
-async def _listed(desk: Desk, queue: str, state: str, limit: int) -> list[dict[str, Any]]:
-    """``state`` in the words of every queue, or in the table's own."""
-    found = _known(desk, queue)
+async def _listed(desk: Desk, queue: str, state: str | None, limit: int) -> list[dict[str, Any]]:
+    """``state`` in the words of every queue, or in the table's own; None: the dead, or what waits where nothing is served."""
     async with desk.work() as work:
+        stranded = None if queue in work.queues else await _through(desk, queue)
+        found = stranded or _known(desk, queue)
+        state = state or (ItemState.DEAD if stranded is None else ItemState.READY)
         known = [*ItemState, *await found.counts()]
         if state not in known:
             raise unknown("state", state, known)
-        rows = await found.listed(state, limit)
+        rows = await found.listed(state, limit, of=None if stranded is None else queue)
     columns = _shown(found.table)
     return [{name: _plain(row[column], work.zone) for name, column in columns.items() if column in row} for row in rows]
+
+
+async def _through(desk: Desk, source: str) -> SqlQueue:
+    """The queue through which the items of ``source`` are decided about: this version does not serve it."""
+    stranded = {items.queue: through for items, through in await desk.work().unserved.all()}
+    if source not in stranded:
+        raise unknown("queue", source, [*desk.work().queues, *stranded])
+    return stranded[source]
+
+
+async def _rehomed(desk: Desk, source: str, target: str) -> int:
+    work = desk.work()
+
+    def moves(through: SqlQueue) -> Awaitable[int]:
+        of_table = [name for name, queue in work.queues.items() if queue.table.name == through.table.name]
+        if target not in of_table:
+            raise unknown("queue", target, of_table)
+        return through.rehome(source, target, AT_ONCE, by=who())
+
+    return await _decided(desk, source, moves)
+
+
+async def _decided(desk: Desk, source: str, step: Callable[[SqlQueue], Awaitable[int]]) -> int:
+    """Repeat ``step`` until nothing is left of ``source``; return how many items it changed."""
+    async with desk.work() as work:
+        living = (await work.beats.seen(within=FORGOTTEN, now=work.now())).living_loops
+        if source in work.queues or f"worker:{source}" in living:
+            raise ConfigError(
+                problem=Reason("queue_served", "queue {queue} is served", queue=source),
+                next_step=Reason(
+                    "queue_served_next",
+                    "only items of a queue that no worker serves are moved or cancelled; `batuta queue list` names those",
+                ),
+            )
+        through, total = await _through(desk, source), 0
+        for _ in range(MOST_STEPS):
+            changed = await step(through)
+            total += changed
+            if changed < AT_ONCE:
+                break
+        return total
 
 
 async def _acted(desk: Desk, queue: str, id: str, done: str) -> bool:
@@ -137,7 +227,7 @@ def _plain(value: Any, zone: Any) -> Any:
     return value.astimezone(zone).isoformat(timespec="seconds") if isinstance(value, datetime) else value
 
 
-def _queues_table(desk: Desk, found: list[dict[str, Any]]) -> Table:
+def _queues_table(desk: Desk, found: list[dict[str, Any]], stranded: list[dict[str, Any]]) -> Table:
     texts = desk.texts()
     table = Table(
         *(texts(f"cli.queue.column_{each}") for each in ("queue", "states", "next")), box=None, pad_edge=False
@@ -145,6 +235,8 @@ def _queues_table(desk: Desk, found: list[dict[str, Any]]) -> Table:
     for each in found:
         states = ", ".join(f"{state} {count}" for state, count in sorted(each["states"].items()))
         table.add_row(each["queue"], states or "-", each["next_at"] or "-")
+    for each in stranded:
+        table.add_row(each["queue"], texts("cli.queue.not_served", count=each["count"]), each["oldest"])
     return table
 
 

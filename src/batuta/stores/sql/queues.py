@@ -333,20 +333,21 @@ class SqlQueue:
     async def item(self, id: str) -> Row | None:
         return await self._database.one(self._book.item, id=id)
 
-    async def listed(self, state: str, limit: int) -> list[dict[str, Any]]:
+    async def listed(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
         """The newest items in a state: ready, running, done, dead, cancelled, or a word of the table's own.
 
-        A stage of a pipeline has as its dead those that died in it.
+        A stage of a pipeline has as its dead those that died in it. ``of``: another queue or stage of the table.
         """
         words: dict[str, tuple[str, ...]] = {
-            ItemState.READY: self.table.ready,
+            ItemState.READY: (*self.table.ready, *([of] if of else [])),
             ItemState.RUNNING: (self.table.running or RUNNING,),
             ItemState.DONE: (self.table.done,),
             ItemState.DEAD: (self.table.dead,),
             ItemState.CANCELLED: (self.table.cancelled,),
         }
         states = AsJson(list(words.get(state, (state,))))
-        rows = await self._database.all(self._book.listed, states=states, limit=limit, **self._queue)
+        queue = {"queue": of} if of and self._queue else self._queue
+        rows = await self._database.all(self._book.listed, states=states, limit=limit, **queue)
         return [dict(row) for row in rows]
 
     async def counts(self) -> dict[str, int]:
