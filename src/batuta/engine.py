@@ -149,12 +149,13 @@ class Batuta:
         self.tasks = TaskService(self.task_registry, self._task_store, max_payload)
         self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
-        self.reception = Reception(SqlJobCalls(self.database), self.clock, self.ids, self.events)
+        calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
+        self.reception = Reception(calls, self.clock, self.ids, self.events)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.watching = self._watching()
         self.health, self.beats = self.watching.watchman, self.watching.beats
         self.closers: list[Callable[[], Awaitable[None]]] = []  # of whatever is open besides the database
-        pruners = JobCallPruner(SqlJobCalls(self.database), self.clock), RatePruner(self.rates, self.limits)
+        pruners = JobCallPruner(calls), RatePruner(self.rates, self.limits)
         self._loops: list[tuple[Loop, LoopPolicy]] = [(pruner, PRUNING) for pruner in pruners]
 
     def job(

@@ -332,6 +332,15 @@ async def test_a_deadline_stops_the_work_on_this_side_too(julia: Julia) -> None:
     assert is_problem(await julia.ask("POST", "/jobs/conta", headers=garbage), 422, "invalid")
 
 
+async def test_the_time_that_is_left_counts_before_an_instant_of_another_machines_clock(julia: Julia) -> None:
+    """The scheduler's machine is an hour behind: its deadline has passed here, and it still waits for five minutes."""
+    behind = {"X-Batuta-Deadline": "2020-01-05T12:00:00Z", "X-Batuta-Timeout": "300.000"}
+    assert (await julia.ask("POST", "/jobs/conta", headers=behind)).status_code == 200
+    for wrong in ("0", "-1", "nan", "inf", "1e300", "soon"):
+        answer = await julia.ask("POST", "/jobs/conta", headers={"X-Batuta-Timeout": wrong})
+        assert is_problem(answer, 422, "invalid")
+
+
 async def test_metrics_count_requests_and_jobs_by_bounded_names(julia: Julia) -> None:
     await julia.ask("POST", "/jobs/conta")
     await julia.ask("GET", "/nowhere/5511900000001")

@@ -127,6 +127,7 @@ async def test_a_job_can_be_called_with_anything_and_says_what_is_wrong(julia: J
             for header in (
                 "Idempotency-Key",
                 "X-Batuta-Deadline",
+                "X-Batuta-Timeout",
                 "X-Request-Id",
                 "traceparent",
                 "Accept-Language",

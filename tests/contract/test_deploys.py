@@ -11,6 +11,7 @@ from batuta.dispatch.job import Job
 from batuta.dispatch.scheduler import Scheduler
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database
+from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.supervise.loop import Again
 from batuta.testing import EventRecorder, FakeClock
 from tests.contract.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at
@@ -185,3 +186,12 @@ async def test_a_job_that_a_newer_version_does_not_have_is_silenced_and_its_owed
     clock.step(3 * MINUTE)
     await let_run(clock, [house.scheduler(x())], 2 * MINUTE)
     assert await fires(house, "z") == minutes(1, 3, "missed")
+
+
+async def test_a_job_whose_row_was_deactivated_by_hand_is_registered_again(house: House, clock: FakeClock) -> None:
+    scheduler = house.scheduler(x())
+    await let_run(clock, [scheduler], MINUTE / 2)
+    text = "UPDATE job_schedules SET active = FALSE"
+    await house.database.run(in_dialect(query_of("deactivate", text, writes=True), house.database.dialect))
+    await let_run(clock, [scheduler], 5 * MINUTE)
+    assert [at for at, _ in await fires(house, "x")][-3:] == [at for at, _ in minutes(3, 5)]

@@ -17,6 +17,8 @@ from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.contract.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at, watch_leases
@@ -266,3 +268,38 @@ async def test_a_run_that_becomes_ours_while_the_scheduler_stops_ends_within_the
     await ticking
     await draining
     assert set(await house.statuses()) == {"success"}
+
+
+class Hanging:
+    name = "hanging"
+
+    def __init__(self) -> None:
+        self.doorbell = Doorbell()
+
+    async def tick(self) -> Pace:
+        await asyncio.Event().wait()
+        return Idle()
+
+
+async def test_leases_are_renewed_until_the_last_run_has_ended_at_a_shutdown(house: House, clock: FakeClock) -> None:
+    """A run that takes longer than its lease after the stop, beside a loop whose last tick hangs."""
+    plant = Plant(house)
+    supervisor = Supervisor(clock, house.events, lambda: 0.5)
+    for loop, policy in plant.owner.loops():
+        supervisor.add(loop, policy)
+    supervisor.add(Hanging(), LoopPolicy(every=LEASE, stuck_after=timedelta(hours=1), finishes_tick=True))
+    await plant.begin()
+    stop = asyncio.Event()
+    running = asyncio.create_task(supervisor.run(stop, timedelta(minutes=10)))
+    await clock.advance(LEASE / 3)
+    stop.set()
+    for _ in range(12):
+        await clock.advance(LEASE / 3)
+        await house.rows()  # a round trip for each statement that the loops wait for
+        await plant.other.reaper.tick()
+    assert await plant.attempts() == [1, 1, 1]
+    plant.gate.set()
+    while not running.done():
+        await clock.advance(LEASE)
+    await running
+    assert await house.statuses() == ["success"] * 3

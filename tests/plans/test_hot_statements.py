@@ -89,7 +89,7 @@ async def test_job_calls_are_found_buried_and_pruned_by_index(full: Database, cl
         await plan(full, book.call, key="k7"),
         await plan(full, book.bury, key="k7", subject="s7", now=now),
         await plan(full, book.close, key="k7", opened_at=now, now=now, response_code=200, response=None),
-        await plan(full, book.prune, before=now, limit=1000),
+        await plan(full, book.prune, keep=1, limit=1000, now=now),
     ]
     for each in plans:
         assert "Seq Scan" not in each, each

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -106,6 +107,7 @@ async def test_the_key_the_deadline_and_the_token_go_along() -> None:
         await delivered(url, token="segredo")
     assert "idempotency-key: e-1\r\n" in seen[0]
     assert "x-batuta-deadline: 20" in seen[0]
+    assert re.search(r"x-batuta-timeout: \d+\.\d{3}\r\n", seen[0])
     assert "authorization: bearer segredo\r\n" in seen[0]
 
 

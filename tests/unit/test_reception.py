@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -25,27 +25,25 @@ class MemoryCalls:
         self.renewed = 0
         self._answers: dict[str, tuple[str, Answered]] = {}
 
-    async def open(self, call: NewCall, *, now: datetime) -> Opening:
+    async def open(self, call: NewCall) -> Opening:
         if call.key in self._answers:
             fingerprint, answered = self._answers[call.key]
             return answered if fingerprint == call.fingerprint else KeyReused()
         if any(running.subject == call.subject for running in self._running.values()):
             return Busy()
         self._running[call.key] = call
-        return Opened()
+        return Opened(datetime(2026, 1, 5, 12, tzinfo=UTC))
 
-    async def close(
-        self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime, now: datetime
-    ) -> None:
+    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
         self._answers[key] = (self._running.pop(key).fingerprint, Answered(response_code, response))
 
-    async def renew(self, key: str, *, opened_at: datetime, lease_until: datetime) -> None:
+    async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None:
         self.renewed += 1
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
         self._running.pop(key, None)
 
-    async def prune(self, *, before: datetime, limit: int) -> int:
+    async def prune(self, *, keep: timedelta, limit: int) -> int:
         return 0
 
 

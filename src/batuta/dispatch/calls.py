@@ -14,7 +14,9 @@ PRUNE_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """It is yours: run it and close it."""
+    """It is yours: run it and close it. ``at`` is the fence, by the clock that decides."""
+
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +48,22 @@ class NewCall:
     endpoint: str
     subject: str  # what must not run twice at a time
     fingerprint: str  # what makes a repeat a repeat
-    lease_until: datetime  # without a renewal before this, whoever ran it is taken for dead
+    lease: timedelta  # without a renewal for so long, its process counts as dead
 
 
 class JobCalls(Protocol):
-    async def open(self, call: NewCall, *, now: datetime) -> Opening: ...
-    async def close(
-        self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime, now: datetime
-    ) -> None:
-        """``opened_at`` is the fence: if somebody else has opened the key since, nothing is written."""
+    async def open(self, call: NewCall) -> Opening: ...
+    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
+        """``opened_at`` is the fence: if another process has opened the key since, nothing is written."""
         ...
 
-    async def renew(self, key: str, *, opened_at: datetime, lease_until: datetime) -> None: ...
+    async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None: ...
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
         """As if it had never been opened: it was cut off, and a repeat may run it."""
         ...
 
-    async def prune(self, *, before: datetime, limit: int) -> int: ...
-
-
-class Clocked(Protocol):
-    def now(self) -> datetime: ...
+    async def prune(self, *, keep: timedelta, limit: int) -> int: ...
 
 
 class JobCallPruner:
@@ -75,11 +71,10 @@ class JobCallPruner:
 
     name = "job-call-pruner"
 
-    def __init__(self, calls: JobCalls, clock: Clocked) -> None:
+    def __init__(self, calls: JobCalls) -> None:
         self.doorbell = Doorbell()
         self._calls = calls
-        self._clock = clock
 
     async def tick(self) -> Pace:
-        pruned = await self._calls.prune(before=self._clock.now() - KEEP_FOR, limit=PRUNE_AT_ONCE)
+        pruned = await self._calls.prune(keep=KEEP_FOR, limit=PRUNE_AT_ONCE)
         return Again() if pruned == PRUNE_AT_ONCE else Idle()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeAlias, assert_never
 
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped, TimedOut, body, http_status, outcome
@@ -62,10 +63,10 @@ class Reception:
         )
         if call.deadline <= now:
             return self._reply(endpoint, TimedOut("the deadline had passed before the call came"), now)
-        opening = await self._calls.open(_new_call(endpoint, call), now=now)
+        opening = await self._calls.open(_new_call(endpoint, call))
         match opening:
-            case Opened():
-                return await self._run(endpoint, call)
+            case Opened(at=opened_at):
+                return await self._run(endpoint, call, opened_at)
             case Answered(response_code=code, response=response):
                 return Reply(code, response, replayed=True)
             case Busy() | KeyReused():
@@ -73,30 +74,28 @@ class Reception:
             case _:
                 assert_never(opening)
 
-    async def _run(self, endpoint: Endpoint, call: JobCall) -> Reply:
-        alive = asyncio.create_task(self._stay_alive(call))
+    async def _run(self, endpoint: Endpoint, call: JobCall, opened_at: datetime) -> Reply:
+        alive = asyncio.create_task(self._stay_alive(call, opened_at))
         try:
             answer = await self._answer(endpoint, call)
             reply = self._reply(endpoint, answer, call.started_at)
-            await insist(lambda: self._close(call, reply), self._clock)
+            closing = partial(self._calls.close, call.key, reply.status, reply.body, opened_at=opened_at)
+            await insist(closing, self._clock)
         except BaseException:
-            # Cut off from outside, most likely a stop: give the work back at once instead of when the lease ends.
-            await self._calls.forget(call.key, opened_at=call.started_at)
+            # Cancelled from outside, most likely by a shutdown: hand the work back now, not when the lease ends.
+            await self._calls.forget(call.key, opened_at=opened_at)
             raise
         finally:
             await ended(alive)
         return reply
 
-    async def _close(self, call: JobCall, reply: Reply) -> None:
-        now = self._clock.now()
-        await self._calls.close(call.key, reply.status, reply.body, opened_at=call.started_at, now=now)
-
-    async def _stay_alive(self, call: JobCall) -> None:
+    async def _stay_alive(self, call: JobCall, opened_at: datetime) -> None:
         while True:
             await self._clock.sleep(LEASE.total_seconds() / 3)
-            with suppress(StoreUnavailable):  # the next renewal may work; if none does, nobody else can take it either
-                until = self._clock.now() + LEASE
-                await self._calls.renew(call.key, opened_at=call.started_at, lease_until=until)
+            with suppress(
+                StoreUnavailable
+            ):  # the next renewal may work; if none does, no other process can take it either
+                await self._calls.renew(call.key, opened_at=opened_at, lease=LEASE)
 
     async def _answer(self, endpoint: Endpoint, call: JobCall) -> JobAnswer:
         match await attempt(lambda: endpoint.handler(call), call.deadline, self._clock, f"job {endpoint.name}"):
@@ -133,5 +132,5 @@ def _new_call(endpoint: Endpoint, call: JobCall) -> NewCall:
         endpoint=endpoint.name,
         subject=endpoint.subject(call.params),
         fingerprint=hashlib.sha256(asked.encode()).hexdigest(),
-        lease_until=call.started_at + LEASE,
+        lease=LEASE,
     )

@@ -1,7 +1,8 @@
 """A fire as a POST. Every way it can end has its own words; none of them takes longer than the deadline.
 
-The execution's id goes along as ``Idempotency-Key``, so that a delivery which is repeated after a crash has one effect, and the
-deadline as ``X-Batuta-Deadline``, so that the other side stops working when nobody waits any more.
+The execution's id goes along as ``Idempotency-Key``, so that a delivery which is repeated after a crash has one effect. The time
+that is left goes along as ``X-Batuta-Timeout`` in seconds, so that the other side stops when the scheduler no longer waits,
+whatever its clock says; ``X-Batuta-Deadline`` is the same as an instant of the scheduler's clock.
 """
 
 import json
@@ -131,7 +132,13 @@ class HttpTarget:
             await clock.sleep(rest.total_seconds())
 
     async def _call(self, run: Run, deadline: datetime) -> Answer:
-        headers = {"Idempotency-Key": run.execution.id, "X-Batuta-Deadline": deadline.isoformat(), HEADER: onward()}
+        left = deadline - self._caller.clock.now()
+        headers = {
+            "Idempotency-Key": run.execution.id,
+            "X-Batuta-Timeout": f"{max(left.total_seconds(), 0.001):.3f}",
+            "X-Batuta-Deadline": deadline.isoformat(),
+            HEADER: onward(),
+        }
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         try:

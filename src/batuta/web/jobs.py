@@ -1,6 +1,6 @@
 """``POST /jobs/<endpoint>``: how the scheduler, and a person with curl, run a job."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, assert_never
 
 from fastapi import APIRouter, Header, Request
@@ -24,6 +24,10 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     504: {"description": "it did not end by its deadline", "content": _OWN_WORDS},
 }
 DeadlineHeader = Annotated[datetime | None, Header(alias="X-Batuta-Deadline")]
+LONGEST_TIMEOUT = 24 * 3600
+TimeoutHeader = Annotated[
+    float | None, Header(alias="X-Batuta-Timeout", gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False, description="seconds")
+]
 
 
 @router.get("/jobs", operation_id="list_job_endpoints")
@@ -35,9 +39,16 @@ async def endpoints(request: Request) -> dict[str, Any]:
 
 @router.post("/jobs/{endpoint}", operation_id="run_job", responses=ANSWERS)
 async def run(
-    request: Request, endpoint: str, idempotency_key: KeyHeader = None, deadline: DeadlineHeader = None
+    request: Request,
+    endpoint: str,
+    idempotency_key: KeyHeader = None,
+    deadline: DeadlineHeader = None,
+    timeout: TimeoutHeader = None,
 ) -> JSONResponse:
-    """Run a job now. The query string holds its parameters; the same key is answered with the first result."""
+    """Run a job now. The query string holds its parameters; the same key is answered with the first result.
+
+    ``X-Batuta-Timeout`` counts before ``X-Batuta-Deadline``: the clocks of two machines may differ.
+    """
     work = state_of(request).work
     found = work.endpoints.find(endpoint)
     if found is None:
@@ -47,6 +58,8 @@ async def run(
         raise Problem(404, "unknown_job", endpoint=endpoint[:80], nearest=nearest)
     if deadline is not None and deadline.tzinfo is None:
         raise Problem(400, "deadline_without_zone")
+    if timeout is not None:
+        deadline = work.clock.now() + timedelta(seconds=timeout)
     params = {name: value for name, value in request.query_params.items() if name != "lang"}
     received = await work.reception.receive(
         found, params, key=idempotency_key, deadline=deadline, by=str(request.state.caller.name)

@@ -1,8 +1,8 @@
 """The ledger of job calls in ``job_calls``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from batuta.dispatch.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
 from batuta.kernel.json import Json
@@ -23,47 +23,56 @@ class CallBook:
 
 
 class SqlJobCalls:
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(
+        self, database: Database, now: Callable[[], datetime | None] = lambda: None, *, liveness: Database | None = None
+    ) -> None:
+        """``now``: None where the database's own clock is used. ``liveness``: connections that no handler occupies."""
+        self._without_hurry = database
+        self._database = liveness or database
+        self._now = now
         self._book = load(CallBook, BOOKS / "calls.sql", database.dialect)
 
-    async def open(self, call: NewCall, *, now: datetime) -> Opening:
+    async def open(self, call: NewCall) -> Opening:
         async with self._database.transaction() as transaction:
-            await transaction.run(self._book.bury, subject=call.subject, key=call.key, now=now)
+            await transaction.run(self._book.bury, subject=call.subject, key=call.key, now=self._now())
             taken = await transaction.one(
                 self._book.open,
                 key=call.key,
                 endpoint=call.endpoint,
                 subject=call.subject,
                 fingerprint=call.fingerprint,
-                now=now,
-                lease_until=call.lease_until,
+                lease=_microseconds(call.lease),
+                now=self._now(),
             )
             if taken is not None:
-                return Opened()
+                return Opened(taken["started_at"])
             known = await transaction.one(self._book.call, key=call.key)
         return Busy() if known is None else _what_is_known(known, call)
 
-    async def close(
-        self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime, now: datetime
-    ) -> None:
+    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
         await self._database.run(
             self._book.close,
             key=key,
             response_code=response_code,
             response=AsJson(response),
             opened_at=opened_at,
-            now=now,
+            now=self._now(),
         )
 
-    async def renew(self, key: str, *, opened_at: datetime, lease_until: datetime) -> None:
-        await self._database.run(self._book.renew, key=key, opened_at=opened_at, lease_until=lease_until)
+    async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None:
+        await self._database.run(
+            self._book.renew, key=key, opened_at=opened_at, lease=_microseconds(lease), now=self._now()
+        )
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
         await self._database.run(self._book.forget, key=key, opened_at=opened_at)
 
-    async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._database.run(self._book.prune, before=before, limit=limit)
+    async def prune(self, *, keep: timedelta, limit: int) -> int:
+        return await self._without_hurry.run(self._book.prune, keep=_microseconds(keep), limit=limit, now=self._now())
+
+
+def _microseconds(span: timedelta) -> int:
+    return span // timedelta(microseconds=1)
 
 
 def _what_is_known(known: Row, call: NewCall) -> Opening:

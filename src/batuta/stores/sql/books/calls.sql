@@ -1,25 +1,53 @@
--- write bury: calls whose process died are out of the way of this one
-DELETE FROM job_calls WHERE finished_at IS NULL AND lease_until < :now AND (subject = :subject OR key = :key);
+-- write bury on sqlite: a call whose lease has ended does not hold up the next one
+DELETE FROM job_calls WHERE finished_at IS NULL AND lease_until < coalesce(:now, now()) AND (subject = :subject OR key = :key);
 
--- write open: take the key and the subject, or nothing
+-- write bury on postgres: a call whose lease has ended does not hold up the next one
+DELETE FROM job_calls
+WHERE finished_at IS NULL AND lease_until < coalesce(:now, clock_timestamp()) AND (subject = :subject OR key = :key);
+
+-- write open on sqlite: take the key and the subject, or nothing
 INSERT INTO job_calls (key, endpoint, subject, fingerprint, started_at, lease_until)
-VALUES (:key, :endpoint, :subject, :fingerprint, :now, :lease_until)
+VALUES (:key, :endpoint, :subject, :fingerprint, coalesce(:now, now()), coalesce(:now, now()) + :lease)
 ON CONFLICT DO NOTHING
-RETURNING key;
+RETURNING started_at;
 
--- read call: what is known under a key
+-- write open on postgres: take the key and the subject, or nothing
+INSERT INTO job_calls (key, endpoint, subject, fingerprint, started_at, lease_until)
+VALUES (:key, :endpoint, :subject, :fingerprint, coalesce(:now, clock_timestamp()),
+        coalesce(:now, clock_timestamp()) + :lease::bigint * INTERVAL '1 microsecond')
+ON CONFLICT DO NOTHING
+RETURNING started_at;
+
+-- read call: the row of a key
 SELECT fingerprint, finished_at, response_code, response FROM job_calls WHERE key = :key;
 
--- write close: the answer, kept for whoever asks again; whoever lost the call meanwhile writes nothing
-UPDATE job_calls SET finished_at = :now, response_code = :response_code, response = :response
+-- write close on sqlite: the answer, kept for repeats; a process that lost the call meanwhile writes nothing
+UPDATE job_calls SET finished_at = coalesce(:now, now()), response_code = :response_code, response = :response
 WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write renew: whoever runs it is alive
-UPDATE job_calls SET lease_until = :lease_until WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
+-- write close on postgres: the answer, kept for repeats; a process that lost the call meanwhile writes nothing
+UPDATE job_calls SET finished_at = coalesce(:now, clock_timestamp()), response_code = :response_code, response = :response
+WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
+
+-- write renew on sqlite: the process that runs it is alive
+UPDATE job_calls SET lease_until = coalesce(:now, now()) + :lease
+WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
+
+-- write renew on postgres: the process that runs it is alive
+UPDATE job_calls SET lease_until = coalesce(:now, clock_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
 -- write forget: as if it had never been opened
 DELETE FROM job_calls WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write prune: old answers, a bounded number of them
+-- write prune on sqlite: old answers, a bounded number of them
 DELETE FROM job_calls
-WHERE key IN (SELECT key FROM job_calls WHERE started_at < :before AND lease_until < :before ORDER BY started_at LIMIT :limit);
+WHERE key IN (SELECT key FROM job_calls WHERE started_at < coalesce(:now, now()) - :keep AND lease_until < coalesce(:now, now()) - :keep
+              ORDER BY started_at LIMIT :limit);
+
+-- write prune on postgres: old answers, a bounded number of them
+DELETE FROM job_calls
+WHERE key IN (SELECT key FROM job_calls
+              WHERE started_at < coalesce(:now, statement_timestamp()) - :keep::bigint * INTERVAL '1 microsecond'
+                AND lease_until < coalesce(:now, statement_timestamp()) - :keep::bigint * INTERVAL '1 microsecond'
+              ORDER BY started_at LIMIT :limit);

@@ -164,13 +164,13 @@ ORDER BY lease_until LIMIT :limit;
 
 -- write silent on postgres: runs that are overdue for a renewal, or whose lease is longer than any lease can be. A row that
 -- another transaction has locked is left out: its owner cannot renew it
-SELECT id, job_name, attempt, owner, lease_until, coalesce(:now, clock_timestamp()) AS now FROM job_executions
+SELECT id, job_name, attempt, owner, lease_until, coalesce(:now, statement_timestamp()) AS now FROM job_executions
 WHERE status = 'running'
-  AND (lease_until <= coalesce(:now, clock_timestamp()) + :within::bigint * INTERVAL '1 microsecond'
-       OR lease_until > coalesce(:now, clock_timestamp()) + :longest::bigint * INTERVAL '1 microsecond'
+  AND (lease_until <= coalesce(:now, statement_timestamp()) + :within::bigint * INTERVAL '1 microsecond'
+       OR lease_until > coalesce(:now, statement_timestamp()) + :longest::bigint * INTERVAL '1 microsecond'
        OR owner IN (SELECT jsonb_array_elements_text(:owners)))
   AND (job_name IN (SELECT jsonb_array_elements_text(:known))
-       OR lease_until <= coalesce(:now, clock_timestamp()) - :long_silence::bigint * INTERVAL '1 microsecond')
+       OR lease_until <= coalesce(:now, statement_timestamp()) - :long_silence::bigint * INTERVAL '1 microsecond')
 ORDER BY lease_until LIMIT :limit FOR SHARE SKIP LOCKED;
 
 -- write take_over on sqlite: these runs, unless something about them changed since they were read
