@@ -69,6 +69,7 @@ class Plan:
     drain: float = 5.0
     has_line: bool = False
     queues: tuple[str, ...] = ("default",)
+    effect_limit: float = 3.0  # the time limit of a task whose effect never returns
     sink: int = 0  # the port of an endpoint with a book of its own
     role: str = "worker"
     jobs: tuple[str, ...] = ()  # each is a function that runs one long statement
@@ -104,6 +105,7 @@ def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
     work.worker_policy = replace(work.worker_policy, look_every=timedelta(seconds=plan.looks_every))
     work.events.subscribe(lambda event: note(plan, "lost", event.item) if isinstance(event, ItemLost) else None)
     add_tasks(work, plan)
+    add_lease_tasks(work, plan)
     add_jobs(work, plan)
     if plan.times_calls:
         work.liveness.observe(lambda call, seconds, _: note(plan, str(time.time()), str(seconds), book="calls"))
@@ -167,6 +169,25 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
             except asyncio.CancelledError:
                 note(plan, "refused", ctx.id)
         return done
+
+
+def add_lease_tasks(work: Batuta, plan: Plan) -> None:
+    @work.task(retry=[0.05], timeout=600, queue=plan.queues[0])
+    async def anota(ctx: TaskContext, seconds: float) -> None:
+        """Has no effect: it is settled together with others."""
+        note(plan, "run", ctx.id, str(os.getpid()), str(ctx.attempt))
+        await asyncio.sleep(seconds)
+
+    @work.task(retry=[], timeout=plan.effect_limit, queue=plan.queues[0])
+    async def presa(ctx: TaskContext) -> Done:
+        """Its effect never returns."""
+        note(plan, "run", ctx.id, str(os.getpid()), str(ctx.attempt))
+
+        async def hang(transaction: Any) -> None:
+            await write_effect(work.database, ctx.id, "hung", transaction)
+            await asyncio.Event().wait()
+
+        return Done(effect=hang)
 
 
 def add_jobs(work: Batuta, plan: Plan) -> None:

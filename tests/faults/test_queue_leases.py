@@ -1,0 +1,92 @@
+"""A living worker keeps its leases: while a row is locked for longer than a lease, and while effects never return."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.queue_harness import Shop, shop
+
+TASKS = 10
+
+
+async def test_a_row_that_is_locked_for_longer_than_a_lease_costs_no_item_of_its_worker(
+    places: Mapping[str, Path],
+) -> None:
+    await together(*(_locked(url, folder) for url, folder in places.items()))
+
+
+async def _locked(url: str, folder: Path) -> None:
+    lease, locked, short, long = (30.0, 60.0, 20.0, 75.0) if LONG else (1.5, 4.5, 2.0, 6.0)
+    what = "one row" if kind(url) == "PostgreSQL" else "the file"
+    done = f"{what} locked by another program for {locked:.0f} s under {TASKS} running tasks, lease {lease} s"
+    figures = Figures("T07", kind(url), done)
+    async with shop(folder, url, lease=lease, limit=TASKS * 2) as running:
+        await running.begin_until_up()
+        plain = await running.work.enqueue_many("anota", [(short,), (long,)] * (TASKS // 4))
+        ids = await running.work.enqueue_many("conta", [(short,), (long,)] * (TASKS // 4))
+        ids += await running.work.enqueue_many("conta", [(short,)] * (TASKS % 4))
+        await running.until("they run", lambda: len(running.runs()) == TASKS)
+        await running.begin_until_up()  # it would take over whatever the first one loses
+        async with _lock(url, plain[0]):
+            await asyncio.sleep(locked)
+        await running.until_over(within=long + 3 * lease + 30)
+        rows = await running.ask("SELECT id, status, attempts, crashes FROM tasks")
+        assert {(row["status"], row["attempts"], row["crashes"]) for row in rows} == {("complete", 1, 0)}
+        assert set(running.runs().values()) == {1}, await running.state_of_things()
+        assert not [words for words in running.notes() if words[0] == "lost"]
+        tally = await running.tally(ids)
+        assert (tally.lost, tally.doubled, tally.effects) == (0, 0, len(ids))
+        figures.record_items(tally, "none begun twice, no crash counted")
+
+
+@asynccontextmanager
+async def _lock(url: str, id: str) -> AsyncIterator[None]:
+    """What an operator's shell does. SQLite has no row locks: there it holds the only writer."""
+    if url.startswith("sqlite"):
+        file = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=10)
+        file.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            file.execute("ROLLBACK")
+            file.close()
+        return
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT 1 FROM tasks WHERE id = $1::uuid FOR UPDATE", id)
+            yield
+    finally:
+        await connection.close()
+
+
+async def test_effects_that_never_return_fail_their_own_items_only(places: Mapping[str, Path]) -> None:
+    await together(*(_hung(url, folder) for url, folder in places.items()))
+
+
+async def _hung(url: str, folder: Path) -> None:
+    hung, others, limit = (30, 500, 3.0) if LONG else (3, 40, 1.0)
+    figures = Figures("T29", kind(url), f"{hung} effects that never return among {others} tasks, time limit {limit} s")
+    async with shop(folder, url, lease=1.5, effect_limit=limit) as running:
+        stuck = await running.work.enqueue_many("presa", [()] * hung, priority=-1)
+        ids = await running.work.enqueue_many("conta", [(0.05,)] * others)
+        workers = await running.begin_until_up(2)
+        await running.until_over(within=hung * limit + 60)
+        for row in [await running.row(id) for id in stuck]:
+            assert (row["status"], row["error"]) == ("failed", "Job timeout exceeded")
+        assert all(worker.is_alive() for worker in workers)
+        assert await _effects_of(running, stuck) == 0
+        tally = await running.tally(ids)
+        assert (tally.lost, tally.doubled, tally.in_vain) == (0, 0, 0), await running.state_of_things()
+        figures.record_items(tally, f"{hung} failed with their time limit, nothing of their effects was kept")
+
+
+async def _effects_of(running: Shop, ids: list[str]) -> int:
+    effects = await running.effects()
+    return sum(effects[id] for id in ids)
