@@ -43,6 +43,43 @@ async def test_a_database_that_is_away_for_a_while_loses_no_item(places: Mapping
         await together(*runs)
 
 
+async def test_a_server_that_is_read_only_for_a_while_ends_no_worker(places: Mapping[str, Path]) -> None:
+    for url, folder in places.items():
+        if url.startswith("postgresql"):
+            await _read_only(url, folder)
+
+
+async def _read_only(url: str, folder: Path) -> None:
+    """As during a failover. With a lease of 1 s a loop fails more often than it may within 4 s, if these failures count."""
+    seconds, lease, tasks = (90.0, 30.0, 1_000) if LONG else (6.0, 1.0, 100)
+    figures = Figures("T33", "PostgreSQL", f"server read-only for {seconds:g} s under two workers, {tasks} tasks")
+    async with shop(folder, url, lease=lease) as running:
+        workers = await running.begin_until_up(2)
+        ids = await running.work.enqueue_many("conta", [(0.1,) for _ in range(tasks)])
+        await running.until("they work", lambda: running.runs().total() > 10)
+        await _set_read_only(url, True)
+        await asyncio.sleep(seconds)
+        assert [each.exitcode for each in workers] == [None, None], await running.state_of_things()
+        await _set_read_only(url, False)
+        await running.until_over(within=120)
+        assert [each.exitcode for each in workers] == [None, None]
+        tally = await running.judge(ids)
+        figures.record_items(tally, f"repeated {tally.in_vain}; no process ended")
+
+
+async def _set_read_only(url: str, is_read_only: bool) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("SET transaction_read_only = off")
+        name, value = url.rpartition("/")[2], "on" if is_read_only else "off"
+        await connection.execute(
+            f"BEGIN READ WRITE; ALTER DATABASE {name} SET default_transaction_read_only = {value}; COMMIT"
+        )
+    finally:
+        await connection.close()
+    await _terminate(url, "application_name LIKE 'batuta%'")
+
+
 async def _cut(url: str, folder: Path) -> None:
     """Every connection is terminated, again and again, also those that listen."""
     tasks, rounds = (5_000, 40) if LONG else (300, 4)
