@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -293,6 +294,14 @@ async def test_what_ended_after_the_backup_does_not_run_again(site: Site, work: 
     assert report.counts["tasks"] == 1
     states = {row["id"]: row["status"] for row in await rows(work.database, "SELECT id, status FROM tasks")}
     assert states == {done: "complete", waiting: "queued"}
+
+
+async def test_a_process_that_opened_no_database_before_reads_the_old_one_too(site: Site, work: Batuta) -> None:
+    await site.back_up()
+    await work.close()
+    sqlite3.converters.clear()  # as at the start of a process
+    assert (await site.restore()).restored.has_old
+    await work.open()
 
 
 async def test_a_switch_a_token_and_a_rate_limit_are_as_they_were_last(site: Site, work: Batuta) -> None:

@@ -70,6 +70,9 @@ def _tell(desk: Desk, file: Path, report: RestoreReport) -> None:
     texts, document = desk.texts(), _document(desk, file, report)
     desk.say(texts("cli.restore.done", **document))
     desk.say(texts("cli.restore.carried" if report.restored.has_old else "cli.restore.not_carried", **document))
+    own = "cli.restored.carried" if report.restored.has_old else "cli.restored.not_carried"
+    if said := texts.known(own, ""):  # by the application, of what it carries over itself
+        desk.say(said)
     for name, count in report.counts.items():
         desk.say(texts("cli.restore.count", what=texts.known(f"cli.restore.counts.{name}", name), count=count))
     if report.kept is not None:

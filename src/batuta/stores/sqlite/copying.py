@@ -13,7 +13,7 @@ from batuta.kernel.errors import BackupDamaged, Reason, RestoreRefused
 from batuta.stores.backup.archive import Applied, open_private, sync_folder
 from batuta.stores.sql.database import Limits, Query, Row, Values
 from batuta.stores.sqlite.acts import Acts
-from batuta.stores.sqlite.connection import open_connection, translated
+from batuta.stores.sqlite.connection import open_connection, register_types, translated
 
 PAGES = 2_000  # between two reports of progress
 # A process that has the file open holds it for as long as it runs, so waiting longer changes nothing.
@@ -88,6 +88,7 @@ def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | Non
     if not file.exists() or file.stat().st_size == 0:
         yield None
         return
+    register_types()
     connection: sqlite3.Connection | None = None
     try:
         connection = open_connection(file, clock, Limits(), writes=True)
