@@ -102,6 +102,29 @@ class TestTheEnginesOwnTable(QueueContract):
         queue.clock.step(300 * SECOND)
         assert [lease.id for lease in await queue.claim(limit=3)] == ids[:3]
 
+    async def test_of_hundreds_of_priorities_the_most_urgent_that_are_due_come_first(self, queue: Shelf) -> None:
+        """More than a claim looks at one by one; every other one waits for its time."""
+        values, later = {"name": "f", "args": AsJson([])}, queue.clock.now() + 60 * SECOND
+        items = [
+            NewItem(values=values, priority=n, available_at=later + n * SECOND if n % 2 else None) for n in range(400)
+        ]
+        ids = await queue.put(*items[::-1])
+        ids.reverse()
+        assert isinstance(queue.store, SqlQueue)
+        assert (await queue.store.pulse()).due == 200
+        most_urgent = await queue.claim(limit=100)
+        assert sorted(lease.id for lease in most_urgent) == sorted(ids[:200:2])
+        assert [lease.id for lease in await queue.claim(limit=1, reversed=True)] == [ids[398]]
+        least_urgent = await queue.claim(limit=50, reversed=True)
+        assert sorted(lease.id for lease in least_urgent) == sorted(ids[298:398:2])
+        assert len(await queue.claim(limit=100)) == 49
+        assert await queue.claim() == []
+        assert await queue.claim(reversed=True) == []
+        assert await queue.store.next_at() == later + SECOND
+        queue.clock.step(60 * SECOND + 399 * SECOND)
+        (last,) = await queue.claim(limit=1, reversed=True)
+        assert last.id == ids[399]
+
     @pytest.mark.parametrize("ends", ["cancelled", "crashed"])
     async def test_what_ended_without_a_worker_is_kept_for_a_while_and_not_for_ever(
         self, queue: Shelf, ends: str
@@ -260,10 +283,10 @@ class TestATableWhoseGroupsTakeTurns:
         await migrated.run(in_dialect(query_of("fill", fill, writes=True), migrated.dialect))
         await migrated.script("ANALYZE")
         assert sorted(lease.row["chip"] for lease in await queue.claim()) == [
-            "chip25007",
-            "chip50007",
+            "chip10007",
+            "chip20007",
+            "chip30007",
             "chip7",
-            "chip75007",
         ]
         assert await queue.claim() == []
 

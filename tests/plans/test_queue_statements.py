@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from batuta.stores.sql.database import AsJson, Database
+from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import in_dialect, load, query_of
-from batuta.stores.sql.queue_book import postgres_turn_book, queue_book, sqlite_turn_book
+from batuta.stores.sql.queue_book import MOST_LEVELS, postgres_turn_book, queue_book, sqlite_turn_book
 from batuta.stores.sql.tasks import TaskBook
 from batuta.tasks.table import TASKS
 from batuta.testing import FakeClock
@@ -46,6 +46,9 @@ async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: 
         plans = {
             "tasks_ready": await plan(full, turns.pick, queue="default", level=1, limit=100, holds=holds, now=now),
             "tasks_ready ": await plan(full, turns.levels, queue="default", now=now),
+            "tasks_ready  ": await plan(
+                full, turns.pick_onward, queue="default", level=1, limit=9, holds=holds, now=now
+            ),
             "INTEGER PRIMARY KEY": await plan(full, turns.take, picked=AsJson([1]), owner="a", now=now, lease=1),
             "INTEGER PRIMARY KEY ": await plan(full, turns.taken, picked=AsJson([1])),
             "sqlite_autoindex_tasks_1": await plan(full, turns.ours, endings=endings),
@@ -77,12 +80,60 @@ async def test_renewing_rescuing_pruning_and_looking_ahead_go_by_index(full: Dat
         ("tasks_leased", await plan(full, book.lapsing, within=1, limit=100, now=now)),
         (primary, await plan(full, book.rescue_seen, seen=AsJson([[ID, 1, 1]]), limit=100, now=now)),
         ("tasks_leased", await plan(full, book.rescue_owned, owners=AsJson(["a"]), limit=100, now=now)),
-        ("tasks_ready", await plan(full, book.next_at, queue="default")),
-        ("tasks_expiring", await plan(full, tasks.prune, before=now, limit=100)),
-        ("tasks_alive", await plan(full, tasks.alive, key="k7")),
-        (primary, await plan(full, tasks.task, id=ID)),
+        ("tasks_ready", await plan(full, book.next_at, queue="default", now=now)),
+        ("tasks_expiring", await plan(full, tasks.prune, now=now, limit=100)),
+        ("tasks_alive", await plan(full, tasks.alive, name="f", key="k7")),
+        (primary, await plan(full, tasks.task, id=ID, now=now)),
+        ("tasks_leased", await plan(full, book.owners)),
         (primary, await plan(full, book.cancel, id=ID, reason="-", now=now)),
     ]
     for index, found in plans:
         assert index in found, found
         assert not walks(found), found
+
+
+async def test_tasks_that_no_queue_serves_are_found_without_reading_the_queues_that_are_served(full: Database) -> None:
+    tasks = load(TaskBook, BOOKS / "tasks.sql", full.dialect)
+    if full.dialect == "sqlite":
+        assert not walks(await plan(full, tasks.unserved, served=AsJson(["default"])))
+        return
+    query = tasks.unserved
+    explained = Query(query.name, "EXPLAIN (ANALYZE, COSTS OFF) " + query.text, query.parameters, writes=True)
+    rows = await full.all(explained, served=AsJson(["default"]))
+    found = [str(row[key]) for row in rows for key in row.keys()]  # noqa: SIM118
+    assert any("Seq Scan on tasks" in line or "Index" in line for line in found if "never executed" in line), found
+    assert not any("Seq Scan on tasks" in line and "never executed" not in line for line in found), found
+
+
+async def test_many_priorities_cost_a_claim_a_look_ahead_and_a_report_no_step_each(migrated: Database) -> None:
+    """Thirty thousand priorities, and something is due in the last ones only."""
+    words, rows = WORDS[migrated.dialect], 30_000
+    later = "9000000000000000" if migrated.dialect == "sqlite" else "TIMESTAMPTZ '2200-01-01'"
+    fill = (
+        f"INSERT INTO tasks (id, queue, name, args, priority, available_at, created_at) {FILL[migrated.dialect]}"
+        f" SELECT {words['id']}, 'default', 'f', '[]', i, CASE WHEN i > 29990 THEN {words['ago']} ELSE {later} END,"
+        f" {words['ago']} FROM n"
+    ).format(rows=rows)
+    await migrated.run(in_dialect(query_of("fill", fill, writes=True), migrated.dialect))
+    await migrated.script("ANALYZE")
+    holds = AsJson(["pause.all"])
+    if migrated.dialect == "sqlite":
+        turns = sqlite_turn_book(TASKS)
+        levels = await migrated.all(turns.levels, queue="default", now=None)
+        assert [row["value"] for row in levels] == list(range(1, MOST_LEVELS + 1))
+        beyond = await plan(migrated, turns.pick_onward, queue="default", level=64, limit=10, holds=holds, now=None)
+        assert "SEARCH tasks USING INDEX tasks_ready (queue=? AND priority>?)" in beyond.replace("COVERING ", "")
+        return
+    book, turns_book = queue_book(TASKS, "postgres"), postgres_turn_book(TASKS)
+    asked = {"queue": "default", "now": None}
+    claiming = {"owner": "a", "limit": 10, "lease": 1_000_000, "holds": holds}
+    for query, values in (
+        (turns_book.claim, {**asked, **claiming}),
+        (turns_book.claim_reversed, {**asked, **claiming}),
+        (book.next_at, asked),
+        (book.pulse, {**asked, "holds": holds, "grace": 1, "lately": 1}),
+    ):
+        explained = Query(query.name, f"EXPLAIN (ANALYZE, BUFFERS) {query.text}", query.parameters, writes=True)
+        found = [str(row[key]) for row in await migrated.all(explained, **values) for key in row.keys()]  # noqa: SIM118
+        pages = sum(map(int, re.findall(r"(?:hit|read)=(\d+)", next(line for line in found if "Buffers:" in line))))
+        assert pages < 5_000, "\n".join(found)

@@ -8,6 +8,9 @@ from batuta.stores.sql.database import Dialect, Query
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import SomeBook, load_text
 
+# A claim looks at so many priorities one by one, which skips any number of items that are not due; the priorities beyond them are
+# read in the order of the index, which is faster where each has few items.
+MOST_LEVELS = 64
 # A claim looks at so many groups one by one; if that is not enough, one pass over the waiting rows finds those that are due.
 MOST_GROUPS = 500
 # The state of a leased row of a table that has no value for it.
@@ -59,7 +62,10 @@ class PostgresTurnBook:
 class SqliteTurnBook:
     columns: Query
     levels: Query
+    levels_reversed: Query
     pick: Query
+    pick_onward: Query
+    pick_backward: Query
     somewhere: Query
     pick_in_turn: Query
     pick_ungrouped: Query
@@ -177,8 +183,17 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
     gaps["levels"] = _levels(table, gaps, table.urgent_is_high, index)
     gaps["levels_reversed"] = _levels(table, gaps, not table.urgent_is_high, index)
-    gaps["levels_alone"] = gaps["levels"].rstrip(",") or "level(value) AS (SELECT 0)"
-    gaps["pick"] = _pick(table, gaps)
+    gaps["levels_alone"] = gaps["levels"].rstrip(",") or "level(value, step) AS (SELECT 0, 1)"
+    gaps["levels_reversed_alone"] = gaps["levels_reversed"].rstrip(",") or "level(value, step) AS (SELECT 0, 1)"
+    gaps["last_level"] = _last_level(table, table.urgent_is_high)
+    gaps["most_levels"] = str(MOST_LEVELS)
+    gaps["pick"] = _pick(table, gaps, table.urgent_is_high)
+    gaps["pick_reversed"] = _pick(table, gaps, not table.urgent_is_high)
+    gaps |= {"further": "<" if table.urgent_is_high else ">", "back": ">" if table.urgent_is_high else "<"}
+    gaps |= {
+        "onward": ", ".join(_onward(table, table.urgent_is_high)),
+        "backward": ", ".join(_onward(table, not table.urgent_is_high)),
+    }
     most = MOST_GROUPS if dialect == "postgres" else None
     gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}", most)
     gaps["most_groups"] = str(MOST_GROUPS)
@@ -419,7 +434,7 @@ def _qualified(table: QueueTable, dialect: Dialect, column: str) -> str:
 
 
 def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: str) -> str:
-    """The priorities that are waiting, found by jumping from one to the next in the index."""
+    """The first priorities that are waiting, found by jumping from one to the next in the index."""
     if table.priority is None:
         return ""
     direction, beyond = ("DESC", "<") if high_first else ("ASC", ">")
@@ -429,10 +444,23 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
     )
     order = f"ORDER BY {table.priority} {direction} LIMIT 1"
     return (
-        f"level(value) AS (SELECT ({first} {order}) UNION ALL"
-        f" SELECT ({first} AND {table.priority} {beyond} level.value {order})"
-        f" FROM level WHERE level.value IS NOT NULL),"
+        f"level(value, step) AS (SELECT ({first} {order}), 1 UNION ALL"
+        f" SELECT ({first} AND {table.priority} {beyond} level.value {order}), level.step + 1"
+        f" FROM level WHERE level.value IS NOT NULL AND level.step < {MOST_LEVELS}),"
     )
+
+
+def _last_level(table: QueueTable, high_first: bool) -> str:
+    """The last level, as a row; no row if there are no priorities beyond it, so that what is joined to it does not run."""
+    if table.priority is None:
+        return "SELECT 0 AS value WHERE FALSE"
+    return f"SELECT {'min' if high_first else 'max'}(value) AS value FROM level HAVING count(value) = {MOST_LEVELS}"
+
+
+def _onward(table: QueueTable, high_first: bool) -> list[str]:
+    """By priority in one direction, and within a priority the oldest first."""
+    by_priority = [] if table.priority is None else [f"{table.priority} {'DESC' if high_first else 'ASC'}"]
+    return [*by_priority, table.available_at, table.id]
 
 
 def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
@@ -455,7 +483,8 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
     return {"groups_from_the_first": walk("groups", most=None), "groups_in_turn": f"{rest}, {again}, {both}"}
 
 
-def _pick(table: QueueTable, gaps: dict[str, str]) -> str:
+def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool) -> str:
+    """The due rows in order: level by level, then those beyond the levels. The second part runs if the first is not enough."""
     due = (
         f"SELECT {table.id} FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']}"
         f" AND {table.available_at} <= coalesce(:now, statement_timestamp()) AND {gaps['not_held']}"
@@ -466,4 +495,7 @@ def _pick(table: QueueTable, gaps: dict[str, str]) -> str:
     return (
         f"SELECT due.{table.id} FROM level CROSS JOIN LATERAL"
         f" ({due} AND {table.priority} = level.value {oldest}) AS due WHERE level.value IS NOT NULL"
+        f" UNION ALL SELECT rest.{table.id} FROM ({_last_level(table, high_first)}) AS last CROSS JOIN LATERAL"
+        f" ({due} AND {table.priority} {'<' if high_first else '>'} last.value"
+        f" ORDER BY {', '.join(_onward(table, high_first))} LIMIT :limit FOR UPDATE SKIP LOCKED) AS rest"
     )

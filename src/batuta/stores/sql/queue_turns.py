@@ -12,7 +12,7 @@ from batuta.queue.settle import Settlement, bounded
 from batuta.queue.store import Endings
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Query, Transaction
-from batuta.stores.sql.queue_book import needed, postgres_turn_book, sqlite_turn_book
+from batuta.stores.sql.queue_book import MOST_LEVELS, needed, postgres_turn_book, sqlite_turn_book
 
 MICROSECOND = timedelta(microseconds=1)
 Asked = Mapping[str, object]
@@ -116,14 +116,25 @@ class SqliteTurns:
         return Unwritten([lease for place, (lease, _) in enumerate(endings) if place not in ours], [])
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
-        levels = await self._levels(transaction, asked)
-        leases: list[Lease] = []
-        for level in levels[::-1] if reversed else levels:
-            if left := limit - len(leases):
-                picking = {name: asked[name] for name in self._book.pick.parameters if name in asked}
-                picked = await transaction.one(self._book.pick, **picking, **level, limit=left)
-                leases += await self._taken(transaction, picked, asked)
-        return leases
+        if self._table.priority is None:
+            return await self._taken(transaction, await self._pick(transaction, self._book.pick, asked, limit), asked)
+        book = self._book
+        walk, rest = (book.levels_reversed, book.pick_backward) if reversed else (book.levels, book.pick_onward)
+        levels = await transaction.all(walk, **_for(walk, asked, limit))
+        picked: list[int] = []
+        for level in levels:
+            if level["is_due"] and len(picked) < limit:
+                at_level = {**asked, "level": level["value"]}
+                picked += await self._pick(transaction, book.pick, at_level, limit - len(picked))
+        if len(levels) == MOST_LEVELS and len(picked) < limit:
+            beyond = {**asked, "level": levels[-1]["value"]}
+            picked += await self._pick(transaction, rest, beyond, limit - len(picked))
+        return await self._taken(transaction, picked, asked)
+
+    async def _pick(self, transaction: Transaction, query: Query, asked: Asked, limit: int) -> list[int]:
+        """The places of the next items in the table."""
+        row = await transaction.one(query, **_for(query, asked, limit))
+        return [] if row is None else loads(row["picked"])  # type: ignore[return-value]
 
     async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         return await self._round.both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
@@ -131,28 +142,21 @@ class SqliteTurns:
     async def _claim_groups(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         after = await self._round.place(transaction, self._book.somewhere, asked)
         query = self._book.pick_in_turn
-        picked = await transaction.one(query, after=after, **_for(query, asked, limit))
+        picked = await self._pick(transaction, query, {**asked, "after": after}, limit)
         leases = await self._taken(transaction, picked, asked)
         if leases:
             self._round.went_on_to(leases[-1].row[self._table.group or ""])
         return leases
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
-        query = self._book.pick_ungrouped
-        picked = await transaction.one(query, **_for(query, asked, limit))
+        picked = await self._pick(transaction, self._book.pick_ungrouped, asked, limit)
         return await self._taken(transaction, picked, asked)
 
-    async def _levels(self, transaction: Transaction, asked: Asked) -> list[dict[str, int]]:
-        if self._table.priority is None:
-            return [{}]
-        asking = {name: asked[name] for name in self._book.levels.parameters}
-        return [{"level": row["value"]} for row in await transaction.all(self._book.levels, **asking)]
-
-    async def _taken(self, transaction: Transaction, picked: Any, asked: Asked) -> list[Lease]:
-        if picked is None or picked["picked"] == "[]":
+    async def _taken(self, transaction: Transaction, picked: list[int], asked: Asked) -> list[Lease]:
+        if not picked:
             return []
         unpack = self._unpack or await self._learn(transaction)
-        rows = picked["picked"]
+        rows = dumps(picked)
         taking = {name: asked[name] for name in self._book.take.parameters if name in asked}
         await transaction.run(self._book.take, picked=rows, **taking)
         held = await transaction.one(self._book.taken, picked=rows)

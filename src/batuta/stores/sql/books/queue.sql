@@ -53,7 +53,7 @@ ORDER BY {lease_until} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED;
 -- write rescue on sqlite: release items whose lease expired, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
-               WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) ORDER BY {lease_until} LIMIT :limit)
+               WHERE {lease_until} IS NOT NULL AND {lease_until} <= (SELECT coalesce(:now, now())) ORDER BY {lease_until} LIMIT :limit)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
 
 -- write rescue on postgres: release items whose lease expired, and count a crash
@@ -114,16 +114,24 @@ SELECT (SELECT {error} FROM {table} WHERE {id} = :id) AS error, coalesce(:now, {
 
 -- read next_at on sqlite: when the next item is due
 WITH RECURSIVE {levels_alone}
-SELECT min((SELECT {available_at} FROM {table} INDEXED BY {ready_index}
+SELECT min(at) AS "at [TIMESTAMPTZ]", coalesce(:now, now()) AS "now [TIMESTAMPTZ]" FROM (
+    SELECT (SELECT {available_at} FROM {table} INDEXED BY {ready_index}
             WHERE {is_ready}{in_queue}{of_level} AND typeof({available_at}) = 'integer'
-            ORDER BY {available_at} LIMIT 1)) AS "at [TIMESTAMPTZ]", coalesce(:now, now()) AS "now [TIMESTAMPTZ]"
-FROM level WHERE value IS NOT NULL;
+            ORDER BY {available_at} LIMIT 1) AS at FROM level WHERE value IS NOT NULL
+    UNION ALL
+    SELECT min({available_at}) FROM {table} INDEXED BY {ready_index}
+    WHERE {is_ready}{in_queue} AND {priority} {further} ({last_level}) AND typeof({available_at}) = 'integer');
 
 -- read next_at on postgres: when the next item is due
 WITH RECURSIVE {levels_alone}
-SELECT min(due.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM level CROSS JOIN LATERAL (
-    SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue}{of_level} ORDER BY {available_at} LIMIT 1) AS due
-WHERE level.value IS NOT NULL AND isfinite(due.at);
+SELECT min(next.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM (
+    SELECT due.at FROM level CROSS JOIN LATERAL (
+        SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue}{of_level} ORDER BY {available_at} LIMIT 1) AS due
+    WHERE level.value IS NOT NULL
+    UNION ALL
+    SELECT rest.at FROM ({last_level}) AS last CROSS JOIN LATERAL (
+        SELECT min({available_at}) AS at FROM {table} WHERE {is_ready}{in_queue} AND {priority} {further} last.value) AS rest
+) AS next WHERE isfinite(next.at);
 
 -- read unserved on sqlite: waiting rows of stages that the pipeline no longer has; one pass over the table
 SELECT {state} AS queue, count(*) AS items, min({available_at}) AS "oldest [TIMESTAMPTZ]" FROM {table}
@@ -178,13 +186,9 @@ SELECT (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue}) AS ready,
 -- read pulse on sqlite: what is due, what a dead worker left behind, and what is dead
 WITH RECURSIVE {levels_alone}
 SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
-       coalesce(sum((SELECT count(*) FROM {table} INDEXED BY {ready_index}
-                     WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, now()))), 0) AS due,
-       min((SELECT {available_at} FROM {table} INDEXED BY {ready_index}
-            WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, now())
-            ORDER BY {available_at} LIMIT 1)) AS "oldest_due_at [TIMESTAMPTZ]",
+       coalesce(sum(due.items), 0) AS due, min(due.oldest) AS "oldest_due_at [TIMESTAMPTZ]",
        (SELECT count(*) FROM {table} INDEXED BY {lease_index}
-        WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) - :grace{in_queue}) AS stuck,
+        WHERE {lease_until} IS NOT NULL AND {lease_until} <= (SELECT coalesce(:now, now())) - :grace{in_queue}) AS stuck,
        (SELECT count(*) FROM {table} WHERE {is_dead}) AS dead,
        (SELECT count(*) FROM {table} WHERE {is_dead} AND {finished_at} >= coalesce(:now, now()) - :lately) AS dead_lately,
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
@@ -192,21 +196,37 @@ SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
        NOT {not_held} AS "is_held [BOOLEAN]",
        -- A step of the clock that no worker has corrected: items that were due before it, and leases from before it.
        coalesce((SELECT (SELECT count(*) FROM {table} INDEXED BY {ready_index}
-                         WHERE {is_ready}{in_queue} AND {available_at} > coalesce(:now, now()) AND {available_at} <= mark.seen_at)
+                         WHERE {is_ready}{in_queue} AND {available_at} > (SELECT coalesce(:now, now())) AND {available_at} <= mark.seen_at)
                       + (SELECT count(*) FROM {table} INDEXED BY {lease_index}
                          WHERE {lease_until} > mark.seen_at AND mark.seen_at > coalesce(:now, now()) + :grace{in_queue})
                  FROM clock_marks AS mark
                  WHERE mark.queue_table = '{table}' AND mark.seen_at > coalesce(:now, now()) + 2000000), 0) AS held_back
-FROM level WHERE value IS NOT NULL;
+FROM (
+    SELECT (SELECT count(*) FROM {table} INDEXED BY {ready_index}
+            WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= (SELECT coalesce(:now, now()))) AS items,
+           (SELECT {available_at} FROM {table} INDEXED BY {ready_index}
+            WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= (SELECT coalesce(:now, now()))
+            ORDER BY {available_at} LIMIT 1) AS oldest
+    FROM level WHERE value IS NOT NULL
+    UNION ALL
+    SELECT count(*), min({available_at}) FROM {table} INDEXED BY {ready_index}
+    WHERE {is_ready}{in_queue} AND {priority} {further} ({last_level}) AND {available_at} <= (SELECT coalesce(:now, now()))
+) AS due;
 
 -- read pulse on postgres: what is due, what a dead worker left behind, and what is dead
 WITH RECURSIVE {levels_alone},
 due AS (
-    SELECT coalesce(sum(at_level.items), 0)::bigint AS items, min(at_level.oldest) AS oldest
-    FROM level CROSS JOIN LATERAL (
-        SELECT count(*) AS items, min({available_at}) AS oldest FROM {table}
-        WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, statement_timestamp())) AS at_level
-    WHERE level.value IS NOT NULL
+    SELECT coalesce(sum(counted.items), 0)::bigint AS items, min(counted.oldest) AS oldest FROM (
+        SELECT at_level.items, at_level.oldest FROM level CROSS JOIN LATERAL (
+            SELECT count(*) AS items, min({available_at}) AS oldest FROM {table}
+            WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, statement_timestamp())) AS at_level
+        WHERE level.value IS NOT NULL
+        UNION ALL
+        SELECT rest.items, rest.oldest FROM ({last_level}) AS last CROSS JOIN LATERAL (
+            SELECT count(*) AS items, min({available_at}) AS oldest FROM {table}
+            WHERE {is_ready}{in_queue} AND {priority} {further} last.value
+              AND {available_at} <= coalesce(:now, statement_timestamp())) AS rest
+    ) AS counted
 )
 SELECT coalesce(:now, statement_timestamp()) AS now, due.items AS due, due.oldest AS oldest_due_at,
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL

@@ -21,7 +21,7 @@ FROM (SELECT array_agg(settled.id) AS ids, array_agg(settled.fence) AS fences FR
 
 -- write claim_reversed: now and then the least urgent come first: nobody starves
 WITH RECURSIVE {levels_reversed}
-picked AS MATERIALIZED ({pick} LIMIT :limit)
+picked AS MATERIALIZED ({pick_reversed} LIMIT :limit)
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};

@@ -1,10 +1,31 @@
 -- SQLite hands over one row at a time, and each time the threads of the process argue about whose turn it is: so what concerns
 -- many rows travels as one value.
 
--- read levels: the priorities of which something is due, the most urgent first
+-- read levels: the first priorities in the order of the claim, and whether something of each is due
 WITH RECURSIVE {levels_alone}
-SELECT value FROM level WHERE value IS NOT NULL AND EXISTS (
-    SELECT 1 FROM {table} INDEXED BY {ready_index} WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= coalesce(:now, now()));
+SELECT value, EXISTS (
+    SELECT 1 FROM {table} INDEXED BY {ready_index}
+    WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= (SELECT coalesce(:now, now()))) AS "is_due [BOOLEAN]"
+FROM level WHERE value IS NOT NULL;
+
+-- read levels_reversed: as levels, from the other end
+WITH RECURSIVE {levels_reversed_alone}
+SELECT value, EXISTS (
+    SELECT 1 FROM {table} INDEXED BY {ready_index}
+    WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= (SELECT coalesce(:now, now()))) AS "is_due [BOOLEAN]"
+FROM level WHERE value IS NOT NULL;
+
+-- read pick_onward: the next items of all priorities beyond one
+SELECT json_group_array(item) AS picked FROM (
+    SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
+    WHERE {is_ready}{in_queue} AND {priority} {further} :level AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
+    ORDER BY {onward} LIMIT :limit);
+
+-- read pick_backward: the next items of all priorities before one, from there
+SELECT json_group_array(item) AS picked FROM (
+    SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
+    WHERE {is_ready}{in_queue} AND {priority} {back} :level AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
+    ORDER BY {backward} LIMIT :limit);
 
 -- read columns: what the table is made of
 SELECT name, type FROM pragma_table_info('{table}');
@@ -12,7 +33,7 @@ SELECT name, type FROM pragma_table_info('{table}');
 -- read pick: the next items of one priority
 SELECT json_group_array(item) AS picked FROM (
     SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
-    WHERE {is_ready}{in_queue}{at_level} AND {available_at} <= coalesce(:now, now()) AND {not_held}
+    WHERE {is_ready}{in_queue}{at_level} AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
     ORDER BY {available_at}, {id} LIMIT :limit);
 
 -- write take: those that were picked, and with them their lease
@@ -36,7 +57,7 @@ SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
 SELECT json_group_array(item) AS picked FROM (SELECT item FROM (
     WITH RECURSIVE {groups_in_turn}
     SELECT (SELECT rowid FROM {table} INDEXED BY {ready_index}
-            WHERE {is_ready}{in_queue} AND {group} = groups.value AND {available_at} <= coalesce(:now, now()) AND {not_held}
+            WHERE {is_ready}{in_queue} AND {group} = groups.value AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
             ORDER BY {in_group_order} LIMIT 1) AS item
     FROM groups
     WHERE groups.value IS NOT NULL AND NOT EXISTS (
@@ -46,7 +67,7 @@ WHERE item IS NOT NULL LIMIT :limit);
 -- read pick_ungrouped: items without a group wait for no other
 SELECT json_group_array(item) AS picked FROM (
     SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
-    WHERE {is_ready}{in_queue} AND {group} IS NULL AND {available_at} <= coalesce(:now, now()) AND {not_held}
+    WHERE {is_ready}{in_queue} AND {group} IS NULL AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
     ORDER BY {in_group_order} LIMIT :limit);
 
 -- write settle: how items ended; whoever lost one meanwhile writes nothing about it

@@ -32,10 +32,12 @@ WITH RECURSIVE queues(value) AS (
     SELECT (SELECT min(queue) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND queue > queues.value)
     FROM queues WHERE value IS NOT NULL
 )
-SELECT task.queue, task.name, count(*) AS items, min(task.available_at) AS oldest
-FROM queues JOIN tasks AS task ON task.queue = queues.value AND task.status = 'queued' AND task.lease_until IS NULL
-WHERE queues.value NOT IN (SELECT jsonb_array_elements_text(:served))
-GROUP BY task.queue, task.name ORDER BY task.queue, task.name;
+SELECT queues.value AS queue, waiting.name, waiting.items, waiting.oldest FROM queues CROSS JOIN LATERAL (
+    SELECT name, count(*) AS items, min(available_at) AS oldest FROM tasks
+    WHERE queue = queues.value AND status = 'queued' AND lease_until IS NULL GROUP BY name
+) AS waiting
+WHERE queues.value IS NOT NULL AND queues.value NOT IN (SELECT jsonb_array_elements_text(:served))
+ORDER BY queues.value, waiting.name;
 
 -- write rehome on sqlite: move a bounded number of waiting tasks to the queue that serves them
 UPDATE tasks SET queue = :target
