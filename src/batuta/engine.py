@@ -76,7 +76,7 @@ from batuta.targets import http_caller
 from batuta.targets.call import CallTarget, JobFunction
 from batuta.targets.guarded import GuardedTarget
 from batuta.tasks.pruner import TaskPruner
-from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, retry_policy
+from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, TaskRunner, retry_policy
 from batuta.tasks.rehomer import REHOMING, TaskRehomer
 from batuta.tasks.service import TaskService
 from batuta.tasks.threads import WATCHING as THREADS
@@ -331,6 +331,11 @@ class Batuta:
             name = str(getattr(bare[0], "__name__", "task"))
             raise InvalidName(name=name, kind="task", why="write @work.task() above it, with the parentheses")
         return register
+
+    def relay_tasks(self, runner: TaskRunner) -> None:
+        """Have ``runner`` run the tasks in other processes: a worker here claims them and waits for their outcomes."""
+        self.task_registry.elsewhere = runner
+        self._task_store.relay()
 
     def add_queue(
         self, table: QueueTable, recipe_of: Callable[[Lease], Recipe | None], *, concurrency: int | None = None

@@ -18,10 +18,12 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemsSettled
 from batuta.kernel.json import dumps
 from batuta.queue.item import Lease
+from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Done
 from batuta.stores.arq import calls
 from batuta.stores.arq.relay import ArqRelay
 from batuta.stores.arq.runner import Here, functions
+from batuta.stores.sql.queues import SqlQueue
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -269,3 +271,27 @@ async def test_calls_are_kept_while_the_database_cannot_say_whether_they_are_wan
 async def over(work: Batuta, events: EventRecorder, id: str) -> None:
     await ended(work, events, id, lambda status: status.finish_time is not None)
     assert events.of(ItemsSettled)
+
+
+async def test_the_death_of_a_relay_is_no_crash_of_the_tasks_it_waits_for(
+    database_url: str, redis_url: str, events: EventRecorder
+) -> None:
+    work = relaying(database_url, redis_url, events)
+    line = Line()
+    line.add_to(work)
+    async with work:
+        id = await work.enqueue("espera", 1)
+        queue = work.queues["default"]
+        for n in range(6):
+            (lease,) = (await queue.turn([], Tenure(owner=f"relay {n}", lease=timedelta(0)), 1)).leases
+            assert not lease.is_last_chance
+            await rescued(queue)
+        status = await work.status(id)
+    assert status is not None
+    assert (status.status, status.finish_time) == ("queued", None)
+
+
+async def rescued(queue: SqlQueue) -> None:
+    async with asyncio.timeout(30):
+        while not await queue.rescue(10):
+            await asyncio.sleep(0)

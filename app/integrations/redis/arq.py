@@ -57,7 +57,7 @@ def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
 
     store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
     relay = ArqRelay(connect, work.clock, store.wanted)
-    work.task_registry.elsewhere = relay.run
+    work.relay_tasks(relay.run)
     work.add_loop(relay, HEARING)
     work.closers.append(relay.close)
     for name in work.task_registry.queues:

@@ -1,5 +1,7 @@
 """The engine's own queue."""
 
+from dataclasses import replace
+
 from batuta.queue.table import QueueTable
 
 TASKS = QueueTable(
@@ -18,3 +20,5 @@ TASKS = QueueTable(
     fixed_times=False,
     given=("name", "args", "created_at"),
 )
+# Where other processes run the tasks: the death of one that only waits for an outcome says nothing about the task.
+RELAYED_TASKS = replace(TASKS, crash_cap=1_000_000)

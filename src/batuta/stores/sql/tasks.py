@@ -19,7 +19,7 @@ from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.reports import is_uuid
 from batuta.tasks.registry import Task
 from batuta.tasks.status import TaskStatus
-from batuta.tasks.table import TASKS
+from batuta.tasks.table import RELAYED_TASKS, TASKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,20 @@ class SqlTasks:
         self._clock = clock
         self._rang = rang
         self._own_time = own_time
+        self._table = TASKS
         self._queues: dict[str, SqlQueue] = {}
         self._book = load(TaskBook, BOOKS / "tasks.sql", database.dialect)
+
+    def relay(self) -> None:
+        """Have the queues count no crash against a task: other processes run it."""
+        self._table = RELAYED_TASKS
+        self._queues.clear()
 
     def queue(self, name: str) -> SqlQueue:
         if name not in self._queues:
             self._queues[name] = SqlQueue(
                 self._database,
-                TASKS,
+                self._table,
                 self._ids,
                 self._clock,
                 queue=name,
