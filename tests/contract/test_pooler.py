@@ -4,12 +4,13 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from batuta import Batuta
+from batuta import Batuta, backup
 from batuta.cli.doctor import examine_database
 from batuta.config import EngineSettings
 from batuta.kernel.clock import SystemClock
@@ -179,6 +180,27 @@ async def test_with_a_direct_address_what_is_written_through_the_pooler_is_heard
         async with asyncio.timeout(2):
             assert await heard.get() == "default"
         await ear.close()
+
+
+async def test_a_backup_is_taken_and_restored_through_a_pooler(
+    pooler_port: int, postgres_url: str, tmp_path: Path
+) -> None:
+    def made() -> Batuta:
+        work = Batuta(through(pooler_port, postgres_url))
+        work.task(name="count")(_nothing)
+        return work
+
+    async with made() as work:
+        kept = await work.enqueue("count")
+        await backup.take(made(), tmp_path / "backup", lambda what, count: None)
+        await work.enqueue("count")
+    await backup.restore(made(), tmp_path / "backup", by="ana", force=False, progress=lambda what, count: None)
+    async with made() as work:
+        rows = await work.database.all(query("SELECT id FROM tasks"))
+    assert [row["id"] for row in rows] == [kept]
+
+
+async def _nothing(context: TaskContext) -> None: ...
 
 
 async def test_a_direct_address_that_leads_to_a_pooler_is_refused_by_name(pooler_port: int, postgres_url: str) -> None:

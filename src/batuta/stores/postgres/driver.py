@@ -194,6 +194,9 @@ class PostgresDatabase:
         Behind a transaction pooler its session holds for one transaction only.
         """
         server = self.server
+        if server.is_pooled is None:  # it was never open: the first connection finds out
+            await self.open()
+            await self.close()
         through_pooler = server.is_pooled and server.direct_url is None
         settings = {} if through_pooler else {"application_name": "batuta-backup", "timezone": "UTC"}
         with translated(self.where, connecting=True):
