@@ -1,0 +1,31 @@
+"""When the run of another scheduler may be taken over."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from batuta.dispatch.reaper import may_be_taken
+from batuta.runlog.log import SilentRun
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+LEASE = timedelta(seconds=6)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("left", "watched", "owner", "is_taken"),
+    [
+        (2 * SECOND, 9 * SECOND, "host:1", False),  # the lease still runs
+        (-SECOND, 0 * SECOND, "host:1", False),  # first look: the clock may have been put forward
+        (-SECOND, 2 * SECOND, "host:1", False),  # one look later: its row may have been locked until just now
+        (-SECOND, 3 * SECOND, "host:1", True),
+        (timedelta(hours=1), 8 * SECOND, "host:1", False),  # the clock was put back: a healthy owner renews in time
+        (timedelta(hours=1), 9 * SECOND, "host:1", True),
+        (-SECOND, 0 * SECOND, None, True),  # handed back
+    ],
+)
+def test_a_run_is_taken_over_when_its_owner_was_silent_for_long_enough(
+    left: timedelta, watched: timedelta, owner: str | None, is_taken: bool
+) -> None:
+    run = SilentRun(id="r", job="j", attempt=1, owner=owner, lease_until=NOW + left, left=left)
+    assert may_be_taken(run, watched, LEASE) is is_taken
