@@ -156,9 +156,6 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "in_group_order": ", ".join([*_by_priority(table), table.available_at, table.id]),
         "ready_index": f"{table.name}_ready",
         "lease_index": f"{table.name}_leased",
-        "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
-        "of_queue": _of_queue(table),
-        "shown_state": _shown_state(table),
         "of_level": f" AND {table.priority} = level.value" if table.priority else "",
         "bell": f"coalesce({table.queue}, :bell)" if table.queue else ":bell",
         "own_bell": table.queue or f"'{table.name}'",
@@ -166,18 +163,13 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS rung"
         if table.queue == table.state
         else "",
-        "as_new": _as_new(table),
-        "unwanted": _unwanted(table, dialect, clock, is_ready),
-        "or_is_asked": _or_is_asked(table),
         "taken": _taken(table, clock),
         "rescued": _rescued(table, dialect, clock),
         "released": _released(table, dialect, clock),
-        "waits": _waits(table),
         "all_waits_are_delays": "FALSE" if table.fixed_times else "TRUE",
-        "touched": f", {table.updated_at} = coalesce(:now, {clock})" if table.updated_at else "",
-        "dropped": _dropped(table, dialect, clock),
         "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
+    gaps |= _gaps_of_operators(table, dialect, is_ready)
     gaps["settle"] = _settle(table, dialect, clock)
     gaps["settle_unlocked"] = _settle(table, dialect, clock, skips_locked=True)
     index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
@@ -198,6 +190,22 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}", most)
     gaps["most_groups"] = str(MOST_GROUPS)
     return gaps
+
+
+def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> dict[str, str]:
+    """What listing, cancelling, reviving, moving and discarding items needs."""
+    clock = _clock(dialect)
+    return {
+        "of_queue": _of_queue(table),
+        "shown_state": _shown_state(table),
+        "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
+        "as_new": _as_new(table),
+        "unwanted": _unwanted(table, dialect, clock, is_ready),
+        "or_is_asked": _or_is_asked(table),
+        "waits": _waits(table),
+        "touched": f", {table.updated_at} = coalesce(:now, {clock})" if table.updated_at else "",
+        "dropped": _dropped(table, dialect, clock),
+    }
 
 
 def _is_one_of(column: str, values: Sequence[str]) -> str:
