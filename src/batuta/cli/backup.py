@@ -37,7 +37,7 @@ def _progress(desk: Desk, as_json: bool) -> Progress:
     """Progress goes to the error output, so that the result can be piped."""
 
     def show(what: str, count: int) -> None:
-        if not as_json:
+        if count and not as_json:
             text = "cli.backup.pages" if what == PAGES else "cli.backup.table"
             desk.err.print(desk.texts()(text, what=what, count=count), soft_wrap=True)
 
