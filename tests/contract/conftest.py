@@ -14,7 +14,14 @@ from tests.julia import add_chip, add_doctor, write
 from tests.line import ScriptedLine
 
 # Every statement of the engine's stores is run through a transaction pooler as well.
-THROUGH_A_POOLER = {"test_database_port", "test_queue", "test_tasks", "test_scheduler", "test_migrations"}
+THROUGH_A_POOLER = {
+    "test_backup",
+    "test_database_port",
+    "test_queue",
+    "test_tasks",
+    "test_scheduler",
+    "test_migrations",
+}
 # The same statements as of the engine's own table.
 DIRECTLY_ONLY = {"TestAnApplicationsTable"}
 
