@@ -173,19 +173,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     gaps["settle"] = _settle(table, dialect, clock)
     gaps["settle_unlocked"] = _settle(table, dialect, clock, skips_locked=True)
     index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
-    gaps["levels"] = _levels(table, gaps, table.urgent_is_high, index)
-    gaps["levels_reversed"] = _levels(table, gaps, not table.urgent_is_high, index)
-    gaps["levels_alone"] = gaps["levels"].rstrip(",") or "level(value, step) AS (SELECT 0, 1)"
-    gaps["levels_reversed_alone"] = gaps["levels_reversed"].rstrip(",") or "level(value, step) AS (SELECT 0, 1)"
-    gaps["last_level"] = _last_level(table, table.urgent_is_high)
-    gaps["most_levels"] = str(MOST_LEVELS)
-    gaps["pick"] = _pick(table, gaps, table.urgent_is_high)
-    gaps["pick_reversed"] = _pick(table, gaps, not table.urgent_is_high)
-    gaps |= {"further": "<" if table.urgent_is_high else ">", "back": ">" if table.urgent_is_high else "<"}
-    gaps |= {
-        "onward": ", ".join(_onward(table, table.urgent_is_high)),
-        "backward": ", ".join(_onward(table, not table.urgent_is_high)),
-    }
+    gaps |= _by_level(table, gaps, index)
     most = MOST_GROUPS if dialect == "postgres" else None
     gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}", most)
     gaps["most_groups"] = str(MOST_GROUPS)
@@ -205,6 +193,25 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> di
         "waits": _waits(table),
         "touched": f", {table.updated_at} = coalesce(:now, {clock})" if table.updated_at else "",
         "dropped": _dropped(table, dialect, clock),
+    }
+
+
+def _by_level(table: QueueTable, gaps: dict[str, str], index: str) -> dict[str, str]:
+    """The parts of statements that go by priority: in the order of the claim, and from the other end."""
+    high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
+    levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
+    return {
+        "levels": levels,
+        "levels_reversed": backwards,
+        "levels_alone": levels.rstrip(",") or alone,
+        "levels_reversed_alone": backwards.rstrip(",") or alone,
+        "last_level": _last_level(table, high_first),
+        "pick": _pick(table, gaps, high_first),
+        "pick_reversed": _pick(table, gaps, not high_first),
+        "further": "<" if high_first else ">",
+        "back": ">" if high_first else "<",
+        "onward": ", ".join(_onward(table, high_first)),
+        "backward": ", ".join(_onward(table, not high_first)),
     }
 
 
