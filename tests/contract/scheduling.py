@@ -57,12 +57,14 @@ class House:
         self.controls = SqlControls(database, self.ids, events)
         self.log = SqlExecutionLog(database, self.switches, self.controls, self.ids, clock, own_time=True)
 
-    def scheduler(self, *jobs: Job, book: JobBook | None = None, release: str | None = None) -> Scheduler:
+    def scheduler(
+        self, *jobs: Job, book: JobBook | None = None, release: str | None = None, lease: timedelta = LEASE
+    ) -> Scheduler:
         if book is None:
             book = JobBook()
             for job in jobs:
                 book.add(job)
-        return Scheduler(book, self.log, self.clock, self.ids, self.events, lease=LEASE, release=release)
+        return Scheduler(book, self.log, self.clock, self.ids, self.events, lease=lease, release=release)
 
     async def register(self, jobs: Collection[Registration], tenure: Tenure, timetable: str = "edited") -> None:
         """As the scheduler of a version with these jobs does when it becomes active."""

@@ -25,7 +25,7 @@ def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
     return House(migrated, clock, events)
 
 
-async def let_run(clock: FakeClock, schedulers: Sequence[Scheduler], span: timedelta) -> None:
+async def let_run(clock: FakeClock, schedulers: Sequence[Scheduler], span: timedelta, step: timedelta = STEP) -> None:
     """The dispatchers tick, in the given order, as time passes; what they start ends at once."""
     ends = clock.now() + span
     while clock.now() < ends:
@@ -33,7 +33,7 @@ async def let_run(clock: FakeClock, schedulers: Sequence[Scheduler], span: timed
             while isinstance(await each.dispatcher.tick(), Again):
                 pass
             await finish(each)
-        await clock.advance(min(STEP, ends - clock.now()))
+        await clock.advance(min(step, ends - clock.now()))
 
 
 async def fires(house: House, name: str, since: datetime = T0) -> list[tuple[datetime, str]]:
@@ -195,3 +195,11 @@ async def test_a_job_whose_row_was_deactivated_by_hand_is_registered_again(house
     await house.database.run(in_dialect(query_of("deactivate", text, writes=True), house.database.dialect))
     await let_run(clock, [scheduler], 5 * MINUTE)
     assert [at for at, _ in await fires(house, "x")][-3:] == [at for at, _ in minutes(3, 5)]
+
+
+async def test_versions_with_leases_of_different_lengths_keep_their_order(house: House, clock: FakeClock) -> None:
+    old = house.scheduler(job("x", "*/2 * * * *"), lease=timedelta(seconds=6))
+    new = house.scheduler(job("x", "*/3 * * * *"), lease=timedelta(minutes=2))
+    await let_run(clock, [old], MINUTE / 2, timedelta(seconds=1))
+    await let_run(clock, [new, old], 4 * MINUTE, timedelta(seconds=1))
+    assert {at.minute % 3 for at, _ in await fires(house, "x")} == {0}

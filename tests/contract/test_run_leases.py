@@ -146,7 +146,7 @@ async def test_a_dead_run_is_taken_over_in_time_although_the_clock_was_set(
     plant = Plant(house)
     await plant.begin()
     clock.step(step)
-    for _ in range(7):
+    for _ in range(11):
         await plant.other.reaper.tick()
         await clock.advance(LEASE / 3)
     assert await plant.attempts() == [2, 2, 2]
@@ -303,3 +303,24 @@ async def test_leases_are_renewed_until_the_last_run_has_ended_at_a_shutdown(hou
         await clock.advance(LEASE)
     await running
     assert await house.statuses() == ["success"] * 3
+
+
+async def test_schedulers_with_leases_of_different_lengths_take_nothing_from_each_other(
+    house: House, clock: FakeClock
+) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    long, short = timedelta(minutes=1), timedelta(seconds=6)
+    owner = house.scheduler(job(target=endpoint), lease=long)
+    other = house.scheduler(job(target=endpoint), lease=short)
+    await tick_at(owner, clock, clock.now())
+    clock.step(MINUTE)
+    await owner.dispatcher.tick()
+    for n in range(120):
+        if n % 10 == 0:
+            await owner.leases.tick()
+        await other.reaper.tick()
+        await clock.advance(short / 3)
+    assert [row["attempt"] for row in await house.rows()] == [1]
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(owner)

@@ -19,8 +19,8 @@ SECOND = timedelta(seconds=1)
         (-SECOND, 0 * SECOND, "host:1", False),  # first look: the clock may have been put forward
         (-SECOND, 2 * SECOND, "host:1", False),  # one look later: its row may have been locked until just now
         (-SECOND, 3 * SECOND, "host:1", True),
-        (timedelta(hours=1), 8 * SECOND, "host:1", False),  # the clock was put back: a healthy owner renews in time
-        (timedelta(hours=1), 9 * SECOND, "host:1", True),
+        (timedelta(hours=1), 89 * SECOND, "host:1", False),  # the clock was put back: a healthy owner renews in time
+        (timedelta(hours=1), 90 * SECOND, "host:1", True),
         (-SECOND, 0 * SECOND, None, True),  # handed back
     ],
 )

@@ -15,6 +15,7 @@ renewals, not by a clock.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeAlias
 
 from batuta.dispatch.unchanged import Unchanged
@@ -23,9 +24,10 @@ from batuta.queue.lease import Tenure
 from batuta.runlog.log import ExecutionLog
 from batuta.runlog.timetables import OwnTimetable, Timetable
 
-# Without a renewal for so many leases no scheduler of a timetable lives.
-PATIENCE = 2
-RENEWALS = 3  # in each lease
+# A timetable is renewed each third of a lease. Without a renewal for two leases none of its schedulers lives. The lease of the
+# other version may be another one, so neither depends on it alone.
+RENEWED_EVERY = timedelta(seconds=4)
+PATIENCE = timedelta(seconds=12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,9 @@ class Activation:
         self._log = log
         self._clock = clock
         self._tenure = tenure
-        self._unchanged: Unchanged[tuple[str, int]] = Unchanged(tenure.lease / RENEWALS)
+        self._unchanged: Unchanged[tuple[str, int]] = Unchanged(tenure.lease / 3)
+        self._every = min(tenure.lease / 3, RENEWED_EVERY)
+        self._patience = max(tenure.lease * 2, PATIENCE)
         self._renews_at: float | None = None
 
     async def look(self) -> Standing:
@@ -88,10 +92,8 @@ class Activation:
             await self._log.announce(self.own, self._tenure)
             seen = await self._log.timetables(self.own.fingerprint)
         watched = self._unchanged.look([_key(each) for each in seen], self._clock.monotonic())
-        patience = self._tenure.lease * PATIENCE
-        return standing(
-            self.own.fingerprint, seen, {fingerprint for (fingerprint, _), span in watched.items() if span >= patience}
-        )
+        silent = {fingerprint for (fingerprint, _), span in watched.items() if span >= self._patience}
+        return standing(self.own.fingerprint, seen, silent)
 
     async def _renew(self) -> None:
         now = self._clock.monotonic()
@@ -100,7 +102,7 @@ class Activation:
         elif now < self._renews_at:
             return
         await self._log.renew_timetable(self.own, self._tenure)
-        self._renews_at = now + (self._tenure.lease / RENEWALS).total_seconds()
+        self._renews_at = now + self._every.total_seconds()
 
 
 def _key(timetable: Timetable) -> tuple[str, int]:

@@ -23,6 +23,8 @@ from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 AT_ONCE = 100
 MOST_ATTEMPTS = 3
+# A lease that ends late was written before the clock was put back, or its owner has longer leases and renews them less often.
+LONGER_THAN_RENEWALS = timedelta(seconds=90)
 
 
 def may_be_taken(run: SilentRun, watched: timedelta, lease: timedelta) -> bool:
@@ -30,7 +32,7 @@ def may_be_taken(run: SilentRun, watched: timedelta, lease: timedelta) -> bool:
     if run.owner is None:
         return True
     if run.left > lease:
-        return watched >= lease * 3 / 2
+        return watched >= max(lease * 3 / 2, LONGER_THAN_RENEWALS)
     return run.left <= timedelta(0) and watched >= lease / 2
 
 
