@@ -226,8 +226,8 @@ def _readable(binaries: Path, base: Path) -> Path:
 
 
 @contextmanager
-def pgbouncer(server_port: int, ignored: Sequence[str] = ()) -> Iterator[int | None]:
-    """The port of a PgBouncer in transaction mode before a server; None: this machine has none.
+def pgbouncer(server_port: int, ignored: Sequence[str] = (), mode: str = "transaction") -> Iterator[int | None]:
+    """The port of a PgBouncer before a server; None: this machine has none.
 
     ``ignored``: its ignore_startup_parameters.
     """
@@ -243,7 +243,7 @@ def pgbouncer(server_port: int, ignored: Sequence[str] = ()) -> Iterator[int | N
         "[pgbouncer]\n"
         f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
         f"auth_type = trust\nauth_file = {base}/users\n"
-        "pool_mode = transaction\ndefault_pool_size = 8\nserver_round_robin = 1\n"
+        f"pool_mode = {mode}\ndefault_pool_size = 8\nserver_round_robin = 1\n"
         f"ignore_startup_parameters = {','.join(ignored)}\n"
     )
     for file in (base, *base.iterdir()):

@@ -203,13 +203,36 @@ async def test_a_backup_is_taken_and_restored_through_a_pooler(
 async def _nothing(context: TaskContext) -> None: ...
 
 
-async def test_a_direct_address_that_leads_to_a_pooler_is_refused_by_name(pooler_port: int, postgres_url: str) -> None:
-    url = through(pooler_port, postgres_url)
-    database = connect(url, SystemClock(), direct_url=url)
-    await database.open()
-    with pytest.raises(StoreUnavailable, match="DATABASE_DIRECT_URL leads to a pooler"):
-        await database.hear(lambda name: None)
-    await database.close()
+@pytest.mark.parametrize("ignored", [(), SESSION])
+async def test_a_direct_address_that_leads_to_a_transaction_pooler_is_named(
+    postgres: Postgres, postgres_url: str, ignored: tuple[str, ...]
+) -> None:
+    with TransactionPooler(postgres.port, frozenset(ignored)) as pooler:
+        url = through(pooler.port, postgres_url)
+        database = connect(url, SystemClock(), direct_url=url)
+        await database.open()
+        with pytest.raises(StoreUnavailable, match="correct DATABASE_DIRECT_URL"):
+            await database.hear(lambda name: None)
+        await database.close()
+
+
+async def test_the_direct_address_may_be_a_session_pooler(
+    pooler_port: int, postgres: Postgres, postgres_url: str
+) -> None:
+    with pgbouncer(postgres.port, SESSION, mode="session") as port:
+        if port is None:
+            lack("PgBouncer", "install pgbouncer")
+        direct = through(port, postgres_url)
+        database = connect(through(pooler_port, postgres_url), SystemClock(), direct_url=direct)
+        await database.open()
+        heard: asyncio.Queue[str | None] = asyncio.Queue()
+        ear = await database.hear(heard.put_nowait)
+        await ear.probe()
+        await database.all(query("SELECT pg_notify('batuta', 'default')"))
+        async with asyncio.timeout(2):
+            assert await heard.get() == "default"
+        await ear.close()
+        await database.close()
 
 
 async def test_a_pooler_that_was_denied_is_named_by_what_goes_wrong(

@@ -16,8 +16,6 @@ from batuta.stores.postgres.server import (
     REFUSED_PARAMETER,
     BehindPooler,
     PostgresServer,
-    is_pooled,
-    listening_settings,
 )
 from batuta.stores.sql.database import (
     AsJson,
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 # Any number, the same in every process: who holds it migrates.
 MIGRATION_LOCK = 7_211_405_563
 CHANNEL = "batuta"
-_NOT_DIRECT = "DATABASE_DIRECT_URL leads to a pooler, through which LISTEN hears nothing"
+NOT_DIRECT = "its address for LISTEN leads to a transaction pooler, correct DATABASE_DIRECT_URL"
 _READ_ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NO_LIMIT = 24 * 3600.0
 # PostgreSQL counts from another year than we do.
@@ -161,31 +159,30 @@ class PostgresDatabase:
             return PollingEar(said)
         try:
             with translated(self.where, connecting=True):
-                connection = await self._listening(url, said)
+                return await self._listening(url, said)
         except StoreUnavailable as error:
             if self.server.direct_url is None or REFUSED_PARAMETER not in str(error):
                 raise
-            raise StoreUnavailable(where=self.where, why=_NOT_DIRECT) from error
-        return PostgresEar(connection, self.where)
+            raise StoreUnavailable(where=self.where, why=NOT_DIRECT) from error
 
-    async def _listening(self, url: str, said: Callable[[str | None], None]) -> "asyncpg.Connection[asyncpg.Record]":
+    async def _listening(self, url: str, said: Callable[[str | None], None]) -> Ear:
         connection = await _connect(
             url,
             timeout=self._limits.connect.total_seconds(),
             command_timeout=self._limits.lock.total_seconds(),
             statement_cache_size=0,
-            server_settings=listening_settings(),
+            server_settings={"application_name": "batuta-ear"},
         )
+        ear = PostgresEar(connection, self.where)
         try:
-            if self.server.direct_url is not None and await is_pooled(connection):
-                raise StoreUnavailable(where=self.where, why=_NOT_DIRECT)
             await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: said(str(payload)))
             # A connection that ends may have missed anything.
             connection.add_termination_listener(lambda _connection: said(None))
+            await ear.probe()
         except BaseException:
             connection.terminate()
             raise
-        return connection
+        return ear
 
     @asynccontextmanager
     async def dedicated(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
@@ -258,7 +255,7 @@ class PostgresDatabase:
 
 
 class PostgresEar:
-    """A connection that listens. One that broke without a word is found by the probe."""
+    """A connection that listens. The probe finds one that broke without a word, or whose session a pooler has exchanged."""
 
     every = timedelta(seconds=15)
 
@@ -268,7 +265,9 @@ class PostgresEar:
 
     async def probe(self) -> None:
         with translated(self._where):
-            await self._connection.execute("SELECT 1")
+            listens = await self._connection.fetchval("SELECT $1 IN (SELECT pg_listening_channels())", CHANNEL)
+        if not listens:
+            raise StoreUnavailable(where=self._where, why=NOT_DIRECT)
 
     async def close(self) -> None:
         self._connection.terminate()

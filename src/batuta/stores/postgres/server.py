@@ -56,7 +56,7 @@ class PostgresServer:
     async def recognise(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
         """Raises BehindPooler if the start-up parameters of this connection were ignored."""
         if self.is_pooled is None:
-            if await is_pooled(connection):
+            if await _is_pooled(connection):
                 raise BehindPooler
             self.is_pooled = False
 
@@ -64,7 +64,7 @@ class PostgresServer:
         return self.is_pooled is None and REFUSED_PARAMETER in str(error)
 
 
-async def is_pooled(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
+async def _is_pooled(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
     """Whether the start-up parameters of a connection were ignored. Leaves no prepared statement behind."""
     await connection.execute("BEGIN")
     try:
@@ -72,11 +72,6 @@ async def is_pooled(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
     finally:
         await connection.execute("ROLLBACK")
     return bool(mark != _MARK[1])
-
-
-def listening_settings() -> dict[str, str]:
-    """Of the connection that listens: with the parameter by which a pooler is recognised."""
-    return {"application_name": "batuta-ear", **dict([_MARK])}
 
 
 def _session(limits: Limits) -> dict[str, str]:
