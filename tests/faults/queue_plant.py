@@ -213,8 +213,9 @@ async def long_statement(database: Database, seconds: float) -> None:
 
 
 def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
-    """A task for each way there is through a worker. All of them tell the endpoint.
+    """A task for each way there is through a worker, and for each queue. All of them tell the endpoint.
 
+    A task belongs to one queue, so its name ends with the queue's: otherwise the first worker would move the items of the others.
     In a process that is to be gone, one never ends by itself: it is renewed, and given back when the process is to stop.
     """
     points = Points(plan.dies_at or "", lambda label: note(plan, "point", label))
@@ -235,9 +236,9 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
         await tell(ctx)
         return Done(effect=partial(write_effect, work.database, ctx.id, "task"))
 
-    async def encadeia(ctx: TaskContext) -> Done:
+    async def encadeia(queue: str, ctx: TaskContext) -> Done:
         await tell(ctx)
-        return Done(emit=(NewItem(values={"name": "avisa", "args": AsJson([[], {}])}),))
+        return Done(emit=(NewItem(values={"name": f"avisa_{queue}", "args": AsJson([[], {}])}),))
 
     async def tropeca(ctx: TaskContext) -> Failed | None:
         if ctx.attempt == 1:
@@ -248,17 +249,30 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
     async def espera(ctx: TaskContext) -> None:
         if plan.dies_at is not None:
             # Now and then the least urgent come first, which on PostgreSQL is a statement of its own.
-            last = "committed claim_reversed" if work.database.dialect == "postgres" else "after renew"
-            while points.times["after renew"] < 2 or points.times["told"] < WAYS_TOLD or not points.times[last]:
+            wanted = ["committed claim_reversed" if work.database.dialect == "postgres" else "after renew"]
+            # The worker of another queue may release what this one is to: then it is tried again.
+            wanted += ["after rescue_seen"] if "rescue_seen" in (plan.dies_at or "rescue_seen") else []
+            ends = asyncio.get_running_loop().time() + 10
+            while (
+                points.times["after renew"] < 2
+                or points.times["told"] < WAYS_TOLD
+                or (not all(points.times[each] for each in wanted) and asyncio.get_running_loop().time() < ends)
+            ):
                 await asyncio.sleep(0.02)
             stop.set()
             await asyncio.Event().wait()
         await tell(ctx)
 
-    for function in (avisa, escreve, encadeia, tropeca, espera):
-        work.task(retry=[0.05, 0.05, 0.05], queue=plan.queues[0])(function)
-    for queue in plan.queues[1:]:  # a task is found by its name, whichever queue it lies in
-        work.task(name=f"nada_{queue}", queue=queue)(avisa)
+    for queue in plan.queues:
+        ways: dict[str, Callable[..., Any]] = {
+            "avisa": avisa,
+            "escreve": escreve,
+            "encadeia": partial(encadeia, queue),
+            "tropeca": tropeca,
+            "espera": espera,
+        }
+        for name, function in ways.items():
+            work.task(name=f"{name}_{queue}", retry=[0.05, 0.05, 0.05], queue=queue)(function)
     if plan.dies_at is not None:
         for each in work.queues.values():
             each._database = PointedDatabase(each._database, points)

@@ -26,8 +26,9 @@ AT_ONCE = 5  # processes
 TIMES = 4 if LONG else 1  # how many passages of one point are tried
 # What must be among the points, so that a sweep that has become shorter is noticed.
 EVERYWHERE = {
-    "start", "told", "before renew", "after renew", "before rescue", "after rescue", "before next_at", "after next_at",
-    "open settle", "open insert", "open put", "committed settle", "committed settle>insert", "committed settle>put",
+    "start", "told", "before renew", "after renew", "before lapsing", "after lapsing", "before rescue_seen",
+    "after rescue_seen", "before next_at", "after next_at", "open settle", "open insert", "open put", "committed settle",
+    "committed settle>insert", "committed settle>put",
 }  # fmt: skip
 OF = {
     "SQLite": EVERYWHERE | {"open take", "committed take", "committed settle>take"},
@@ -89,10 +90,10 @@ async def _enqueue(running: Shop, name: str, *, rescues: bool = True) -> list[st
     work = running.work
     queue = SqlQueue(work.database, TASKS, work.ids, work.clock, queue=name)
     args = AsJson([[], {}])
-    left = await queue.put([NewItem(values={"name": "avisa", "args": args})] * rescues)
+    left = await queue.put([NewItem(values={"name": f"avisa_{name}", "args": args})] * rescues)
     if rescues:
         await queue.turn([], Tenure(owner="ghost", lease=timedelta(0)), 1)
-    put = await queue.put([NewItem(values={"name": way, "args": args}) for way in WAYS])
+    put = await queue.put([NewItem(values={"name": f"{way}_{name}", "args": args}) for way in WAYS])
     return [id for id in (*left, *put) if id is not None]
 
 
@@ -134,7 +135,7 @@ async def _judge(running: Shop, ids: Mapping[str, Sequence[str]], told: Mapping[
         deaths = 0 if rows[id]["queue"].startswith("recorded") else 1
         assert len(attempts) <= 1 + deaths, (rows[id], attempts)
     effects = await running.effects()
-    assert effects.keys() == {id for id, row in rows.items() if row["name"] == "escreve"}
+    assert effects.keys() == {id for id, row in rows.items() if row["name"].startswith("escreve")}
     return Tally(
         items=len(rows),
         lost=sum(id not in rows or rows[id]["status"] != "complete" for id in rows.keys() | known),
