@@ -28,7 +28,7 @@ from tests.servers import redis_server
 from tests.sheets import HEADER, patient, xlsx
 
 TASKS = 1_000 if LONG else 80
-ROUNDS = 8 if LONG else 2
+ROUNDS = 5 if LONG else 2
 PATIENCE = 300.0 if LONG else 90.0
 ROLES = {"worker": arq_plant.worker, "arq": arq_plant.arq}
 
