@@ -11,12 +11,13 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from batuta import Batuta, Done
+from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ItemLost
 from batuta.pipeline.pipeline import Pipeline
 from batuta.pipeline.stage import Next, Stage, StageOutcome
@@ -75,6 +76,7 @@ class Plan:
     jobs: tuple[str, ...] = ()  # each is a function that runs one long statement
     statement: float = 0.0  # seconds that a long statement takes
     times_calls: bool = False  # of the path that claims, settles and renews: one line for each in a file
+    clock: str = ""  # a file that says by how many seconds the wall clock of this process is off
     dies_at: str | None = None  # the point where the process is gone; empty: it only writes down what points there are
 
     def told(self) -> dict[str, Any]:
@@ -87,7 +89,18 @@ def run(told: Mapping[str, Any]) -> None:
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())
     os.dup2(out, sys.stderr.fileno())
+    if plan.clock:
+        _set_clock(Path(plan.clock))
     asyncio.run(_work(plan))
+
+
+def _set_clock(file: Path) -> None:
+    """From now on the wall clock of this process is off, by what the file says at that moment."""
+
+    def now(_: SystemClock) -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=float(file.read_text() or 0))
+
+    setattr(SystemClock, "now", now)  # noqa: B010 - of this process alone
 
 
 async def _work(plan: Plan) -> None:

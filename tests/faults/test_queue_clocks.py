@@ -1,0 +1,60 @@
+"""Clocks that are wrong, or that are set while workers run: nothing waits for them, nothing is lost, and nothing is doubled."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.queue_harness import Shop, shop
+
+HOUR = 3600
+TASKS = 2_000 if LONG else 200
+
+
+async def test_clocks_one_hour_off_hold_nothing_back(places: Mapping[str, Path]) -> None:
+    await together(*(_clocks_off(url, folder) for url, folder in places.items()))
+
+
+async def _clocks_off(url: str, folder: Path) -> None:
+    """On PostgreSQL two workers disagree about the time; a SQLite file has one machine, whose clock is set while they run."""
+    is_file = kind(url) == "SQLite"
+    what = (
+        "clock put 1 h back and forward under two workers"
+        if is_file
+        else "two workers whose clocks are 1 h ahead and behind"
+    )
+    figures = Figures("T18", kind(url), f"{what}, {TASKS} tasks")
+    async with shop(folder, url, limit=10) as running:
+        clocks = [folder / "clock"] * 2 if is_file else [folder / "ahead", folder / "behind"]
+        for clock, off in zip(clocks, (0, 0) if is_file else (HOUR, -HOUR), strict=True):
+            _write(clock, off)
+        ids = await running.work.enqueue_many("conta", [(0.05,) for _ in range(TASKS)])
+        delayed = await running.work.enqueue_many("conta", [(0.05,) for _ in range(5)], delay=2)
+        began = time.monotonic()
+        for clock in clocks:
+            running.begin(clock=str(clock))
+        if is_file:
+            await _steps(running, clocks[0])
+        await running.until_over(within=600 if LONG else 60)
+        took = time.monotonic() - began
+        tally = await running.judge([*ids, *delayed])
+        assert took < (300 if LONG else 45)
+        assert not tally.in_vain
+        figures.record_items(tally, f"all done {took:.1f} s after the workers began")
+
+
+async def _steps(running: Shop, clock: Path) -> None:
+    """Back while half of them wait, and forward again while a quarter does."""
+    for off, share in ((-HOUR, 0.5), (0, 0.25)):
+        await running.until("some are done", lambda share=share: running.runs().total() >= TASKS * (1 - share))  # type: ignore[misc]
+        _write(clock, off)
+        await asyncio.sleep(0.5)
+
+
+def _write(clock: Path, seconds: int) -> None:
+    """Whole or not at all: the workers read it all the time."""
+    new = clock.with_suffix(".new")
+    new.write_text(str(seconds))
+    new.replace(clock)
