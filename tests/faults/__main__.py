@@ -86,8 +86,9 @@ are small programs of the test's own, with limits of two seconds.
 nor was handed back. **Doubled**: its handler had its effect twice.
 """
 AFTERWORD = """
-What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks of several
-machines never disagreed; and a fast clock makes the machine's own delays count as many times as the clock is faster, which is
+What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks
+of several machines disagreed only under the queue's workers (T18);
+and a fast clock makes the machine's own delays count as many times as the clock is faster, which is
 why the windows of those runs are wider than an operator's would be (30 s for T10, 40 s for T14, 50 s for T12, 10 s for T11).
 Leases of the queue's tests are of a second or a few, where the real one is of half a minute. The full disk is a tmpfs of 16 MB
 (only root may mount one; otherwise that test is left out), and system calls that fail do so by strace. A row without a day is of an
