@@ -124,8 +124,8 @@ class Batuta:
         self.events = Fanout()
         self.connections = _connections(database_url, settings, lambda: self.queue_lease, lease)
         self.database, self.liveness = self.connections.database, self.connections.liveness
-        self.switches = SqlSwitches(self.database, self.ids, self.events)
-        self.controls = SqlControls(self.database, self.ids, self.events)
+        self.switches = SqlSwitches(self.database, self.ids, self.events, own_time=clock is not None)
+        self.controls = SqlControls(self.database, self.ids, self.events, own_time=clock is not None)
         self.circuit_store = SqlCircuits(self.database, self.ids, self.clock, self.events, own_time=clock is not None)
         self.circuits = Circuits(self.circuit_store, self.clock)
         self.rates = SqlRates(self.database, self.ids, self.clock, own_time=clock is not None)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from batuta.guard.base import Hold
-from batuta.guard.switches import SwitchGuard
+from batuta.guard.switches import SwitchGuard, SwitchRule, verdict
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import SwitchTurned
 from batuta.kernel.ids import Ids
@@ -94,3 +94,19 @@ async def test_many_turns_at_once_leave_one_switch_and_a_note_for_each(
     row = await migrated.one(in_dialect(query_of("count", count, writes=False), migrated.dialect))
     assert row is not None
     assert (row["flags"], row["notes"]) == (1, 20)
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_a_pause_lasts_as_long_as_it_says_whatever_the_clock_of_the_machine_that_asks(
+    migrated: Database, ids: Ids, events: EventRecorder, hours: int
+) -> None:
+    if migrated.dialect == "sqlite":
+        pytest.skip("on SQLite the machine's clock is the only one")
+    switches = SqlSwitches(migrated, ids, events, own_time=False)
+    there = SystemClock().now() + timedelta(hours=hours)
+    turned = await switches.turn("pausa", True, by="ana", reason="-", now=there, until=there + timedelta(minutes=30))
+    now = SystemClock().now()
+    assert turned.until is not None
+    assert timedelta(minutes=29) < turned.until - now <= timedelta(minutes=30)
+    assert isinstance(verdict(SwitchRule(key="pausa"), await switches.read("pausa"), now), Hold)
+    assert await switches.read("pausa") == turned

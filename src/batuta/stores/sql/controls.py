@@ -12,6 +12,7 @@ from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, read_window, written
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Reading
+from batuta.stores.sql.deciding_clock import DecidingClock
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
 
@@ -26,8 +27,10 @@ class ControlBook:
 
 
 class SqlControls:
-    def __init__(self, database: Database, ids: Ids, events: Events) -> None:
+    def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
+        """``own_time``: False where PostgreSQL's clock decides since when a change counts."""
         self._database = database
+        self._clock = DecidingClock(database.dialect, own_time=own_time)
         self._events = events
         self._book = load(ControlBook, BOOKS / "controls.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
@@ -56,6 +59,7 @@ class SqlControls:
 
     async def _change(self, name: str, change: Callable[[Json], Json], *, by: str, now: datetime) -> None:
         async with self._database.transaction() as transaction:
+            now += await self._clock.ahead(transaction, now)
             before = (await self._settings(transaction)).get(name)
             after = change(before)
             await transaction.run(self._book.settle, name=name, setting=AsJson(after), now=now)

@@ -8,6 +8,7 @@ from batuta.kernel.events import Events, SwitchTurned
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row
+from batuta.stores.sql.deciding_clock import DecidingClock
 from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.queries import load
 
@@ -20,8 +21,10 @@ class SwitchBook:
 
 
 class SqlSwitches:
-    def __init__(self, database: Database, ids: Ids, events: Events) -> None:
+    def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
+        """``own_time``: False where PostgreSQL's clock decides when a switch was turned and until when it counts."""
         self._database = database
+        self._clock = DecidingClock(database.dialect, own_time=own_time)
         self._events = events
         self._book = load(SwitchBook, BOOKS / "switches.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
@@ -40,6 +43,8 @@ class SqlSwitches:
         self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
     ) -> Switch:
         async with self._database.transaction() as transaction:
+            ahead = await self._clock.ahead(transaction, now)
+            now, until = now + ahead, None if until is None else until + ahead
             before = await self.read(key, within=transaction)
             await transaction.run(
                 self._book.turn, key=key, value=AsJson(on), reason=reason, until=until, by=by, now=now
