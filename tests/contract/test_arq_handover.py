@@ -17,13 +17,15 @@ from batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemsSettled
 from batuta.kernel.json import dumps
-from batuta.queue.item import Lease
+from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.outcome import Done
+from batuta.queue.settle import Settlement
 from batuta.stores.arq import calls
 from batuta.stores.arq.relay import ArqRelay
 from batuta.stores.arq.runner import Here, functions
 from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.tasks import SqlTasks
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -295,3 +297,25 @@ async def rescued(queue: SqlQueue) -> None:
     async with asyncio.timeout(30):
         while not await queue.rescue(10):
             await asyncio.sleep(0)
+
+
+async def test_the_progress_of_a_call_is_stored_whichever_relay_holds_the_task(
+    database_url: str, redis_url: str, events: EventRecorder
+) -> None:
+    work = relaying(database_url, redis_url, events)
+    Line().add_to(work)
+    async with work:
+        id = await work.enqueue("espera", 1)
+        store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
+        (lease,) = (await work.queues["default"].turn([], Tenure(owner="heir", lease=timedelta(hours=1)), 1)).leases
+        await store.report_of_call(lease._replace(fence=lease.fence - 1), {"done": 1})
+        status = await work.status(id)
+        assert status is not None
+        assert status.progress == {"done": 1}
+        await work.queues["default"].turn(
+            [(lease, Settlement(state=ItemState.DONE))], Tenure(owner="heir", lease=timedelta(hours=1)), 0
+        )
+        await store.report_of_call(lease, {"done": 2})
+        status = await work.status(id)
+        assert status is not None
+        assert status.progress == {"done": 1}
