@@ -1,4 +1,4 @@
-"""How the worker serves its queues: a worker and a rescuer for each, and one pair of ears for all."""
+"""How a process serves its queues: a worker and a rescuer for each; one lease keeper and one LISTEN for all."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
@@ -74,9 +74,9 @@ def queue_loops(
     works on items in this process.
     """
     lease = tenure.lease
-    # Whoever could not reach the database shows a sign of life before the rescuer's patience is over.
+    # A worker that could not reach the database settles and claims again soon after it is back.
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
-    # Well within the lease: one that looks more seldom could not tell the dead from those who sleep as it does.
+    # Several looks in a lease: a lease is released only after two of them.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
     keeper, isolation = LeaseKeeper(tenure, clock), isolation or Isolation(clock)
     yield keeper, renewal_policy(lease)

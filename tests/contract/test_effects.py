@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -127,6 +128,18 @@ async def cancels_and_returns(_: Any) -> None:
 async def cancels_and_waits(_: Any) -> None:
     cancel_this_task()
     await asyncio.sleep(0)
+
+
+async def cancels_and_handles(_: Any) -> None:
+    cancel_this_task()
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+
+
+async def test_code_that_handles_its_own_cancellation_has_not_failed(plant: Plant) -> None:
+    plant.handler = plant.effect = cancels_and_handles
+    assert await plant.ends(await plant.work.enqueue("conta")) == ("complete", None)
+    await plant.works_on()
 
 
 def raises(error: BaseException) -> Body:

@@ -78,7 +78,7 @@ class Attempts:
         try:
             outcome = await ordinary(lambda: running.recipe.handle(running.lease))
             if running.task.cancelling() and not running.is_cancelled:
-                raise asyncio.CancelledError
+                await _deliver_cancellation(running.task)
             return self._settlement(running, outcome, running.recipe.retry)
         except asyncio.CancelledError:
             return await self._cancelled(running, "in the handler")
@@ -142,7 +142,7 @@ class Attempts:
             try:
                 await ordinary(lambda: call(transaction))
                 if running.task.cancelling() and not running.is_cancelled:
-                    raise asyncio.CancelledError
+                    await _deliver_cancellation(running.task)
             except StoreUnavailable as error:
                 if running.effect_left <= self._clock.monotonic() - began or not self._is_own(error):
                     raise EffectFailed(raised=type(error).__name__) from error
@@ -162,6 +162,12 @@ class Attempts:
     def _is_own(self, error: StoreUnavailable) -> bool:
         """Whether the engine's own store is away: only then is an effect repeated without counting an attempt."""
         return is_store_away(error) and error.facts.get("where") == self._store.where
+
+
+async def _deliver_cancellation(task: "asyncio.Task[None]") -> None:
+    """Raise a cancellation that the code asked for and that is still to be delivered. Forget one that the code has handled."""
+    await asyncio.sleep(0)
+    take_back(task)
 
 
 async def _absorb_cancellation(task: "asyncio.Task[None]") -> None:
