@@ -90,7 +90,7 @@ async def test_an_orderly_stop_runs_no_task_twice(
         line.add_to(work)
     async with old, new, arq_working(new), asyncio.timeout(60):
         ids = await old.enqueue_many("espera", [(n,) for n in range(20)])
-        async with relay_process(old, timedelta(seconds=2)):
+        async with relay_process(old, timedelta(seconds=3)):
             await line.all_run.wait()
             stopping = asyncio.get_running_loop().call_later(0.2, line.short.set)  # within the grace
         stopping.cancel()
