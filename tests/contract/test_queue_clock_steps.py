@@ -106,6 +106,19 @@ async def test_an_instant_that_the_application_chose_stays(migrated: Database, c
     assert await claim(queue) == 1
 
 
+async def test_a_clock_that_was_ahead_for_a_while_leaves_long_delays_as_they_were(
+    queue: SqlQueue, clock: FakeClock
+) -> None:
+    await queue.put([replace(ITEM, delay=timedelta(days=2))])
+    for by in (timedelta(0), timedelta(days=1), -timedelta(days=1)):
+        clock.step(by)
+        await queue.follow_clock(LEASE)
+    clock.step(timedelta(days=2) - SECOND)
+    assert await claim(queue) == 0
+    clock.step(SECOND)
+    assert await claim(queue) == 1
+
+
 async def test_of_many_processes_one_corrects_a_step(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.follow_clock(LEASE)
     clock.step(-HOUR)

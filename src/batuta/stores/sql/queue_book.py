@@ -167,6 +167,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "rescued": _rescued(table, dialect, clock),
         "released": _released(table, dialect, clock),
         "all_waits_are_delays": "FALSE" if table.fixed_times else "TRUE",
+        "started_after_now": f"{table.started_at} > :now" if table.started_at else "TRUE",
         "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
     gaps |= _gaps_of_operators(table, dialect, is_ready)

@@ -2,12 +2,13 @@
 
 Every instant in the table comes from that clock: after a step of an hour, items that were due wait an hour, and the leases of
 dead workers last an hour longer. ``clock_marks`` holds the latest instant that was seen, so that a step is noticed however many
-processes run, and also by the first one that starts after it. The step is then subtracted from the waits:
+processes run, and also by the first one that starts after it. The step is then subtracted from the waits that it made longer:
 
-- an item that was claimed before waits for a duration (a retry, a snooze): it is moved by the step;
-- an item that was put without a delay is due;
-- an item that was put for an instant the application chose keeps it, unless that instant had come before the step. A table whose
-  items only have delays (``fixed_times=False``) has no such items.
+- an item that was due before the step is due;
+- a wait that began after the instant the clock shows now (the row was created, or last claimed, in its future) is moved by the
+  step. A wait that began earlier stays: it may be from before the clock was put forward, and ends late at worst, not early;
+- an item that was put for an instant the application chose keeps it (``fixed_times``), unless it was created and came due in the
+  future of the clock.
 
 A lease is cut to its length from now. A live worker renews it; a dead one loses it in time.
 """
