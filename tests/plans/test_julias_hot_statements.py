@@ -49,7 +49,7 @@ async def test_messages_are_claimed_reset_reconciled_and_found_by_index(full: Da
     id = "00000001-0000-7000-8000-000000000000"
     rescue = await plan(full, queue_book(FILA_MENSAGENS, full.dialect).rescue, limit=100, now=now)
     assert "fila_mensagens_leased" in rescue
-    assert "fila_mensagens_ready" in await plan(full, queue_book(FILA_MENSAGENS, full.dialect).next_at)
+    assert "fila_mensagens_ready" in await plan(full, queue_book(FILA_MENSAGENS, full.dialect).next_at, now=now)
     assert "fila_mensagens_stuck" in await plan(full, query(STUCK), now=now)
     assert "fila_mensagens_in_doubt" in await plan(full, query(DOUBTS))
     assert "fila_mensagens_of_doctor" in await plan(full, query(OF_DOCTOR), id=id)
