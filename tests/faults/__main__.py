@@ -52,7 +52,7 @@ the settlement or not at all, and in T02 the endpoint's book as well. **Lost**: 
 two effects of one item. In the groups' T31 a target is a row of their queue, and doubled would be a vaga that stands there
 twice or has a source too many. *Early* and *unexplained* have no meaning there. What is *repeated* or *told again*
 is a run whose worker was gone before it could settle: `docs/lifecycle.md` promises one effect for each item, not one run; whoever
-tells somebody else does it under the item's id as the key. On ARQ (T47, T48) *doubled* counts runs: no task may begin twice.
+tells somebody else does it under the item's id as the key. On ARQ (rows "relay") *doubled* counts runs: no task may begin twice.
 
 **The guards** (T36, T44). A *target* is a call that an endpoint received and wrote down before it answered. **Lost** stands there
 for what must not be: a window that holds more than its limit, a call while the circuit was open, a second probe, a call before the

@@ -104,7 +104,7 @@ async def test_stops_and_kills_of_those_who_hand_tasks_over_run_no_task_twice(pl
 
 async def _stops(url: str, folder: Path) -> None:
     done = f"{2 * ROUNDS} stops and {ROUNDS} kills -9 of the worker, {ROUNDS} stops of an ARQ worker, under load"
-    figures, chance = Figures("T47", kind(url), done), random.Random(20261116)
+    figures, chance = Figures("relay", kind(url), done), random.Random(20261116)
     async with office(folder, url) as there:
         worker, first, second = there.begin("worker"), there.begin("arq"), there.begin("arq")
         await there.up(worker, first, second)
@@ -151,7 +151,9 @@ async def test_an_arq_worker_alone_recovers_what_dead_processes_left(places: dic
 
 async def _alone(url: str, folder: Path) -> None:
     lines = 520  # two pieces of the file
-    figures = Figures("T48", kind(url), "the api died in an import; its tasks' lease and its appointments are orphans")
+    figures = Figures(
+        "relay", kind(url), "the api died in an import; its tasks' lease and its appointments are orphans"
+    )
     async with office(folder, url, arq_claims=80) as there:
         agendamentos, importacao = appointments_of(there.work, there.plan.settings)
         await _interrupted(there, importacao, lines)
