@@ -289,7 +289,7 @@ def sending(work: Batuta, settings: Settings, line: WhatsApp, pace: Pace | None 
     again, audit = partial(work.ears.ring, FILA_MENSAGENS.name), AuditLog(work.database.dialect, work.ids)
     reconciliador = Reconciliador(work.database, line, registro, audit, work.clock, work.events, again)
     send = partial(work.work_once, FILA_MENSAGENS.name)
-    rescue = lambda most: work.queues[FILA_MENSAGENS.name].rescue(most)  # noqa: E731
+    rescue = partial(work.rescue, FILA_MENSAGENS.name)
     jobs = MessageJobs(work.database, registro, reconciliador, send, rescue, work.zone, work.clock)
     return Sending(remetente, reconciliador, registro, jobs)
 

@@ -44,8 +44,10 @@ from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
 from batuta.queue.lease import Tenure
 from batuta.queue.recipe import Recipe
+from batuta.queue.rescuer import Rescuer
 from batuta.queue.retry import RetryPolicy
 from batuta.queue.storable import MAX_PAYLOAD
+from batuta.queue.store import Rescued
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import WorkerPolicy
 from batuta.serving import Served, queue_loops, stages
@@ -466,6 +468,14 @@ class Batuta:
         tenure = self._tenure()
         with self.presence.announced(tenure.owner):
             return await served.worker(tenure, self._isolation, self.clock, self.events, at_a_time).once(most)
+
+    async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
+        """Release the items of a queue whose workers stopped renewing, without a worker in this process.
+
+        ``waits`` is called with the time it takes to make sure, if there is something to make sure of.
+        """
+        rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
+        return await rescuer.look_twice(waits)
 
     def _tenure(self) -> Tenure:
         return Tenure(owner=make_owner(self.ids), lease=self.queue_lease)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from batuta.queue.lease import Tenure
 from tests.acceptance.conftest import Command, one_sentence
 
 PROGRAM = """
@@ -66,6 +67,33 @@ def test_dead_items_are_listed_without_what_they_carry_and_can_be_retried_and_di
 def test_nothing_is_stuck_is_said_plainly(batuta: Command) -> None:
     code, out, _ = batuta("queue", "unstick", "default", "--json")
     assert (code, json.loads(out)) == (0, {"queue": "default", "rescued": 0, "dead": 0})
+
+
+def claimed_by_two_workers() -> None:
+    """Let one worker claim an item and stop renewing, and another claim one and live."""
+    work = importlib.import_module("program").work
+
+    async def claim() -> None:
+        async with work:
+            await work.enqueue_many("normaliza", [("+55 11 00000-0000",)] * 2)
+            queue = work.queues["default"]
+            await queue.turn([], Tenure(owner="dead", lease=timedelta(microseconds=1)), 1)
+            await queue.turn([], Tenure(owner="living", lease=timedelta(hours=1)), 1)
+
+    asyncio.run(claim())
+    work.queue_lease = timedelta(seconds=0.5)
+
+
+def test_unstick_releases_the_items_of_a_dead_worker_after_two_looks_at_its_leases(
+    batuta: Command, folder: Path
+) -> None:
+    claimed_by_two_workers()
+    code, out, said = batuta("queue", "unstick", "default", "--json")
+    assert (code, json.loads(out)) == (0, {"queue": "default", "rescued": 1, "dead": 0})
+    assert "0.2 s" in said
+    with sqlite3.connect(folder / "work.db") as database:
+        states = database.execute("SELECT status, owner FROM tasks ORDER BY status").fetchall()
+    assert states == [("in_progress", "living"), ("queued", None)]
 
 
 @pytest.mark.parametrize(

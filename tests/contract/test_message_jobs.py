@@ -1,5 +1,6 @@
 """What nobody may have to do by hand: stuck, old and dead messages are handled by schedule."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,6 +24,8 @@ from tests.line import ScriptedLine
 # A Wednesday, eleven o'clock in São Paulo.
 OPEN = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+# The time between the two looks at a lease, for the default lease of thirty seconds.
+CONFIRMED = timedelta(seconds=12)
 CALL = JobCall(key="test", params={}, started_at=OPEN, deadline=OPEN + 5 * MINUTE)
 
 
@@ -44,6 +47,13 @@ class Office:
         answer = await self.jobs.processar_mensagens_agendadas(CALL)
         assert isinstance(answer, Ok)
         return dict(answer.details)
+
+    async def begin(self) -> "asyncio.Task[dict[str, Any]]":
+        """Start the job, and return once it waits to look a second time at the leases."""
+        running = asyncio.create_task(self.runs())
+        while not (self.clock._sleepers or running.done()):
+            await asyncio.sleep(0)
+        return running
 
     async def message(self, id: str) -> dict[str, Any]:
         return await one(self.database, "SELECT * FROM fila_mensagens WHERE id = :id", id=id)
@@ -85,9 +95,23 @@ async def test_what_a_dead_worker_left_is_brought_back_where_the_job_is_the_only
     id = await office.put()
     await office.store.turn([], Tenure(owner="ghost", lease=MINUTE), 1)
     await office.clock.advance(2 * MINUTE)
-    assert (await office.runs())["resgatadas"] == 1
+    running = await office.begin()
+    await office.clock.advance(CONFIRMED)
+    assert (await running)["resgatadas"] == 1
     row = await office.message(id)
     assert (row["status"], row["owner"], row["lease_until"]) == ("pendente", None, None)
+
+
+async def test_the_job_takes_no_message_from_a_living_worker_after_the_clock_is_put_forward(office: Office) -> None:
+    id, living = await office.put(), Tenure(owner="living", lease=MINUTE)
+    held = (await office.store.turn([], living, 1)).leases
+    office.clock.step(60 * MINUTE)
+    running = await office.begin()
+    assert not running.done()
+    assert not (await office.store.renew(held, living)).lost
+    await office.clock.advance(CONFIRMED)
+    assert (await running)["resgatadas"] == 0
+    assert (await office.message(id))["owner"] == "living"
 
 
 async def test_what_was_given_up_because_its_workers_died_is_buried_once(office: Office) -> None:

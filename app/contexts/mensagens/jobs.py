@@ -26,11 +26,11 @@ class MessageJobs:
         registro: Registro,
         reconciliador: Reconciliador,
         send: Callable[[int], Awaitable[int]],
-        rescue: Callable[[int], Awaitable[Sized]],
+        rescue: Callable[[], Awaitable[Sized]],
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """``send`` works on what is due and says how much that was; ``rescue`` brings back what a dead worker had."""
+        """``send`` works on due messages and returns their number; ``rescue`` releases those of a dead worker."""
         self._database = database
         self._registro = registro
         self._reconciliador = reconciliador
@@ -41,7 +41,7 @@ class MessageJobs:
 
     async def processar_mensagens_agendadas(self, call: JobCall) -> JobAnswer:
         """What is stuck comes back, what is too old goes, doubts are looked into, and what is due leaves as far as it may."""
-        rescued = len(await self._rescue(BATCH))
+        rescued = len(await self._rescue())
         expired = await self._expire()
         buried = await self._bury()
         decided = await self._reconciliador.look()

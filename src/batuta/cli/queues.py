@@ -1,7 +1,7 @@
 """``batuta queue list | show | retry | discard | rehome | unstick``."""
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +17,6 @@ from batuta.stores.sql.queues import SqlQueue
 from batuta.stores.sql.reports import is_uuid
 from batuta.texts import Texts
 
-RESCUE_AT_ONCE = 500
 # Items moved or cancelled in one transaction, and the most of those in one command.
 AT_ONCE = 1000
 MOST_STEPS = 10_000
@@ -199,9 +198,13 @@ async def _acted(desk: Desk, queue: str, id: str, done: str) -> bool:
 
 
 async def _unstick(desk: Desk, queue: str) -> tuple[int, int]:
-    found = _known(desk, queue)
-    async with desk.work():
-        rescued = await found.rescue(RESCUE_AT_ONCE)
+    _known(desk, queue)
+
+    def waits(length: timedelta) -> None:
+        desk.err.print(desk.texts()("cli.queue.unsticking", seconds=f"{length.total_seconds():g}"))
+
+    async with desk.work() as work:
+        rescued = await work.rescue(queue, waits)
     return len(rescued), sum(each.state is ItemState.DEAD for each in rescued)
 
 

@@ -8,7 +8,7 @@ monotonic clock. So a clock that is put forward, a rescuer that has just started
 while its worker wanted to renew it cost a living worker nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import Clock
@@ -16,7 +16,7 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
 from batuta.queue.item import ItemState
 from batuta.queue.lease import Tenure
-from batuta.queue.store import Lapsing, QueueStore
+from batuta.queue.store import Lapsing, QueueStore, Rescued
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 BATCH = 500
@@ -44,6 +44,11 @@ class Rescuer:
         self._seen: dict[Lapsing, float] = {}  # since when, by the monotonic clock
 
     async def tick(self) -> Pace:
+        rescued = await self.look()
+        return Again() if len(rescued) == BATCH else self._next_look()
+
+    async def look(self) -> Sequence[Rescued]:
+        """Release the leases that have not changed since an earlier look, and remember those that are about to end."""
         self._notice_a_gap()
         try:
             if await self._writes_wait():
@@ -58,7 +63,16 @@ class Rescuer:
             self._events.emit(ItemsRescued(self._queue, len(rescued), dead))
             if self._bell is not None:
                 self._bell.ring()
-        return Again() if len(rescued) == BATCH else self._next_look()
+        return rescued
+
+    async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
+        """Release what has expired now, for a caller that looks once. ``waits`` is called if leases have to be confirmed."""
+        rescued = await self.look()
+        if not self._seen:
+            return rescued
+        waits(self._lease * CONFIRM_AFTER)
+        await self._clock.sleep(self._confirm_after)
+        return [*rescued, *await self.look()]
 
     def _confirm(self, lapsing: Sequence[Lapsing]) -> list[Lapsing]:
         """Remember the leases that are about to end, and return those that have not changed for long enough."""
