@@ -211,7 +211,7 @@ async def test_those_that_failed_are_really_enqueued_again(julia: Office, oracle
     assert (await julia.work.queues[QUEUE].pulse()).dead == 0  # it waits for nobody's decision any more
     status = await julia.work.status(first)
     assert status is not None
-    assert (status.status, status.error) == ("failed", "the model could not be asked")
+    assert (status.status, status.error) == ("cancelled", "the model could not be asked")
     await tried(julia, 0, 301)  # its circuit was open after three failures
     assert (await julia.one())["normalization_status"] == "completed"
     assert await julia.agendamentos.reprocessar(limit=10, by="alguém") == []
