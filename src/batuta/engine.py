@@ -289,7 +289,7 @@ class Batuta:
         """Register an async function, or a class with an async ``tick``, as a supervised loop. It stays what it is.
 
         Times are seconds. ``stuck_after``: silence between notes of progress (``batuta.note_progress``) after which its tick is
-        stopped and begins anew. ``finishes_tick``: at a shutdown a tick in flight may end; otherwise it is cancelled, unless the
+        cancelled and restarted. ``finishes_tick``: at a shutdown a tick in flight may end; otherwise it is cancelled, unless the
         loop is a class with a ``drain``. ``limits``: longest_call, max_failures, max_restarts, as in ``LoopPolicy``.
         """
 

@@ -209,7 +209,7 @@ class Remetente:
         return await self._unproven(lease, fatos.mensagem, hash, blind)
 
     async def _blind_since(self, created_at: datetime, now: datetime) -> Restored | None:
-        """The earliest restore after which nobody knows what left between the backup and the restore, if it concerns this."""
+        """Return the earliest restore that lost the record of messages sent since its backup, if it can concern this message."""
         for restored in await blind_restores(self._database):
             if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:
                 return restored

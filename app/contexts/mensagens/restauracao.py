@@ -106,7 +106,7 @@ class Restauracao:
         return contact["cliente_id"] in there["cliente_id"] and contact["campaign_id"] in there["campanha_id"]
 
     async def _replay(self, new: Transaction, restored: Restored, counts: dict[str, int]) -> dict[str, int]:
-        """Whoever the journal names, whether or not the replaced database could be read."""
+        """Re-apply the opt-outs and removals of the journal, whether or not the replaced database could be read."""
         entries = [] if self._diario is None else self._diario.entries()
         key = await DatabaseId(self._dialect).read(new)
         if not entries or key is None:

@@ -193,7 +193,7 @@ async def told(
 ) -> None:
     """Run a process and announce its start and its end, whichever way it ends.
 
-    ``stops_within``: the longest its shutdown may take; systemd is told.
+    ``stops_within``: the longest the shutdown may take, reported to systemd.
     """
     begin_logging(work.events, settings, service=role, stream=stream, zone=work.zone)
 

@@ -289,7 +289,7 @@ class ExitRefused(BatutaError):
 
 class EffectFailed(BatutaError):
     sentence = (
-        "the effect of an item failed with {raised}, which is no outage of the engine's own database: the item failed, "
+        "the effect of an item failed with {raised}, and the engine's own database is available: the item failed, "
         "look for the cause in the traceback"
     )
 
