@@ -13,7 +13,9 @@ from batuta.dispatch.scheduler import LEASE
 from batuta.engine import QUEUE_LEASE
 from batuta.health.ready import State, look
 from batuta.kernel.errors import InvalidSetting
+from batuta.queue.item import ItemState
 from batuta.queue.lease import Tenure
+from batuta.queue.settle import Settlement
 from batuta.runlog.execution import Ending, Opening, Registration, Status, Trigger
 from batuta.runlog.log import Closing, Decisions, Ledger, RunsRenewed
 from batuta.stores import liveness_limits
@@ -23,6 +25,7 @@ from tests.servers import Postgres
 
 ONE = in_dialect(query_of("one", "SELECT 1 AS n", writes=False), "postgres")
 SLEEP = in_dialect(query_of("sleep", "SELECT pg_sleep(10)", writes=False), "postgres")
+LOCK = in_dialect(query_of("lock", "SELECT id FROM tasks WHERE id = :id FOR UPDATE", writes=True), "postgres")
 CONNECTIONS = in_dialect(
     query_of(
         "connections",
@@ -124,6 +127,25 @@ async def test_the_server_has_the_timeouts_of_the_lease_that_each_path_protects(
     asked = in_dialect(query_of("s", "SELECT current_setting('statement_timeout') AS s", writes=False), "postgres")
     seconds = [(await path.one(asked))["s"] for path in (work.database, work.liveness, work.connections.run_liveness)]  # type: ignore[index]
     assert seconds == ["30s", "6s", "1200ms"]
+
+
+async def test_a_turn_that_meets_a_locked_row_settles_and_claims_the_others(postgres_url: str) -> None:
+    """With the limits of the real liveness connections: the lock timeout ends the wait, not the statement timeout."""
+    made = Batuta(postgres_url, timezone="UTC")
+    made.queue_lease = timedelta(seconds=3)
+
+    @made.task()
+    async def enviar(context: object) -> None: ...
+
+    async with made:
+        await made.enqueue_many("enviar", [()] * 4)
+        queue = made.queues["default"]
+        locked, *others = (await queue.turn([], WORKER, 3)).leases
+        async with made.database.transaction() as transaction:
+            await transaction.all(LOCK, id=locked.id)
+            done = [(lease, Settlement(state=ItemState.DONE)) for lease in (locked, *others)]
+            turned = await queue.turn(done, WORKER, 5)
+        assert (len(turned.leases), turned.lost, turned.unchecked) == (1, [], [locked])
 
 
 async def test_a_lease_too_short_for_any_timeout_is_refused_at_start_up(postgres_url: str) -> None:

@@ -83,7 +83,7 @@ def _session(limits: Limits) -> dict[str, str]:
         # A plan that reads 500 rows of a large table looks expensive: to compile it each time costs more than to run it.
         "jit": "off",
         "statement_timeout": _milliseconds(limits.statement.total_seconds()),
-        "lock_timeout": _milliseconds(limits.lock.total_seconds()),
+        "lock_timeout": _milliseconds(limits.row_lock.total_seconds()),
         "idle_in_transaction_session_timeout": _milliseconds(limits.idle_in_transaction.total_seconds()),
     }
 

@@ -64,6 +64,11 @@ class Limits:
         """The client's limit for a statement: longer than the server's, which ends the statement and keeps the connection."""
         return self.statement * 1.25
 
+    @property
+    def row_lock(self) -> timedelta:
+        """The server's limit for a row lock: shorter than that of the statement, or the statement ends first and hides the lock."""
+        return min(self.lock, self.statement / 2)
+
 
 class Ear(Protocol):
     """Hears that something was written, by whichever process."""
