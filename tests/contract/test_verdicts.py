@@ -1,6 +1,7 @@
 """What is said about an item is true, on both databases: its crashes, its attempts, and why it is dead."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -79,6 +80,33 @@ async def test_an_item_that_is_put_off_before_it_starts_keeps_its_crashes(bench:
     assert ((await bench.row(other))["crashes"], (await bench.row(other))["attempts"]) == (2, 2)
     gate.go_on.set()
     await settle()
+
+
+class BrokenPolicy:
+    """A retry policy of an application, with a mistake in it."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def wait_after(self, attempt: int, chance: Callable[[], float]) -> Any:
+        if isinstance(self._answer, BaseException):
+            raise self._answer
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"), [(ZeroDivisionError(), "ZeroDivisionError"), (SystemExit(1), "SystemExit"), (60, "TypeError")]
+)
+async def test_a_retry_policy_that_fails_is_no_crash_of_the_worker(bench: Bench, answer: object, named: str) -> None:
+    async def fail(lease: Lease) -> object:
+        return Failed("no answer")
+
+    bench.handles("agenda", fail, retry=BrokenPolicy(answer))
+    (id,) = await bench.put("agenda")
+    await bench.works(bench.worker())
+    row = await bench.row(id)
+    assert (row["status"], row["attempts"], row["crashes"]) == ("failed", 1, 0)
+    assert row["error"] == f"{named} in its retry policy, after: no answer"
 
 
 async def test_a_claim_whose_answer_was_lost_is_no_crash_and_no_attempt(

@@ -67,7 +67,11 @@ def settle(attempt: int, outcome: Outcome, retry: RetryPolicy, chance: Callable[
                 return back._replace(wait=until)
             return back._replace(available_at=within_reach(until))
         case Failed(error=error, permanent=permanent):
-            wait = None if permanent else retry.wait_after(attempt, chance)
+            try:
+                wait = None if permanent else _checked(retry.wait_after(attempt, chance))
+            except (Exception, SystemExit) as broken:  # noqa: BLE001 - a policy is the application's code
+                why = f"{type(broken).__name__} in its retry policy, after: {error}"
+                return Settlement(state=ItemState.DEAD, error=told(why, LONGEST_ERROR))
             if wait is None:
                 return Settlement(state=ItemState.DEAD, error=told(error, LONGEST_ERROR))
             return Settlement(state=ItemState.READY, wait=wait, error=told(error, LONGEST_ERROR))
@@ -75,6 +79,12 @@ def settle(attempt: int, outcome: Outcome, retry: RetryPolicy, chance: Callable[
             return Settlement(state=ItemState.CANCELLED, error=told(reason, LONGEST_ERROR))
         case _:
             assert_never(outcome)
+
+
+def _checked(wait: object) -> timedelta | None:
+    if wait is None or isinstance(wait, timedelta):
+        return wait
+    raise TypeError(f"a retry policy returns a timedelta or None, not {type(wait).__name__}")
 
 
 def within_reach(at: datetime) -> datetime:
