@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from app.api.metrics import readings
-from app.api.routes import appointments, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, webhooks
-from app.api.routes.health import health_router
-from app.contexts.agendamentos.arquivo import MOST_BYTES
+from app.composition.appointments import appointments_of, health_of
+from app.composition.groups import authors, closings, heard, review, teaching, vacancies
+from app.composition.julia import build, campaigns, hours, limits
+from app.contexts.agendamentos.planilha.arquivo import MOST_BYTES
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
 from app.settings import Settings
-from app.wiring import build, campaigns, hours, limits
-from app.wiring_agendamentos import appointments_of, health_of
-from app.wiring_grupos import authors, closings, review, teaching
-from app.wiring_grupos_vistos import heard, vacancies
+from app.web.metrics import readings
+from app.web.routes import appointments, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, webhooks
+from app.web.routes.health import health_router
 from batuta import __version__
 from batuta.config import environment, load
 from batuta.engine import Batuta

@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx2
 
+from app.composition.appointments import appointments_of
+from app.composition.julia import build
 from app.contexts.agendamentos.normalizacao import lido_pelas_regras
 from app.contexts.agendamentos.service import Agendamentos
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build
-from app.wiring_agendamentos import appointments_of
 from batuta.engine import Batuta
 from tests.sheets import HEADER, patient, xlsx
 

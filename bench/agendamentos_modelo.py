@@ -17,10 +17,10 @@ from pathlib import Path
 
 import httpx2
 
+from app.composition.appointments import appointments_of
+from app.composition.julia import build
 from app.contexts.agendamentos.service import Agendamentos
 from app.settings import Settings
-from app.wiring import build
-from app.wiring_agendamentos import appointments_of
 from batuta.kernel.clock import SystemClock
 from batuta.supervise.address import listen
 from batuta.web.server import serve

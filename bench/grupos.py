@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
+from app.composition.groups import add_groups, ingestion
+from app.composition.julia import migrations
 from app.contexts.grupos.fila import Estagio
-from app.contexts.webhooks.model import DeGrupo
+from app.contexts.webhooks.api import DeGrupo
 from app.settings import Settings
-from app.wiring import migrations
-from app.wiring_grupos import add_groups, ingestion
 from batuta.engine import Batuta
 from batuta.extension import Extension
 from batuta.kernel.clock import SystemClock

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from app.contexts.agendamentos.arquivo import MOST_ROWS
-from app.contexts.agendamentos.leitura import Leitura
-from app.contexts.agendamentos.linhas import Recusa
+from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS
+from app.contexts.agendamentos.planilha.linhas import Recusa
+from app.contexts.agendamentos.planilha.processo import Leitura
 from batuta.kernel.clock import SystemClock
 from tests.contract.test_planilhas_hostis import hostile, with_sheet
 from tests.sheets import HEADER, patient, xlsx

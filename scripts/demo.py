@@ -20,10 +20,10 @@ from zoneinfo import ZoneInfo
 
 import httpx2
 
+from app.composition.demo import Demo
+from app.composition.julia import contexts
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.webhooks.model import DeGrupo
-from app.demo import Demo
-from app.wiring import contexts
+from app.contexts.webhooks.api import DeGrupo
 from batuta.engine import Batuta
 from batuta.queue.item import NewItem
 from batuta.stores.sql.queries import in_dialect, query_of

@@ -14,13 +14,13 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from app.composition.julia import Pace, build
+from app.composition.simulator import SIMULATED
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.limites import Limites, limites
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import Pace, build
-from app.wiring_simulador import SIMULATED
 from batuta.engine import Batuta
 from batuta.guard.rate import Limit
 from batuta.kernel.json import Json

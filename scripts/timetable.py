@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator
 from datetime import date
 from pathlib import Path
 
+from app.composition.julia import build
 from app.settings import Settings
-from app.wiring import build
 from app.workers.scheduler import PROFILES, WINDOWS, Profile
 from batuta.config import load
 from batuta.dispatch.job import Job

@@ -52,7 +52,7 @@ class Grown:
 
 
 def _grow(url: str, tables: str) -> None:
-    from app.wiring import migrations
+    from app.composition.julia import migrations
 
     async def grow() -> None:
         database = connect(url, SystemClock())
@@ -160,7 +160,7 @@ async def migrated(database: Database, clock: FakeClock, events: EventRecorder) 
 @pytest.fixture
 async def julia(database: Database, clock: FakeClock, events: EventRecorder) -> Database:
     """With Julia's tables beside the engine's."""
-    from app.wiring import migrations
+    from app.composition.julia import migrations
 
     await Migrator(database, [*engine_migrations(), *migrations()], clock, events).migrate()
     return database

@@ -8,16 +8,16 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from app.contexts.grupos.dicionario import Dicionario
+from app.composition.groups import add_groups, operation
+from app.composition.julia import migrations
+from app.contexts.comum.telefone import address
+from app.contexts.esteira.leituras import Leitor
 from app.contexts.grupos.fila import Estagio
-from app.contexts.grupos.leitura import Campo, Categoria, Leitura, Periodo, VagaLida, ValorTipo
-from app.contexts.grupos.leituras import Leitor
 from app.contexts.grupos.service import Grupos
-from app.contexts.telefone import address
-from app.contexts.webhooks.model import DeGrupo
+from app.contexts.leitura_grupos import Campo, Categoria, Leitura, Periodo, VagaLida, ValorTipo
+from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.webhooks.api import DeGrupo
 from app.settings import Settings
-from app.wiring import migrations
-from app.wiring_grupos import add_groups, operation
 from batuta.engine import Batuta
 from batuta.extension import Extension
 from batuta.kernel.clock import Clock

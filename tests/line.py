@@ -4,17 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app.contexts.mensagens.conteudo import hash_do_texto
-from app.contexts.mensagens.whatsapp import (
-    Conexao,
-    Encontrada,
-    Entrega,
-    Instancia,
-    Numero,
-    SendResult,
-    Sent,
-    Unavailable,
-)
+from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.whatsapp import Conexao, Encontrada, Entrega, Instancia, Numero, SendResult, Sent, Unavailable
 from batuta.kernel.clock import Clock
 
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from arq.connections import ArqRedis, create_pool
 from arq.worker import create_worker
 
+from app.composition.appointments import recovery_loops
+from app.composition.julia import build
 from app.integrations.redis.arq import HEARING, RedisAway, add_arq, redis_of, require_redis, where_of
 from app.settings import Settings
-from app.wiring import build
-from app.wiring_agendamentos import recovery_loops
 from batuta.config import environment, load
 from batuta.engine import PRUNING, Batuta
 from batuta.kernel.errors import BatutaError, ConfigError

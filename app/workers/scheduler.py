@@ -1,6 +1,6 @@
 """The catalogue of jobs, and the scheduler: ``python -m app.workers.scheduler``.
 
-A job is one line here and one handler in ``app/api/routes/jobs.py``. Two timetables share the list: ``continuo`` runs the
+A job is one line here and one handler in ``app/web/routes/jobs.py``. Two timetables share the list: ``continuo`` runs the
 campaigns all day, ``janelas`` in three windows and the rest less often. ``JOBS`` is the timetable of ``SCHEDULE_PROFILE``.
 """
 

@@ -8,9 +8,9 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
+from app.composition.julia import build
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build
 from batuta.config import EngineSettings, load
 from batuta.dispatch.answer import JobAnswer, Ok
 from batuta.dispatch.endpoints import JobCall

@@ -12,9 +12,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.composition.julia import campaigns
 from app.contexts.campanhas.model import Tipo
 from app.contexts.campanhas.service import NovaCampanha
-from app.wiring import campaigns
 from batuta.guard.tokens import Scope, mint
 from batuta.testing.fast import FastClock
 from simulador.evolution import DEFAULT_INSTANCE

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from app.composition.julia import build
 from app.settings import Settings
-from app.wiring import build
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry, jobs
 from batuta.config import load
 from batuta.dispatch.timetable import compare

@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.composition.groups import ingestion
 from app.contexts.grupos.fila import Estagio
-from app.wiring_grupos import ingestion
 from batuta.stores.sql.database import AsJson
 from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import Julia, open_julia

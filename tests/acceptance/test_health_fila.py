@@ -7,11 +7,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.contexts.mensagens.saude import Medidas, documento
-from app.contexts.mensagens.whatsapp import NO_LINE
+from app.composition.julia import build
+from app.contexts.comum.whatsapp import NO_LINE
+from app.contexts.envio.saude import Medidas, documento
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build
 from batuta.engine import Batuta
 from batuta.testing import FakeClock
 from tests.julia import add_doctor, write

@@ -11,10 +11,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.composition.julia import build, limits
 from app.contexts.mensagens.limites import POR_TIPO, Tipo
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build, limits
 from batuta.config import load
 from batuta.engine import Batuta
 from batuta.guard.base import Admit, Effect, Hold, Told

@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.composition.julia import build
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build
 from app.workers.scheduler import jobs
 from batuta.config import load
 from batuta.engine import Batuta

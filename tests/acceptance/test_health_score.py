@@ -9,9 +9,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.composition.julia import build
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build
 from batuta.config import load
 from batuta.engine import Batuta
 from batuta.health.finding import Check, Finding, Report, Section, Severity

@@ -11,9 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.composition.julia import build
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build
 from batuta.testing import FakeClock
 from tests.julia import add_chip, add_doctor
 

@@ -7,8 +7,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from app.composition.julia import migrations
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.wiring import migrations
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from app.composition.julia import build, contexts
 from app.contexts.conversas.optout import OptoutManual, Parado, TelefoneRecusado
 from app.settings import Settings
-from app.wiring import build, contexts
 from batuta.engine import Batuta
 from batuta.queue.item import NewItem
 from batuta.testing import FakeClock

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from markupsafe import escape
 
+from app.composition.julia import build
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build
 from app.workers.scheduler import CATALOGUE
 from batuta.config import EngineSettings, load
 from batuta.engine import Batuta

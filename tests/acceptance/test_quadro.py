@@ -7,13 +7,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from app.composition.appointments import appointments_of
+from app.composition.boards import appointments_board, groups_board
+from app.composition.groups import ingestion
+from app.composition.julia import board, build
 from app.contexts.grupos.fila import Estagio
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import board, build
-from app.wiring_agendamentos import appointments_of
-from app.wiring_grupos import ingestion
-from app.wiring_quadro import appointments_board, groups_board
 from batuta.engine import Batuta
 from batuta.health.board import Tone
 from batuta.testing import FakeClock

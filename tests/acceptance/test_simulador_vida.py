@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from app.contexts.mensagens.conteudo import hash_do_texto
-from app.contexts.mensagens.whatsapp import (
+from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.whatsapp import (
     Conexao,
     Disconnected,
     Entrega,

@@ -14,9 +14,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.composition.simulator import SIMULATED
 from app.contexts.grupos.fila import Estagio
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX
-from app.wiring_simulador import SIMULATED
 from batuta.kernel.clock import SystemClock
 from tests.acceptance.test_api import BEARER, Julia, open_julia
 from tests.julia import PHONE, add_doctor, one, rows

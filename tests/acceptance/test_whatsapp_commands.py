@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.demo import LISTENER, SENDER
+from app.composition.demo import LISTENER, SENDER
 from batuta.kernel.clock import SystemClock
 from batuta.supervise.address import listen
 from batuta.web.server import serve

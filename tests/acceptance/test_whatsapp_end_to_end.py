@@ -11,12 +11,12 @@ from typing import Any
 
 import httpx2
 
-from app.contexts.mensagens.conteudo import hash_do_texto
-from app.contexts.mensagens.whatsapp import Sent, Unknown
+from app.composition.julia import build, contexts, whatsapp
+from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.whatsapp import Sent, Unknown
 from app.integrations.evolution.client import SECRET_HEADER
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build, contexts, whatsapp
 from batuta.config import load
 from batuta.engine import Batuta
 from batuta.kernel.clock import Clock, SystemClock

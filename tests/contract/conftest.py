@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from app.composition.julia import build
 from app.settings import Settings
-from app.wiring import build
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.contexts.mensagens.duvida import Reconciliador
+from app.composition.julia import contexts, sending
+from app.contexts.comum.telefone import Address
+from app.contexts.comum.whatsapp import Entrega
+from app.contexts.envio.duvida import Reconciliador
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.whatsapp import Entrega
-from app.contexts.telefone import Address
-from app.contexts.webhooks.model import Eco
+from app.contexts.webhooks.api import Eco
 from app.settings import Settings
-from app.wiring import contexts, sending
 from batuta.engine import Batuta
 from batuta.queue.item import NewItem
 from batuta.queue.lease import Tenure

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.contexts.agendamentos.conferencia import Conferente
+from app.composition.appointments import appointments_of, demonstrate, health_of
+from app.composition.julia import build
 from app.contexts.agendamentos.importacao import ImportLoop
-from app.contexts.agendamentos.linhas import Motivo, Pedaco
 from app.contexts.agendamentos.model import (
     RECUSAS,
     AgendamentoInexistente,
@@ -18,11 +18,11 @@ from app.contexts.agendamentos.model import (
     AgendamentoRepetido,
     PlanilhaRecusada,
 )
+from app.contexts.agendamentos.planilha.linhas import Motivo, Pedaco
 from app.contexts.agendamentos.relato import em_csv
 from app.contexts.agendamentos.service import QUEUE, Filtro
+from app.contexts.agendamentos.tasks import Conferente
 from app.settings import Settings
-from app.wiring import build
-from app.wiring_agendamentos import appointments_of, demonstrate, health_of
 from batuta.engine import Batuta
 from batuta.testing import FakeClock
 from tests.julia import one, rows, write

@@ -13,13 +13,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.contexts.agendamentos.modelo import ModeloDeAgendamentos
+from app.composition.appointments import add_appointments
+from app.composition.julia import build
+from app.composition.llm import asking
+from app.contexts.agendamentos.llm import ModeloDeAgendamentos
 from app.contexts.agendamentos.service import QUEUE
-from app.contexts.modelo.pergunta import Calou, Respondeu, Resposta
+from app.contexts.llm.service import Calou, Respondeu, Resposta
 from app.integrations.llm.client import ChatClient
-from app.wiring import build
-from app.wiring_agendamentos import add_appointments
-from app.wiring_modelo import asking
 from batuta.guard.base import Effect, Told
 from batuta.kernel.json import Json
 from batuta.testing import FakeClock
@@ -67,7 +67,7 @@ async def oracle() -> Oracle:
 def model(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is put together has this one to ask."""
     monkeypatch.setattr(
-        "app.wiring.add_appointments",
+        "app.composition.julia.add_appointments",
         lambda work, settings: add_appointments(work, settings, ModeloDeAgendamentos(asking(work, settings, oracle))),
     )
 
@@ -295,7 +295,7 @@ async def test_over_http_a_question_that_failed_is_asked_again_and_answered(
 ) -> None:
     clock, told = FakeClock(START), {"openai_api_key": "chave", "openai_base_url": "http://simulador/openai/v1"}
     settings = settings_of(f"sqlite:///{tmp_path}/test.db", **told)
-    monkeypatch.setattr("app.wiring.add_appointments", add_appointments)
+    monkeypatch.setattr("app.composition.julia.add_appointments", add_appointments)
     transport = httpx2.ASGITransport(app=create_app(clock))
     async with httpx2.AsyncClient(transport=transport, base_url="http://simulador") as world:
         monkeypatch.setattr(ChatClient, "_open", lambda self: world)

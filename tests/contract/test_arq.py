@@ -15,11 +15,11 @@ import pytest
 from arq.connections import ArqRedis, RedisSettings, create_pool
 from arq.constants import default_queue_name, in_progress_key_prefix, job_key_prefix
 
+from app.composition.appointments import appointments_of, health_of
+from app.composition.julia import build
 from app.contexts.agendamentos.service import QUEUE, TASK
 from app.integrations.redis.arq import add_arq
 from app.settings import Settings
-from app.wiring import build
-from app.wiring_agendamentos import appointments_of, health_of
 from app.workers.config import worker_settings
 from batuta import Batuta, Failed
 from batuta.health import checks

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.composition.julia import build, campaigns, contexts, sending, starting
 from app.contexts.campanhas.inicio import Inicio, Resultado
 from app.contexts.campanhas.model import (
     CampanhaInexistente,
@@ -19,12 +20,11 @@ from app.contexts.campanhas.model import (
 )
 from app.contexts.campanhas.relato import progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
+from app.contexts.comum.telefone import Address
+from app.contexts.comum.whatsapp import Entrega, NotOnWhatsApp, Unknown
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.whatsapp import Entrega, NotOnWhatsApp, Unknown
-from app.contexts.telefone import Address
-from app.contexts.webhooks.model import Recebida, Recibo
+from app.contexts.webhooks.api import Recebida, Recibo
 from app.settings import Settings
-from app.wiring import build, campaigns, contexts, sending, starting
 from batuta.dispatch.answer import Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.engine import Batuta

@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from app.composition.julia import build, chip_handlers, contexts
 from app.contexts.chips.service import Decisao, Fase, Status, Tipo, UnknownChip
-from app.contexts.mensagens.whatsapp import Conexao, Instancia, Unavailable
+from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 from app.settings import Settings
-from app.wiring import build, chip_handlers, contexts
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.engine import Batuta

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from app.demo import LISTENER, SENDER, Demo
+from app.composition.demo import LISTENER, SENDER, Demo
+from app.composition.julia import hours
 from app.settings import Settings
-from app.wiring import hours
 from batuta.config import load
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock

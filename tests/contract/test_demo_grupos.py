@@ -1,9 +1,9 @@
 """What the simulator's groups say, through the whole pipeline, on both databases: a demonstration has something to decide."""
 
-from app.contexts.grupos.correcoes import Correcao
+from app.composition.groups import review
 from app.contexts.grupos.relato import vaga_em_palavras
+from app.contexts.nomes.correcoes import Correcao
 from app.settings import Settings
-from app.wiring_grupos import review
 from batuta.testing import FakeClock
 from simulador.comportamento import Chance
 from simulador.falas import fala

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.contexts.mensagens.duvida import NotInDoubt
-from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.registro import Registro
-from app.contexts.mensagens.whatsapp import (
+from app.composition.julia import build
+from app.contexts.comum.telefone import Address
+from app.contexts.comum.whatsapp import (
     NO_LINE,
     Banned,
     Conexao,
@@ -20,10 +19,11 @@ from app.contexts.mensagens.whatsapp import (
     Unavailable,
     Unknown,
 )
-from app.contexts.telefone import Address
-from app.contexts.webhooks.model import Recebida
+from app.contexts.envio.duvida import NotInDoubt
+from app.contexts.envio.registro import Registro
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.webhooks.api import Recebida
 from app.settings import Settings
-from app.wiring import build
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemCrashed
 from batuta.queue.item import ItemState, Lease
@@ -388,7 +388,7 @@ async def test_who_is_sending_it_already_is_not_disturbed_by_what_is_found_late(
 async def test_a_doubt_that_cannot_be_looked_for_holds_up_no_other(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.contexts.mensagens.duvida.BATCH", 1)  # not even those that do not fit beside it
+    monkeypatch.setattr("app.contexts.envio.duvida.BATCH", 1)  # not even those that do not fit beside it
     office.line.answers = [(Unknown("timeout"), True)] * 2
     first = await office.put(doctor)
     await office.works()

@@ -8,17 +8,9 @@ from typing import Any
 
 import pytest
 
+from app.composition.julia import limits
+from app.contexts.comum.whatsapp import Banned, Disconnected, NotOnWhatsApp, RateLimited, Refused, SendResult, Unknown
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.whatsapp import (
-    Banned,
-    Disconnected,
-    NotOnWhatsApp,
-    RateLimited,
-    Refused,
-    SendResult,
-    Unknown,
-)
-from app.wiring import limits
 from batuta.queue.lease import Tenure
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson

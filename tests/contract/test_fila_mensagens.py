@@ -2,8 +2,8 @@
 
 import pytest
 
+from app.contexts.comum.telefone import chave
 from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado
-from app.contexts.telefone import chave
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState

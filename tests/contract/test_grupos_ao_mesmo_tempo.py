@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from app.contexts.comum.telefone import address
 from app.contexts.grupos.fila import Estagio
-from app.contexts.telefone import address
-from app.contexts.webhooks.model import DeGrupo
+from app.contexts.webhooks.api import DeGrupo
 from batuta.stores.sql.database import Query
 from batuta.testing import FakeClock
 from tests.grupos import AUTOR, GRUPO, Bancada, bancada, vaga

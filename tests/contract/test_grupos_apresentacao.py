@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from app.composition.groups import names
+from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
 from app.contexts.grupos.apresentacao import AGAIN_AFTER, Apresentacao, regiao_de
-from app.contexts.grupos.leitura import Vocabulario
-from app.contexts.mensagens.whatsapp import NO_LINE, Grupo, Unavailable
-from app.wiring_grupos import names
+from app.contexts.leitura_grupos import Vocabulario
 from batuta.dispatch.answer import Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.testing import FakeClock

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from app.composition.groups import authors
 from app.contexts.grupos.autores import AutorInexistente, SemAutor
-from app.contexts.grupos.revisao import VagaInexistente
-from app.wiring_grupos import authors
+from app.contexts.vagas.revisao import VagaInexistente
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.contexts.grupos.correcoes import Correcao
+from app.composition.groups import authors, review
 from app.contexts.grupos.fila import Estagio
-from app.contexts.grupos.revisao import Revisao
+from app.contexts.nomes.correcoes import Correcao
+from app.contexts.vagas.revisao import Revisao
 from app.settings import Settings
-from app.wiring_grupos import authors, review
 from batuta.pipeline.stage import StageOutcome
 from batuta.queue.item import Lease
 from batuta.testing import FakeClock

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from app.contexts.grupos.correcoes import Correcao
-from app.contexts.grupos.ensino import Ensino, NomeDesconhecido, NomeDeVarios
+from app.composition.groups import review, teaching
+from app.contexts.nomes.correcoes import Correcao
+from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
 from app.settings import Settings
-from app.wiring_grupos import review, teaching
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.contexts.grupos.correcoes import Correcao
-from app.contexts.grupos.fechamentos import FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
+from app.composition.groups import closings, review
 from app.contexts.grupos.relato import aviso_em_palavras
+from app.contexts.nomes.correcoes import Correcao
+from app.contexts.vagas.fechamentos import FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
 from app.settings import Settings
-from app.wiring_grupos import closings, review
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada
 

@@ -4,11 +4,11 @@ from datetime import date
 
 import pytest
 
-from app.contexts.grupos.correcoes import Correcao
-from app.contexts.grupos.leitura import Periodo
-from app.contexts.grupos.revisao import VagaIncompleta
+from app.composition.groups import review
+from app.contexts.leitura_grupos import Periodo
+from app.contexts.nomes.correcoes import Correcao
+from app.contexts.vagas.revisao import VagaIncompleta
 from app.settings import Settings
-from app.wiring_grupos import review
 from batuta.testing import FakeClock
 from tests.grupos import bancada
 

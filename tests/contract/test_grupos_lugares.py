@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.contexts.grupos.correcoes import Correcao
+from app.composition.groups import review
+from app.contexts.nomes.correcoes import Correcao
 from app.settings import Settings
-from app.wiring_grupos import review
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada
 

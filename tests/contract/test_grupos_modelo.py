@@ -10,14 +10,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.contexts.grupos.leitura import Categoria, Leitura
-from app.contexts.grupos.leituras import Regras
-from app.contexts.modelo.pergunta import Calou, Respondeu, Resposta
+from app.composition.groups import add_groups, names, with_model
+from app.composition.julia import add_guards, migrations
+from app.composition.llm import asking
+from app.contexts.esteira.leituras import Regras
+from app.contexts.leitura_grupos import Categoria, Leitura
+from app.contexts.llm.service import Calou, Respondeu, Resposta
 from app.integrations.llm.client import ChatClient
 from app.settings import Settings
-from app.wiring import add_guards, migrations
-from app.wiring_grupos import add_groups, names, with_model
-from app.wiring_modelo import asking
 from batuta.engine import Batuta
 from batuta.extension import Extension
 from batuta.guard.base import Effect, Told

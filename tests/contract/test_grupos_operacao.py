@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from app.contexts.esteira.jobs import CANARIO
 from app.contexts.grupos.history import GroupHistory
-from app.contexts.grupos.jobs import CANARIO
 from batuta.dispatch.answer import JobAnswer, Ok, Partial
 from batuta.dispatch.endpoints import JobCall
 from batuta.pipeline.stage import Drop, StageOutcome

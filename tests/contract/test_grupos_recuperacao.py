@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from app.composition.groups import authors, recovery, review
+from app.composition.julia import campaigns, contexts, starting
 from app.contexts.campanhas.model import Tipo
 from app.contexts.campanhas.service import NovaCampanha
-from app.contexts.grupos.correcoes import Correcao
+from app.contexts.comum.telefone import Address, address
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.recuperacao import Recuperacao
 from app.contexts.grupos.relato import vaga_em_palavras
-from app.contexts.telefone import Address, address
-from app.contexts.webhooks.model import DeGrupo, Recebida
-from app.wiring import campaigns, contexts, starting
-from app.wiring_grupos import authors, recovery, review
+from app.contexts.nomes.correcoes import Correcao
+from app.contexts.webhooks.api import DeGrupo, Recebida
 from batuta.dispatch.answer import Ok
 from batuta.dispatch.endpoints import JobCall
 from tests.contract.sending import Office

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from app.contexts.grupos.correcoes import Correcao
+from app.composition.groups import review
 from app.contexts.grupos.fila import Estagio
-from app.contexts.grupos.retificacoes import MudancaSemVaga, MudancaSuperada, OfertaPorDecidir, Retificacoes
-from app.contexts.grupos.revisao import VagaDecidida
+from app.contexts.nomes.correcoes import Correcao
+from app.contexts.vagas.retificacoes import MudancaSemVaga, MudancaSuperada, OfertaPorDecidir, Retificacoes
+from app.contexts.vagas.revisao import VagaDecidida
 from app.settings import Settings
-from app.wiring_grupos import review
 from batuta.stores.sql.database import Query, Transaction
 from batuta.testing import FakeClock
 from tests.grupos import AUTOR, Bancada, bancada, vaga

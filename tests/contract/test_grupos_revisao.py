@@ -6,7 +6,10 @@ from datetime import date, timedelta
 
 import pytest
 
-from app.contexts.grupos.correcoes import (
+from app.composition.groups import review
+from app.contexts.grupos.relato import vaga_em_palavras
+from app.contexts.leitura_grupos import Periodo
+from app.contexts.nomes.correcoes import (
     Correcao,
     CorrecaoRecusada,
     EspecialidadeDesconhecida,
@@ -14,9 +17,7 @@ from app.contexts.grupos.correcoes import (
     MotivoAusente,
     NaoENome,
 )
-from app.contexts.grupos.leitura import Periodo
-from app.contexts.grupos.relato import vaga_em_palavras
-from app.contexts.grupos.revisao import (
+from app.contexts.vagas.revisao import (
     HospitalBloqueado,
     Revisao,
     VagaDecidida,
@@ -25,7 +26,6 @@ from app.contexts.grupos.revisao import (
     VagaPassada,
 )
 from app.settings import Settings
-from app.wiring_grupos import review
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga, waits
 

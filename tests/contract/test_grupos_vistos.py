@@ -5,13 +5,12 @@ from datetime import date, timedelta
 
 import pytest
 
-from app.contexts.grupos.abertas import aberta_em_palavras
-from app.contexts.grupos.leituras import FINAIS
+from app.composition.groups import heard, review, vacancies
+from app.contexts.esteira.leituras import FINAIS
 from app.contexts.grupos.recebidas import Motivo, mensagem_em_palavras
 from app.contexts.grupos.relato import vaga_em_palavras
+from app.contexts.vagas.abertas import aberta_em_palavras
 from app.settings import Settings
-from app.wiring_grupos import review
-from app.wiring_grupos_vistos import heard, vacancies
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from app.contexts.agendamentos import importacao, leitor, leitura, planilha
-from app.contexts.agendamentos.arquivo import MOST_ROWS
+from app.contexts.agendamentos import importacao
 from app.contexts.agendamentos.importacao import Importacao, ImportLoop
-from app.contexts.agendamentos.leitor import MEMORY, MEMORY_TO_OPEN, aberta
-from app.contexts.agendamentos.leitura import Aberta, Leitura
-from app.contexts.agendamentos.linhas import MOST_AT_ONCE, Pedaco, Problema
 from app.contexts.agendamentos.model import PlanilhaGrande, PlanilhaIlegivel, PlanilhaRecusada
+from app.contexts.agendamentos.planilha import aba, leitor, processo
+from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS
+from app.contexts.agendamentos.planilha.leitor import MEMORY, MEMORY_TO_OPEN, aberta
+from app.contexts.agendamentos.planilha.linhas import MOST_AT_ONCE, Pedaco, Problema
+from app.contexts.agendamentos.planilha.processo import Aberta, Leitura
 from batuta.kernel.clock import SystemClock
 from tests.contract.test_agendamentos import Office, office
 from tests.julia import rows
@@ -112,7 +113,7 @@ def test_a_row_that_cannot_be_read_at_all_costs_itself_alone(monkeypatch: pytest
             raise OverflowError
         return None
 
-    monkeypatch.setattr(planilha, "telefone_da", strict)
+    monkeypatch.setattr(aba, "telefone_da", strict)
     (pedaco,) = aberta(xlsx([HEADER, patient(1), patient(2, Telefone="!"), patient(3)]), "agenda.xlsx").pedacos()
     assert [row["linha"] for row in pedaco.linhas] == [2, 4]
     assert [(each.linha, each.problema) for each in pedaco.erros] == [(3, Problema.ILEGIVEL)]
@@ -133,7 +134,7 @@ async def test_the_child_waits_for_whoever_does_not_read() -> None:
         ahead = written(said)
         taken = sum([len(pedaco.linhas) async for pedaco in folha.pedacos()])
     assert taken == 12_000
-    assert ahead < 3 * leitura.AHEAD + 64 * 1024
+    assert ahead < 3 * processo.AHEAD + 64 * 1024
 
 
 async def test_whoever_leaves_early_does_not_wait_for_the_rest() -> None:
@@ -176,7 +177,7 @@ def test_what_comes_after_opening_has_memory_and_time_of_its_own() -> None:
 async def test_a_child_that_is_killed_is_replaced_and_goes_on_where_it_was(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leitura, "AHEAD", 4096)
+    monkeypatch.setattr(processo, "AHEAD", 4096)
     reading = Mortal(deaths=1)
     done = await with_reader(office, reading).importar(SHEET, "agenda.xlsx", by="alguém")
     assert (done["status"], done["imported"], done["duplicates"], done["jobs_enqueued"]) == ("concluida", ROWS, 0, ROWS)
@@ -187,7 +188,7 @@ async def test_a_child_that_is_killed_is_replaced_and_goes_on_where_it_was(
 async def test_an_import_whose_children_all_die_fails_in_the_end_and_the_file_can_be_sent_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leitura, "AHEAD", 4096)
+    monkeypatch.setattr(processo, "AHEAD", 4096)
     monkeypatch.setattr(importacao, "MOST_RESUMED", 1)
     content = xlsx([HEADER, *(patient(n) for n in range(1900))])
     importing = with_reader(office, Mortal(deaths=1000))
@@ -205,7 +206,7 @@ async def test_an_import_whose_children_all_die_fails_in_the_end_and_the_file_ca
 async def test_two_who_go_on_with_the_same_import_write_each_row_once(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leitura, "AHEAD", 4096)
+    monkeypatch.setattr(processo, "AHEAD", 4096)
     importing = with_reader(office, Mortal(deaths=2))
     id = (await importing.importar(xlsx([HEADER, *(patient(n) for n in range(1900))]), "a.xlsx", by="alguém"))["id"]
     assert (await figures(office))["imported"] == 1000
@@ -218,7 +219,7 @@ async def test_two_who_go_on_with_the_same_import_write_each_row_once(
 async def test_an_import_of_several_sheets_goes_on_in_the_one_where_it_was(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leitura, "AHEAD", 4096)
+    monkeypatch.setattr(processo, "AHEAD", 4096)
     days = {f"Dia {n}": sheet_xml([HEADER, *(patient(1000 * n + k) for k in range(300))]) for n in range(1, 4)}
     reading = Mortal(deaths=1)
     done = await with_reader(office, reading).importar(workbook(days), "agenda.xlsx", by="alguém")
@@ -238,7 +239,7 @@ async def test_an_import_of_several_sheets_goes_on_in_the_one_where_it_was(
 async def test_an_import_of_tables_that_begin_in_c5_goes_on_where_it_was(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leitura, "AHEAD", 4096)
+    monkeypatch.setattr(processo, "AHEAD", 4096)
     days = {
         f"Dia {n}": sheet_xml(moved([HEADER, *(patient(1000 * n + k) for k in range(300))], right=2, down=4))
         for n in range(1, 4)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from app.composition.julia import build
 from app.contexts.agendamentos.model import Status
 from app.contexts.agendamentos.repository import appointment_book
 from app.contexts.agendamentos.service import QUEUE, TASK, Ligado
 from app.contexts.agendamentos.tasks import Normalizador
-from app.wiring import build
 from batuta.testing import FakeClock
 from tests.contract.test_agendamentos import READ, START, Office, settings_of
 from tests.julia import one, rows

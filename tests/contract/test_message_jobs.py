@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from app.composition.julia import build, sending
+from app.contexts.envio.jobs import MessageJobs
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.jobs import MessageJobs
 from app.settings import Settings
-from app.wiring import build, sending
 from batuta.dispatch.answer import Ok
 from batuta.dispatch.endpoints import JobCall
 from batuta.engine import Batuta

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.contexts.agendamentos.arquivo import MOST_ROWS, MOST_UNPACKED
-from app.contexts.agendamentos.leitor import MEMORY
-from app.contexts.agendamentos.leitura import Leitura
-from app.contexts.agendamentos.linhas import Motivo, Problema, Recusa
 from app.contexts.agendamentos.model import RECUSAS
+from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, MOST_UNPACKED
+from app.contexts.agendamentos.planilha.leitor import MEMORY
+from app.contexts.agendamentos.planilha.linhas import Motivo, Problema, Recusa
+from app.contexts.agendamentos.planilha.processo import Leitura
 from batuta.kernel.clock import SystemClock
 from tests.sheets import HEADER, package, patient, sheet_xml, xlsx
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from app.composition.julia import contexts, diario
 from app.contexts.conversas.diario import digest
 from app.contexts.conversas.optout import OptoutManual
-from app.wiring import contexts, diario
 from batuta import backup
 from tests.contract.sending import MINUTE, PHONE, Office
 from tests.julia import add_doctor, one, rows, write

@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from app.composition.julia import build, chip_handlers
+from app.contexts.comum.whatsapp import Numero, Unavailable
 from app.contexts.medicos.validacao import again_after, verdict_of
-from app.contexts.mensagens.whatsapp import Numero, Unavailable
 from app.settings import Settings
-from app.wiring import build, chip_handlers
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.engine import Batuta

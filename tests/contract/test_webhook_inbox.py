@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from app.contexts.chips.service import Chips
+from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.whatsapp import Entrega
 from app.contexts.conversas.service import Conversas, Saida
 from app.contexts.grupos.fila import FILA_GRUPOS
 from app.contexts.grupos.service import Grupos
-from app.contexts.mensagens.conteudo import hash_do_texto
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.service import Mensagens
-from app.contexts.mensagens.whatsapp import Entrega
-from app.contexts.operacao.eventos import Eventos
+from app.contexts.operacao.service import Eventos
+from app.contexts.webhooks.api import Entregue
 from app.contexts.webhooks.history import WebhookHistory
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
-from app.contexts.webhooks.model import Entregue
 from app.integrations.evolution.events import delivery_of, facts_of
 from batuta.kernel.ids import Ids
 from batuta.queue.item import Lease, NewItem

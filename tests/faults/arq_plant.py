@@ -11,8 +11,8 @@ from typing import Any
 
 from arq.worker import run_worker
 
+from app.composition.julia import build
 from app.settings import Settings
-from app.wiring import build
 from app.workers.config import worker_settings
 from batuta.engine import Batuta
 from batuta.logs import begin_logging

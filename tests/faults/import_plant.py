@@ -12,11 +12,11 @@ from typing import Any
 
 from arq.worker import run_worker
 
-from app import wiring_agendamentos
-from app.contexts.agendamentos.leitura import READ_WITHIN, Leitura
+from app.composition import appointments
+from app.composition.julia import build
+from app.contexts.agendamentos.planilha.processo import READ_WITHIN, Leitura
 from app.main import create_app
 from app.settings import Settings
-from app.wiring import build
 from app.workers.config import worker_settings
 from batuta.engine import Batuta
 from batuta.logs import begin_logging
@@ -53,7 +53,7 @@ class Plan:
 def office(plan: Plan) -> Batuta:
     clock = FastClock.told(plan.clock)
     # Whoever reads the file works at the machine's speed, however fast the clock runs.
-    vars(wiring_agendamentos)["Leitura"] = partial(Leitura, read_within=clock.rate * READ_WITHIN)
+    vars(appointments)["Leitura"] = partial(Leitura, read_within=clock.rate * READ_WITHIN)
     work = build(plan.settings, clock=clock)
     work.queue_lease = timedelta(seconds=plan.lease)
     return work

@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx2
 
+from app.composition.demo import Demo
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.demo import Demo
 from batuta.engine import Batuta
 from batuta.queue.item import NewItem
 from batuta.testing import FastClock, judge_messages

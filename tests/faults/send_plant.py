@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from app.contexts.mensagens.whatsapp import SendResult
+from app.contexts.comum.whatsapp import SendResult
 from app.integrations.evolution.client import EvolutionClient
 from scripts import ensaio
 from tests.faults.points import PointedDatabase, Points

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.wiring_agendamentos import appointments_of
+from app.composition.appointments import appointments_of
 from batuta.engine import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.testing import FastClock

@@ -13,7 +13,7 @@ from datetime import timedelta
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from app.wiring_agendamentos import appointments_of
+from app.composition.appointments import appointments_of
 from batuta.engine import Batuta
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.conftest import lack

@@ -4,9 +4,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+from app.composition.julia import campaigns
 from app.contexts.campanhas.model import Tipo
 from app.contexts.campanhas.service import NovaCampanha
-from app.wiring import campaigns
 from batuta.testing.messages import Accepted, End
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind

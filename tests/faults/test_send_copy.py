@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from app.composition.julia import contexts
 from app.contexts.conversas.optout import OptoutManual
-from app.wiring import contexts
 from batuta import backup
 from batuta.testing import judge_messages
 from batuta.testing.messages import End, SendRules

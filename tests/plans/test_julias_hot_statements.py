@@ -6,9 +6,9 @@ import pytest
 
 from app.contexts.campanhas.alcance import Alcance
 from app.contexts.campanhas.repository import campaign_book, start_book
-from app.contexts.mensagens import saude
+from app.contexts.envio import saude
+from app.contexts.envio.saude import FilaBook
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.saude import FilaBook
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.queries import in_dialect, load, query_of
 from batuta.stores.sql.queue_book import postgres_turn_book, queue_book, sqlite_turn_book

@@ -6,9 +6,9 @@ import string
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.contexts.agendamentos.celulas import data_da, dito, hora_da, telefone_da
-from app.contexts.agendamentos.documento import cpf_valido, documento_de
-from app.contexts.agendamentos.endereco import endereco_de
+from app.contexts.agendamentos.documento.documento import cpf_valido, documento_de
+from app.contexts.agendamentos.endereco.endereco import endereco_de
+from app.contexts.agendamentos.planilha.celulas import data_da, dito, hora_da, telefone_da
 from app.contexts.agendamentos.texto import limpo, quase, titulo
 from batuta.kernel.writable import is_writable
 

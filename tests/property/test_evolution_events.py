@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.contexts.telefone import address, chave, forms
-from app.contexts.webhooks.model import DeGrupo, Eco, Entregue, Recebida
+from app.contexts.comum.telefone import address, chave, forms
+from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Recebida
 from app.integrations.evolution.answers import found_of, instance_of, number_of, send_result, unavailable
 from app.integrations.evolution.events import WANTED, delivery_of, facts_of
 from app.integrations.evolution.http import Answer

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.contexts.grupos.leitura import Leitura, VagaLida, heuristica
-from app.contexts.grupos.leitura.documento import trechos
-from app.contexts.grupos.leitura.texto import Texto, chave
+from app.contexts.leitura_grupos import Leitura, VagaLida, heuristica
+from app.contexts.leitura_grupos.documento import trechos
+from app.contexts.leitura_grupos.texto.texto import Texto, chave
 from tests.unit.leitura_adversas import ADVERSAS
 from tests.unit.leitura_exemplos import SEGUNDA, lida
 

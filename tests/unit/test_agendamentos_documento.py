@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.contexts.agendamentos.documento import (
+from app.contexts.agendamentos.documento.documento import (
     CNS_INVALIDO,
     CPF_DE_OUTRA_PESSOA,
     CPF_INVALIDO,

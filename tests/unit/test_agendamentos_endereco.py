@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.contexts.agendamentos.endereco import CEP_DE_OUTRA_UF, CEP_INVALIDO, endereco_de
+from app.contexts.agendamentos.endereco.endereco import CEP_DE_OUTRA_UF, CEP_INVALIDO, endereco_de
 from app.contexts.agendamentos.normalizacao import CEP_DIFERENTE, endereco_lido
 
 FIELDS = ("logradouro", "numero", "complemento", "bairro", "cidade", "uf", "cep")

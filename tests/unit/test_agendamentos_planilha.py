@@ -7,10 +7,10 @@ from datetime import date, datetime, time
 
 import pytest
 
-from app.contexts.agendamentos.arquivo import nome_mostravel
-from app.contexts.agendamentos.celulas import Celula, data_hora_da, hora_da
-from app.contexts.agendamentos.leitura import Leitura
-from app.contexts.agendamentos.linhas import Lida, Recusa
+from app.contexts.agendamentos.planilha.arquivo import nome_mostravel
+from app.contexts.agendamentos.planilha.celulas import Celula, data_hora_da, hora_da
+from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
+from app.contexts.agendamentos.planilha.processo import Leitura
 from batuta.kernel.clock import SystemClock
 from tests.sheets import HEADER, Cell, moved, package, patient, sheet_xml, workbook, xls, xlsx
 

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from app.contexts.mensagens.conteudo import hash_do_texto
-from app.contexts.mensagens.whatsapp import (
+from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.whatsapp import (
     Banned,
     Conexao,
     Disconnected,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.contexts.webhooks.model import DeGrupo, Entregue, Fato, Recebida
+from app.contexts.webhooks.api import DeGrupo, Entregue, Fato, Recebida
 from app.integrations.evolution.answers import found_of
 from app.integrations.evolution.events import delivery_of, facts_of
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.contexts.grupos.metricas import percentil
-from app.contexts.grupos.saude import Fluxo, Medidas, Sinais, julgar, status_de
+from app.contexts.esteira.metricas import percentil
+from app.contexts.esteira.saude import Fluxo, Medidas, Sinais, julgar, status_de
 from batuta.health.finding import Severity
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.contexts.grupos.canonicos import NomesErrados, examinados
-from app.contexts.grupos.leitura.vocabulario import DADOS
+from app.contexts.leitura_grupos.texto.vocabulario import DADOS
+from app.contexts.nomes.canonicos import NomesErrados, examinados
 
 
 def hospital(**more: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.contexts.grupos.importacao import Candidata, Decisao, julgar, score_de
-from app.contexts.grupos.limiares import Limiares, alcanca
+from app.contexts.vagas.importacao import Candidata, Decisao, julgar, score_de
+from app.contexts.vagas.limiares import Limiares, alcanca
 
 HOJE = date(2026, 3, 10)
 BOA = Candidata(

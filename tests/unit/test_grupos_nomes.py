@@ -3,10 +3,10 @@
 import pytest
 from rapidfuzz import fuzz
 
-from app.contexts.grupos.importacao import CERTO
-from app.contexts.grupos.leitura import Vocabulario
-from app.contexts.grupos.leitura.vocabulario import vale_em
-from app.contexts.grupos.nomes import SEMELHANTE, Conhecido, Nomes, achar, busca, pode_ser_nome
+from app.contexts.leitura_grupos import Vocabulario
+from app.contexts.leitura_grupos.texto.vocabulario import vale_em
+from app.contexts.nomes.nomes import SEMELHANTE, Conhecido, Nomes, achar, busca, pode_ser_nome
+from app.contexts.vagas.importacao import CERTO
 
 
 def nomes(*known: tuple[str, str | None, str | None, float]) -> Nomes:

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from app.contexts.conversas.model import pede_para_parar
-from app.contexts.grupos.pergunta import Falta, pergunta
+from app.contexts.grupos.recuperacao import Falta, pergunta
 
 DAY = date(2026, 3, 20)
 

@@ -7,6 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from app.composition.julia import is_simulated
+from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.guardrails import (
     WITHOUT_LINE,
@@ -21,9 +23,7 @@ from app.contexts.mensagens.guardrails import (
     open_time,
 )
 from app.contexts.mensagens.limites import HORARIO, Tipo
-from app.contexts.mensagens.whatsapp import NO_LINE
 from app.settings import Settings
-from app.wiring import is_simulated
 from app.workers.scheduler import WINDOWS
 from batuta.guard.base import Hold
 

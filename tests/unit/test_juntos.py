@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from app.contexts.grupos.juntos import Juntos
+from app.contexts.comum.juntos import Juntos
 
 
 class Shelf:

@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.contexts.grupos.leitura import Leitura, Periodo, ValorTipo, ler
-from app.contexts.grupos.leitura.montagem import MAIS_INCOMPLETAS
+from app.contexts.leitura_grupos import Leitura, Periodo, ValorTipo, ler
+from app.contexts.leitura_grupos.montagem.montar import MAIS_INCOMPLETAS
 
 WHEN = datetime(2026, 3, 11, 12, tzinfo=ZoneInfo("America/Sao_Paulo"))
 

@@ -13,7 +13,7 @@ from app.contexts.chips.sincronia import (
     plan,
     unlisted,
 )
-from app.contexts.mensagens.whatsapp import Conexao, Instancia, Unavailable
+from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 
 ONE, OTHER = "5511900000001", "5511900000002"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.contexts.telefone import Address, address, chave, forms, telefone_de
+from app.contexts.comum.telefone import Address, address, chave, forms, telefone_de
 
 
 @pytest.mark.parametrize(

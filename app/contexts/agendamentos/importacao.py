@@ -14,10 +14,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from app.contexts.agendamentos.arquivo import MOST_ROWS, nome_mostravel
-from app.contexts.agendamentos.leitura import Aberta, Interrompida, Leitura
-from app.contexts.agendamentos.linhas import MOST_TOLD, Pedaco, Problema, Recusa, Reparo
 from app.contexts.agendamentos.model import AgendamentoRepetido, recusada
+from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, nome_mostravel
+from app.contexts.agendamentos.planilha.linhas import MOST_TOLD, Pedaco, Problema, Recusa, Reparo
+from app.contexts.agendamentos.planilha.processo import Aberta, Interrompida, Leitura
 from app.contexts.agendamentos.repository import import_book
 from app.contexts.agendamentos.service import Agendamentos
 from batuta.kernel.clock import Clock

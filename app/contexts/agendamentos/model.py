@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from app.contexts.agendamentos.linhas import Motivo, Recusa
+from app.contexts.agendamentos.planilha.linhas import Motivo, Recusa
 from batuta.kernel.errors import BatutaError
 
 TIMEOUT_SAID: Final = "Job timeout exceeded"

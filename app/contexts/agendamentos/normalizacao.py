@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from app.contexts.agendamentos.documento import Documento, documento_de
-from app.contexts.agendamentos.endereco import CEP_DE_OUTRA_UF, Endereco, endereco_de
-from app.contexts.agendamentos.lugares import cep_concorda
+from app.contexts.agendamentos.documento.documento import Documento, documento_de
+from app.contexts.agendamentos.endereco.endereco import CEP_DE_OUTRA_UF, Endereco, endereco_de
+from app.contexts.agendamentos.endereco.geografia import cep_concorda
 from batuta.kernel.json import Json
 
 CEP_DIFERENTE: Final = "cep_da_coluna_difere"

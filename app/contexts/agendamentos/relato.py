@@ -6,12 +6,40 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from app.contexts.agendamentos.avisos import avisos_da_leitura
-from app.contexts.agendamentos.celulas import FORMULA
-from app.contexts.agendamentos.cobertura import COBRIVEIS, COVERED, cpf_coberto, sem_cpf
+from app.contexts.agendamentos.documento.cobertura import COBRIVEIS, COVERED, cpf_coberto, sem_cpf
+from app.contexts.agendamentos.documento.documento import documento_de
 from app.contexts.agendamentos.model import CAMPOS, Status
+from app.contexts.agendamentos.normalizacao import endereco_lido
+from app.contexts.agendamentos.planilha.celulas import FORMULA
 from batuta.stores.sql.database import Row
 from batuta.tasks.status import TaskStatus
+
+SEM_LOGRADOURO: Final = "endereco_sem_logradouro"
+SEM_DOCUMENTO: Final = "documento_nao_encontrado"
+
+
+def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
+    """Of one whose address or documents are not read by choice (a switch) nothing is said."""
+    if row["normalization_status"] != Status.COMPLETED:
+        return []
+    return list(dict.fromkeys([*_do_endereco(row), *_do_documento(row)]))
+
+
+def _do_endereco(row: Row | Mapping[str, Any]) -> list[str]:
+    text, read = row["endereco_completo"], row["endereco_normalizado"]
+    if isinstance(read, dict):
+        told = [str(each) for each in read.get("avisos", ())]
+        return told if read.get("logradouro") or not text else [*told, SEM_LOGRADOURO]
+    return [SEM_LOGRADOURO] if text and not endereco_lido(text, row["cep"]).diz_algo else []
+
+
+def _do_documento(row: Row | Mapping[str, Any]) -> list[str]:
+    text, read = row["documento_completo"], row["documento_normalizado"]
+    if isinstance(read, dict):
+        return [str(each) for each in read.get("avisos", ())]
+    found = documento_de(text or "")
+    return [] if not text or found.diz_algo else [*found.avisos] or [SEM_DOCUMENTO]
+
 
 INSTANTS: Final = ("normalized_at", "created_at", "updated_at")
 READING: Final = (

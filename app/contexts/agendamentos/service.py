@@ -6,10 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Final, Protocol
 
-from app.contexts.agendamentos.atualizacao import atualizado
-from app.contexts.agendamentos.celulas import cep_da, data_da, hora_da, telefone_da
-from app.contexts.agendamentos.cobertura import esta_coberto
-from app.contexts.agendamentos.linhas import ONDE_E_QUANDO, Situacao, chave_de, chave_natural_de, mais_longo
+from app.contexts.agendamentos.documento.cobertura import esta_coberto
 from app.contexts.agendamentos.model import (
     CAMPOS,
     AgendamentoInexistente,
@@ -18,6 +15,8 @@ from app.contexts.agendamentos.model import (
     Status,
     fonte_de,
 )
+from app.contexts.agendamentos.planilha.celulas import cep_da, data_da, hora_da, telefone_da
+from app.contexts.agendamentos.planilha.linhas import ONDE_E_QUANDO, Situacao, chave_de, chave_natural_de, mais_longo
 from app.contexts.agendamentos.repository import COLUMNS, appointment_book, insert_query, page_query
 from app.contexts.agendamentos.texto import limpo
 from batuta.kernel.clock import Clock
@@ -27,6 +26,37 @@ from batuta.kernel.json import Json
 from batuta.kernel.writable import is_writable
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Row, Transaction
+
+# How far a visit is. Of two that are as far, either may follow the other.
+_FAR: Final = {
+    Situacao.PENDENTE: 0,
+    Situacao.AUTORIZACAO: 1,
+    Situacao.CADASTRAR: 1,
+    Situacao.AGENDADO: 2,
+    Situacao.ALTERAR: 3,
+    Situacao.CONFIRMADO: 3,
+    Situacao.COLETADO: 4,
+    Situacao.RECOLETA: 4,
+    Situacao.CANCELADO: 4,
+}
+# What belongs to another: with a new address an old CEP would be another place's.
+_BELONGS: Final = {"cep": "endereco_completo", "hora_confirmacao": "data_confirmacao"}
+
+
+def atualizado(antes: Row | Mapping[str, Json], dito: Mapping[str, Json]) -> dict[str, Json]:
+    """``dito``: a row of a file, without what it says nothing of."""
+    now = {name: antes[name] if dito.get(name) is None else dito[name] for name in CAMPOS}
+    for name, owner in _BELONGS.items():
+        if dito.get(name) is None and now[owner] != antes[owner]:
+            now[name] = None
+    if not _goes_on(antes["status"], now["status"]):
+        now["status"] = antes["status"]
+    return now
+
+
+def _goes_on(antes: Json, agora: Json) -> bool:
+    return _FAR[Situacao(str(agora))] >= _FAR[Situacao(str(antes))]
+
 
 TASK: Final = "normalize_appointment"
 QUEUE: Final = "agendamentos"

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
-from app.contexts.agendamentos.documento import documento_de
-from app.contexts.agendamentos.endereco import CEP_DE_OUTRA_UF, Endereco
-from app.contexts.agendamentos.lugares import cep_concorda
+from app.contexts.agendamentos.documento.documento import documento_de
+from app.contexts.agendamentos.endereco.endereco import CEP_DE_OUTRA_UF, Endereco
+from app.contexts.agendamentos.endereco.geografia import cep_concorda
+from app.contexts.agendamentos.llm import Leitura, Lida, Mudo, Pedido
 from app.contexts.agendamentos.model import TIMEOUT_SAID, Status
-from app.contexts.agendamentos.modelo import Leitura, Lida, Mudo, Pedido
 from app.contexts.agendamentos.normalizacao import MODELO, documento_em_json, endereco_em_json, endereco_lido
-from app.contexts.agendamentos.prova import pode_ter_documento
 from app.contexts.agendamentos.repository import appointment_book
-from app.contexts.agendamentos.service import Ligado
+from app.contexts.agendamentos.service import Agendamentos, Ligado
 from app.contexts.agendamentos.texto import diz_nada, limpo
+from app.contexts.agendamentos.verificacao import pode_ter_documento
 from batuta.guard.base import Hold
 from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
@@ -29,6 +29,7 @@ from batuta.queue.outcome import Failed, Snooze
 from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.stores.sql.gathering import Gathering
 from batuta.stores.sql.reports import is_uuid
+from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.tasks.registry import TaskContext
 
 log = logging.getLogger("julia.agendamentos")
@@ -251,3 +252,36 @@ def _junto(dito: Endereco, regra: Endereco) -> Endereco:
     return replace(
         dito, cep=cep, uf=uf, numero=regra.numero or dito.numero, referencia=regra.referencia, avisos=tuple(avisos)
     )
+
+
+LOOK_EVERY: Final = timedelta(seconds=15)
+# A task tells its appointment before it ends; this long after it did not.
+SETTLED_FOR: Final = timedelta(seconds=10)
+LOST_FOR: Final = timedelta(minutes=5)
+AT_ONCE: Final = 200
+
+
+class Conferente:
+    name = "agendamentos-conferencia"
+
+    def __init__(self, database: Database, agendamentos: Agendamentos, clock: Clock) -> None:
+        self.doorbell = Doorbell()
+        self._database = database
+        self._agendamentos = agendamentos
+        self._clock = clock
+        self._book = appointment_book(database.dialect)
+
+    async def tick(self) -> Pace:
+        now = self._clock.now()
+        rows = await self._database.all(
+            self._book.orphans, settled_before=now - SETTLED_FOR, lost_before=now - LOST_FOR, limit=AT_ONCE
+        )
+        ended = [row for row in rows if row["task_status"] in ("failed", "cancelled")]
+        for row in ended:
+            error = row["task_error"] or row["task_status"]
+            await self._database.run(self._book.give_up, id=row["id"], job=row["job"], error=error, now=now)
+        lost = [str(row["id"]) for row in rows if row["task_status"] in (None, "complete")]
+        if lost:
+            async with self._database.transaction() as transaction:
+                await self._agendamentos.reenfileirar(transaction, lost)
+        return Again() if len(rows) == AT_ONCE else Idle()

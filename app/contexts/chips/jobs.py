@@ -10,8 +10,8 @@ from app.contexts.chips.confianca import demotion, level, permissions, score
 from app.contexts.chips.pool import COUNTS_FROM, DAY, Avaliado, Emissor, Pool
 from app.contexts.chips.service import Chips
 from app.contexts.chips.sincronia import Cortada, Mudanca, Nova, Plano, Renomeada, Sumida, Vista, Volta, plan, unlisted
-from app.contexts.mensagens.whatsapp import NO_LINE, Conexao, Unavailable, WhatsApp
-from app.contexts.operacao.eventos import Eventos
+from app.contexts.comum.whatsapp import NO_LINE, Conexao, Unavailable, WhatsApp
+from app.contexts.operacao.service import Eventos
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock

@@ -8,7 +8,7 @@ from typing import Final
 
 from app.contexts.chips.confianca import Medidas, Nivel, Permissoes, factors
 from app.contexts.chips.sincronia import Conhecido
-from app.contexts.mensagens.whatsapp import Conexao, Instancia
+from app.contexts.comum.whatsapp import Conexao, Instancia
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import AsJson, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.queries import load

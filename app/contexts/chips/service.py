@@ -9,9 +9,9 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from app.contexts.mensagens.whatsapp import Conexao
-from app.contexts.operacao.eventos import Eventos
-from app.contexts.webhooks.model import Ligacao
+from app.contexts.comum.whatsapp import Conexao
+from app.contexts.operacao.service import Eventos
+from app.contexts.webhooks.api import Ligacao
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json

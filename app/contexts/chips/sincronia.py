@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from app.contexts.chips.service import IN_USE
-from app.contexts.mensagens.whatsapp import Conexao, Instancia, Unavailable
-from app.contexts.telefone import chave
+from app.contexts.comum.telefone import chave
+from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 
 OUT_OF_SERVICE: Final = frozenset({"banned", "cancelled"})
 

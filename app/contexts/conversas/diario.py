@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from app.contexts.telefone import chave
+from app.contexts.comum.telefone import chave
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Dialect, Reading, Transaction
 from batuta.stores.sql.restoring import DatabaseId

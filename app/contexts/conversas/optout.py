@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from app.contexts.comum.telefone import telefone_de
 from app.contexts.conversas.service import Conversas
-from app.contexts.telefone import telefone_de
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.ids import Ids

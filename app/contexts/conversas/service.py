@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.contexts.campanhas.alcance import Alcance
+from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.telefone import Address, chave, other_form
+from app.contexts.comum.whatsapp import Entrega
 from app.contexts.conversas.diario import Diario, Kind
 from app.contexts.conversas.model import pede_para_parar
 from app.contexts.conversas.repository import conversation_book
-from app.contexts.mensagens.conteudo import hash_do_texto
 from app.contexts.mensagens.service import Mensagens
-from app.contexts.mensagens.whatsapp import Entrega
-from app.contexts.operacao.eventos import Eventos
-from app.contexts.telefone import Address, chave, other_form
-from app.contexts.webhooks.model import Eco, Recebida, Recibo
+from app.contexts.operacao.service import Eventos
+from app.contexts.webhooks.api import Eco, Recebida, Recibo
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Dialect, Reading, Transaction
 

@@ -6,11 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
-from app.contexts.grupos.dicionario import Dicionario
-from app.contexts.grupos.leitura import Vocabulario
-from app.contexts.grupos.leitura.lugares import UFS, cidades
-from app.contexts.grupos.leitura.texto import Texto
-from app.contexts.mensagens.whatsapp import NO_LINE, Grupo, Unavailable
+from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
+from app.contexts.leitura_grupos import Vocabulario
+from app.contexts.leitura_grupos.marcas.lugares import UFS, cidades
+from app.contexts.leitura_grupos.texto.texto import Texto
+from app.contexts.nomes.dicionario import Dicionario
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.contexts.telefone import forms
+from app.contexts.comum.telefone import forms
 from batuta.stores.sql.database import Dialect, Query, Row, Transaction
 from batuta.stores.sql.queries import load
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from batuta.kernel.clock import Clock
 from batuta.stores.sql.database import Database, Query, Row
 from batuta.stores.sql.queries import load
+from batuta.texts import Texts
 
 # As long as the queue remembers what it dropped.
 LOOKS_BACK: Final = timedelta(days=7)
@@ -112,3 +113,19 @@ def estagio_de(row: Row | Mapping[str, Any]) -> str:
     """The last look that was taken at it: none before it is read, where the door itself put it aside."""
     looks = {"extracao": "extracao_ms", "classificacao": "classificacao_ms", "heuristica": "heuristica_ms"}
     return next((name for name, column in looks.items() if row[column] is not None), "entrada")
+
+
+_INCOMPLETE: Final = "match_incompleto:"
+
+
+def motivo_em_palavras(texts: Texts, motivo: str | None) -> str:
+    """What a person wrote as the reason, or a word nobody put into the texts, is told as it is."""
+    if not motivo:
+        return ""
+    if motivo.startswith(_INCOMPLETE):
+        lacks = motivo.removeprefix(_INCOMPLETE).split(",")
+        return texts(
+            "grupos.motivo.match_incompleto",
+            falta=", ".join(texts.known(f"grupos.campo.{each}", each) for each in lacks),
+        )
+    return texts.known(f"grupos.motivo.{motivo}", motivo)

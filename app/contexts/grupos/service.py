@@ -1,20 +1,51 @@
 """Keeps what groups say, and puts it into the pipeline's queue with it: both, or neither."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
+from app.contexts.comum.telefone import Address
 from app.contexts.grupos.fila import da_mensagem
-from app.contexts.grupos.model import nome_e_empresa, primeiro_status
 from app.contexts.grupos.pessoas import Pessoas
-from app.contexts.telefone import Address
-from app.contexts.webhooks.model import DeGrupo
+from app.contexts.webhooks.api import DeGrupo
 from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem
 from batuta.stores.sql.database import Dialect, Query, Row, Transaction
 from batuta.stores.sql.queries import load
+
+SHORTEST = 5
+_APART = re.compile(r"\s+[-–|]\s+")
+# Who works for one of these often writes it behind his name, without anything between.
+EMPRESAS: Final = ("Quero Plantão", "SMPV", "SERGES", "Medtrust", "Hapvida", "Medscalle", "Medopen", "MP Doctor")
+_NO_NAME = re.compile(r"\b(?:adm|jr)\b\.?", re.IGNORECASE)
+
+
+def primeiro_status(texto: str, midia: str | None, *, monitorado: bool = True) -> str:
+    """A caption is a text like any other: advertisements are often pictures with one."""
+    if not monitorado:
+        return "descartada"
+    if len(texto.strip()) >= SHORTEST:
+        return "pendente"
+    return "ignorada_midia" if midia is not None else "ignorada_curta"
+
+
+def nome_e_empresa(push_name: str | None) -> tuple[str | None, str | None]:
+    """ "Fulana Teste - Empresa Teste" is a person and whom she works for."""
+    if not push_name:
+        return None, None
+    nome, *rest = _APART.split(push_name.strip(), maxsplit=1)
+    empresa = rest[0].strip() if rest else next((each for each in EMPRESAS if _ends_with(nome, each)), None)
+    if not rest and empresa:
+        nome = nome.strip()[: -len(empresa)]
+    return " ".join(_NO_NAME.sub(" ", nome).split()) or None, empresa or None
+
+
+def _ends_with(nome: str, empresa: str) -> bool:
+    plain, known = nome.strip().casefold(), empresa.casefold()
+    return plain.endswith(f" {known}")
 
 
 @dataclass(frozen=True, slots=True)

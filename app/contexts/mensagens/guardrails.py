@@ -16,10 +16,10 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.telefone import chave, telefone_de
+from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.limites import HORARIO, Tipo
-from app.contexts.mensagens.whatsapp import NO_LINE
-from app.contexts.telefone import chave, telefone_de
 from batuta.guard.base import Hold
 from batuta.schedule.window import Window
 

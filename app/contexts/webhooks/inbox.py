@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, assert_never
 
-from app.contexts.webhooks.model import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
+from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
 from batuta.kernel.json import Json
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.outcome import Done

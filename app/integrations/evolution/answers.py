@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import cast
 
-from app.contexts.mensagens.conteudo import hash_do_texto
-from app.contexts.mensagens.whatsapp import (
+from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.telefone import address
+from app.contexts.comum.whatsapp import (
     Banned,
     Conexao,
     Disconnected,
@@ -22,7 +23,6 @@ from app.contexts.mensagens.whatsapp import (
     Unavailable,
     Unknown,
 )
-from app.contexts.telefone import address
 from app.integrations.evolution.content import instant_of, text_of
 from app.integrations.evolution.http import Answer, Reply, Silence
 from batuta.kernel.json import Json

@@ -1,12 +1,12 @@
-"""Evolution API, version 2, as the line to WhatsApp (``app.contexts.mensagens.whatsapp``)."""
+"""Evolution API, version 2, as the line to WhatsApp (``app.contexts.comum.whatsapp``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
-from app.contexts.mensagens.whatsapp import Conexao, Encontrada, Grupo, Instancia, Numero, SendResult, Unavailable
-from app.contexts.telefone import PERSON, forms
+from app.contexts.comum.telefone import PERSON, forms
+from app.contexts.comum.whatsapp import Conexao, Encontrada, Grupo, Instancia, Numero, SendResult, Unavailable
 from app.integrations.evolution.answers import (
     conexao,
     found_of,

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from app.contexts.mensagens.whatsapp import Conexao, Instancia, Unavailable
+from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 from app.integrations.evolution.client import EvolutionClient, Webhook
 from batuta.extension import Examined
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from app.contexts.mensagens.whatsapp import Entrega
-from app.contexts.telefone import Address, address
-from app.contexts.webhooks.model import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
+from app.contexts.comum.telefone import Address, address
+from app.contexts.comum.whatsapp import Entrega
+from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
 from app.integrations.evolution.answers import ENTREGAS, conexao
 from app.integrations.evolution.content import MEDIA, contexts, instant_of, media_of, text_of
 from batuta.kernel.json import Json, dumps

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx2
 
-from app.contexts.modelo.pergunta import Calou, Respondeu, Resposta
+from app.contexts.llm.service import Calou, Respondeu, Resposta
 from batuta.guard.base import Effect, Told, effect_of_status
 from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock

@@ -1,0 +1,1 @@
+"""Julia's commands for ``batuta``."""

@@ -1,0 +1,242 @@
+"""``batuta agendamentos importar | listar | ver | importacoes | contar | saude | exportar | reprocessar | avaliar``."""
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
+from uuid import UUID
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from app.cli import agendamentos_listas
+from app.cli.agendamentos_listas import problem_said
+from app.cli.saida import Saida
+from app.contexts.agendamentos.importacao import Importacao, resultado
+from app.contexts.agendamentos.model import Status, recusada
+from app.contexts.agendamentos.normalizacao import documento_em_json, endereco_em_json, lido_pelas_regras
+from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
+from app.contexts.agendamentos.planilha.processo import Leitura
+from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv
+from app.contexts.agendamentos.service import Agendamentos, Filtro
+from app.settings import Settings
+from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.json import Json
+
+T = TypeVar("T")
+FileArgument = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, metavar="ARQUIVO")]
+Documents = Annotated[bool, typer.Option("--documentos")]
+ADDRESS = ("logradouro", "numero", "complemento", "bairro", "cidade", "uf", "cep")
+DOCUMENT = ("cpf", "rg", "orgao_emissor", "uf_emissor")
+COLUMNS = ("id", "data_agendamento", "hora_agendamento", "nome_unidade", "status", "normalization_status")
+SHOWN_DOCUMENTS = ("cpf", "rg")
+COUNTS = ("total_rows", "imported", "duplicates", "skipped", "invalid_rows", "jobs_enqueued")
+PAGE = 500
+MOST_TOLD = 20
+
+
+def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    content = arquivo.read_bytes()
+    with _progress(desk, as_json) as told:
+        row = wait_for(_with(desk, lambda _, importing: importing.importar(content, arquivo.name, by=who(), told=told)))
+    document = resultado(row)
+    desk.show(document, as_json, lambda: _tell(desk, document))
+    if document["imported"] + document["duplicates"] == 0:
+        raise typer.Exit(FAILED)
+
+
+def listar(
+    context: typer.Context,
+    situacao: Annotated[Status | None, typer.Option("--leitura")] = None,
+    dia: Annotated[datetime | None, typer.Option("--dia", formats=["%Y-%m-%d"])] = None,
+    unidade: Annotated[str | None, typer.Option("--unidade")] = None,
+    importacao: Annotated[UUID | None, typer.Option("--importacao")] = None,
+    limite: Annotated[int, typer.Option("--limite", min=1, max=PAGE)] = 50,
+    documentos: Documents = False,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    day, file = None if dia is None else dia.date().isoformat(), None if importacao is None else str(importacao)
+    asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade, importacao=file)
+    rows = wait_for(_with(desk, lambda those, _: those.lista(asked, limite)))
+    told = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
+    desk.show({"appointments": told}, as_json, lambda: _tell_all(desk, told, documentos))
+
+
+def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    counts = wait_for(_with(desk, lambda those, _: those.contagem()))
+    words = ", ".join(f"{status} {count}" for status, count in counts.items())
+    desk.show(counts, as_json, lambda: desk.say(words))
+
+
+def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """Queue size, rate, errors, latency and workers."""
+    desk = desk_of(context)
+    document = wait_for(_health(desk))
+    desk.show(document, as_json, lambda: desk.out.print(_health_table(desk, document)))
+    if document["status"] != "healthy":
+        raise typer.Exit(FAILED)
+
+
+def exportar(
+    context: typer.Context,
+    saida: Saida,
+    documentos: Documents = False,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    count = wait_for(_with(desk, lambda those, _: _export(those, saida, documentos)))
+    document = {"linhas": count, "saida": str(saida)}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.exported", **document)))
+
+
+def reprocessar(
+    context: typer.Context,
+    limite: Annotated[int, typer.Option("--limite", min=1, max=10_000)] = 1000,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    found = wait_for(_with(desk, lambda those, _: those.reprocessar(limit=limite, by=who())))
+    document = {"jobs_enqueued": len(found)}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.reprocessed", **document)))
+
+
+def avaliar(
+    context: typer.Context,
+    arquivo: FileArgument,
+    saida: Saida,
+    as_json: JsonFlag = False,
+) -> None:
+    """What the rules make of every row, without a database."""
+    desk = desk_of(context)
+    lida = wait_for(_read(arquivo.read_bytes(), arquivo.name))
+    clock = SystemClock()
+    began = clock.monotonic()
+    told = [dict(_predicted(row)) for row in lida.linhas]
+    seconds = max(clock.monotonic() - began, 1e-9)
+    saida.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told), encoding="utf-8")
+    document = {"linhas": len(told), "saida": str(saida), "linhas_por_segundo": round(len(told) / seconds)}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.evaluated", **document)))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "importar": importar,
+    "listar": listar,
+    "contar": contar,
+    "saude": saude,
+    "exportar": exportar,
+    "reprocessar": reprocessar,
+    "avaliar": avaliar,
+    **agendamentos_listas.COMMANDS,
+}
+
+
+async def _with(desk: Desk, act: Callable[[Agendamentos, Importacao], Awaitable[T]]) -> T:
+    from app.composition.appointments import appointments_of
+
+    async with desk.work() as work:
+        return await act(*appointments_of(work, cast("Settings", desk.settings())))
+
+
+async def _health(desk: Desk) -> dict[str, Any]:
+    from app.composition.appointments import health_of
+
+    async with desk.work() as work:
+        return await health_of(work, cast("Settings", desk.settings())).documento()
+
+
+class _progress:  # noqa: N801 - a context manager, used as a word
+    """A bar for people; machines and pipes get none."""
+
+    def __init__(self, desk: Desk, as_json: bool) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=desk.err, transient=True, disable=as_json or not desk.err.is_terminal)
+        self._what = desk.texts()("cli.agendamentos.importing")
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        self._bar.start()
+        task = self._bar.add_task(self._what, total=None)
+        return lambda done, total: self._bar.update(task, completed=done, total=total)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def _tell(desk: Desk, document: dict[str, Any]) -> None:
+    texts = desk.texts()
+    desk.say(texts("cli.agendamentos.imported", **{name: document[name] for name in COUNTS}))
+    problems = [("errors", each) for each in document["errors"]] + [("warnings", each) for each in document["warnings"]]
+    for kind, each in problems[:MOST_TOLD]:
+        desk.say(problem_said(texts, kind, each))
+    if len(problems) > MOST_TOLD:
+        desk.say(texts("cli.agendamentos.more", count=len(problems) - MOST_TOLD, id=document["importacao_id"]))
+    desk.say(texts("cli.agendamentos.import_told", id=document["importacao_id"]))
+
+
+def _health_table(desk: Desk, document: Mapping[str, Any]) -> Table:
+    texts, metrics = desk.texts(), document["metrics"]
+    alerts = ", ".join(texts(f"cli.agendamentos.alert_{each}") for each in document["alerts"])
+    counts = ", ".join(f"{status} {count}" for status, count in metrics["appointments"].items() if count)
+    has_worker = texts("cli.agendamentos.yes" if metrics["has_worker"] else "cli.agendamentos.no")
+    told = {
+        "status": texts(f"cli.agendamentos.health_{document['status']}"),
+        "alerts": alerts or "-",
+        **metrics,
+        "error_rate": f"{metrics['error_rate']:.1%}",
+        "has_worker": has_worker,
+        "appointments": counts or "-",
+    }
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, value in told.items():
+        table.add_row(texts(f"cli.agendamentos.figure_{name}"), str(value))
+    return table
+
+
+def _tell_all(desk: Desk, told: list[dict[str, Any]], documentos: bool) -> None:
+    texts = desk.texts()
+    if not told:
+        desk.say(texts("cli.agendamentos.none"))
+        return
+    columns = (*COLUMNS, *SHOWN_DOCUMENTS) if documentos else COLUMNS
+    table = Table(*(texts(f"cli.agendamentos.column_{column}") for column in columns), box=None, pad_edge=False)
+    for each in told:
+        table.add_row(*(str(each[column] or "-") for column in columns))
+    desk.out.print(table)
+
+
+async def _export(those: Agendamentos, saida: Path, documentos: bool) -> int:
+    pages, before, count = [em_csv([], com_documentos=documentos, header=True)], None, 0
+    for _ in range(1_000_000):
+        rows = await those.lista(Filtro(antes_de=before), PAGE)
+        pages.append(em_csv(rows, com_documentos=documentos, header=False))
+        count += len(rows)
+        if len(rows) < PAGE:
+            break
+        before = rows[-1]["id"]
+    saida.write_text("".join(pages), encoding="utf-8-sig", newline="")  # noqa: ASYNC240 - nobody else waits here
+    return count
+
+
+async def _read(content: bytes, name: str) -> Lida:
+    try:
+        return await Leitura(SystemClock()).ler(content, name)
+    except Recusa as refused:
+        raise recusada(refused) from None
+
+
+def _predicted(row: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
+    endereco, documento = lido_pelas_regras(row.get("endereco_completo"), row.get("documento_completo"), row.get("cep"))
+    address, document = endereco_em_json(endereco), documento_em_json(documento)
+    yield "linha", row["linha"]
+    yield "endereco_normalizado", {each: address[each] for each in ADDRESS}
+    yield "cpf", documento.cpf
+    yield "rg", documento.rg
+    yield "documento_normalizado", {each: document[each] for each in DOCUMENT}
+    yield "data", row.get("data_agendamento")
+    yield "hora", row.get("hora_agendamento")
+    yield "telefone", row.get("telefone")

@@ -1,0 +1,190 @@
+"""``batuta campanhas list | show | create | schedule | pause | resume | cancel``."""
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
+
+import typer
+from rich.table import Table
+
+from app.contexts.campanhas.model import Acao, FiltroRecusado, Status, Tipo
+from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
+from app.contexts.campanhas.service import Campanhas, NovaCampanha
+from app.settings import Settings
+from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
+
+T = TypeVar("T")
+COLUMNS = (
+    "id",
+    "nome_template",
+    "tipo_campanha",
+    "status",
+    "total_destinatarios",
+    "enviados",
+    "entregues",
+    "respondidos",
+)
+
+
+def show_all(
+    context: typer.Context,
+    status: Annotated[Status | None, typer.Option("--status")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=500)] = 50,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    rows = wait_for(_with(desk, lambda campanhas: campanhas.todas(status=status, limit=limit)))
+    told = [campanha_em_palavras(row, desk.work().zone) for row in rows]
+    desk.show({"campanhas": told}, as_json, lambda: _tell_all(desk, told))
+
+
+def show(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    document = _progress(desk, id)
+    desk.show(document, as_json, lambda: _tell(desk, document))
+
+
+def create(
+    context: typer.Context,
+    nome: Annotated[str, typer.Option("--nome")],
+    tipo: Annotated[Tipo, typer.Option("--tipo")],
+    corpo: Annotated[str, typer.Option("--corpo", help="{nome}, {especialidade}")],
+    especialidade: Annotated[list[str] | None, typer.Option("--especialidade")] = None,
+    regiao: Annotated[list[str] | None, typer.Option("--regiao")] = None,
+    cliente: Annotated[list[str] | None, typer.Option("--cliente")] = None,
+    quantidade: Annotated[int, typer.Option("--quantidade")] = 50,
+    filtros: Annotated[Path | None, typer.Option("--filtros", help="JSON", dir_okay=False, exists=True)] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    asked: dict[str, Any] = {
+        **({} if filtros is None else _read(filtros)),
+        **({"especialidades": especialidade} if especialidade else {}),
+        **({"regioes": regiao} if regiao else {}),
+        **({"clientes_especificos": cliente} if cliente else {}),
+        **({"quantidade_alvo": quantidade} if filtros is None or quantidade != 50 else {}),
+    }
+    nova = NovaCampanha(nome=nome, tipo=tipo, corpo=corpo, audience_filters=asked)
+    id, strange = wait_for(_with(desk, lambda campanhas: _created(campanhas, nova)))
+    avisos = [desk.texts()("campanhas.de_ninguem", valor=word) for word in strange]
+    document = {"id": id, "status": Status.RASCUNHO.value, "avisos": avisos}
+    desk.show(document, as_json, lambda: _told(desk, "created", id))
+    if not as_json:
+        for each in avisos:
+            desk.say(f"  → {each}")
+
+
+def schedule(
+    context: typer.Context,
+    id: int,
+    at: Annotated[
+        datetime | None, typer.Option("--at", formats=["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"], help="2026-03-11T10:00")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    para = None if at is None else at.replace(tzinfo=desk.work().zone)
+    made = wait_for(_with(desk, lambda campanhas: campanhas.agendar(id, para, by=who())))
+    document = agendada_em_palavras(id, made)
+    desk.show(document, as_json, lambda: _tell_scheduled(desk, document))
+
+
+def pause(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
+    _do(desk_of(context), Acao.PAUSAR, id, as_json, lambda campanhas: campanhas.pausar(id, by=who()))
+
+
+def resume(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
+    _do(desk_of(context), Acao.RETOMAR, id, as_json, lambda campanhas: campanhas.retomar(id, by=who()))
+
+
+def cancel(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
+    _do(desk_of(context), Acao.CANCELAR, id, as_json, lambda campanhas: campanhas.cancelar(id, by=who()))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "list": show_all,
+    "show": show,
+    "create": create,
+    "schedule": schedule,
+    "pause": pause,
+    "resume": resume,
+    "cancel": cancel,
+}
+
+
+def _do(desk: Desk, acao: Acao, id: int, as_json: bool, act: Callable[[Campanhas], Awaitable[Status]]) -> None:
+    status = wait_for(_with(desk, act))
+    desk.show({"id": id, "status": status.value}, as_json, lambda: _told(desk, acao.value, id, status=status.value))
+
+
+def _progress(desk: Desk, id: int) -> dict[str, Any]:
+    progresso = wait_for(_with(desk, lambda campanhas: campanhas.progresso(id)))
+    return progresso_em_palavras(progresso, desk.work().zone)
+
+
+async def _created(campanhas: Campanhas, nova: NovaCampanha) -> tuple[int, tuple[str, ...]]:
+    id = await campanhas.criar(nova, by=who())
+    return id, await campanhas.avisos(nova.audience_filters)
+
+
+async def _with(desk: Desk, act: Callable[[Campanhas], Awaitable[T]]) -> T:
+    from app.composition.julia import campaigns
+
+    async with desk.work() as work:
+        return await act(campaigns(work, cast("Settings", desk.settings())))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        read = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise FiltroRecusado(filtro=file.name, takes="JSON") from None
+    if not isinstance(read, dict):
+        raise FiltroRecusado(filtro=file.name, takes="{…}")
+    return read
+
+
+def _told(desk: Desk, what: str, id: int, **facts: object) -> None:
+    desk.say(desk.texts()(f"cli.campanhas.{what}", id=id, **facts))
+
+
+def _tell_scheduled(desk: Desk, document: dict[str, Any]) -> None:
+    _told(desk, Acao.AGENDAR.value, **{name: document[name] for name in ("id", "status", "destinatarios")})
+    if document["excluidos"]:
+        desk.say(desk.texts()("cli.campanhas.excluidos", reasons=_counted(document["excluidos"])))
+
+
+def _counted(reasons: dict[str, int]) -> str:
+    return ", ".join(f"{why} {count}" for why, count in sorted(reasons.items()))
+
+
+def _tell_all(desk: Desk, told: list[dict[str, Any]]) -> None:
+    texts = desk.texts()
+    if not told:
+        desk.say(texts("cli.campanhas.none"))
+        return
+    table = Table(*(texts(f"cli.campanhas.column_{column}") for column in COLUMNS), box=None, pad_edge=False)
+    for each in told:
+        table.add_row(*(str(each[column]) for column in COLUMNS))
+    desk.out.print(table)
+
+
+def _tell(desk: Desk, document: dict[str, Any]) -> None:
+    texts, progress = desk.texts(), document["progresso"]
+    desk.say(
+        texts(
+            "cli.campanhas.head",
+            **{name: document[name] for name in ("id", "nome_template", "tipo_campanha", "status")},
+        )
+    )
+    if document["erro"]:
+        desk.say(f"  → {document['erro']}")
+    if document["ninguem_recebeu"]:
+        desk.say(f"  → {texts('cli.campanhas.ninguem')}")
+    counts = ("destinatarios", "enfileiradas", "na_fila", "enviados", "entregues", "respostas", "em_duvida")
+    desk.say(texts("cli.campanhas.counts", **{name: progress[name] for name in counts}))
+    for group in ("bloqueadas", "canceladas", "erros", "excluidos"):
+        if progress[group]:
+            desk.say(texts(f"cli.campanhas.{group}", reasons=_counted(progress[group])))

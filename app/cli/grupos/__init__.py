@@ -1,0 +1,1 @@
+"""``batuta grupos``: the groups pipeline, its review and its dictionary."""

@@ -1,0 +1,90 @@
+"""``batuta grupos avaliar``: what the rules make of labelled or unlabelled messages."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.saida import Saida
+from app.contexts.leitura_grupos import Vocabulario, ler
+from app.contexts.leitura_grupos.documento import documento
+from app.contexts.nomes.canonicos import NomesErrados, examinados
+from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of
+
+_NEEDED = ("id", "texto", "enviado_em")
+
+
+class BadInput(Exception):
+    """What is wrong with the file, in words for whoever wrote it."""
+
+
+def avaliar(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(dir_okay=False, exists=True, readable=True)],
+    saida: Saida,
+    canonicos: Annotated[Path | None, typer.Option("--canonicos", dir_okay=False, exists=True)] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    try:
+        known = Vocabulario.padrao() if canonicos is None else Vocabulario.de(nomes_de(desk, canonicos))
+        told = [_lida(desk, row, known) for row in _rows(desk, file)]
+    except BadInput as wrong:
+        desk.say_wrong(str(wrong))
+        raise typer.Exit(REFUSED) from wrong
+    saida.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in told), encoding="utf-8")
+    offers = [each for each in told if each["eh_oferta"]]
+    counts = {
+        "mensagens": len(told),
+        "ofertas": len(offers),
+        "vagas": sum(len(each["vagas"]) for each in offers),
+        "saida": str(saida),
+    }
+    desk.show(counts, as_json, lambda: desk.say(desk.texts()("cli.grupos.evaluated", **counts)))
+
+
+def nomes_de(desk: Desk, file: Path) -> Mapping[str, Any]:
+    """A customer's names, if the file has their form; else the entry that has not, in the reader's language."""
+    try:
+        return examinados(json.loads(file.read_text(encoding="utf-8-sig")))
+    except NomesErrados as wrong:
+        why = desk.texts()(f"cli.grupos.names_{wrong.facts['motivo']}", onde=str(wrong.facts["onde"]))
+    except (ValueError, RecursionError):
+        why = desk.texts()("cli.grupos.names_json")
+    raise BadInput(desk.texts()("cli.grupos.not_canonicos", file=str(file), why=why))
+
+
+def _rows(desk: Desk, file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    with file.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield number, _row(desk, number, line)
+
+
+def _row(desk: Desk, number: int, line: str) -> Mapping[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as wrong:
+        raise BadInput(desk.texts()("cli.grupos.not_json", line=number)) from wrong
+    missing = [name for name in _NEEDED if not isinstance(row, dict) or not isinstance(row.get(name), str)]
+    if missing:
+        raise BadInput(desk.texts()("cli.grupos.missing", line=number, fields=", ".join(missing)))
+    return row  # type: ignore[no-any-return]
+
+
+def _lida(desk: Desk, numbered: tuple[int, Mapping[str, Any]], known: Vocabulario) -> dict[str, Any]:
+    number, row = numbered
+    try:
+        sent = datetime.fromisoformat(row["enviado_em"])
+    except ValueError:
+        sent = None
+    if sent is None or sent.tzinfo is None:
+        raise BadInput(desk.texts()("cli.grupos.not_a_time", line=number))
+    read = ler(row["texto"], enviado_em=sent, grupo=row.get("grupo"), regiao=row.get("regiao"), vocabulario=known)
+    return {"id": row["id"], **documento(read)}
+
+
+COMMANDS = {"avaliar": avaliar}

@@ -1,0 +1,67 @@
+"""``batuta grupos ler``: what the pipeline would make of one text, and from which of its words."""
+
+import sys
+from datetime import datetime
+from typing import Annotated, Any, cast
+
+import typer
+
+from app.contexts.esteira.ensaio import Prova, prova_em_palavras, provar
+from app.contexts.grupos.recebidas import motivo_em_palavras
+from app.contexts.leitura_grupos import heuristica
+from app.settings import Settings
+from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of, wait_for
+
+DAY = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
+STDIN = "-"
+
+
+def ler(
+    context: typer.Context,
+    texto: Annotated[str, typer.Argument(metavar="TEXTO")] = STDIN,
+    em: Annotated[datetime | None, typer.Option("--em", formats=DAY)] = None,
+    regiao: Annotated[str | None, typer.Option("--regiao")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    said = texto if texto != STDIN else "" if sys.stdin.isatty() else sys.stdin.read()
+    if not said.strip():
+        desk.say_wrong(desk.texts()("cli.grupos.nothing_to_read"))
+        raise typer.Exit(REFUSED)
+    document = prova_em_palavras(wait_for(_read(desk, said, em, regiao)), said)
+    desk.show(document, as_json, lambda: _tell(desk, document))
+
+
+COMMANDS = {"ler": ler}
+
+
+async def _read(desk: Desk, texto: str, em: datetime | None, regiao: str | None) -> Prova:
+    from app.composition.groups import limiares, names, rules
+
+    async with desk.work() as work:
+        known = names(work)
+        nota = heuristica(texto, vocabulario=(await known.nomes()).vocabulario)
+        sent = work.clock.now() if em is None else em.replace(tzinfo=work.zone)
+        limits = limiares(cast("Settings", desk.settings()))
+        return await provar(texto, em=sent, regiao=regiao, nota=nota, leitor=rules(work, known), limiares=limits)
+
+
+def _tell(desk: Desk, document: dict[str, Any]) -> None:
+    texts = desk.texts()
+    facts = {**document, "lida_como": motivo_em_palavras(texts, document["lida_como"])}
+    desk.say(texts("cli.grupos.read_as", **facts))
+    desk.say(texts("cli.grupos.read_score", score=document["score"], sinais=", ".join(document["sinais"]) or "-"))
+    if document["descartada"]:
+        why = motivo_em_palavras(texts, document["motivo"])
+        desk.say(texts("cli.grupos.read_discarded", estagio=document["estagio"], motivo=document["motivo"], words=why))
+    if document["fecha"] is not None:
+        desk.say(texts("cli.grupos.read_closes", words=document["fecha"]))
+    for number, vaga in enumerate(document["vagas"], 1):
+        desk.say(texts("cli.grupos.read_vaga", number=number))
+        for name, field in vaga.items():
+            where = texts("cli.grupos.read_default") if field["trecho"] is None else _where(field)
+            desk.say(f"  {name}: {field['valor']}  {where}")
+
+
+def _where(field: dict[str, Any]) -> str:
+    return f"[{field['trecho'][0]}–{field['trecho'][1]}] «{' '.join(field['palavras'].split())}»"

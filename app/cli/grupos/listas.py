@@ -1,0 +1,97 @@
+"""``batuta grupos mensagens | vagas``: what groups said and what became of it, and the vacancies that are open."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from app.contexts.grupos.recebidas import Motivo, Recebidas, mensagem_em_palavras, motivo_em_palavras
+from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
+from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for
+from batuta.stores.sql.database import Row
+
+Limite = Annotated[int, typer.Option("--limite", min=1, max=1000)]
+Pular = Annotated[int, typer.Option("--pular", min=0, max=1_000_000)]
+# Of a text, in a table; --json has the whole.
+SHOWN = 80
+
+
+def mensagens(
+    context: typer.Context,
+    descartadas: Annotated[bool, typer.Option("--descartadas")] = False,
+    motivo: Annotated[Motivo | None, typer.Option("--motivo")] = None,
+    limite: Limite = 20,
+    pular: Pular = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    rows = wait_for(
+        _heard(desk, lambda heard: heard.lista(limite=limite, pular=pular, descartadas=descartadas, motivo=motivo))
+    )
+    told = [mensagem_em_palavras(row, desk.work().zone, com_texto=True) for row in rows]
+    desk.show({"mensagens": told}, as_json, lambda: _tell_messages(desk, told))
+
+
+def vagas(
+    context: typer.Context,
+    dia: Annotated[datetime | None, typer.Option("--dia", formats=["%Y-%m-%d"])] = None,
+    fechadas: Annotated[bool, typer.Option("--fechadas")] = False,
+    limite: Limite = 20,
+    pular: Pular = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    desk, day = desk_of(context), None if dia is None else dia.date()
+    rows = wait_for(_open(desk, lambda those: those.lista(limite=limite, pular=pular, dia=day, fechadas=fechadas)))
+    told = [aberta_em_palavras(row, desk.work().zone, com_contato=True) for row in rows]
+    desk.show({"vagas": told}, as_json, lambda: _tell_vacancies(desk, told, "no_closed" if fechadas else "no_open"))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"mensagens": mensagens, "vagas": vagas}
+
+
+async def _heard(desk: Desk, act: Callable[[Recebidas], Awaitable[Sequence[Row]]]) -> Sequence[Row]:
+    from app.composition.groups import heard
+
+    async with desk.work() as work:
+        return await act(heard(work))
+
+
+async def _open(desk: Desk, act: Callable[[Abertas], Awaitable[Sequence[Row]]]) -> Sequence[Row]:
+    from app.composition.groups import vacancies
+
+    async with desk.work() as work:
+        return await act(vacancies(work))
+
+
+def _tell_messages(desk: Desk, told: list[dict[str, Any]]) -> None:
+    texts = desk.texts()
+    if not told:
+        desk.say(texts("cli.grupos.no_message"))
+        return
+    columns = ("enviada_em", "grupo", "estagio", "score", "lida_como", "motivo", "texto")
+    table = Table(*(texts(f"cli.grupos.message_{column}") for column in columns), box=None, pad_edge=False)
+    for each in told:
+        why = motivo_em_palavras(texts, each["motivo"]) or each["status"]
+        row = {**each, "enviada_em": each["enviada_em"][:16].replace("T", " "), "motivo": why, "texto": _short(each)}
+        row["lida_como"] = motivo_em_palavras(texts, each["lida_como"])
+        table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
+    desk.out.print(table)
+
+
+def _tell_vacancies(desk: Desk, told: list[dict[str, Any]], nothing: str) -> None:
+    texts = desk.texts()
+    if not told:
+        desk.say(texts(f"cli.grupos.{nothing}"))
+        return
+    columns = ("data", "periodo", "hospital", "especialidade", "valor", "status", "vaga_id", "revisao_id")
+    table = Table(*(texts(f"cli.grupos.open_{column}") for column in columns), box=None, pad_edge=False)
+    for each in told:
+        table.add_row(*("" if each[column] is None else str(each[column]) for column in columns))
+    desk.out.print(table)
+
+
+def _short(message: dict[str, Any]) -> str:
+    words = " ".join(message["texto"].split())
+    return words if len(words) <= SHOWN else f"{words[: SHOWN - 1]}…"

@@ -1,0 +1,1 @@
+"""Builds Julia: one object graph for each process."""

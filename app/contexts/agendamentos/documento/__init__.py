@@ -1,0 +1,1 @@
+"""Reads and masks documents: CPF, RG, SUS card."""

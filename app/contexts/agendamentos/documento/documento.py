@@ -1,0 +1,343 @@
+"""CPF, RG and SUS card out of one cell, by rules. The label decides, then the check digits; a relative's is not the patient's.
+
+The text becomes a line of tokens (labels, numbers, issuers, states, words about whose it is), read once from left to right.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from app.contexts.agendamentos.endereco.geografia import ESTADOS
+from app.contexts.agendamentos.texto import diz_nada, limpo
+
+CPF_INVALIDO: Final = "cpf_invalido"
+CPF_DE_OUTRA_PESSOA: Final = "documento_de_outra_pessoa"
+CNS_INVALIDO: Final = "cns_invalido"
+ORGAOS: Final = (
+    "SSPDS", "SSP", "DETRAN", "IFP", "SDS", "SJS", "SJTC", "SESPDC", "SESDC", "SESP", "SEGUP", "SEJUSP", "SPTC", "IIRGD",
+    "ITEP", "IGP", "PC", "DIC", "PM", "MAER", "MEX", "MMA", "MB", "EB",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documento:
+    """``rg``: digits and a final X. ``orgao_emissor`` and ``uf_emissor`` belong to it."""
+
+    cpf: str | None = None
+    rg: str | None = None
+    orgao_emissor: str | None = None
+    uf_emissor: str | None = None
+    cns: str | None = None
+    avisos: tuple[str, ...] = ()
+
+    @property
+    def diz_algo(self) -> bool:
+        return bool(self.cpf or self.rg or self.cns)
+
+
+def cpf_valido(digits: str) -> bool:
+    if len(digits) != 11 or not digits.isdigit() or len(set(digits)) == 1:
+        return False
+    numbers = [int(each) for each in digits]
+    return all(numbers[size] == _check(numbers[:size]) for size in (9, 10))
+
+
+def _check(numbers: list[int]) -> int:
+    rest = sum(number * weight for number, weight in zip(numbers, range(len(numbers) + 1, 1, -1), strict=True)) % 11
+    return 0 if rest < 2 else 11 - rest
+
+
+def cns_valido(digits: str) -> bool:
+    if len(digits) != 15 or not digits.isdigit() or digits[0] not in "12789":
+        return False
+    return sum(int(digit) * weight for digit, weight in zip(digits, range(15, 0, -1), strict=True)) % 11 == 0
+
+
+def documento_de(texto: str) -> Documento:
+    bare = _LABEL_BEHIND.sub(r"\2 \1", limpo(texto))
+    return Documento() if diz_nada(bare) else _read(list(_tokens(bare)))
+
+
+_LABEL_BEHIND = re.compile(r"([0-9][0-9.-]{3,17}x?)\s?\((cpf|rg|cns)\)", re.IGNORECASE)  # 529.982.247-25 (CPF)
+
+
+class Tipo(Enum):
+    CPF = auto()
+    RG = auto()
+    CNS = auto()
+    OUTRO = auto()  # a document that is neither
+    NUMERO = auto()
+    ORGAO = auto()
+    UF = auto()
+    ALHEIO = auto()  # the mother's, the father's
+    PROPRIO = auto()
+    PAUSA = auto()
+
+
+class Token(NamedTuple):
+    tipo: Tipo
+    texto: str
+    end: int = 0
+    start: int = 0
+
+
+_ISSUERS = "|".join(ORGAOS)
+_STATES = "|".join(ESTADOS)
+_LAST = rf"(?:[0-9](?![0-9a-zªº°])|x(?![a-z])|x(?=(?:{_ISSUERS})))"  # an RG's own check digit
+_NUMBERS = (
+    r"[0-9]{1,2}/[0-9]{1,2}/(?:[0-9]{4}|[0-9]{2})(?![0-9])"  # a date: when it was issued
+    r"|[0-9]{1,2}[ªº°a]\s?via"
+    r"|[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}/[0-9]{4}-?[0-9]{2}(?![0-9])"  # a CNPJ
+    r"|[0-9]{3}[ .][0-9]{4}[ .][0-9]{4}[ .][0-9]{4}(?![0-9])"  # a SUS card
+    r"|[0-9]{3}[. ,]\s?[0-9]{3}[. ,]\s?[0-9]{3}\s?[-./ ]\s?[0-9]{2}(?![0-9])"  # a CPF
+    r"|[0-9]{9}\s?[-/. ]\s?[0-9]{2}(?![0-9])"
+    r"|\(?[0-9]{2}\)?\s?9?[0-9]{4}-[0-9]{4}(?![0-9])"  # a telephone
+    rf"|[0-9]{{1,3}}(?:[. ][0-9]{{3}})+(?:\s?[-./]?\s?{_LAST}|\s?-\s?[0-9]{{2}}(?![0-9]))?"
+    rf"|[0-9]{{1,13}}\s?-\s?{_LAST}"
+    r"|[0-9]+x?"
+)
+_TOKEN = re.compile(
+    rf"""
+      (?P<other>\b(?:cnh|habilita[cç][aã]o|cnpj|t[ií]tulo(?:\s+(?:de\s+)?eleitor)?|ctps|carteira\s+de\s+trabalho|passaporte|pass
+        |rn[em]|crnm|certid[aã]o(?:\s+de\s+nascimento)?|crm|coren|crea|oab|cro|crf|telefones?|fone|tel|cel(?:ular)?|whats(?:app)?|zap
+        |pis|nis|nit|pasep|matr[ií]cula|prontu[aá]rio|carteirinha|conv[eê]nio|protocolo|dnv|reservista|s[eé]rie|registro|cep)(?![a-zà-ÿ]))
+    | (?P<cns>\b(?:c\.?\s?n\.?\s?s|cart[aã]o\s+(?:do\s+|nacional\s+(?:de\s+sa[uú]de\s*)?)?(?:sus)?|sus)(?![a-zà-ÿ]))
+    | (?P<cpf>(?<![a-zà-ÿ])(?:c\.?\s?p\.?\s?f|cin|cic|carteira\s+de\s+identidade\s+nacional)(?![a-zà-ÿ]|\.[a-z])\.?)
+    | (?P<rg>(?<![a-zà-ÿ])(?:r\.?\s?g|identidade|id(?:ent)?|c\.?\s?i|registro\s+geral|c[eé]dula)(?![a-zà-ÿ])\.?)
+    | (?P<else>\b(?:m[aã]e|pai|pais|respons[aá]vel|resp|genitora?|espos[ao]|c[oô]njuge|marido|av[oóô]|tutora?|acompanhante|ti[ao]
+        |irm[aã]o?|filh[ao]|m[aã]es|sogr[ao]|madrasta|padrasto|cuidadora?|curadora?)(?![a-zà-ÿ]))
+    | (?P<own>\b(?:paciente|pr[oó]pri[ao]|benefici[aá]ri[ao])(?![a-zà-ÿ]))
+    | (?P<prefix>(?<![a-z])(?:{_STATES}|m)\s?-?\s?(?=[0-9]{{1,3}}\.[0-9]{{3}}\.[0-9]{{3}}|[0-9]{{6,8}}(?![0-9])))
+    | (?P<issuer>(?:(?<![a-z])|(?<=[0-9-]x)|(?<=[0-9]))(?P<name>{_ISSUERS})
+        (?P<of>(?:\s*[-/.(]?\s*|\s+d[eo]\s+)(?:{_STATES})(?![a-z]))?(?![a-z]))
+    | (?P<number>{_NUMBERS})
+    | (?P<uf>(?<![a-z])(?:{_STATES})(?![a-zà-ÿ]))
+    | (?P<secretary>secretaria\s+d[ea]\s+seguran[cç]a\s+p[uú]blica)
+    | (?P<police>pol[ií]cia\s+civil)
+    | (?P<pause>[;|\n])
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_KINDS: Final = {
+    "other": Tipo.OUTRO, "cns": Tipo.CNS, "cpf": Tipo.CPF, "rg": Tipo.RG, "else": Tipo.ALHEIO, "own": Tipo.PROPRIO,
+    "number": Tipo.NUMERO, "uf": Tipo.UF, "prefix": Tipo.UF, "pause": Tipo.PAUSA,
+}  # fmt: skip
+_DATE = re.compile(r"[0-9]{1,2}/[0-9]{1,2}/|.*via$", re.IGNORECASE)
+_TELEPHONE = re.compile(r"\(?[0-9]{2}\)?\s?9?[0-9]{4}-[0-9]{4}")
+_RG_SHAPE = re.compile(r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-?[0-9x]", re.IGNORECASE)
+
+
+def _tokens(texto: str) -> Iterator[Token]:
+    for found in _TOKEN.finditer(texto):
+        kind = str(found.lastgroup)
+        if found["issuer"]:
+            yield Token(Tipo.ORGAO, found["name"].upper(), found.end(), found.start())
+            if found["of"]:
+                yield Token(Tipo.UF, found["of"][-2:].upper(), found.end(), found.start())
+        elif found["secretary"]:
+            yield Token(Tipo.ORGAO, "SSP", found.end(), found.start())
+        elif found["police"]:
+            yield Token(Tipo.ORGAO, "PC", found.end(), found.start())
+        elif found["prefix"]:
+            letters = re.sub(r"[^a-z]", "", found[0].lower()).upper()
+            yield Token(Tipo.UF, "MG" if letters == "M" else letters, found.end(), found.start())
+        elif not (kind == "number" and _DATE.match(found[0])):
+            yield Token(_KINDS[kind], found[0], found.end(), found.start())
+
+
+class Papel(NamedTuple):
+    """What a number of the text may be, by what stands beside it; nothing: it is no document of the patient's."""
+
+    start: int
+    end: int
+    pode: frozenset[Tipo]
+
+
+DOS_NOSSOS: Final = frozenset({Tipo.CPF, Tipo.RG, Tipo.CNS})
+_NADA: Final = frozenset[Tipo]()
+_NEVER = re.compile(
+    r"""
+      (?<![0-9])[0-3]?[0-9](?:/[01]?[0-9]/(?:[0-9]{4}|[0-9]{2})|[.-][01]?[0-9][.-](?:19|20)[0-9]{2})(?![0-9])
+    | (?<![0-9])(?:19|20)[0-9]{2}-[01][0-9]-[0-3][0-9](?![0-9])
+    | \b(?:nasc\w*|d\.?n|emiss\w*|emitid\w*|expedi\w*|validade)[^0-9\w]{0,4}[0-9]{6,8}(?![0-9])
+    | [0-9]{2}\.?[0-9]{3}\.?[0-9]{3}/[0-9]{4}-?[0-9]{2}(?![0-9])
+    | (?<![0-9])(?:\+?55\s?)?\(?[1-9][1-9]\)?[ .-]?9[ .]?[0-9]{4}[ .-]?[0-9]{4}(?![0-9])
+    | \([1-9][1-9]\)\s?[2-5][0-9]{3}[ .-]?[0-9]{4}(?![0-9]) | (?<![0-9])[1-9][1-9]\s[2-5][0-9]{3}-[0-9]{4}(?![0-9])
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_JOINED = re.compile(r"[ ./()-]{0,3}")
+
+
+def papeis(texto: str) -> Iterator[Papel]:
+    """Every number of a text as ``limpo`` gives it. Whoever else reads it (a model) is bound by its labels as the rules are."""
+    tokens, now = list(_tokens(texto)), _Estado()
+    never = [found.span() for found in _NEVER.finditer(texto)]
+    last: Papel | None = None
+    for place, token in enumerate(tokens):
+        if token.tipo is not Tipo.NUMERO:
+            _walk(now, tokens, place)
+            continue
+        expected = frozenset(now.esperados)
+        pode = (
+            _NADA if Tipo.OUTRO in expected or _is_theirs(now, tokens, place) else expected & DOS_NOSSOS or DOS_NOSSOS
+        )
+        is_rest = last is not None and not last.pode and _JOINED.fullmatch(texto[last.end : token.start]) is not None
+        if not expected and is_rest:
+            pode = _NADA  # the rest of a number that was written with spaces
+        _walk(now, tokens, place)
+        last = Papel(token.start, token.end, pode)
+        yield last
+    # A shape that is none of ours, unless a label says otherwise; eleven digits that check may be a CPF all the same.
+    for start, end in never:
+        is_cpf = cpf_valido(re.sub(r"[^0-9]", "", texto[start:end]))
+        if not _is_labelled(tokens, start):
+            yield Papel(start, end, frozenset({Tipo.CPF}) if is_cpf else _NADA)
+
+
+def _is_labelled(tokens: list[Token], start: int) -> bool:
+    before = [token for token in tokens if token.start < start]
+    return bool(before) and before[-1].tipo in DOS_NOSSOS and start - before[-1].end <= 4
+
+
+@dataclass(slots=True)
+class _Estado:
+    esperados: list[Tipo] = field(default_factory=list)  # labels that still wait for their number
+    alheio: bool = False  # what follows is somebody else's
+    alheio_ate_rotulo: bool = False
+    cpf: str | None = None
+    rg: str | None = None
+    cns: str | None = None
+    orgao: str | None = None
+    uf: str | None = None
+    solto: tuple[str | None, str | None] = (None, None)  # an issuer that stood before its RG
+    rg_aberto: bool = False  # an RG was the last number: an issuer that comes is its
+    orgao_alheio: bool = False  # the last number was somebody else's, and so is its issuer
+    avisos: list[str] = field(default_factory=list)
+
+
+def _read(tokens: list[Token]) -> Documento:
+    now = _Estado()
+    for place in range(len(tokens)):
+        _walk(now, tokens, place)
+    return Documento(
+        cpf=now.cpf,
+        rg=now.rg,
+        orgao_emissor=now.orgao if now.rg else None,
+        uf_emissor=now.uf if now.rg else None,
+        cns=now.cns,
+        avisos=tuple(dict.fromkeys(now.avisos)),
+    )
+
+
+def _walk(now: _Estado, tokens: list[Token], place: int) -> None:
+    token = tokens[place]
+    match token.tipo:
+        case Tipo.CPF | Tipo.RG | Tipo.CNS | Tipo.OUTRO:
+            _label(now, token.tipo, is_next=place > 0 and tokens[place - 1].tipo is Tipo.NUMERO)
+        case Tipo.ALHEIO:
+            if not _belongs_to_the_last(tokens, place):
+                now.alheio, now.alheio_ate_rotulo = True, bool(now.esperados)
+        case Tipo.PROPRIO:
+            now.alheio = False
+        case Tipo.PAUSA:
+            now.alheio, now.esperados = False, []
+        case Tipo.ORGAO:
+            _issuer(now, orgao=token.texto)
+        case Tipo.UF:
+            _issuer(now, uf=token.texto[:2].upper())
+        case Tipo.NUMERO:
+            following = tokens[place + 1] if place + 1 < len(tokens) else None
+            _number(now, token.texto, is_theirs=_is_theirs(now, tokens, place), following=following)
+
+
+def _is_theirs(now: _Estado, tokens: list[Token], place: int) -> bool:
+    following = tokens[place + 1] if place + 1 < len(tokens) else None
+    return now.alheio or (
+        following is not None and following.tipo is Tipo.ALHEIO and _belongs_to_the_last(tokens, place + 1)
+    )
+
+
+def _belongs_to_the_last(tokens: list[Token], place: int) -> bool:
+    """ "529.982.247-25 (mãe)" says whose the number before it is; "mãe: CPF …" whose the next one is."""
+    if place == 0 or tokens[place - 1].tipo not in (Tipo.NUMERO, Tipo.UF, Tipo.ORGAO):
+        return False
+    following = tokens[place + 1] if place + 1 < len(tokens) else None
+    return following is None or following.tipo in (Tipo.PAUSA, Tipo.PROPRIO) or following.start - tokens[place].end > 3
+
+
+def _label(now: _Estado, tipo: Tipo, *, is_next: bool) -> None:
+    if now.alheio and now.alheio_ate_rotulo:
+        now.alheio = False
+    if is_next or tipo is Tipo.OUTRO or Tipo.OUTRO in now.esperados:
+        now.esperados = []
+    now.esperados.append(tipo)
+    now.rg_aberto = now.orgao_alheio = False
+
+
+def _issuer(now: _Estado, *, orgao: str | None = None, uf: str | None = None) -> None:
+    if now.rg_aberto:
+        now.orgao = now.orgao or orgao
+        now.uf = now.uf or uf
+    elif now.rg is None and not now.orgao_alheio:
+        now.solto = (orgao or now.solto[0], uf or now.solto[1])
+
+
+def _number(now: _Estado, texto: str, *, is_theirs: bool, following: Token | None) -> None:
+    digits = re.sub(r"[^0-9X]", "", texto.upper())
+    kind = _kind(now, texto, digits, following)
+    if kind is not None and is_theirs:
+        now.avisos.append(CPF_DE_OUTRA_PESSOA)
+        now.orgao_alheio = True
+        now.esperados = [] if now.alheio_ate_rotulo else now.esperados
+        now.alheio = now.alheio and not now.alheio_ate_rotulo
+        return
+    now.rg_aberto = False
+    match kind:
+        case Tipo.CPF:
+            now.esperados = [each for each in now.esperados if each is not Tipo.CPF]
+            if cpf_valido(digits):
+                now.cpf = now.cpf or digits
+            elif now.cpf is None:
+                now.avisos.append(CPF_INVALIDO)
+        case Tipo.RG if now.rg is None:
+            now.rg, now.rg_aberto = digits, True
+            now.orgao, now.uf = now.solto
+            now.solto = (None, None)
+            now.esperados = [each for each in now.esperados if each is not Tipo.RG]
+        case Tipo.CNS:
+            now.esperados = [each for each in now.esperados if each is not Tipo.CNS]
+            now.cns = digits if cns_valido(digits) else now.cns
+            now.avisos += [] if cns_valido(digits) else [CNS_INVALIDO]
+        case _:
+            pass
+
+
+def _kind(now: _Estado, texto: str, digits: str, following: Token | None) -> Tipo | None:
+    """What the number is taken for; None: it is nothing of ours."""
+    if Tipo.OUTRO in now.esperados:
+        now.esperados = []
+        return None
+    if Tipo.CPF in now.esperados and (len(digits) in (9, 10, 11) or Tipo.RG not in now.esperados):
+        is_pair = Tipo.RG in now.esperados and not cpf_valido(digits)
+        return Tipo.RG if is_pair and len(digits) < 11 else Tipo.CPF
+    if Tipo.RG in now.esperados and 4 <= len(digits) <= 14:
+        return Tipo.RG
+    if Tipo.CNS in now.esperados and len(digits) == 15:
+        return Tipo.CNS
+    if now.esperados or _TELEPHONE.fullmatch(texto):
+        return None
+    return _unlabelled(now, texto, digits, following)
+
+
+def _unlabelled(now: _Estado, texto: str, digits: str, following: Token | None) -> Tipo | None:
+    if len(digits) == 11 and digits.isdigit():
+        return Tipo.CPF if cpf_valido(digits) else None
+    if cns_valido(digits):
+        return Tipo.CNS
+    is_issued = following is not None and following.tipo is Tipo.ORGAO
+    if now.rg is None and 5 <= len(digits) <= 10 and (is_issued or _RG_SHAPE.fullmatch(texto)):
+        return Tipo.RG
+    return None

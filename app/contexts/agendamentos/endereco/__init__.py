@@ -1,0 +1,1 @@
+"""Parses an address by rules."""

@@ -1,0 +1,103 @@
+"""What stands between a house's number and its neighbourhood: Apto 45, Bloco B, Fundos, Edifício Solar."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from app.contexts.agendamentos.endereco.vocabulario import (
+    COM_NOME,
+    COM_VALOR,
+    COMPLEMENTOS_LONGOS,
+    INICIAM_BAIRRO,
+    SEM_VALOR,
+)
+from app.contexts.agendamentos.texto import plano, quase, titulo
+
+_PARTED = re.compile(r"[\s,;:/.&-]*(?:e\s+)?")
+_WORD = re.compile(r"([^\W\d_]+)\s*[.º°]?\s*:?\s*")
+_VALUE = re.compile(
+    r"(?:n\s?[º°o.]\s*)?(?:([0-9]{1,5}(?:[-/][0-9]{1,4}(?!\w)|\s?-?\s?[a-z](?![\w'.])|[a-z]?[0-9]{0,3}(?![\w'])))"
+    r"|([a-z]-?[0-9]{0,4}(?![\w'.])|i{2,3}(?!\w)))",
+    re.IGNORECASE,
+)
+_AT_THE_BACK = re.compile(r"(?:casa\s+)?(?:d?n?os\s+)fundos(?!\w)", re.IGNORECASE)
+_FLOOR = re.compile(r"([0-9]{1,2})\s?[ºª°oa]?\.?\s?(?:andar|and|pavimento|pav)\b\.?", re.IGNORECASE)
+
+
+class Itens(NamedTuple):
+    itens: tuple[str, ...]
+    resto: str  # what is none of it
+
+
+def complementos(texto: str) -> Itens:
+    """Those at the beginning of the text, in the written order, and the rest."""
+    itens: list[str] = []
+    place = 0
+    while place < len(texto):
+        start = place + len(_PARTED.match(texto, place)[0]) if place else 0  # type: ignore[index]
+        found = _phrase(texto, start) or _item(texto, start)
+        if found is None:
+            break
+        item, place = found
+        itens.append(item)
+    resto = texto[place:].strip(" ,;-/.")
+    if itens and itens[-1].startswith("Quadra") and plano(resto) in ("norte", "sul", "leste", "oeste"):
+        return Itens((*itens[:-1], f"{itens[-1]} {titulo(resto.lower())}"), "")
+    return Itens(tuple(itens), resto)
+
+
+def _phrase(texto: str, start: int) -> tuple[str, int] | None:
+    found = _AT_THE_BACK.match(texto, start)
+    if found is not None:
+        return "Fundos", found.end()
+    found = _FLOOR.match(texto, start)
+    return None if found is None else (f"{found[1]}º Andar", found.end())
+
+
+def _item(texto: str, start: int) -> tuple[str, int] | None:
+    word = _WORD.match(texto, start)
+    if word is None:
+        return None
+    name = _known(plano(word[1]))
+    if name in COM_VALOR and (value := _VALUE.match(texto, word.end())) is not None and _is_value(name, value):
+        return _spelled(COM_VALOR[name], value), value.end()
+    if name in COM_NOME and (named := _name(texto, word.end())) is not None:
+        text, end = named
+        return f"{COM_NOME[name]} {titulo(text)}", end
+    if name in SEM_VALOR and (SEM_VALOR[name] != "Casa" or not texto[word.end() :].strip(" .,-")):
+        return SEM_VALOR[name], word.end()
+    return None
+
+
+@lru_cache(maxsize=8192)
+def _known(word: str) -> str:
+    if word in COM_VALOR or word in SEM_VALOR or word in COM_NOME or len(word) < 5:
+        return word
+    return next((right for right in COMPLEMENTOS_LONGOS if quase(word, right)), word)
+
+
+def _is_value(name: str, value: "re.Match[str]") -> bool:
+    """ "Conjunto E" has one, and "casa e fundos" has none; what is shortened to one letter has digits alone."""
+    if len(name) == 1:
+        return value[1] is not None
+    return value[2] is None or name not in SEM_VALOR or plano(value[2]) not in ("e", "o")
+
+
+def _spelled(full: str, value: "re.Match[str]") -> str:
+    said = re.sub(r"\s", "", value[1] or value[2]).upper()
+    return f"{full} {said}"
+
+
+def _name(texto: str, start: int) -> tuple[str, int] | None:
+    """Words up to the next complement: "Solar das Flores apto 71"."""
+    text = texto[start:]
+    if not text or not text[0].isalpha():
+        return None
+    words = text.split(" ")
+    for place in range(1, len(words)):
+        word = plano(words[place]).strip(".,")
+        bare = word.rstrip("0123456789")
+        is_complement = bare in COM_VALOR and len(bare) > 1 and (bare != word or place + 1 < len(words))
+        if is_complement or word in INICIAM_BAIRRO:
+            return " ".join(words[:place]).strip(" ,-"), start + len(" ".join(words[:place]))
+    return text.strip(" ,-."), len(texto)

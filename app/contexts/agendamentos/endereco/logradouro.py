@@ -1,0 +1,164 @@
+"""The street and the number of its house."""
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from app.contexts.agendamentos.endereco.vocabulario import COM_VALOR, INICIAM_BAIRRO, TIPOS, TIPOS_LONGOS
+from app.contexts.agendamentos.texto import plano, quase, titulo
+
+S_N: Final = "\ue000"  # stands for every way to write that a house has no number
+COMMA: Final = "\ue001"  # of km 12,5
+SEM_NUMERO = re.compile(
+    r"(?<![\w/])(?:s\s?[/.]\s?n(?:\s?[º°ro]|um(?:ero)?)?\.?(?![\w/])|s\s?n\s?[º°]|sn(?![\w/]|\.\w)|sem\s+n(?:[º°o]|[uú]mero)\.?(?!\w))",
+    re.IGNORECASE,
+)
+_MARK = r"(?<!\w)(?:n\.?\s?[º°]\.?|n[uú]mero|num\.?|n[o.](?=\s?[0-9\ue000])|n(?=\s[0-9])|\#)\s?[:.]?\s?"
+_DIGITS = r"[0-9]{1,3}(?:\.[0-9]{3})+(?![0-9])|[0-9]{1,6}"
+NUMERO_SO = re.compile(
+    rf"(?:{_MARK})?(?:{S_N}|(?:{_DIGITS})(?:\s?-?\s?[a-z])?|km [0-9]+(?:{COMMA}[0-9]+)?|(?:{_DIGITS})/[0-9]+[a-z]?)",
+    re.IGNORECASE,
+)
+_NUMERO = re.compile(
+    rf"(?P<mark>{_MARK})?(?:{_MARK})?(?:(?P<none>{S_N})|(?P<km>km [0-9]+(?:{COMMA}[0-9]+)?)"
+    rf"|(?P<digits>{_DIGITS})(?:/(?P<extra>[0-9]{{1,5}}[a-z]?)(?!\w)|\s?-?\s?(?P<letter>[a-z])(?![\w.'])|(?P<range>-[0-9]{{1,5}}))?(?![\w,]))",
+    re.IGNORECASE,
+)
+# A day in a name: Rua 12 de Outubro; an ordinal: 1º de Maio.
+_NOT_A_HOUSE = re.compile(r"\s?[ºª°]|\s+de\s|\s+d[eo]s?$", re.IGNORECASE)
+_BEFORE = re.compile(r"(?:^|\s)(?:de|do|da|dos|das|e)\s+$", re.IGNORECASE)
+# Kings and popes bear small numbers: Rua Dom Pedro 2.
+_NUMBERED = re.compile(r"(?:^|\s)(?:pedro|pio|paulo|xxiii)\s+$", re.IGNORECASE)
+_ROAD = re.compile(r"[a-z]{2,3}[\s-]?[0-9]{2,3}(?!\w)", re.IGNORECASE)
+# Brasília names no streets: SQS 308, QNM 12, SHIS QI 5.
+_BRASILIA = re.compile(
+    r"(?:(?:s[hgc][a-z]{1,4}|st[nrs]c?|smp?w|sia|saa|sof|adhemar)\s+)?"
+    r"(?:sq(?:s|n|sw|nw)|[ec]?q(?:[nsr][a-z]{0,2}|[eilrsc]|rsw|ms?w)|c(?:ls|ln|lsw|lrn|rs|sb|nb|sa|na|nm|nd)|s[hgc](?:is|in|cgn|ces|igs|tn|ts|as|an|s|n|lw)"
+    r"|ar|ql|qi|qe|qr)\s*[0-9]{1,4}(?:/[0-9]{1,4})?(?![\w/])",
+    re.IGNORECASE,
+)
+_TYPE = re.compile(r"([^\W\d_]+)(\.?)\s*")
+
+
+class Rua(NamedTuple):
+    nome: str
+    numero: str | None = None
+    extra: str | None = None  # 45/102: what stands after the bar
+    resto: str = ""
+
+
+class Numero(NamedTuple):
+    numero: str
+    extra: str | None
+    resto: str
+
+
+def rua_de(parte: str, *, sure: bool = False, following: str = "") -> Rua | None:
+    """None: it does not begin like a street; if ``sure``, it is one all the same. ``following``: the part after it."""
+    brasilia = _BRASILIA.match(parte)
+    if brasilia is not None:
+        return Rua(brasilia[0].upper(), resto=parte[brasilia.end() :].strip(" ,-/"))
+    tipo = _tipo(parte)
+    if tipo is None:
+        return _taken_apart("", parte, following) if sure else None
+    full, start = tipo
+    return _taken_apart(full, parte[start:], following)
+
+
+def numero_no_inicio(parte: str, *, bare: bool) -> Numero | None:
+    """``bare``: digits alone are a number; otherwise it must say that it is one."""
+    found = _NUMERO.match(parte)
+    if found is None or not (bare or found["mark"] or found["none"] or found["km"]):
+        return None
+    if not found["mark"] and _NOT_A_HOUSE.match(parte, found.end()):
+        return None
+    return _numero(found, parte[found.end() :])
+
+
+@lru_cache(maxsize=4096)
+def _tipo(parte: str) -> tuple[str, int] | None:
+    found = _TYPE.match(parte)
+    if found is None or found.end() == len(parte):
+        return None
+    word = plano(found[1])
+    full = TIPOS.get(word)
+    if full is None and len(word) > 4:
+        full = next((TIPOS[right] for right in TIPOS_LONGOS if quase(word, right)), None)
+    if full is None or (not found[2] and found[0] == found[1]):
+        return None
+    return full, found.end()
+
+
+def _taken_apart(tipo: str, texto: str, following: str) -> Rua:
+    """Name, number and whatever comes after, where no comma parts them."""
+    begins = _ROAD.match(texto) if tipo in ("Rodovia", "Estrada", "") else None
+    start = begins.end() if begins else 0
+    for found in _NUMERO.finditer(texto, start):
+        if _is_a_value(texto[: found.start()], found):
+            break
+        if _is_of_the_name(texto, found, following):
+            continue
+        numero = _numero(found, texto[found.end() :])
+        return Rua(_named(tipo, texto[: found.start()]), numero.numero, numero.extra, numero.resto)
+    name, resto = _before_complement(texto)
+    return Rua(_named(tipo, name), resto=resto)
+
+
+def _is_of_the_name(texto: str, found: "re.Match[str]", following: str) -> bool:
+    before = texto[: found.start()]
+    if found["none"] or found["mark"] or found["km"]:
+        return not before.strip()
+    if not before.strip() or before[-1] not in " ,.":
+        return True
+    if _NOT_A_HOUSE.match(texto, found.end()) or _BEFORE.search(before):
+        return True
+    if len(found["digits"]) < 3 and _NUMBERED.search(before):
+        return True
+    # "Rua Dom Pedro 2, 300": the next part says which of the two it is.
+    is_last = not texto[found.end() :].strip()
+    return is_last and len(found["digits"]) < 3 and NUMERO_SO.fullmatch(following) is not None
+
+
+def _is_a_value(before: str, found: "re.Match[str]") -> bool:
+    """ "Avenida Central Bl. 12": not the house's."""
+    words = before.split()
+    return not found["mark"] and len(words) > 1 and len(words[-1]) > 1 and plano(words[-1]).strip(".") in COM_VALOR
+
+
+def _numero(found: "re.Match[str]", resto: str) -> Numero:
+    resto = resto.strip(" ,-/.")
+    if found["none"]:
+        return Numero("S/N", None, resto)
+    if found["km"]:
+        return Numero(found["km"].lower().replace(COMMA, ","), None, resto)
+    digits = found["digits"].replace(".", "")
+    if found["letter"] and plano(found["letter"]) in ("e", "o"):
+        return Numero(digits, None, f"{found['letter']} {resto}".strip())
+    return Numero(f"{digits}{(found['letter'] or '').upper()}{found['range'] or ''}", found["extra"], resto)
+
+
+def _before_complement(texto: str) -> tuple[str, str]:
+    """ "Rua 3 casa 18", "Rua das Flores Jd. Primavera": a name ends where something else begins."""
+    words = texto.split(" ")
+    for place in range(1, len(words)):
+        word = plano(words[place]).strip(".")
+        bare = word.rstrip("0123456789")
+        has_value = bare != word or (place + 1 < len(words) and words[place + 1][:1].isdigit())
+        if len(bare) > 1 and bare in COM_VALOR and has_value:
+            return " ".join(words[:place]), " ".join(words[place:])
+        if word in INICIAM_BAIRRO and place > 1 and plano(words[place - 1]) not in ("da", "do", "de", "das", "dos"):
+            return " ".join(words[:place]), " ".join(words[place:])
+    return texto, ""
+
+
+def _named(tipo: str, name: str) -> str:
+    name = name.replace(S_N, "").strip(" ,.-/")
+    if _ROAD.fullmatch(name):
+        return f"{tipo} {name.upper()}".strip()
+    name = titulo(name)
+    if tipo and name[:1].islower() and plano(name.split(" ")[0]) not in ("de", "da", "do", "das", "dos"):
+        name = titulo(name)
+    first = name.split(" ")[0]
+    if tipo and plano(first) in ("de", "da", "do", "das", "dos"):
+        name = f"{first.lower()}{name[len(first) :]}"
+    return f"{tipo} {name}".strip()

@@ -1,0 +1,1 @@
+"""Reads a spreadsheet in a child process."""

@@ -1,0 +1,404 @@
+"""A sheet's cells become appointments: the header is found wherever it stands and however it is written, each row is read alone.
+
+Two families of sheets are known. ``simples``: patient, date and time in columns of their own. ``coleta``: the laboratory's export,
+with brand, unit and one column for date and time; of it only rows of a car's room are taken.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from app.contexts.agendamentos.documento.cobertura import COVERED, esta_coberto
+from app.contexts.agendamentos.planilha.celulas import (
+    Celula,
+    cep_da,
+    data_da,
+    data_hora_da,
+    dito,
+    documento_da,
+    hora_da,
+    telefone_da,
+    texto_da,
+)
+from app.contexts.agendamentos.planilha.linhas import (
+    MOST_AT_ONCE,
+    MOST_TOLD,
+    Motivo,
+    Pedaco,
+    Problema,
+    Recusa,
+    Reparo,
+    Situacao,
+    chave_de,
+    chave_seguinte,
+    mais_longo,
+)
+from app.contexts.agendamentos.planilha.titulos import CABECALHOS, campo_de
+from app.contexts.agendamentos.texto import limpo, plano
+
+if TYPE_CHECKING:
+    from batuta.kernel.json import Json
+
+HEADER_WITHIN: Final = 30  # rows from the top
+MIDNIGHT: Final = "00:00"  # beside a day: how a program writes one without an hour
+TOP: Final = 1000  # rows of which one must say something
+HEAVIEST: Final = 1024 * 1024  # characters in one piece
+
+SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
+COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")
+OF_COLETA: Final = frozenset({"nome_marca", "data_hora", "sala", "canal_confirmacao"})
+_ROOM = re.compile(r"[^\W\d_]+(?:\s?-\s?[^\W\d_]+){3}\s?-\s?([^\W\d_].*)")
+_SITUACOES: Final = {plano(each.value): each for each in Situacao}
+_EMPTY_CONFIRMATION: Final = frozenset({"whats", "whatsapp", "wpp"})
+
+
+class Cabecalho(NamedTuple):
+    linha: int  # counted from 1, as people see it
+    colunas: Mapping[str, int]
+    nomes: Mapping[str, str]  # as they are written there
+    repetidas: Sequence[str]
+
+    @property
+    def is_coleta(self) -> bool:
+        return "data_hora" in self.colunas or ("data" not in self.colunas and len(OF_COLETA & self.colunas.keys()) >= 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Aba:
+    """A sheet that can be taken: ``altura`` rows, those above its header and empty ones among them."""
+
+    nome: str | None  # None: it is the only one that is read
+    altura: int
+    header: Cabecalho
+    linhas: Callable[[], Iterable[Sequence[Celula]]]
+    formulas: Sequence[int] = ()  # rows with one that has no stored value
+
+
+class Aspecto(IntEnum):
+    """What a sheet looks like; the smaller, the more like appointments."""
+
+    DE_AGENDAMENTOS = 0
+    DE_PACIENTES = 1  # a column is missing
+    MODELO = 2  # nobody has filled it in
+    COM_CABECALHO = 3
+    OUTRA = 4
+    VAZIA = 5
+
+
+class Reparos:
+    """The first of them, and how many there are."""
+
+    def __init__(self) -> None:
+        self.quantos = 0
+        self._first: list[Reparo] = []
+
+    def append(self, reparo: Reparo) -> None:
+        self.quantos += 1
+        if self.quantos <= MOST_TOLD:
+            self._first.append(reparo)
+
+    def com(self, more: "Reparos") -> "list[Reparo]":
+        both, left = [*self._first, *more._first], self.quantos + more.quantos - MOST_TOLD
+        return both if left <= 0 else [*both[:MOST_TOLD], Reparo(None, str(left), Problema.MUITOS)]
+
+
+@dataclass(slots=True)
+class _Lendo:
+    since_1904: bool
+    aba: Aba
+    acima: int = 0  # rows of the sheets before
+    erros: Reparos = field(default_factory=Reparos)
+    avisos: Reparos = field(default_factory=Reparos)
+    repetidos: Reparos = field(default_factory=Reparos)
+    total: int = 0
+    puladas: int = 0
+    chaves: set[bytes] = field(default_factory=set)
+    sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)  # what rows without an hour said, by their key
+
+    @property
+    def is_coleta(self) -> bool:
+        return self.aba.header.is_coleta
+
+    def reparo(self, linha: int, coluna: str | None, problema: Problema) -> Reparo:
+        return Reparo(linha, coluna, problema, self.aba.nome, self.acima)
+
+    def pedaco(self, linhas: "Sequence[Mapping[str, Json]]", linha: int, *, is_last: bool = False) -> Pedaco:
+        return Pedaco(
+            linhas=linhas,
+            ate=self.acima + linha,
+            acima=self.acima,
+            total=self.total,
+            invalidas=self.erros.quantos,
+            puladas=self.puladas,
+            is_last=is_last,
+            erros=self.erros.com(Reparos()) if is_last else (),
+            avisos=self.avisos.com(self.repetidos) if is_last else (),
+        )
+
+
+def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
+    """The row near the top that names the most fields; None: none names two."""
+    best: Cabecalho | None = None
+    for number, linha in enumerate(linhas, start=1):
+        if number > HEADER_WITHIN:
+            break
+        found = _header(number, linha)
+        if len(found.colunas) > (1 if best is None else len(best.colunas)):
+            best = found
+    return best
+
+
+def aspecto_de(top: Sequence[Sequence[Celula]], *, goes_on: bool = False) -> Aspecto:
+    """``top``: a sheet's first rows. ``goes_on``: something stands below them."""
+    header = cabecalho_de(top)
+    if header is None:
+        return Aspecto.OUTRA if goes_on or any(_says_something(linha) for linha in top) else Aspecto.VAZIA
+    has_rows = goes_on or any(_says_something(linha) for linha in top[header.linha :])
+    if not _missing(header):
+        return Aspecto.DE_AGENDAMENTOS if has_rows else Aspecto.MODELO
+    return Aspecto.DE_PACIENTES if has_rows and "nome_paciente" in header.colunas else Aspecto.COM_CABECALHO
+
+
+def cabecalho_conferido(top: Sequence[Sequence[Celula]]) -> Cabecalho:
+    """``top``: the sheet's first rows. Raises what a whole sheet can be refused for, before anything below is read."""
+    if not any(_says_something(linha) for linha in top):
+        raise Recusa(Motivo.VAZIA)
+    header = cabecalho_de(top)
+    if header is None:
+        raise Recusa(Motivo.SEM_CABECALHO, colunas=_called(SIMPLES))
+    if missing := _missing(header):
+        raise Recusa(Motivo.SEM_COLUNAS, colunas=_called(missing))
+    return header
+
+
+def _missing(header: Cabecalho) -> list[str]:
+    required = COLETA if header.is_coleta else SIMPLES
+    return [each for each in required if each not in header.colunas]
+
+
+def pedacos_de(
+    abas: Sequence[Aba], *, since_1904: bool = False, avisos: Iterable[Reparo] = (), apos: int = 0
+) -> Iterator[Pedaco]:
+    """The rows of whole sheets that can be taken, some at a time; those up to the line ``apos`` are counted and not given.
+
+    Lines are counted through all sheets; no piece holds rows of two. ``avisos``: what is known of the file already.
+    """
+    lendo = _Lendo(since_1904, abas[0])
+    for aviso in avisos:
+        lendo.avisos.append(aviso)
+    for aba in abas:
+        lendo.aba = aba
+        yield from _da_aba(lendo, apos - lendo.acima, is_last=aba is abas[-1])
+        lendo.acima += aba.altura
+
+
+def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
+    header = lendo.aba.header
+    for nome in header.repetidas:
+        lendo.avisos.append(lendo.reparo(header.linha, nome, Problema.COLUNA_REPETIDA))
+    for linha in lendo.aba.formulas:
+        if linha > header.linha:
+            lendo.avisos.append(lendo.reparo(linha, None, Problema.FORMULA))
+    some: list[dict[str, Json]] = []
+    number = weight = 0
+    for number, cells in enumerate(lendo.aba.linhas(), start=1):
+        row = _counted(lendo, header, number, cells) if number > header.linha else None
+        if row is None or number <= apos:
+            continue
+        some.append(row)
+        weight += sum(len(value) for value in row.values() if isinstance(value, str))
+        if len(some) >= MOST_AT_ONCE or weight >= HEAVIEST:
+            yield lendo.pedaco(some, number)
+            some, weight = [], 0
+    if some or is_last:
+        yield lendo.pedaco(some, number, is_last=is_last)
+
+
+def _counted(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
+    if not _says_something(linha) or _is_header_again(header, linha):
+        return None
+    lendo.total += 1
+    wrong = lendo.erros.quantos
+    try:
+        row = _row(lendo, header, number, linha)
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):
+        # No cell is known that does this to us: if there is one, it costs its own row and no other.
+        lendo.erros.append(lendo.reparo(number, None, Problema.ILEGIVEL))
+        return None
+    if row is None:
+        lendo.puladas += lendo.erros.quantos == wrong
+        return None
+    chave = chave_de(row) if "hora_agendamento" in row or "origem_id" in row else _sem_hora(lendo, row)
+    if (mark := bytes.fromhex(chave)[:16]) in lendo.chaves:
+        lendo.repetidos.append(lendo.reparo(number, None, Problema.REPETIDO))
+    lendo.chaves.add(mark)
+    return row | {"chave": chave}
+
+
+def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
+    """Two visits of one day may be meant: rows that say different things are not one."""
+    chave = chave_de(row)
+    said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name not in ("linha", "aba"))))
+    before = lendo.sem_hora.get(chave, ())
+    if said not in before:
+        lendo.sem_hora[chave] = before = (*before, said)
+        if len(before) > 1:
+            lendo.avisos.append(lendo.reparo(int(str(row["linha"])), None, Problema.SEM_HORA))
+    place = before.index(said)
+    return chave if place == 0 else chave_seguinte(chave, place + 1)
+
+
+def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
+    colunas: dict[str, int] = {}
+    nomes: dict[str, str] = {}
+    repeated: list[str] = []
+    for place, valor in enumerate(linha):
+        name = campo_de(valor) if isinstance(valor, str) and len(valor) < 80 else None
+        if name is None:
+            continue
+        if name in colunas:
+            # Confirmed at: one column for both, or the second one for the time.
+            if name == "data_hora_confirmacao" and "hora_confirmacao" not in colunas:
+                colunas["hora_confirmacao"], nomes["hora_confirmacao"] = place, str(valor)
+                continue
+            repeated.append(limpo(str(valor)))
+            continue
+        colunas[name], nomes[name] = place, limpo(str(valor))
+    return Cabecalho(number, colunas, nomes, repeated)
+
+
+def _is_header_again(header: Cabecalho, linha: Sequence[Celula]) -> bool:
+    """A report that was printed has it on top of each page."""
+    patient = header.colunas["nome_paciente"]
+    if patient >= len(linha) or not _is_title(linha[patient], header.nomes["nome_paciente"]):
+        return False
+    said = {name: linha[place] for name, place in header.colunas.items() if place < len(linha) and dito(linha[place])}
+    return len(said) > 1 and all(_is_title(valor, header.nomes[name]) for name, valor in said.items())
+
+
+def _is_title(valor: Celula, titulo: str) -> bool:
+    return isinstance(valor, str) and len(valor) < 80 and campo_de(valor) == campo_de(titulo)
+
+
+def _says_something(linha: Sequence[Celula]) -> bool:
+    return any(valor is not None and valor != "" and (not isinstance(valor, str) or valor.strip()) for valor in linha)
+
+
+def _called(fields: Iterable[str]) -> str:
+    return ", ".join(CABECALHOS[each][0] for each in fields)
+
+
+def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
+    """None: it is not taken; if that is a fault of the row's, the errors say which."""
+    cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
+
+    def remark(where: Reparos, name: str, problema: Problema) -> None:
+        where.append(lendo.reparo(number, header.nomes.get(name), problema))
+
+    for name, valor in cells.items():
+        if isinstance(valor, str) and COVERED in valor and esta_coberto(name, valor):
+            cells[name] = None
+            remark(lendo.avisos, name, Problema.COBERTO)
+        elif isinstance(valor, str) and len(valor) > mais_longo(name):
+            cells[name] = texto_da(valor)[: mais_longo(name)]
+            remark(lendo.avisos, name, Problema.TEXTO_CORTADO)
+    carro = dito(cells.get("carro"))
+    if "sala" in cells and lendo.is_coleta:
+        room = _ROOM.fullmatch(limpo(texto_da(cells["sala"])))
+        if room is None:
+            remark(lendo.avisos, "sala", Problema.SALA)
+            return None
+        carro = room[1].partition(" - ")[0].strip()[: mais_longo("carro")]
+    for name in ("nome_marca", "nome_unidade", "nome_paciente") if lendo.is_coleta else ("nome_paciente",):
+        if dito(cells[name]) is None:
+            remark(lendo.erros, name, Problema.SEM_NOME if name == "nome_paciente" else Problema.SEM_VALOR)
+            return None
+    dia, hora = _when(lendo, header, cells, remark)
+    if lendo.is_coleta and dia is None:
+        remark(lendo.erros, "data_hora", Problema.DATA_ILEGIVEL)
+        return None
+    row: dict[str, Json] = {
+        "linha": number,
+        "aba": lendo.aba.nome,
+        "data_agendamento": dia,
+        "hora_agendamento": hora,
+        "carro": carro,
+    }
+    row["hora_dita"] = _hour_said(cells) if hora is None else None
+    row |= _texts(lendo, cells, remark)
+    row |= _checked(lendo, cells, remark, is_coleta=lendo.is_coleta)
+    row |= _confirmation(lendo, cells)
+    return {name: value for name, value in row.items() if value is not None}
+
+
+Remark = Callable[[Reparos, str, Problema], None]
+
+
+def _when(
+    lendo: _Lendo, header: Cabecalho, cells: Mapping[str, Celula], remark: Remark
+) -> tuple[str | None, str | None]:
+    if "data_hora" in cells:
+        dia, hora = data_hora_da(cells["data_hora"], since_1904=lendo.since_1904)
+        if dia is not None and hora is None:
+            remark(lendo.avisos, "data_hora", Problema.HORA_ILEGIVEL)
+        return None if dia is None else dia.isoformat(), hora
+    dia, beside = data_hora_da(cells.get("data"), since_1904=lendo.since_1904)
+    hora = hora_da(cells.get("hora")) or (beside if beside != MIDNIGHT else None)
+    if dia is None:
+        remark(lendo.avisos, "data", Problema.DATA_ILEGIVEL)
+    if hora is None and "hora" in cells:
+        remark(lendo.avisos, "hora", Problema.HORA_ILEGIVEL)
+    return None if dia is None else dia.isoformat(), hora
+
+
+def _hour_said(cells: Mapping[str, Celula]) -> str | None:
+    """``manhã``: no hour, and yet not the afternoon."""
+    if "data_hora" in cells:
+        return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None
+    return dito(cells.get("hora"))
+
+
+def _texts(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark) -> "dict[str, Json]":
+    plain = (
+        "nome_paciente", "nome_marca", "nome_unidade", "observacoes", "exames", "endereco_coleta", "endereco_completo",
+        "numero_convenio", "nome_convenio", "carteira_convenio", "especialidade", "origem_id",
+    )  # fmt: skip
+    row: dict[str, Json] = {}
+    for name in plain:
+        if name in cells:
+            row[name] = dito(cells[name])
+    row["documento_completo"] = documento_da(cells.get("documento_completo"))
+    row["endereco_completo"] = row.get("endereco_completo") or row.get("endereco_coleta")
+    return row
+
+
+def _checked(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark, *, is_coleta: bool) -> "dict[str, Json]":
+    row: dict[str, Json] = {"telefone": telefone_da(cells.get("telefone")), "cep": cep_da(cells.get("cep"))}
+    if row["telefone"] is None and dito(cells.get("telefone")) is not None:
+        remark(lendo.avisos, "telefone", Problema.TELEFONE_ILEGIVEL)
+    if row["cep"] is None and dito(cells.get("cep")) is not None:
+        remark(lendo.avisos, "cep", Problema.CEP_ILEGIVEL)
+    if (convenio := dito(cells.get("convenio"))) is not None:
+        row["numero_convenio" if is_coleta else "nome_convenio"] = convenio
+    said = dito(cells.get("status"))
+    situacao = None if said is None else _SITUACOES.get(plano(limpo(said)))
+    if situacao is None and said is not None:
+        remark(lendo.avisos, "status", Problema.STATUS_DESCONHECIDO)
+    row["status"] = None if situacao is None else situacao.value
+    return row
+
+
+def _confirmation(lendo: _Lendo, cells: Mapping[str, Celula]) -> "dict[str, Json]":
+    canal = dito(cells.get("canal_confirmacao"))
+    both = cells.get("data_hora_confirmacao")
+    if plano(texto_da(both)) in _EMPTY_CONFIRMATION:
+        both = None
+    dia, hora = data_hora_da(both, since_1904=lendo.since_1904)
+    dia = dia or data_da(cells.get("data_confirmacao"), since_1904=lendo.since_1904)
+    return {
+        "canal_confirmacao": canal,
+        "data_confirmacao": None if dia is None else dia.isoformat(),
+        "hora_confirmacao": hora or hora_da(cells.get("hora_confirmacao")),
+    }

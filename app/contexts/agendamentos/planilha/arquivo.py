@@ -1,0 +1,252 @@
+"""Looks at a file before anything opens it: what it is, how large it would become, whether it holds what no spreadsheet needs.
+
+Nothing is unpacked further than a limit says, whatever the file says of itself.
+"""
+
+import csv
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Final
+
+from app.contexts.agendamentos.planilha.aba import cabecalho_de
+from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, Motivo, Recusa
+
+MOST_BYTES: Final = 10 * 1024 * 1024
+MOST_UNPACKED: Final = 64 * 1024 * 1024
+MOST_RATIO: Final = 250  # unpacked to packed; a sheet full of cells has about ten
+SMALL: Final = 1024 * 1024  # below it no ratio hurts
+MOST_ENTRIES: Final = 1000
+MOST_ROWS: Final = 50_000
+MOST_COLUMNS: Final = 200
+_CHUNK: Final = 1024 * 1024
+_OVERLAP: Final = 4096
+_BETWEEN: Final = ";,\t|"
+_OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
+_DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+# A cell with something in it, near the last row or column there may be (GR50000) or beyond: few of a good sheet's are.
+_FAR = re.compile(
+    rb'<c r="(?=[A-Z]{3}|[G-Z][A-Z]|[A-Z]+0*(?:[5-9][0-9]{4}|[1-9][0-9]{5}))'
+    rb'([A-Z]{1,3})([0-9]{1,7})"(?:[^>]*[^/>])?>\s*<(?:v|is|f)(?=[ >/])'
+)
+_UNCOUNTED = re.compile(
+    rb'<c r="[A-Z]{1,3}([0-9]{1,7})"(?:[^>]*[^/>])?>\s*'
+    rb"<f(?: [^>]*)?(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
+)
+_WORKBOOK: Final = "xl/workbook.xml"
+_RELATIONS: Final = "xl/_rels/workbook.xml.rels"
+_SHEET = re.compile(rb"<sheet\s[^<>]*>")
+_RELATION = re.compile(rb"<Relationship\s[^<>]*>")
+_ATTRIBUTE = re.compile(rb'([A-Za-z:]+)="([^"]*)"')
+_DATE1904 = re.compile(rb'date1904="(?:1|true)"')
+_SIGNATURES: Final = (
+    (b"%PDF", "PDF"),
+    (b"\x89PNG", "PNG"),
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"\x1f\x8b", "gzip"),
+    (b"Rar!", "RAR"),
+    (b"7z\xbc\xaf", "7z"),
+    (b"<?xml", "XML"),
+    (b"<html", "HTML"),
+    (b"<!DOCTYPE", "HTML"),
+    (b"{\\rtf", "RTF"),
+    (b"MZ", "EXE"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examinado:
+    """``formulas``: rows whose formula has no stored value, by the part that holds the sheet; nothing is ever computed here."""
+
+    since_1904: bool = False
+    formulas: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    partes: Mapping[str, str] = field(default_factory=dict)  # of which sheet which part holds the cells
+    is_csv: bool = False
+
+    def formulas_de(self, aba: str) -> Sequence[int]:
+        return self.formulas.get(self.partes.get(aba, ""), ())
+
+
+# Programs write a CSV under these names too.
+SHEETS: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".tsv")
+
+
+def examinar(content: bytes, name: str) -> Examinado:
+    """Raises what the file is refused for."""
+    if not content.strip(b"\x00 \t\r\n"):
+        raise Recusa(Motivo.VAZIA)
+    if len(content) > MOST_BYTES:
+        raise Recusa(Motivo.GRANDE, oque=f"{len(content) // 1024} KiB", limite=f"{MOST_BYTES // 1024} KiB")
+    if content.startswith(_OLE):
+        if _ENCRYPTED in content:
+            raise Recusa(Motivo.PROTEGIDA)
+        return Examinado()
+    if content.startswith(b"PK\x03\x04"):
+        return _package(content)
+    if name.lower().endswith((".csv", ".txt")) and _is_text(content):
+        return Examinado(is_csv=True)
+    raise Recusa(Motivo.NAO_E_PLANILHA, oque=_what(content, name))
+
+
+def nome_mostravel(name: str) -> str:
+    """The last part of a path, and of it what can be shown: whoever sends a file may call it anything."""
+    last = re.split(r"[/\\]", name)[-1]
+    return "".join(each for each in last if each.isprintable()).strip()[-LONGEST_NAME:]
+
+
+def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
+    """UTF-8, or the Latin letters of older programs; commas, semicolons or tabs. Its rows, as often as they are asked for.
+
+    They are counted and found readable here, so that whoever reads them afterwards comes to the end.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("cp1252", errors="replace")
+    csv.field_size_limit(_CHUNK)
+    sign = _sign(text)
+
+    def rows() -> Iterator[list[str]]:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign):
+            yield row[:MOST_COLUMNS]
+
+    try:
+        height = sum(1 for _ in rows())
+    except csv.Error:
+        raise Recusa(Motivo.ILEGIVEL) from None
+    if height > MOST_ROWS:
+        raise Recusa(Motivo.GRANDE, oque=f"{height} linhas", limite=MOST_ROWS)
+    return height, rows
+
+
+def _sign(text: str) -> str:
+    """What stands between two cells: the sign by which the most names of a header are found, wherever it stands."""
+    top, first = text[:_CHUNK], text.partition("\n")[0]
+    return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
+
+
+def _names(text: str, sign: str) -> int:
+    try:
+        header = cabecalho_de(csv.reader(io.StringIO(text, newline=""), delimiter=sign))
+    except csv.Error:
+        return 0
+    return 0 if header is None else len(header.colunas)
+
+
+def _package(content: bytes) -> Examinado:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as package:
+            return _entries(package, len(content))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError):
+        raise Recusa(Motivo.ILEGIVEL) from None
+
+
+def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
+    entries = package.infolist()
+    names = {entry.filename for entry in entries}
+    unpacked = sum(entry.file_size for entry in entries)
+    if len(entries) > MOST_ENTRIES:
+        raise Recusa(Motivo.GRANDE, oque=f"{len(entries)} partes", limite=MOST_ENTRIES)
+    if unpacked > MOST_UNPACKED:
+        raise Recusa(
+            Motivo.GRANDE, oque=f"{unpacked // 1024 // 1024} MiB", limite=f"{MOST_UNPACKED // 1024 // 1024} MiB"
+        )
+    if unpacked > SMALL and unpacked > packed * MOST_RATIO:
+        raise Recusa(Motivo.PERIGOSA, oque="dados comprimidos demais")
+    if any(entry.flag_bits & 1 for entry in entries):
+        raise Recusa(Motivo.PROTEGIDA)
+    if not any(name.startswith("xl/") for name in names):
+        raise Recusa(Motivo.NAO_E_PLANILHA, oque="ZIP")
+    if any(name.lower().endswith("vbaproject.bin") for name in names):
+        raise Recusa(Motivo.MACROS)
+    since_1904 = False
+    formulas: dict[str, set[int]] = {}
+    told: dict[str, bytes] = {}
+    for entry in entries:
+        if entry.filename.lower().endswith((".xml", ".rels")):
+            for chunk in _chunks(package, entry):
+                _refuse_dtd(chunk)
+                since_1904 = since_1904 or (entry.filename == _WORKBOOK and bool(_DATE1904.search(chunk)))
+                if entry.filename.startswith("xl/worksheets/"):
+                    _measure(chunk)
+                    formulas.setdefault(entry.filename, set()).update(_uncounted(chunk))
+                elif entry.filename in (_WORKBOOK, _RELATIONS):
+                    told[entry.filename] = told.get(entry.filename, b"")[:_CHUNK] + chunk
+    return Examinado(
+        since_1904=since_1904,
+        formulas={part: sorted(found)[:100] for part, found in formulas.items()},
+        partes=_sheets(told.get(_WORKBOOK, b""), told.get(_RELATIONS, b"")),
+    )
+
+
+def _sheets(workbook: bytes, relations: bytes) -> dict[str, str]:
+    """Which part holds which sheet, as far as it is written as every program does."""
+    targets = {
+        each["Id"]: each["Target"]
+        for each in map(_attributes, _RELATION.findall(relations))
+        if {"Id", "Target"} <= each.keys()
+    }
+    named = [each for each in map(_attributes, _SHEET.findall(workbook)) if {"name", "r:id"} <= each.keys()]
+    return {each["name"]: f"xl/{targets.get(each['r:id'], '').removeprefix('/xl/')}" for each in named}
+
+
+def _attributes(tag: bytes) -> dict[str, str]:
+    return {name.decode(): unescape(value.decode(errors="replace")) for name, value in _ATTRIBUTE.findall(tag)}
+
+
+def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Each with the end of the one before, so that nothing hides between two. What unpacks to more than it says is refused."""
+    read, before = 0, b""
+    with package.open(entry) as opened:
+        for part in iter(lambda: opened.read(_CHUNK), b""):
+            read += len(part)
+            if read > entry.file_size or read > MOST_UNPACKED:
+                raise Recusa(Motivo.PERIGOSA, oque="um tamanho falso")
+            yield before + part
+            before = part[-_OVERLAP:]
+
+
+def _refuse_dtd(chunk: bytes) -> None:
+    if chunk.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")) or b"\x00<\x00!" in chunk:
+        raise Recusa(Motivo.PERIGOSA, oque="uma DTD")
+    if b"<!" in chunk and _DTD.search(chunk):
+        raise Recusa(Motivo.PERIGOSA, oque="uma DTD")
+
+
+def _measure(chunk: bytes) -> None:
+    """Rows and columns with something in them: a reader would make room for all up to the last."""
+    for found in _FAR.finditer(chunk):
+        row = int(found[2])
+        if row > MOST_ROWS:
+            raise Recusa(Motivo.GRANDE, oque=f"linha {row}", limite=MOST_ROWS)
+        if _column(found[1]) > MOST_COLUMNS:
+            raise Recusa(Motivo.GRANDE, oque=f"coluna {found[1].decode()}", limite=MOST_COLUMNS)
+
+
+def _uncounted(chunk: bytes) -> set[int]:
+    return {int(found[1]) for found in _UNCOUNTED.finditer(chunk)} if b"<f" in chunk else set()
+
+
+def _column(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + letter - 64
+    return number
+
+
+def _is_text(content: bytes) -> bool:
+    return b"\x00" not in content[:4096]
+
+
+def _what(content: bytes, name: str) -> str:
+    for signature, kind in _SIGNATURES:
+        if content[:64].lstrip().lower().startswith(signature.lower()):
+            return kind
+    if not _is_text(content):
+        return "outra coisa"
+    return "texto (CSV)" if name.lower().endswith(SHEETS) else "texto, que não é planilha"

@@ -1,0 +1,133 @@
+"""Has a stranger's file read by a child process, some rows at a time, and waits no longer than it may.
+
+The child goes no further ahead than a pipe and a buffer hold: neither of the two ever has all the rows.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from typing import Any, Final
+
+from app.contexts.agendamentos.planilha.leitor import LENGTH, OUT_OF_MEMORY
+from app.contexts.agendamentos.planilha.linhas import Lida, Motivo, Pedaco, Problema, Recusa, Reparo
+from batuta.guard.deadline import within
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded
+from batuta.kernel.json import loads
+
+READ_WITHIN: Final = timedelta(seconds=20)  # until it is opened, and from one piece to the next
+# Files that are read at once in one process: each may take the memory of one child.
+AT_A_TIME: Final = 2
+AHEAD: Final = 512 * 1024  # bytes the child may have said and nobody has read yet, twice
+LONGEST_FRAME: Final = 16 * 1024 * 1024
+
+
+class Interrompida(Exception):
+    """The child is gone after the file was found good: nothing is known against it, and it can be read again."""
+
+
+class Aberta:
+    """A file that can be taken, and ``altura`` rows in it, the empty ones and those above its header among them."""
+
+    def __init__(self, child: asyncio.subprocess.Process, altura: int, clock: Clock, read_within: timedelta) -> None:
+        self.altura = altura
+        self._child = child
+        self._clock = clock
+        self._within = read_within
+
+    async def pedacos(self) -> AsyncIterator[Pedaco]:
+        """Until the last; raises ``Interrompida``."""
+        for _ in range(self.altura + 1):
+            try:
+                said = await within(self._within, _frame(self._child), self._clock, "reading a spreadsheet")
+            except (asyncio.IncompleteReadError, DeadlineExceeded):
+                raise Interrompida from None
+            pedaco = _pedaco(said)
+            yield pedaco
+            if pedaco.is_last:
+                return
+
+
+class Leitura:
+    def __init__(self, clock: Clock, *, read_within: timedelta = READ_WITHIN, at_a_time: int = AT_A_TIME) -> None:
+        self._clock = clock
+        self._within = read_within
+        self._places = asyncio.Semaphore(at_a_time)
+
+    @asynccontextmanager
+    async def aberta(self, content: bytes, name: str, apos: int = 0) -> AsyncIterator[Aberta]:
+        """``apos``: its rows up to that line are not wanted. Raises ``Recusa``, and afterwards never again."""
+        async with self._places:
+            child = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "app.contexts.agendamentos.planilha.leitor",
+                name[-200:],
+                str(apos),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                limit=AHEAD,
+            )
+            try:
+                altura = await self._opened(child, content)
+                yield Aberta(child, altura, self._clock, self._within)
+            finally:
+                if child.returncode is None:
+                    child.kill()
+                await child.communicate()  # what it said last is thrown away: unread, its end would never be heard
+
+    async def ler(self, content: bytes, name: str) -> Lida:
+        """All of it, for whoever wants it in one piece. Raises ``Recusa``."""
+        linhas: list[Any] = []
+        try:
+            async with self.aberta(content, name) as folha:
+                async for pedaco in folha.pedacos():
+                    linhas += pedaco.linhas
+        except Interrompida:
+            raise Recusa(Motivo.ILEGIVEL) from None
+        return Lida(linhas=linhas, total=pedaco.total, puladas=pedaco.puladas, erros=pedaco.erros, avisos=pedaco.avisos)
+
+    async def _opened(self, child: asyncio.subprocess.Process, content: bytes) -> int:
+        try:
+            said = await within(self._within, _begun(child, content), self._clock, "opening a spreadsheet")
+        except DeadlineExceeded:
+            raise Recusa(Motivo.DEMORADA, segundos=int(self._within.total_seconds())) from None
+        except asyncio.IncompleteReadError:
+            code = await child.wait()
+            raise Recusa(Motivo.PESADA if code in _KILLED_BY_LIMITS else Motivo.ILEGIVEL) from None
+        if "recusada" in said:
+            raise Recusa(Motivo(said["recusada"]), **said["facts"])
+        return int(said["altura"])
+
+
+# Out of memory where Python noticed it, where Rust did (abort), and out of time.
+_KILLED_BY_LIMITS: Final = (OUT_OF_MEMORY, -6, -9, -11, -24)
+
+
+async def _begun(child: asyncio.subprocess.Process, content: bytes) -> Any:
+    assert child.stdin is not None
+    child.stdin.write(content)
+    with suppress(BrokenPipeError, ConnectionResetError):  # it has heard enough: what it says is its answer
+        await child.stdin.drain()
+        child.stdin.close()
+    return await _frame(child)
+
+
+async def _frame(child: asyncio.subprocess.Process) -> Any:
+    assert child.stdout is not None
+    length = int.from_bytes(await child.stdout.readexactly(LENGTH), "big")
+    if length > LONGEST_FRAME:
+        raise asyncio.IncompleteReadError(b"", length)
+    return loads(await child.stdout.readexactly(length))
+
+
+def _pedaco(said: Any) -> Pedaco:
+    reparos = {name: [_reparo(each) for each in said[name]] for name in ("erros", "avisos")}
+    return Pedaco(**(said | reparos))
+
+
+def _reparo(told: dict[str, Any]) -> Reparo:
+    return Reparo(**(told | {"problema": Problema(told["problema"])}))

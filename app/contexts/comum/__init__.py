@@ -1,0 +1,1 @@
+"""Values that several contexts share: telephone numbers, stable ids, the WhatsApp port."""

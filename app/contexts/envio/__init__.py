@@ -1,0 +1,1 @@
+"""Sends messages: the protocol that neither loses nor doubles one, its record and its doubts."""

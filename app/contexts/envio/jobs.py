@@ -1,0 +1,74 @@
+"""The jobs of the messages. The continuous worker does the same all the time; the claim keeps them apart."""
+
+from collections.abc import Awaitable, Callable, Sized
+from datetime import timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from app.contexts.envio.duvida import Reconciliador
+from app.contexts.envio.registro import Registro
+from app.contexts.mensagens.desfecho import Desfecho
+from app.contexts.mensagens.guardrails import TIMELY, open_time
+from app.contexts.mensagens.limites import HORARIO
+from batuta.dispatch.answer import JobAnswer, Ok
+from batuta.dispatch.endpoints import JobCall
+from batuta.kernel.clock import Clock
+from batuta.stores.sql.database import Database
+
+AT_MOST: Final = 20
+BATCH: Final = 500
+
+
+class MessageJobs:
+    def __init__(
+        self,
+        database: Database,
+        registro: Registro,
+        reconciliador: Reconciliador,
+        send: Callable[[int], Awaitable[int]],
+        rescue: Callable[[], Awaitable[Sized]],
+        zone: ZoneInfo,
+        clock: Clock,
+    ) -> None:
+        """``send`` works on due messages and returns their number; ``rescue`` releases those of a dead worker."""
+        self._database = database
+        self._registro = registro
+        self._reconciliador = reconciliador
+        self._send = send
+        self._rescue = rescue
+        self._zone = zone
+        self._clock = clock
+
+    async def processar_mensagens_agendadas(self, call: JobCall) -> JobAnswer:
+        """What is stuck comes back, what is too old goes, doubts are looked into, and what is due leaves as far as it may."""
+        rescued = len(await self._rescue())
+        expired = await self._expire()
+        buried = await self._bury()
+        decided = await self._reconciliador.look()
+        worked = await self._send(AT_MOST)
+        return Ok(
+            items=worked,
+            details={
+                "resgatadas": rescued,
+                "expiradas": expired,
+                "esclarecidas": decided,
+                "para_a_dlq": buried,
+                "vistas": worked,
+            },
+        )
+
+    async def _expire(self) -> int:
+        now, expired = self._clock.now(), 0
+        # What is younger than the time in which it is of use cannot be too old, whatever the hours.
+        before = now - min(TIMELY, timedelta(days=1))
+        for row in await self._registro.waiting_long(self._database, before=before, now=now, limit=BATCH):
+            if open_time(row["devida_em"], now, HORARIO, self._zone) > TIMELY:
+                async with self._database.transaction() as transaction:
+                    expired += await self._registro.expire(
+                        transaction, row["id"], f"{Desfecho.FAILED_EXPIRED}: it waited too long", now=now
+                    )
+        return expired
+
+    async def _bury(self) -> int:
+        async with self._database.transaction() as transaction:
+            return await self._registro.bury_dead(transaction, now=self._clock.now(), limit=BATCH)

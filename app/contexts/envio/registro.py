@@ -1,0 +1,450 @@
+"""What the send protocol reads and writes, each in the caller's transaction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from app.contexts.campanhas.alcance import Alcance
+from app.contexts.comum.telefone import other_form
+from app.contexts.conversas.diario import Diario
+from app.contexts.conversas.service import Conversas, Saida
+from app.contexts.mensagens.desfecho import Desfecho
+from app.contexts.mensagens.fila import Status
+from app.contexts.mensagens.guardrails import BY_PERSON, Medico, Pedido
+from app.contexts.operacao.service import Eventos
+from batuta.guard.rate import Rates
+from batuta.kernel.ids import Ids
+from batuta.kernel.writable import told
+from batuta.queue.item import Lease
+from batuta.queue.settle import LONGEST_ERROR
+from batuta.stores.sql.database import Dialect, Query, Reading, Row, Transaction
+from batuta.stores.sql.queries import load
+
+WEEK = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class SendBook:
+    alone: Query
+    facts: Query
+    intend: Query
+    park_unproven: Query
+    was_decided: Query
+    take_back: Query
+    doubt: Query
+    left: Query
+    ended: Query
+    bury: Query
+    dead: Query
+    name_outcome: Query
+    unbury: Query
+    in_doubt: Query
+    doubts: Query
+    looked: Query
+    park: Query
+    absent: Query
+    witness: Query
+    claimed: Query
+    message: Query
+    expired: Query
+    expire: Query
+    count_on_chip: Query
+    count_on_doctor: Query
+    count_on_conversation: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mensagem:
+    """A queued message as the protocol sees it. Whoever has seen it with an older ``fence`` writes nothing about it any more."""
+
+    id: str
+    fence: int
+    cliente_id: str
+    conversa_id: str | None
+    campanha_id: int | None
+    telefone: str
+    texto: str
+    tipo: str
+    metadata: Mapping[str, Any]
+    chip_id: str | None = None
+    reserva: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fatos:
+    mensagem: Mensagem
+    pedido: Pedido
+    medico: Medico
+    tipo_campanha: str | None
+    last_try: bool
+    tried_by: str | None  # the instance by which it may have left before; None: it was never tried
+
+
+@dataclass(frozen=True, slots=True)
+class Achada:
+    """It left."""
+
+    message_id: str
+    jid: str
+    em: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duvida:
+    """A message of which nobody knows whether it left."""
+
+    mensagem: Mensagem
+    since: datetime
+    hash: str
+    instance: str | None
+    looks: int
+    last_try: bool
+    cancelled: bool
+
+
+class Testemunha(NamedTuple):
+    """A message that did leave."""
+
+    telefone: str
+    message_id: str
+    em: datetime
+
+
+class Registro:
+    def __init__(
+        self, dialect: Dialect, ids: Ids, conversas: Conversas, eventos: Eventos, rates: Rates, diario: Diario | None
+    ) -> None:
+        """``diario``: names people as a restored journal does; None: there is no journal."""
+        self._diario = diario
+        self._book = load(SendBook, Path(__file__).parent / "envio.sql", dialect)
+        self._alcance = Alcance(dialect)
+        self._ids = ids
+        self._conversas = conversas
+        self._eventos = eventos
+        self._rates = rates
+
+    async def alone(self, transaction: Transaction, cliente_id: str) -> None:
+        """Two messages for one doctor are decided one after the other: the second sees the first."""
+        await transaction.one(self._book.alone, cliente_id=cliente_id)
+
+    async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
+        """None: the message is not ours any more."""
+        inbound, telefone = lease.row["metadata"].get("inbound_message_id"), lease.row["telefone_destino"]
+        row = await reading.one(
+            self._book.facts,
+            id=lease.id,
+            fence=lease.fence,
+            hash=hash,
+            inbound=inbound if isinstance(inbound, str) else None,
+            other_form=other_form(telefone),
+            digest="" if self._diario is None else await self._diario.digest(reading, telefone),
+            week_ago=now - WEEK,
+        )
+        return None if row is None else _facts(lease, row)
+
+    async def intend(
+        self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, *, now: datetime
+    ) -> bool:
+        """False: it is not ours any more, or somebody asked for it to stop."""
+        return bool(
+            await transaction.run(
+                self._book.intend,
+                id=lease.id,
+                fence=lease.fence,
+                hash=hash,
+                reserva=mensagem.reserva,
+                chip_id=mensagem.chip_id,
+                conversa_id=mensagem.conversa_id,
+                now=now,
+            )
+        )
+
+    async def take_back(self, transaction: Transaction, lease: Lease, mensagem: Mensagem, *, now: datetime) -> None:
+        if mensagem.reserva is not None:
+            await self._rates.release(mensagem.reserva, within=transaction)
+        await transaction.run(self._book.take_back, id=lease.id, fence=lease.fence, now=now)
+
+    async def doubt(self, transaction: Transaction, lease: Lease, why: str, *, now: datetime) -> None:
+        await transaction.run(
+            self._book.doubt, id=lease.id, fence=lease.fence, reason=told(why, LONGEST_ERROR), now=now
+        )
+
+    async def left(
+        self,
+        transaction: Transaction,
+        mensagem: Mensagem,
+        message_id: str,
+        jid: str,
+        *,
+        em: datetime,
+        now: datetime,
+        bypass: str | None = None,
+        reason: str | None = None,
+        is_proof: bool = False,
+    ) -> bool:
+        """Everything that follows from a message that left, once. False: somebody wrote it already.
+
+        ``is_proof``: it was found, so whoever is about to send it again loses it; unless he has begun.
+        """
+        outcome = Desfecho.SENT if bypass is None else Desfecho.BYPASS
+        written = await transaction.run(
+            self._book.left,
+            id=mensagem.id,
+            fence=mensagem.fence,
+            message_id=message_id,
+            em=em,
+            outcome=outcome.value,
+            reason=bypass or reason,
+            is_proof=is_proof,
+            now=now,
+        )
+        if not written:
+            return False
+        if mensagem.reserva is not None:
+            await self._rates.confirm(mensagem.reserva, within=transaction)
+        await self._conversas.saiu(transaction, _saida(mensagem, message_id, jid, em))
+        await self._count(transaction, mensagem, message_id, em, now)
+        if bypass is not None:
+            await self._tell(transaction, mensagem, "envio_com_bypass", outcome, now)
+        return True
+
+    async def ended(
+        self,
+        transaction: Transaction,
+        mensagem: Mensagem,
+        status: Status,
+        desfecho: Desfecho,
+        reason: str,
+        *,
+        now: datetime,
+    ) -> bool:
+        """It will not leave. What failed is buried where people look. False: somebody else decided about it."""
+        why = told(reason, LONGEST_ERROR)
+        whose = {"id": mensagem.id, "fence": mensagem.fence}
+        if not await transaction.run(
+            self._book.ended, **whose, status=status.value, outcome=desfecho.value, reason=why, now=now
+        ):
+            return False
+        if status is Status.ERRO:
+            await self._bury(transaction, mensagem.id, why, desfecho.value, now)
+        if mensagem.reserva is not None:
+            await self._rates.release(mensagem.reserva, within=transaction)
+        await self._tell(transaction, mensagem, "envio_bloqueado", desfecho, now)
+        return True
+
+    async def in_doubt(self, reading: Reading, *, limit: int) -> list[Duvida]:
+        return [_doubt(row) for row in await reading.all(self._book.in_doubt, limit=limit)]
+
+    async def doubts(self, reading: Reading, *, limit: int) -> list[Row]:
+        """For people: no number, no words."""
+        return await reading.all(self._book.doubts, limit=limit)
+
+    async def looked(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> None:
+        await transaction.run(self._book.looked, id=mensagem.id, fence=mensagem.fence, now=now)
+
+    async def park(self, transaction: Transaction, mensagem: Mensagem, reason: str, *, now: datetime) -> bool:
+        whose = {"id": mensagem.id, "fence": mensagem.fence}
+        if not await transaction.run(self._book.park, **whose, reason=told(reason, LONGEST_ERROR), now=now):
+            return False
+        await self._tell_parked(transaction, mensagem, now)
+        return True
+
+    async def _tell_parked(self, transaction: Transaction, mensagem: Mensagem, now: datetime) -> None:
+        await self._eventos.record(
+            transaction,
+            "envio_para_decisao",
+            now=now,
+            dedupe_key=None,
+            cliente_id=mensagem.cliente_id,
+            props={"fila_mensagem_id": mensagem.id},
+        )
+
+    async def park_unproven(
+        self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, reason: str, *, now: datetime
+    ) -> None:
+        """Nobody can tell whether it left before the restore: a person decides."""
+        parked = await transaction.run(
+            self._book.park_unproven, id=lease.id, fence=lease.fence, hash=hash, reason=reason, now=now
+        )
+        if parked:
+            await self._tell_parked(transaction, mensagem, now)
+
+    async def was_decided(self, reading: Reading, id: str, *, since: datetime) -> bool:
+        return await reading.one(self._book.was_decided, id=id, since=since) is not None
+
+    async def absent(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> bool:
+        if not await transaction.run(self._book.absent, id=mensagem.id, fence=mensagem.fence, now=now):
+            return False
+        if mensagem.reserva is not None:
+            await self._rates.release(mensagem.reserva, within=transaction)
+        return True
+
+    async def echo(
+        self, reading: Reading, mensagem: Mensagem, hash: str, instance: str | None, *, since: datetime
+    ) -> Achada | None:
+        """What the gateway told us of these words to this number by this chip, and no other message has."""
+        for echo in await self._conversas.ecos(reading, mensagem.telefone, hash, since=since):
+            if echo.fila_id is None and echo.instance == instance:
+                return Achada(echo.provider_message_id, echo.jid or mensagem.telefone, echo.em)
+        return None
+
+    async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
+        """What left by this chip shortly before: whoever does not remember it cannot prove that another did not leave."""
+        row = await reading.one(self._book.witness, instance=instance, before=before, since=since)
+        return (
+            None if row is None else Testemunha(row["telefone_destino"], row["provider_message_id"], row["enviada_em"])
+        )
+
+    async def is_taken(self, reading: Reading, mensagem: Mensagem, message_id: str) -> bool:
+        """Another queued message is known by this id already."""
+        return await reading.one(self._book.claimed, id=mensagem.id, message_id=message_id) is not None
+
+    async def message(self, reading: Reading, id: str) -> tuple[Mensagem, str | None] | None:
+        """A message, and what is not known about it."""
+        row = await reading.one(self._book.message, id=id)
+        return None if row is None else (_message(row), row["envio_estado"])
+
+    async def waiting_long(self, reading: Reading, *, before: datetime, now: datetime, limit: int) -> list[Row]:
+        return await reading.all(self._book.expired, before=before, now=now, limit=limit)
+
+    async def expire(self, transaction: Transaction, id: str, reason: str, *, now: datetime) -> bool:
+        return bool(await transaction.run(self._book.expire, id=id, reason=reason, now=now))
+
+    async def bury_dead(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
+        """Whatever was given up without a worker's word, because its workers died, is buried as well, and whatever lives is not."""
+        await transaction.run(self._book.unbury, now=now)
+        dead = await transaction.all(self._book.dead, limit=limit)
+        for row in dead:
+            outcome = str(row["outcome"])
+            await transaction.run(self._book.name_outcome, id=row["id"], outcome=outcome, now=now)
+            await self._bury(transaction, row["id"], row["erro"], outcome, now)
+        return len(dead)
+
+    async def _bury(self, transaction: Transaction, id: str, reason: str, outcome: str, now: datetime) -> None:
+        await transaction.run(self._book.bury, new_id=self._ids.new(), id=id, reason=reason, outcome=outcome, now=now)
+
+    async def _count(
+        self, transaction: Transaction, mensagem: Mensagem, message_id: str, em: datetime, now: datetime
+    ) -> None:
+        if mensagem.chip_id is not None:
+            await transaction.run(self._book.count_on_chip, chip_id=mensagem.chip_id, now=now)
+        whom = {"cliente_id": mensagem.cliente_id, "campanha_id": mensagem.campanha_id}
+        await transaction.run(self._book.count_on_doctor, **whom, em=em, tipo=mensagem.tipo, now=now)
+        if mensagem.conversa_id is not None:
+            await transaction.run(
+                self._book.count_on_conversation,
+                conversa_id=mensagem.conversa_id,
+                campanha_id=mensagem.campanha_id,
+                em=em,
+                tipo=mensagem.tipo,
+                now=now,
+            )
+        if mensagem.campanha_id is not None:
+            await self._alcance.enviada(
+                transaction, mensagem.campanha_id, mensagem.cliente_id, message_id, em=em, now=now
+            )
+
+    async def _tell(
+        self, transaction: Transaction, mensagem: Mensagem, event: str, desfecho: Desfecho, now: datetime
+    ) -> None:
+        await self._eventos.record(
+            transaction,
+            event,
+            now=now,
+            dedupe_key=f"{event}:{mensagem.id}",
+            cliente_id=mensagem.cliente_id,
+            conversation_id=mensagem.conversa_id,
+            props={"desfecho": desfecho.value, "tipo": mensagem.tipo, "fila_mensagem_id": mensagem.id},
+        )
+
+
+def _saida(mensagem: Mensagem, message_id: str, jid: str, em: datetime) -> Saida:
+    return Saida(
+        message_id=message_id,
+        jid=jid,
+        telefone=mensagem.telefone,
+        cliente_id=mensagem.cliente_id,
+        conversation_id=mensagem.conversa_id,
+        chip_id=mensagem.chip_id,
+        campaign_id=mensagem.campanha_id,
+        texto=mensagem.texto,
+        autor="humano" if mensagem.tipo == BY_PERSON else "julia",
+        em=em,
+    )
+
+
+def _facts(lease: Lease, row: Row) -> Fatos:
+    metadata = row["metadata"] or {}
+    bypass = metadata.get("bypass_motivo")
+    return Fatos(
+        mensagem=Mensagem(
+            id=lease.id,
+            fence=lease.fence,
+            cliente_id=row["cliente_id"],
+            conversa_id=row["conversa_id"],
+            campanha_id=row["campanha_id"],
+            telefone=row["telefone_destino"],
+            texto=row["conteudo"],
+            tipo=row["tipo"],
+            metadata=metadata,
+            chip_id=row["chip_id"],
+        ),
+        pedido=Pedido(
+            tipo=row["tipo"],
+            telefone=row["telefone_destino"],
+            texto=row["conteudo"],
+            created_at=row["created_at"],
+            due_at=row["devida_em"],
+            cancel_requested=row["cancelamento_pedido"] or row["deleted_at"] is not None or row["sem_assunto"],
+            campaign_status=row["campanha_status"],
+            same_words_at=row["mesmas_palavras_em"],
+            proves_inbound=row["prova_entrada"],
+            bypass=bypass if isinstance(bypass, str) and bypass.strip() else None,
+        ),
+        medico=Medico(
+            opted_out=row["opt_out"]
+            or row["opted_out"]
+            or row["externo_parou"]
+            or row["permission_state"] == "opted_out",
+            is_cooling_off=row["permission_state"] == "cooling_off",
+            cooling_off_until=row["cooling_off_until"],
+            next_allowed_at=row["next_allowed_at"],
+            last_inbound_at=row["last_inbound_at"],
+            contacts_7d=row["contatos_7d"],
+            other_campaign_at=row["outra_campanha_em"],
+            with_person=row["com_pessoa"],
+        ),
+        tipo_campanha=row["tipo_campanha"],
+        tried_by=row["tentada_por"],
+        last_try=row["tentativas"] >= row["max_tentativas"],
+    )
+
+
+def _message(row: Row) -> Mensagem:
+    return Mensagem(
+        id=row["id"],
+        fence=row["fence"],
+        cliente_id=row["cliente_id"],
+        conversa_id=row["conversa_id"],
+        campanha_id=row["campanha_id"],
+        telefone=row["telefone_destino"],
+        texto=row["conteudo"],
+        tipo=row["tipo"],
+        metadata=row["metadata"] or {},
+        chip_id=row["chip_id"],
+        reserva=row["envio_reserva"],
+    )
+
+
+def _doubt(row: Row) -> Duvida:
+    return Duvida(
+        mensagem=_message(row),
+        since=row["envio_desde"],
+        hash=row["envio_hash"],
+        instance=row["instance_name"],
+        looks=row["envio_buscas"],
+        last_try=row["tentativas"] >= row["max_tentativas"],
+        cancelled=row["cancelamento_pedido"],
+    )

@@ -1,0 +1,418 @@
+"""The send protocol: neither lost nor doubled.
+
+    pendente ─claim─▶ may it? which chip? ─▶ INTENT, in one transaction ─▶ the call ─▶ enviada
+                          │                     │ hours, pause, limits,       ├─ provably not sent ──▶ pendente, later
+                          │                     │ opt-out and fence hold       ├─ never will be ──────▶ erro
+                          ▼                     │ here, or it is not written   └─ nobody knows ───────▶ UNKNOWN
+                     later, or never            ▼
+                                      who dies here leaves a doubt, never a second message
+
+The intent is on disk before the call begins, and the call begins within two seconds of what was decided or not at all.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol, TypeAlias, assert_never
+
+from app.contexts.chips.selecao import Emissor, Emissores, rank
+from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.whatsapp import (
+    Banned,
+    Disconnected,
+    NotOnWhatsApp,
+    RateLimited,
+    Refused,
+    SendResult,
+    Sent,
+    Unavailable,
+    Unknown,
+    WhatsApp,
+)
+from app.contexts.conversas.service import Conversas
+from app.contexts.envio.registro import Achada, Fatos, Mensagem, Registro
+from app.contexts.envio.testemunho import BEFORE, remembers
+from app.contexts.mensagens.desfecho import Desfecho
+from app.contexts.mensagens.fila import Status
+from app.contexts.mensagens.guardrails import LEAVES_WITHIN, Adia, Bloqueia, Decisao, Libera, Regras, decide
+from app.contexts.mensagens.limites import Limites, Tipo
+from batuta.guard.base import WORKED, Admit, Effect, Hold, Ticket, Told
+from batuta.guard.circuits import Circuits
+from batuta.guard.rate import Rates
+from batuta.kernel.clock import Clock
+from batuta.queue.item import Lease
+from batuta.queue.outcome import Done, Failed, Outcome, Snooze
+from batuta.queue.recipe import Recipe
+from batuta.queue.retry import after_seconds
+from batuta.stores.backup.restoring import Restored
+from batuta.stores.sql.database import Database, Transaction
+from batuta.stores.sql.restoring import blind_restores
+
+GATEWAY: Final = "evolution"
+# What was decided holds for so long: a call that has not begun by then is not made, and its intent is taken back.
+CALL_WITHIN: Final = LEAVES_WITHIN
+# Longer than a send may take: until then its tokens count as used.
+USE_WITHIN: Final = timedelta(seconds=60)
+TIMEOUT: Final = timedelta(seconds=120)
+RETRY: Final = after_seconds([120, 240, 480, 900, 1800])
+NO_CHIP: Final = timedelta(seconds=60)
+# A message that has waited this long, or is older than this process, may have left before the database was restored from a copy: it
+# is looked for first.
+OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
+# After a restore without the replaced database, also new messages are looked for: what they say may have left before, in rows
+# that are lost. This long, because the same words are not sent twice in a week.
+LOOKED_FOR_AFTER_RESTORE: Final = timedelta(days=7)
+UNPROVEN: Final = "the database was restored, and the gateway cannot prove that it did not leave before"
+REST: Final = {400: timedelta(minutes=15), 429: timedelta(minutes=5), 503: timedelta(minutes=5)}
+
+
+class Bans(Protocol):
+    async def banir(
+        self, transaction: Any, chip_id: str, status: str, code: int, *, by: str, now: datetime
+    ) -> bool: ...
+
+
+RulesNow: TypeAlias = Callable[[Transaction | Database, str | None], Awaitable[Regras]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intencao:
+    """It is written down that this message is about to leave, by this chip."""
+
+    mensagem: Mensagem
+    emissor: Emissor
+    bypass: str | None
+    last_try: bool
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Perdida:
+    """Somebody else has the message by now, or the chip may not any more."""
+
+
+class Remetente:
+    def __init__(
+        self,
+        database: Database,
+        line: WhatsApp,
+        registro: Registro,
+        emissores: Emissores,
+        conversas: Conversas,
+        bans: Bans,
+        *,
+        circuits: Circuits,
+        rates: Rates,
+        limites: Limites,
+        rules: RulesNow,
+        clock: Clock,
+        since: Callable[[], datetime],
+        call_within: timedelta = CALL_WITHIN,
+    ) -> None:
+        """``since``: when this process opened its database. Whoever restores a copy has to stop us first."""
+        self._database = database
+        self._line = line
+        self._registro = registro
+        self._emissores = emissores
+        self._conversas = conversas
+        self._bans = bans
+        self._circuits = circuits
+        self._rates = rates
+        self._limites = limites
+        self._rules = rules
+        self._clock = clock
+        self._since = since
+        self._call_within = call_within
+        # A limit that holds everybody of a kind: a queue full of them need not ask one by one.
+        self._full: dict[Tipo, Hold] = {}
+
+    def recipe(self) -> Recipe:
+        return Recipe(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
+
+    async def handle(self, lease: Lease) -> Outcome:
+        hash = hash_do_texto(lease.row["conteudo"])
+        fatos, decision = await self._decided(self._database, lease, hash)
+        if fatos is None or not isinstance(decision, Libera):
+            return self._put_aside(lease, fatos, decision)
+        if (full := self._full.get(decision.tipo)) is not None and full.until > self._clock.now():
+            return Snooze(full.until, full.reason)
+        chips = await self._emissores.all(
+            self._database,
+            cliente_id=fatos.mensagem.cliente_id,
+            conversa_id=fatos.mensagem.conversa_id,
+            now=self._clock.now(),
+        )
+        if (found := await self._sent_before(lease, fatos, hash, chips)) is not None:
+            return found
+        return await self._through(lease, fatos, decision.tipo, hash, self._able(fatos, decision.tipo, chips))
+
+    async def _decided(
+        self, reading: Transaction | Database, lease: Lease, hash: str
+    ) -> tuple[Fatos | None, Decisao | Achada | None]:
+        now = self._clock.now()
+        fatos = await self._registro.facts(reading, lease, hash, now=now)
+        if fatos is None:
+            return None, None
+        if fatos.tried_by is not None:
+            # It was proved that it had not left. Proofs may be wrong, and come late.
+            since = fatos.pedido.created_at - BEFORE
+            if echo := await self._registro.echo(reading, fatos.mensagem, hash, fatos.tried_by, since=since):
+                return fatos, echo
+        rules = await self._rules(reading, fatos.tipo_campanha)
+        return fatos, decide(fatos.pedido, fatos.medico, rules, self._clock.now())
+
+    def _put_aside(self, lease: Lease, fatos: Fatos | None, decision: Decisao | Achada | Perdida | None) -> Outcome:
+        match decision:
+            case Achada(message_id=message_id, jid=jid, em=em) if fatos is not None:
+                return Done(effect=self._left(fatos.mensagem, message_id, jid, em, reason="found again"))
+            case Adia(until=until, reason=reason):
+                return Snooze(until, reason)
+            case Bloqueia(desfecho=desfecho, reason=reason, cancels=cancels) if fatos is not None:
+                failed = Status.ERRO if desfecho is Desfecho.FAILED_VALIDATION else Status.BLOQUEADA
+                return self._ends(fatos.mensagem, Status.CANCELADA if cancels else failed, desfecho, reason)
+            case _:
+                return Snooze(timedelta(0), "somebody else has it")
+
+    def _able(self, fatos: Fatos, tipo: Tipo, chips: Sequence[Emissor]) -> list[Emissor]:
+        excluded = fatos.mensagem.metadata.get("chips_excluidos")
+        return rank(chips, tipo, self._clock.now(), excluded=excluded if isinstance(excluded, list) else ())
+
+    async def _sent_before(self, lease: Lease, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome | None:
+        """Look for the message at the gateway: it may have left by any chip before the database was restored.
+
+        A message older than this process waits until the gateway can be asked. A message that a restore brought back without
+        the facts since its backup is sent only if the gateway proves that it did not leave; otherwise a person decides.
+        """
+        created_at, now = fatos.pedido.created_at, self._clock.now()
+        blind = await self._blind_since(created_at, now)
+        is_older = created_at < self._since() or blind is not None
+        if not is_older and now - created_at < OLDER_THAN_A_COPY and fatos.tried_by is None:
+            return None
+        since = created_at if blind is None else min(created_at, blind.taken_at)
+        proven = True
+        for chip in chips:
+            sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=since - BEFORE)
+            if isinstance(sent, Unavailable):
+                if is_older and not sent.permanent:
+                    return Snooze(NO_CHIP, f"the gateway cannot say whether it left before: {sent.why}")
+                proven = False
+                continue
+            for each in sent:
+                if each.conteudo_hash == hash and not await self._registro.is_taken(
+                    self._database, fatos.mensagem, each.id
+                ):
+                    mensagem = replace(fatos.mensagem, chip_id=chip.id)
+                    return Done(effect=self._left(mensagem, each.id, each.jid, each.em, reason="found at the gateway"))
+            proven = proven and (blind is None or await self._remembers(chip.instance, blind.taken_at))
+        if blind is None or proven or created_at >= blind.restored_at:
+            return None
+        return await self._unproven(lease, fatos.mensagem, hash, blind)
+
+    async def _blind_since(self, created_at: datetime, now: datetime) -> Restored | None:
+        """Return the earliest restore that lost the record of messages sent since its backup, if it can concern this message."""
+        for restored in await blind_restores(self._database):
+            if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:
+                return restored
+        return None
+
+    async def _remembers(self, instance: str, before: datetime) -> bool:
+        return await remembers(self._database, self._registro, self._line, instance, before)
+
+    async def _unproven(self, lease: Lease, mensagem: Mensagem, hash: str, blind: Restored) -> Outcome | None:
+        """A person decides; who decided that it did not leave is believed."""
+        if await self._registro.was_decided(self._database, mensagem.id, since=blind.restored_at):
+            return None
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            await self._registro.park_unproven(transaction, lease, mensagem, hash, UNPROVEN, now=now)
+        return Snooze(timedelta(0), UNPROVEN)
+
+    async def _through(self, lease: Lease, fatos: Fatos, tipo: Tipo, hash: str, chips: Sequence[Emissor]) -> Outcome:
+        passed = await self._admitted(chips)
+        if isinstance(passed, Snooze):
+            return passed
+        emissor, tickets = passed
+        try:
+            intent = await self._intend(lease, fatos.mensagem, tipo, hash, emissor)
+        except BaseException:
+            await _unused(tickets)
+            raise
+        if not isinstance(intent, Intencao):
+            await _unused(tickets)
+            return self._put_aside(lease, fatos, intent)
+        if timedelta(seconds=self._clock.monotonic() - intent.at) > self._call_within:
+            await _unused(tickets)
+            return await self._back(lease, intent, Snooze(timedelta(0), "it took too long to begin"))
+        result = await self._line.send_text(emissor.instance, intent.mensagem.telefone, intent.mensagem.texto)
+        for name, ticket in tickets.items():
+            await ticket.used(_told(name, result, self._clock.now()))
+        return await self._answered(lease, intent, result)
+
+    async def _admitted(self, chips: Sequence[Emissor]) -> tuple[Emissor, dict[str, Ticket]] | Snooze:
+        now = self._clock.now()
+        gateway = await self._circuits.breaker(GATEWAY).admit(now)
+        if isinstance(gateway, Hold):
+            return Snooze(gateway.until, gateway.reason)
+        for chip in chips:
+            own = await self._circuits.breaker(f"chip:{chip.id}").admit(now)
+            if isinstance(own, Admit):
+                return chip, {GATEWAY: gateway.ticket, "chip": own.ticket}
+        await gateway.ticket.unused()
+        return Snooze(NO_CHIP, f"{Desfecho.FAILED_NO_CAPACITY}: no chip may send it now")
+
+    async def _intend(
+        self, lease: Lease, seen: Mensagem, tipo: Tipo, hash: str, emissor: Emissor
+    ) -> "Intencao | Decisao | Achada | Perdida":
+        """Everything that must hold at the instant it leaves is asked in the transaction that writes that it will.
+
+        Asked when its place in the limits is ours: many wait for theirs, and what was decided before would be old by then.
+        """
+        wanted = self._limites.de(tipo, medico=seen.cliente_id, telefone=seen.telefone)
+        async with self._database.transaction() as transaction:
+            reserved = await self._rates.reserve((*wanted, *emissor.limits), use_within=USE_WITHIN, within=transaction)
+            if isinstance(reserved, Hold):
+                self._remember(tipo, reserved)
+                return Adia(reserved.until, reserved.reason)
+            began = self._clock.monotonic()
+            await self._registro.alone(transaction, seen.cliente_id)
+            fatos, decision = await self._decided(transaction, lease, hash)
+            if fatos is None or not isinstance(decision, Libera):
+                await self._rates.release(reserved.id, within=transaction)
+                return decision or Perdida()
+            now = self._clock.now()
+            if decision.tipo is not tipo or not await self._emissores.still_may(transaction, emissor.id, now=now):
+                await self._rates.release(reserved.id, within=transaction)
+                return Adia(now, "its chip, or its kind, may not any more")
+            mensagem = fatos.mensagem
+            conversa_id = mensagem.conversa_id or await self._conversas.conversa(
+                transaction, mensagem.cliente_id, emissor.id, now=now
+            )
+            mensagem = replace(mensagem, conversa_id=conversa_id, chip_id=emissor.id, reserva=reserved.id)
+            if not await self._registro.intend(transaction, lease, mensagem, hash, now=now):
+                await self._rates.release(reserved.id, within=transaction)
+                return Perdida()
+        return Intencao(
+            mensagem=mensagem,
+            emissor=emissor,
+            bypass=decision.bypass,
+            last_try=fatos.last_try,
+            at=began,
+        )
+
+    def _remember(self, tipo: Tipo, hold: Hold) -> None:
+        if hold.reason.startswith(("rate limit envios/", f"rate limit {tipo}/")):
+            self._full[tipo] = hold
+
+    async def _answered(self, lease: Lease, intent: Intencao, result: SendResult) -> Outcome:
+        now, mensagem = self._clock.now(), intent.mensagem
+        match result:
+            case Sent(id=message_id, jid=jid):
+                return Done(effect=self._left(mensagem, message_id, jid, now, bypass=intent.bypass))
+            case NotOnWhatsApp():
+                return self._ends(
+                    mensagem, Status.ERRO, Desfecho.FAILED_VALIDATION, "nobody has this number on WhatsApp"
+                )
+            case RateLimited(retry_after=after):
+                return await self._rests(lease, intent, now + (after or REST[429]), Desfecho.FAILED_RATE_LIMIT)
+            case Banned(code=code):
+                await self._ban(intent.emissor.id, code)
+                return await self._again(lease, intent, Desfecho.FAILED_BANNED, f"its chip was shut out ({code})")
+            case Refused(why=why, permanent=True):
+                # After others went well a refusal without a reason means that the number is being restricted.
+                await self._circuits.breaker(f"chip:{intent.emissor.id}").trip(f"refused: {why}")
+                await self._rest(intent.emissor.id, now + REST[400], "refused")
+                return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
+            case Refused(why=why, needs_person=True):
+                # It is nobody's fault here, and no attempt: until somebody sets it right everything waits.
+                return await self._back(lease, intent, Snooze(NO_CHIP, why))
+            case Refused(why=why):
+                return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
+            case Disconnected():
+                await self._rest(intent.emissor.id, now + REST[503], "disconnected")
+                return await self._in_doubt(lease, "the line was down while it was sent")
+            case Unknown(why=why):
+                return await self._in_doubt(lease, why)
+            case _:
+                assert_never(result)
+
+    async def _again(self, lease: Lease, intent: Intencao, desfecho: Desfecho, why: str) -> Outcome:
+        """It provably did not leave: another attempt, by another chip if there is one, or none any more."""
+        if intent.last_try:
+            return self._ends(intent.mensagem, Status.ERRO, desfecho, why)
+        return await self._back(lease, intent, Failed(f"{desfecho}: {why}"))
+
+    async def _rests(self, lease: Lease, intent: Intencao, until: datetime, desfecho: Desfecho) -> Outcome:
+        await self._rest(intent.emissor.id, until, desfecho.value)
+        return await self._back(lease, intent, Snooze(timedelta(0), f"{desfecho}: the chip is to rest"))
+
+    async def _back(self, lease: Lease, intent: Intencao, outcome: Outcome) -> Outcome:
+        async with self._database.transaction() as transaction:
+            await self._registro.take_back(transaction, lease, intent.mensagem, now=self._clock.now())
+        return outcome
+
+    async def _in_doubt(self, lease: Lease, why: str) -> Outcome:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            await self._registro.doubt(transaction, lease, why, now=now)
+        return Snooze(timedelta(0), f"nobody knows whether it left: {why}")
+
+    async def _rest(self, chip_id: str, until: datetime, why: str) -> None:
+        async with self._database.transaction() as transaction:
+            await self._emissores.rest(transaction, chip_id, why, until=until, now=self._clock.now())
+
+    async def _ban(self, chip_id: str, code: int) -> None:
+        async with self._database.transaction() as transaction:
+            status = await self._emissores.status(transaction, chip_id)
+            await self._bans.banir(transaction, chip_id, status or "active", code, by="envio", now=self._clock.now())
+
+    def _left(
+        self,
+        mensagem: Mensagem,
+        message_id: str,
+        jid: str,
+        em: datetime,
+        *,
+        bypass: str | None = None,
+        reason: str | None = None,
+    ) -> Callable[[Any], Awaitable[None]]:
+        async def write(transaction: Transaction) -> None:
+            now = self._clock.now()
+            await self._registro.left(
+                transaction, mensagem, message_id, jid, em=em, now=now, bypass=bypass, reason=reason
+            )
+
+        return write
+
+    def _ends(self, mensagem: Mensagem, status: Status, desfecho: Desfecho, reason: str) -> Done:
+        async def write(transaction: Transaction) -> None:
+            await self._registro.ended(transaction, mensagem, status, desfecho, reason, now=self._clock.now())
+
+        return Done(effect=write)
+
+
+async def _unused(tickets: dict[str, Ticket]) -> None:
+    for ticket in tickets.values():
+        await ticket.unused()
+
+
+def _told(name: str, result: SendResult, now: datetime) -> Told:
+    """What an answer says about the gateway, and about the chip."""
+    is_gateway = name == GATEWAY
+    match result:
+        case Sent() | NotOnWhatsApp():
+            return WORKED
+        case RateLimited(retry_after=after):
+            retry_at = None if after is None or is_gateway else now + after
+            return Told(Effect.MISTAKE if is_gateway else Effect.BROKE, "429", retry_at)
+        case Banned(code=code):
+            return Told(Effect.MISTAKE if is_gateway else Effect.BROKE, str(code))
+        case Refused(permanent=True) | Refused(needs_person=True):
+            return Told(Effect.MISTAKE, "refused")
+        case Refused():
+            return Told(Effect.UNREACHED if is_gateway else Effect.MISTAKE, "unreachable")
+        case Disconnected():
+            return Told(Effect.MISTAKE if is_gateway else Effect.BROKE, "disconnected")
+        case Unknown():
+            return Told(Effect.TIMED_OUT, "unknown")
+        case _:
+            assert_never(result)

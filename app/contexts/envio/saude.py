@@ -1,0 +1,216 @@
+"""How the queue of messages is: ``/health/fila``, and what it adds to the score.
+
+The engine judges every queue by its backlog, its age, its dead and whether a consumer lives. What only this queue has is judged
+here: messages that nobody knows about and a person must decide.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from app.contexts.comum.whatsapp import NO_LINE
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.guardrails import WITHOUT_LINE
+from batuta.health.checks import Now
+from batuta.health.finding import Check, Finding, Report, Section, Severity, merged
+from batuta.health.queues import Pulse, QueueLimits
+from batuta.health.watchman import HealthPage
+from batuta.health.workers import FORGOTTEN, Beats
+from batuta.stores.sql.database import Database, Query, Row
+from batuta.stores.sql.queries import load
+
+HOUR: Final = timedelta(hours=1)
+CONSUMER: Final = f"worker:{FILA_MENSAGENS.name}"
+THRESHOLDS: Final = {
+    "backlog_warning": 100,
+    "backlog_critical": 500,
+    "travadas_warning": 1,
+    "travadas_critical": 10,
+    "erros_hora_warning": 10,
+    "idade_warning_min": 60,
+}
+# The engine's judgement by the same figures. What waits ten minutes although it is due is told long before it is an hour.
+LIMITS: Final = QueueLimits(
+    backlog_warning=THRESHOLDS["backlog_warning"],
+    backlog_critical=THRESHOLDS["backlog_critical"],
+    age_warning=timedelta(minutes=10),
+    age_critical=HOUR,
+    stuck_warning=THRESHOLDS["travadas_warning"],
+    stuck_critical=THRESHOLDS["travadas_critical"],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FilaBook:
+    metrics: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Medidas:
+    """Only what is due is a backlog: what waits for its hour, or for its next attempt, is not late."""
+
+    now: datetime
+    pendentes: int = 0
+    agendadas: int = 0
+    mais_antiga: datetime | None = None
+    processando: int = 0
+    travadas: int = 0
+    enviadas_ultima_hora: int = 0
+    erros_ultima_hora: int = 0
+    sem_gateway: int = 0  # put off by a process that knows of no gateway
+    em_duvida: int = 0
+    para_decisao: int = 0
+    para_decisao_desde: datetime | None = None
+    dlq: int = 0
+    tem_consumidor: bool = True
+    pausada: bool = False  # somebody holds it: nothing is expected to move
+
+    @property
+    def idade(self) -> timedelta:
+        return timedelta(0) if self.mais_antiga is None else max(timedelta(0), self.now - self.mais_antiga)
+
+
+def alertas(medidas: Medidas) -> Iterator[tuple[Severity, str]]:
+    """Each as a figure beside its limit."""
+    limits = THRESHOLDS
+    if not medidas.pausada:
+        yield from _not_moving(medidas)
+    if medidas.travadas > limits["travadas_critical"]:
+        yield Severity.CRITICAL, f"travadas {medidas.travadas} > {limits['travadas_critical']}"
+    elif medidas.travadas >= limits["travadas_warning"]:
+        yield Severity.WARNING, f"travadas {medidas.travadas} >= {limits['travadas_warning']}"
+    if medidas.erros_ultima_hora > limits["erros_hora_warning"]:
+        yield Severity.WARNING, f"erros_ultima_hora {medidas.erros_ultima_hora} > {limits['erros_hora_warning']}"
+    if medidas.sem_gateway:
+        yield Severity.ERROR, f"sem_gateway {medidas.sem_gateway} > 0"
+    if medidas.para_decisao:
+        yield Severity.WARNING, f"para_decisao {medidas.para_decisao} > 0"
+
+
+def _not_moving(medidas: Medidas) -> Iterator[tuple[Severity, str]]:
+    limits, minutes = THRESHOLDS, medidas.idade // timedelta(minutes=1)
+    if not medidas.tem_consumidor and medidas.idade > LIMITS.deserted_after:
+        yield Severity.CRITICAL, "consumidores 0 < 1"
+    if medidas.pendentes > limits["backlog_critical"]:
+        yield Severity.CRITICAL, f"pendentes {medidas.pendentes} > {limits['backlog_critical']}"
+    elif medidas.pendentes > limits["backlog_warning"]:
+        yield Severity.WARNING, f"pendentes {medidas.pendentes} > {limits['backlog_warning']}"
+    if minutes > limits["idade_warning_min"]:
+        yield Severity.WARNING, f"mensagem_mais_antiga_min {minutes} > {limits['idade_warning_min']}"
+
+
+def documento(medidas: Medidas) -> dict[str, Any]:
+    found = list(alertas(medidas))
+    severities = {severity for severity, _ in found}
+    # The worst counts, whichever was found last.
+    status = "critical" if Severity.CRITICAL in severities else "degraded" if severities else "healthy"
+    return {
+        "status": status,
+        "alerts": [text for _, text in found],
+        "metrics": {
+            "pendentes": medidas.pendentes,
+            "processando": medidas.processando,
+            "enviadas_ultima_hora": medidas.enviadas_ultima_hora,
+            "erros_ultima_hora": medidas.erros_ultima_hora,
+            "mensagem_mais_antiga_min": medidas.idade // timedelta(minutes=1),
+            "travadas": medidas.travadas,
+            "agendadas": medidas.agendadas,
+            "sem_gateway": medidas.sem_gateway,
+            "em_duvida": medidas.em_duvida,
+            "para_decisao": medidas.para_decisao,
+            "dlq": medidas.dlq,
+            "tem_consumidor": medidas.tem_consumidor,
+            "pausada": medidas.pausada,
+        },
+        "thresholds": dict(THRESHOLDS),
+        "timestamp": medidas.now.isoformat(),
+    }
+
+
+def judge(medidas: Medidas) -> Report:
+    return merged(
+        [
+            _counted(Severity.ERROR, "sem_gateway", medidas.sem_gateway, lost=10),
+            _counted(Severity.WARNING, "para_decisao", medidas.para_decisao, medidas.para_decisao_desde, lost=3),
+        ]
+    )
+
+
+def _counted(severity: Severity, what: str, count: int, since: datetime | None = None, *, lost: int) -> Report:
+    if not count:
+        return Report()
+    finding = Finding(
+        severity=severity,
+        source="fila",
+        cause=f"fila.{what}",
+        says=f"fila_{what}",
+        facts={"count": count},
+        value=count,
+        threshold=0,
+        since=since,
+    )
+    return Report(findings=(finding,), lost=lost)
+
+
+class SaudeDaFila:
+    def __init__(
+        self,
+        database: Database,
+        beats: Beats,
+        pulse: Callable[[], Awaitable[Pulse]],
+        now: Now,
+        local: Callable[[datetime], datetime],
+    ) -> None:
+        """``pulse``: the queue's own. ``local``: an instant as people here write it."""
+        self._pulse = pulse
+        self._database = database
+        self._beats = beats
+        self._now = now
+        self._local = local
+        self._book = load(FilaBook, Path(__file__).parent / "saude.sql", database.dialect)
+
+    async def medidas(self) -> Medidas:
+        signs = await self._beats.seen(within=FORGOTTEN, now=self._now())
+        row = await self._database.one(self._book.metrics, **asked(signs.now))
+        assert row is not None
+        measured = _measured(row, self._local(signs.now), signs.living_loops)
+        return replace(measured, pausada=(await self._pulse()).is_held)
+
+    async def documento(self) -> dict[str, Any]:
+        return documento(await self.medidas())
+
+    async def ask(self) -> Report:
+        return judge(await self.medidas())
+
+    @property
+    def page(self) -> HealthPage:
+        return HealthPage(name="fila", ask=self.documento, about="the queue of messages")
+
+    @property
+    def check(self) -> Check:
+        return Check(name="fila", section=Section.FILA, ask=self.ask)
+
+
+def asked(now: datetime) -> dict[str, object]:
+    return {"now": now, "hour_ago": now - HOUR, "soon": now + WITHOUT_LINE, "no_line": NO_LINE}
+
+
+def _measured(row: Row, now: datetime, loops: Collection[str]) -> Medidas:
+    return Medidas(
+        now=now,
+        pendentes=row["pendentes"],
+        agendadas=row["agendadas"],
+        mais_antiga=row["mais_antiga"],
+        processando=row["processando"],
+        travadas=row["travadas"],
+        enviadas_ultima_hora=row["enviadas_ultima_hora"],
+        erros_ultima_hora=row["erros_ultima_hora"],
+        sem_gateway=row["sem_gateway"],
+        em_duvida=row["em_duvida"],
+        para_decisao=row["para_decisao"],
+        para_decisao_desde=row["para_decisao_desde"],
+        dlq=row["dlq"],
+        tem_consumidor=CONSUMER in loops,
+    )

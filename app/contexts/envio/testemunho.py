@@ -1,0 +1,22 @@
+"""Whether a gateway still has what left before: one that forgot it proves nothing by its silence (decision 0016)."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from app.contexts.comum.whatsapp import Unavailable, WhatsApp
+from app.contexts.envio.registro import Registro
+from batuta.stores.sql.database import Database
+
+# A gateway may tidy up what is older than this.
+REMEMBERED: Final = timedelta(days=3)
+# The gateway's clock and ours may differ, and its time has whole seconds.
+BEFORE: Final = timedelta(seconds=90)
+
+
+async def remembers(database: Database, registro: Registro, line: WhatsApp, instance: str, before: datetime) -> bool:
+    """Ask the gateway for the message that left by this instance last before an instant."""
+    witness = await registro.witness(database, instance, before=before, since=before - REMEMBERED)
+    if witness is None:
+        return True  # nothing left before that it could have forgotten
+    sent = await line.sent_to(instance, witness.telefone, since=witness.em - BEFORE)
+    return not isinstance(sent, Unavailable) and witness.message_id in {each.id for each in sent}

@@ -1,0 +1,1 @@
+"""The groups pipeline: six stages from a message to a vacancy, its jobs, health and metrics."""

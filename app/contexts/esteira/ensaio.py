@@ -1,0 +1,87 @@
+"""One loose text, read as the pipeline would read it: what each look makes of it, and what would become of it. Nothing is kept."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.contexts.esteira.leituras import Leitor, ofertadas, passa
+from app.contexts.grupos.recebidas import Motivo
+from app.contexts.leitura_grupos import Leitura, VagaDita
+from app.contexts.leitura_grupos.documento import trechos, vaga_documento
+from app.contexts.leitura_grupos.tipos import Nota
+from app.contexts.vagas.limiares import Limiares, alcanca
+from batuta.queue.outcome import Snooze
+
+
+@dataclass(frozen=True, slots=True)
+class Prova:
+    """``motivo``: why it would be discarded, at which look (``estagio``); None: its vagas would go on.
+
+    ``leitura``: None while a reader that asks somebody else has no answer.
+    """
+
+    nota: Nota
+    leitura: Leitura | None
+    estagio: str
+    motivo: str | None
+
+    @property
+    def vagas(self) -> tuple[VagaDita, ...]:
+        return () if self.leitura is None else tuple(ofertadas(self.leitura))
+
+
+async def provar(
+    texto: str, *, em: datetime, regiao: str | None, nota: Nota, leitor: Leitor, limiares: Limiares
+) -> Prova:
+    """The reading is shown even where the first look would have ended it: that is what one wants to see."""
+    said = {"timestamp_msg": em, "grupo": None, "regiao": regiao, "score_heuristica": nota.score}
+    read = await leitor(texto, {**said, "limiar_heuristica": limiares.heuristica})
+    leitura = None if isinstance(read, Snooze) else read
+    estagio, motivo = _fim(nota, leitura, limiares)
+    return Prova(nota, leitura, estagio, motivo)
+
+
+def prova_em_palavras(prova: Prova, texto: str) -> dict[str, Any]:
+    nota, leitura = prova.nota, prova.leitura
+    return {
+        "descartada": prova.motivo is not None,
+        "estagio": prova.estagio,
+        "motivo": prova.motivo,
+        "score": nota.score,
+        "sinais": list(nota.sinais),
+        "eh_oferta": None if leitura is None else leitura.eh_oferta,
+        "categoria": None if leitura is None else str(leitura.categoria),
+        "lida_como": None if leitura is None else leitura.motivo,
+        "confianca": None if leitura is None else leitura.confianca,
+        "vagas": [_vaga(each, texto) for each in prova.vagas],
+        "fecha": None if leitura is None or leitura.fechamento is None else texto[slice(*leitura.fechamento.trecho)],
+    }
+
+
+def _fim(nota: Nota, leitura: Leitura | None, limiares: Limiares) -> tuple[str, str | None]:
+    looks_so, passed, why = passa(nota, limiares)
+    if not passed:
+        return "heuristica", why
+    stage = "extracao" if looks_so and alcanca(nota.score, limiares.alta) else "classificacao"
+    if leitura is None:
+        return stage, None
+    if not leitura.eh_oferta:
+        return stage, Motivo.NAO_EH_OFERTA.value
+    if stage == "classificacao" and not alcanca(leitura.confianca, limiares.classificacao):
+        return stage, Motivo.CONFIANCA_BAIXA.value
+    return "extracao", None if ofertadas(leitura) else Motivo.EXTRACAO_FALHOU.value
+
+
+def _vaga(vaga: VagaDita, texto: str) -> dict[str, Any]:
+    """Each field with where in the text it stands and the words there; None: nothing says it, it is the rule's default."""
+    spans: Mapping[str, tuple[int, int]] = trechos(vaga)
+    return {
+        name: {
+            "valor": value,
+            "trecho": list(spans[name]) if name in spans else None,
+            "palavras": texto[slice(*spans[name])] if name in spans else None,
+        }
+        for name, value in vaga_documento(vaga).items()
+        if value is not None
+    }

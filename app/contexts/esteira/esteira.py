@@ -1,0 +1,42 @@
+"""The groups pipeline, put together: six stages over one queue."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from app.contexts.esteira.leituras import Leituras
+from app.contexts.grupos.fila import DESCARTADO, FILA_GRUPOS, Estagio
+from app.contexts.vagas.vagas import Vagas
+from batuta.pipeline.pipeline import Pipeline
+from batuta.pipeline.stage import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ritmo:
+    """How much at a time. ``lote``: rows of a stage in one worker. ``fora``: of those, where somebody outside is asked.
+
+    ``intervalo``: the table is looked at so often although nobody rang.
+    """
+
+    lote: int = 50
+    fora: int = 5
+    intervalo: timedelta = timedelta(seconds=10)
+    lote_do_job: int = 200
+    fora_do_job: int = 20
+
+
+LIMITE = timedelta(seconds=60)
+
+
+def esteira(leituras: Leituras, vagas: Vagas, ritmo: Ritmo, *, pergunta_fora: bool) -> Pipeline:
+    """``pergunta_fora``: a model is asked by the stages that read."""
+    reading = ritmo.fora if pergunta_fora else ritmo.lote
+    handlers = (
+        (Estagio.PENDENTE, leituras.heuristica, ritmo.lote),
+        (Estagio.CLASSIFICACAO, leituras.classificacao, reading),
+        (Estagio.EXTRACAO, leituras.extracao, reading),
+        (Estagio.NORMALIZACAO, vagas.normalizacao, ritmo.lote),
+        (Estagio.DEDUPLICACAO, vagas.deduplicacao, ritmo.lote),
+        (Estagio.IMPORTACAO, vagas.importacao, ritmo.lote),
+    )
+    stages = tuple(Stage(name=name, handle=handle, budget=budget, timeout=LIMITE) for name, handle, budget in handlers)
+    return Pipeline(table=FILA_GRUPOS, stages=stages, dropped=DESCARTADO)

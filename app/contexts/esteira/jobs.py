@@ -1,0 +1,152 @@
+"""The jobs of the groups. The continuous worker does the same all the time; the claim keeps them apart."""
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from typing import Final, Protocol
+from zoneinfo import ZoneInfo
+
+from app.contexts.esteira.metricas import Metricas
+from app.contexts.esteira.operacao import Operacao
+from app.contexts.esteira.saude import SaudeDosGrupos
+from app.contexts.grupos.fila import Estagio
+from app.contexts.llm.service import Gasto
+from batuta.dispatch.answer import JobAnswer, Ok, Partial
+from batuta.dispatch.endpoints import JobCall
+from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json
+from batuta.queue.outcome import Failed
+from batuta.stores.sql.database import Database, Transaction
+
+# What is left of the time when another batch is not begun.
+MARGIN: Final = timedelta(seconds=10)
+MOST: Final = 10_000
+
+
+# What goes the whole way every day. No such place exists.
+CANARIO: Final = "Plantão de clínica médica no Hospital Canário Fictício, dia {dia:%d/%m/%Y}, das 19h às 7h, R$ 1.500"
+
+
+class Ensaio(Protocol):
+    async def ensaiar(self, transaction: Transaction, texto: str, dia: date, *, now: datetime) -> None: ...
+
+
+class Custos(Protocol):
+    """What a model was asked, and what it cost."""
+
+    async def no_dia(self, since: datetime, until: datetime) -> Gasto: ...
+
+
+class GroupJobs:
+    def __init__(
+        self,
+        database: Database,
+        operacao: Operacao,
+        saude: SaudeDosGrupos,
+        metricas: Metricas,
+        ensaio: Callable[[], Ensaio],
+        custos: Custos,
+        zone: ZoneInfo,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._operacao = operacao
+        self._saude = saude
+        self._metricas = metricas
+        self._ensaio = ensaio
+        self._custos = custos
+        self._zone = zone
+        self._clock = clock
+
+    async def processar_grupos(self, call: JobCall) -> JobAnswer:
+        """Every stage once. ``batch_size`` and ``max_workers`` say how much at a time."""
+        asked = {name: _number(call, name) for name in ("batch_size", "max_workers")}
+        wrong = [name for name, value in asked.items() if value == 0]
+        if wrong:
+            return Failed(f"{' and '.join(wrong)}: a number from 1 to {MOST} is wanted", permanent=True)
+        ciclo = await self._operacao.ciclo(asked["batch_size"], asked["max_workers"])
+        return Ok(
+            items=ciclo.processados,
+            details={
+                "ciclo": {
+                    "processados": ciclo.processados,
+                    "erros": ciclo.erros,
+                    "por_estagio": {**ciclo.por_estagio},
+                },
+                "fila": await self._operacao.fila(),
+            },
+        )
+
+    async def limpar_grupos_finalizados(self, call: JobCall) -> JobAnswer:
+        expired = await self._operacao.vencer(self._today())
+        removed = await self._operacao.limpar(self._today(), call.deadline - MARGIN)
+        return Ok(items=removed, details={"removidos": removed, "vencidas": expired})
+
+    async def verificar_alertas_grupos(self, call: JobCall) -> JobAnswer:
+        """What is wrong with the pipeline. Each cause is told to people once, by whoever tells them of everything else."""
+        found = await self._saude.achados()
+        told = [
+            {
+                "tipo": each.cause.removeprefix("grupos."),
+                "severidade": each.severity.value,
+                "valor": each.value,
+                "limite": each.threshold,
+            }
+            for each in found
+        ]
+        return Ok(items=len(found), details={"alertas": [{**each} for each in told]})
+
+    async def consolidar_metricas_grupos(self, call: JobCall) -> JobAnswer:
+        """Yesterday, where people live by it; or ``data``, of which everything is counted anew."""
+        try:
+            said = call.params.get("data")
+            day = date.fromisoformat(said) if said else self._today() - timedelta(days=1)
+            since, until = self._metricas.dia(day)
+        except (ValueError, OverflowError):
+            return Failed("data: a day is written as in 2026-03-11", permanent=True)
+        counted = await self._metricas.consolidar(day, await self._custos.no_dia(since, until))
+        return Ok(items=int(str(counted["mensagens_total"])), details=counted)
+
+    async def canario_grupos(self, call: JobCall) -> JobAnswer:
+        """A message of our own goes the whole way. Says too whether the last one came out."""
+        sinais = await self._saude.sinais()
+        day, now = self._today(), self._clock.now()
+        async with self._database.transaction() as transaction:
+            text = CANARIO.format(dia=day + timedelta(days=1))
+            await self._ensaio().ensaiar(transaction, text, day, now=now)
+        last = None if sinais.canario_em is None else sinais.canario_em.isoformat()
+        details: dict[str, Json] = {"ultimo": last, "perdido": sinais.canario_perdido}
+        if sinais.canario_perdido:
+            return Partial("the last canary did not come out of the pipeline", items=1, details=details)
+        return Ok(items=1, details=details)
+
+    async def status_grupos(self, call: JobCall) -> JobAnswer:
+        return Ok(details={"fila": await self._operacao.fila()})
+
+    async def reprocessar_grupos_erro(self, call: JobCall) -> JobAnswer:
+        """What failed for good is tried again, each at its own stage. ``estagio`` and ``limite`` narrow it down."""
+        stage, limit = call.params.get("estagio"), _number(call, "limite") if "limite" in call.params else 100
+        if not limit or (stage is not None and stage not in tuple(Estagio)):
+            return Failed(f"estagio is one of {', '.join(Estagio)}, limite a number from 1 to {MOST}", permanent=True)
+        dead = await self._operacao.mortas(None if stage is None else Estagio(stage), limit)
+        revived = sum([each async for each in self._operacao.reprocessar(dead, por=call.by)])
+        told = f"{revived} itens enviados para reprocessamento"
+        return Ok(items=revived, details={"sucesso": True, "reprocessados": revived, "mensagem": told})
+
+    async def backfill_fila_grupos(self, call: JobCall) -> JobAnswer:
+        """Messages that wait and are in no queue."""
+        limit = _number(call, "limite") if "limite" in call.params else 1000
+        if not limit:
+            return Failed(f"limite: a number from 1 to {MOST} is wanted", permanent=True)
+        added = await self._operacao.enfileirar(await self._operacao.esquecidas(limit))
+        return Ok(items=added, details={"enfileiradas": added})
+
+    def _today(self) -> date:
+        return self._clock.now().astimezone(self._zone).date()
+
+
+def _number(call: JobCall, name: str) -> int | None:
+    """None: it is not said; 0: it is no number we take."""
+    if (said := call.params.get(name)) is None:
+        return None
+    is_number = said.isascii() and said.isdigit() and len(said) <= len(str(MOST))
+    return int(said) if is_number and int(said) <= MOST else 0

@@ -1,0 +1,271 @@
+"""The stages that work on a message: heuristic, classification, extraction. What each saw is kept with the limit it decided by."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+from zoneinfo import ZoneInfo
+
+from app.contexts.comum.juntos import Juntos
+from app.contexts.grupos.fila import Estagio, da_vaga, id_de
+from app.contexts.leitura_grupos import Campo, Leitura, Nota, VagaDita, heuristica, ler
+from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.vagas.alvo_do_fechamento import NADA
+from app.contexts.vagas.fechamentos import Fechamentos
+from app.contexts.vagas.limiares import Limiares, alcanca
+from app.contexts.vagas.reajustes import Reajustado, Reajustes
+from batuta.kernel.clock import Clock
+from batuta.pipeline.stage import Drop, FanOut, Jump, Next, StageOutcome
+from batuta.queue.item import Lease, NewItem
+from batuta.queue.outcome import Effect, Snooze, Writes
+from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.queries import load
+
+# Reasons of the first look that are final, whatever the score.
+FINAIS: Final = frozenset({"texto_vazio", "muito_curta", "keyword_negativa"})
+DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "domingo")
+# More than that in one message is nobody's list: the rest is left out, and the message says so.
+MOST_VAGAS: Final = 200
+REMEMBERED: Final = 2_000
+# The sign that a message may close an offer: it is read however little else it says.
+FECHADO: Final = "fechado"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBook:
+    messages: Query
+    scored: Query
+    classified: Query
+    extracted: Query
+    offered: Query
+    posted: Query
+    add_vaga: Query
+
+
+class Leitor(Protocol):
+    """Reads a message: the rules alone, or with a model beside them. A Snooze: not now, nothing is lost."""
+
+    async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze: ...
+
+
+def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
+    """Whether the first look sees an offer, whether the text is read (what may close one is, too), and else why not."""
+    looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
+    passed = looks_so or FECHADO in nota.sinais
+    return looks_so, passed, None if passed else nota.motivo if nota.motivo in FINAIS else "score_baixo"
+
+
+def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
+    """What goes on of a reading: whole vagas, and what a person has to complete."""
+    return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
+
+
+class Regras:
+    """The rules alone. The same text of the same day and place is read once: thirty groups may forward it."""
+
+    def __init__(self, dicionario: Dicionario, zone: ZoneInfo) -> None:
+        self._dicionario = dicionario
+        self._zone = zone
+        self._read: OrderedDict[tuple[object, ...], Leitura] = OrderedDict()
+
+    async def __call__(self, texto: str, mensagem: Row) -> Leitura:
+        nomes = await self._dicionario.nomes()
+        sent: datetime = mensagem["timestamp_msg"]
+        key = (texto, sent.astimezone(self._zone).date(), mensagem["grupo"], mensagem["regiao"], nomes.versao)
+        if (known := self._read.get(key)) is not None:
+            self._read.move_to_end(key)
+            return known
+        read = ler(
+            texto, enviado_em=sent, grupo=mensagem["grupo"], regiao=mensagem["regiao"], vocabulario=nomes.vocabulario
+        )
+        self._read[key] = read
+        if len(self._read) > REMEMBERED:
+            self._read.popitem(last=False)
+        return read
+
+
+class Leituras:
+    def __init__(
+        self,
+        database: Database,
+        dicionario: Dicionario,
+        leitor: Leitor,
+        fechamentos: Fechamentos,
+        reajustes: Reajustes,
+        limiares: Limiares,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._fechamentos = fechamentos
+        self._reajustes = reajustes
+        self._dicionario = dicionario
+        self._leitor = leitor
+        self._limiares = limiares
+        self._clock = clock
+        self._book = load(MessageBook, Path(__file__).parent / "mensagens.sql", database.dialect)
+        self._messages = Juntos(self._of)
+
+    async def heuristica(self, lease: Lease) -> StageOutcome:
+        mensagem = await self._messages.get(lease.row["mensagem_id"])
+        if mensagem is None or not mensagem["texto"].strip():
+            return Drop("sem_texto")
+        began = self._clock.monotonic()
+        nota = heuristica(mensagem["texto"], vocabulario=(await self._dicionario.nomes()).vocabulario)
+        limits = self._limiares
+        looks_so, passed, why = passa(nota, limits)
+        seen = {
+            "id": mensagem["id"],
+            "status": "heuristica_passou" if passed else "heuristica_rejeitou",
+            "passou": looks_so,
+            "score": nota.score,
+            "sinais": AsJson(list(nota.sinais)),
+            "motivo": why,
+            "limiar": limits.heuristica,
+            "ms": self._since(began),
+            "processado_em": None if passed else self._clock.now(),
+        }
+        kept = Writes(((self._book.scored, seen),))
+        if not passed:
+            return Drop("heuristica_baixa", kept)
+        return Jump(Estagio.EXTRACAO, kept) if looks_so and alcanca(nota.score, limits.alta) else Next(kept)
+
+    async def classificacao(self, lease: Lease) -> StageOutcome:
+        mensagem = await self._messages.get(lease.row["mensagem_id"])
+        if mensagem is None:
+            return Drop("sem_texto")
+        began = self._clock.monotonic()
+        leitura = await self._leitor(mensagem["texto"], mensagem)
+        if isinstance(leitura, Snooze):
+            return leitura
+        is_sure = alcanca(leitura.confianca, self._limiares.classificacao)
+        is_offer = leitura.eh_oferta and is_sure
+        seen = {
+            **self._judged(mensagem, leitura, is_offer=is_offer),
+            "status": "classificada_oferta" if is_offer else "classificada_nao_oferta",
+            "limiar": self._limiares.classificacao,
+            "ms": self._since(began),
+        }
+        kept = Writes(((self._book.classified, seen),))
+        if is_offer:
+            return Next(kept)
+        changed = await self._muda(mensagem, leitura)
+        if isinstance(changed, Snooze):
+            return changed
+        effect = await self._com_fechamento(mensagem, leitura, kept, changed)
+        return effect if isinstance(effect, Snooze) else Drop("nao_eh_oferta", effect)
+
+    async def extracao(self, lease: Lease) -> StageOutcome:
+        mensagem = await self._messages.get(lease.row["mensagem_id"])
+        if mensagem is None:
+            return Drop("sem_texto")
+        began = self._clock.monotonic()
+        leitura = await self._leitor(mensagem["texto"], mensagem)
+        if isinstance(leitura, Snooze):
+            return leitura
+        changed = await self._muda(mensagem, leitura)
+        if isinstance(changed, Snooze):
+            return changed
+        vagas = ofertadas(leitura) if changed is None else ()
+        status = "extraida" if vagas else "descartada" if leitura.eh_oferta else "classificada_nao_oferta"
+        seen = {
+            **self._judged(mensagem, leitura, is_offer=leitura.eh_oferta),
+            "status": status,
+            "vagas": len(vagas),
+            "ms": self._since(began),
+        }
+        if not vagas:
+            why = "extracao_falhou" if leitura.eh_oferta and changed is None else "nao_eh_oferta"
+            gone = {"motivo": why, "processado_em": self._clock.now()}
+            kept = Writes(((self._book.extracted, {**seen, **gone}),))
+            effect = await self._com_fechamento(mensagem, leitura, kept, changed)
+            return effect if isinstance(effect, Snooze) else Drop(why, effect)
+        seen["motivo"] = "vagas_cortadas" if len(leitura.vagas) > MOST_VAGAS else None
+        extracted = (self._book.extracted, {**seen, "processado_em": None})
+        items, kept = self._fan_out(mensagem, vagas, extracted)
+        effect = await self._com_fechamento(mensagem, leitura, kept)
+        return effect if isinstance(effect, Snooze) else FanOut(items, effect)
+
+    async def _muda(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
+        """Which offers a message that offers nothing whole says the price of."""
+        return None if leitura.vagas or leitura.fechamento is not None else await self._reajustes.de(mensagem, leitura)
+
+    async def _com_fechamento(
+        self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
+    ) -> Effect | Snooze:
+        """What is kept, and what the message closes or changes besides."""
+        if changed is not None:
+            return self._reajustes.feito(mensagem, changed, kept)
+        dito = leitura.fechamento
+        decisao = await self._fechamentos.de(mensagem, dito)
+        if isinstance(decisao, Snooze) or dito is None or decisao == NADA:
+            return decisao if isinstance(decisao, Snooze) else kept
+        return self._fechamentos.feito(mensagem, dito, decisao, kept)
+
+    def _fan_out(
+        self, mensagem: Row, vagas: Sequence[VagaDita], extracted: tuple[Query, dict[str, object]]
+    ) -> tuple[tuple[NewItem, ...], Writes]:
+        """Author, message, group: whoever keeps what is said holds them in this order too, and neither waits for the other."""
+        now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], n) for n in range(len(vagas))]
+        rows = [
+            (self._book.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
+            for n, (id, vaga) in enumerate(zip(ids, vagas, strict=True))
+        ]
+        posted = (self._book.posted, {"id": mensagem["contato_id"], "vagas": len(vagas)})
+        author = () if mensagem["contato_id"] is None else (posted,)
+        offered = (self._book.offered, {"id": mensagem["grupo_id"]})
+        return tuple(da_vaga(mensagem["id"], id) for id in ids), Writes((*author, extracted, *rows, offered))
+
+    def _judged(self, mensagem: Row, leitura: Leitura, *, is_offer: bool) -> dict[str, object]:
+        why = None if is_offer else "confianca_baixa" if leitura.eh_oferta else "nao_eh_oferta"
+        return {
+            "id": mensagem["id"],
+            "eh_oferta": is_offer,
+            "confianca": leitura.confianca,
+            "categoria": leitura.categoria.value,
+            "porque": leitura.motivo[:200],
+            "motivo": why,
+            "processado_em": None if is_offer else self._clock.now(),
+        }
+
+    def _since(self, began: float) -> float:
+        return round((self._clock.monotonic() - began) * 1000, 3)
+
+    async def _of(self, ids: Sequence[str]) -> Mapping[str, Row]:
+        return {row["id"]: row for row in await self._database.all(self._book.messages, ids=AsJson(list(ids)))}
+
+
+def _da_mensagem(mensagem: Row) -> dict[str, object]:
+    return {
+        "mensagem_id": mensagem["id"],
+        "grupo_id": mensagem["grupo_id"],
+        "contato_id": mensagem["contato_id"],
+    }
+
+
+def _escrita(vaga: VagaDita) -> dict[str, object]:
+    """A vaga as its row holds it, each field with the place in the text it came from."""
+    fields: dict[str, Campo[Any] | None] = {
+        name: getattr(vaga, name)
+        for name in (
+            "hospital", "especialidade", "data", "periodo", "cidade", "uf", "hora_inicio", "hora_fim", "valor", "valor_tipo",
+            "forma_pagamento", "contato_nome", "contato_whatsapp",
+        )
+    }  # fmt: skip
+    said = {name: None if field is None else field.valor for name, field in fields.items()}
+    return {
+        **said,
+        "periodo": None if vaga.periodo is None else vaga.periodo.valor.value,
+        "dia_semana": None if vaga.data is None else DIAS[vaga.data.valor.weekday()],
+        "hora_inicio": None if vaga.hora_inicio is None else f"{vaga.hora_inicio.valor:%H:%M}",
+        "hora_fim": None if vaga.hora_fim is None else f"{vaga.hora_fim.valor:%H:%M}",
+        "valor": None if vaga.valor is None else float(vaga.valor.valor),
+        "valor_tipo": None if vaga.valor_tipo is None else vaga.valor_tipo.valor.value,
+        "trechos": AsJson({name: list(field.trecho) for name, field in fields.items() if field and field.trecho}),
+        "confianca": vaga.confianca,
+        "confianca_hospital": None if vaga.hospital is None else vaga.hospital.confianca,
+        "confianca_especialidade": vaga.especialidade.confianca,
+        "confianca_data": None if vaga.data is None else vaga.data.confianca,
+        "confianca_valor": None if vaga.valor is None else vaga.valor.confianca,
+    }

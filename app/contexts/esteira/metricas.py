@@ -1,0 +1,59 @@
+"""A day of the groups, counted from the rows themselves: again and again, always the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from app.contexts.llm.service import Gasto
+from batuta.kernel.json import Json
+from batuta.stores.sql.database import AsJson, Database, Query
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class MetricBook:
+    by_group: Query
+    day: Query
+    times: Query
+    dead_by_stage: Query
+    by_day: Query
+
+
+class Metricas:
+    def __init__(self, database: Database, zone: ZoneInfo) -> None:
+        self._database = database
+        self._zone = zone
+        self._book = load(MetricBook, Path(__file__).parent / "metricas.sql", database.dialect)
+
+    def dia(self, day: date) -> tuple[datetime, datetime]:
+        """When a day begins and ends where people live by it."""
+        return tuple(datetime.combine(each, time(0), self._zone) for each in (day, day + timedelta(days=1)))  # type: ignore[return-value]
+
+    async def consolidar(self, day: date, modelo: Gasto) -> dict[str, Json]:
+        since, until = self.dia(day)
+        stretch = {"since": since, "until": until}
+        groups = await self._database.run(self._book.by_group, dia=day, **stretch)
+        row = await self._database.one(self._book.day, **stretch)
+        assert row is not None
+        counted: dict[str, Json] = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a row is no mapping
+        took = sorted(
+            (each["processado_em"] - each["created_at"]).total_seconds() * 1000
+            for each in await self._database.all(self._book.times, **stretch)
+        )
+        dead = {
+            each["estagio"]: each["items"] for each in await self._database.all(self._book.dead_by_stage, **stretch)
+        }
+        p50, p95, p99 = (percentil(took, share) for share in (0.5, 0.95, 0.99))
+        await self._database.run(
+            self._book.by_day, dia=day, **counted, llm_classificou=modelo.perguntas, p50=p50, p95=p95, p99=p99,
+            custo=Decimal(f"{modelo.custo:.4f}"), erros=sum(dead.values()), erros_por_estagio=AsJson(dead),
+        )  # fmt: skip
+        return {"data": day.isoformat(), "grupos": groups, **counted, "p50_ms": p50, "p95_ms": p95, "erros": dict(dead)}
+
+
+def percentil(ordered: Sequence[float], share: float) -> float | None:
+    """The value below which such a share lies; None of nothing."""
+    return None if not ordered else round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)

@@ -1,0 +1,122 @@
+"""What operators do with the pipeline: a run of it, what failed again, what was forgotten, what is over."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+from app.contexts.esteira.esteira import Ritmo
+from app.contexts.grupos.fila import ERRO, Estagio, da_mensagem
+from app.contexts.grupos.service import Fila
+from batuta.kernel.clock import Clock
+from batuta.kernel.json import Json
+from batuta.stores.sql.database import Database, Query
+from batuta.stores.sql.queries import load
+
+BATCH: Final = 500
+FICA: Final = timedelta(days=7)
+CHAVE_FICA: Final = timedelta(days=60)
+# So long may what says no day wait for somebody to say it.
+SEM_DIA_FICA: Final = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationBook:
+    counts: Query
+    failed_since: Query
+    dead: Query
+    forgotten: Query
+    prune: Query
+    expire: Query
+    free_expired: Query
+    prune_keys: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ciclo:
+    por_estagio: dict[str, int]
+    erros: int
+
+    @property
+    def processados(self) -> int:
+        return sum(self.por_estagio.values())
+
+
+class Queue(Fila, Protocol):
+    async def revive(self, id: str, *, by: str | None = None) -> bool: ...
+
+
+class Operacao:
+    def __init__(
+        self,
+        database: Database,
+        fila: Queue,
+        work_once: Callable[[str, int, int | None], Awaitable[int]],
+        ritmo: Ritmo,
+        clock: Clock,
+        *,
+        pergunta_fora: bool,
+    ) -> None:
+        """``work_once`` works on what is due in a stage: so many, so many at a time (None: as the stage says)."""
+        self._database = database
+        self._fila = fila
+        self._work_once = work_once
+        self._ritmo = ritmo
+        self._clock = clock
+        self._outside = {Estagio.CLASSIFICACAO, Estagio.EXTRACAO} if pergunta_fora else set()
+        self._book = load(OperationBook, Path(__file__).parent / "operacao.sql", database.dialect)
+
+    async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
+        """Every stage once, in order: a row may go all the way. Beside whoever else works; the claim keeps them apart."""
+        began, ritmo = self._clock.now(), self._ritmo
+        most, outside = lote or ritmo.lote_do_job, fora or ritmo.fora_do_job
+        worked = {
+            stage.value: await self._work_once(stage, most, outside if stage in self._outside else most)
+            for stage in Estagio
+        }
+        failed = await self._database.one(self._book.failed_since, since=began)
+        return Ciclo(por_estagio=worked, erros=0 if failed is None else failed["items"])
+
+    async def fila(self) -> dict[str, Json]:
+        """How many rows are where; those that will not be tried again by that name too."""
+        rows = await self._database.all(self._book.counts)
+        counts: dict[str, Json] = {stage.value: 0 for stage in Estagio}
+        counts |= {row["estagio"]: row["items"] for row in rows}
+        return {**counts, "erros_max_tentativas": counts.get(ERRO, 0)}
+
+    async def mortas(self, estagio: Estagio | None, limite: int) -> list[str]:
+        asked = {"estagio": "" if estagio is None else estagio.value, "todos": estagio is None, "limite": limite}
+        return [row["id"] for row in await self._database.all(self._book.dead, **asked)]
+
+    async def reprocessar(self, ids: list[str], *, por: str | None = None) -> AsyncIterator[bool]:
+        """Each goes on at the stage where it failed; nothing before that is repeated. False: somebody else was faster."""
+        for id in ids:
+            yield await self._fila.revive(id, by=por)
+
+    async def esquecidas(self, limite: int) -> list[str]:
+        return [row["id"] for row in await self._database.all(self._book.forgotten, limite=limite)]
+
+    async def enfileirar(self, mensagens: list[str]) -> int:
+        """Those that are in the queue already are left alone."""
+        return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
+
+    async def vencer(self, hoje: date) -> int:
+        """What waited for a person until nobody could take it any more waits no longer. ``hoje``: the day in São Paulo."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            expired = await transaction.run(self._book.expire, hoje=hoje, before=now - SEM_DIA_FICA, now=now)
+            await transaction.run(self._book.free_expired, now=now)
+        return expired
+
+    async def limpar(self, hoje: date, until: datetime) -> int:
+        """What ended well and is older than a week goes, as much of it as there is time for."""
+        now, removed = self._clock.now(), 0
+        for _ in range(1_000_000 // BATCH):
+            gone = await self._database.run(self._book.prune, before=now - FICA, limite=BATCH)
+            removed += gone
+            if gone < BATCH or self._clock.now() >= until:
+                break
+        long_ago = {"before": now - CHAVE_FICA, "day": hoje - CHAVE_FICA, "limite": 10 * BATCH}
+        await self._database.run(self._book.prune_keys, **long_ago)
+        return removed

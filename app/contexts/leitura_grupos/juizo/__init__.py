@@ -1,0 +1,1 @@
+"""Judges what a message is: offer, closing, chatter."""

@@ -1,0 +1,63 @@
+"""Specialities, and the sectors that stand for one."""
+
+import re
+from collections.abc import Iterator
+
+from app.contexts.leitura_grupos.marcas.marca import Area
+from app.contexts.leitura_grupos.texto.texto import Texto
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras
+
+_REQUIRED = re.compile(
+    r"\b(?:experiencia|titulo|residencia|rqe|especialista|especialidade|pos|curso|formacao|especializacao|titulad[oa]|vivencia|noc(?:ao|oes))"
+    r"(?: (?:em|de|na|no|com|minima|previa|anos|especialista)){1,3} (?:[a-z]{2,20} (?:e|ou) )?$"
+)
+_PLACE_BEFORE = frozenset(("na", "da", "nossa", "uma", "minha", "a", "nas"))
+_STATE = re.compile(r"(?: ?[/,-] ?| ?\()$")
+
+
+def areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Area]:
+    return list(_areas(texto, livre, vocabulario))
+
+
+def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]:
+    weak = frozenset(palavras()["areas"]["fracas"])
+    loud = frozenset(palavras()["areas"]["so_maiusculas"])
+    never = frozenset(palavras()["areas"]["nunca"])
+    words = texto.palavras
+    flat = not any(char.isupper() for char in texto.fonte)
+    for each in vocabulario.especialidades.todas(words):
+        start, end = words[each.inicio].inicio, words[each.fim - 1].fim
+        said = texto.plano[start:end]
+        if livre[start:end] != said or "\n" in said or said in never:
+            continue
+        if said in loud and not _is_loud(texto, start, end, flat, livre, vocabulario):
+            continue
+        if said == "clinica" and each.inicio and words[each.inicio - 1].texto in _PLACE_BEFORE:
+            continue
+        if said == "pa" and _STATE.search(livre[max(0, start - 2) : start]):
+            continue
+        if _REQUIRED.search(livre[max(0, start - 60) : start]):
+            continue
+        yield Area(start, end, each.valor, " ".join(word.texto for word in words[each.inicio : each.fim]) in weak)
+
+
+def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:
+    """Two letters are a speciality when written large, and not as the state behind a town."""
+    first, last = texto.trecho(start, end)
+    if texto.plano[start:end] == "go" and _is_state(texto, livre, start, vocabulario):
+        return False
+    if flat:
+        return texto.plano[start:end] not in ("us", "usa", "cad", "psi", "pai", "aps", "radio")
+    return texto.fonte[first:last].isupper()
+
+
+def _is_state(texto: Texto, livre: str, start: int, vocabulario: Vocabulario) -> bool:
+    """ "Anápolis/GO", "(Jataí - GO)": right behind a town."""
+    link = _STATE.search(livre, max(0, start - 4), start)
+    if link is None:
+        return False
+    before = texto.palavras_entre(max(0, link.start() - 40), link.start())
+    towns = (vocabulario.cidades.em(before, place) for place in range(len(before)))
+    if any(town is not None and town.fim == len(before) for town in towns):
+        return True
+    return link[0] in ("/", "-") and livre[link.start() - 1 : link.start()].isalpha()

@@ -1,0 +1,349 @@
+"""Days: written dates, lists and ranges of them, weekdays, today and tomorrow. Counted from the message's own day."""
+
+import re
+from calendar import monthrange
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cache
+
+from app.contexts.leitura_grupos.marcas.marca import Dia, Dias
+from app.contexts.leitura_grupos.texto.texto import achados
+
+PASSADO = timedelta(days=60)
+LONGE = 62
+_MESES = ("jan", "fev", "mar", "abr", "mai", "jun", "jul", "ago", "set", "out", "nov", "dez")
+_SEMANA = {"seg": 0, "ter": 1, "qua": 2, "qui": 3, "sex": 4, "sab": 5, "dom": 6}
+_MES = (
+    r"(?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro"
+    r"|jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)\b"
+)
+_WD = (
+    r"(?:(?:segunda|terca|quarta|quinta|sexta)s?(?: {0,2}-? {0,2}feiras?)?\b|sabad(?:o|ao)s?\b|domingo?s?\b"
+    r"|[2-6]a(?: {0,2}-? {0,2}feiras?\b|s?f\b)|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
+)
+_START = re.compile(
+    rf"(?<![\w$]){_WD}|(?<![\w$])dias?\b|(?<![\w.,$:/-])\d{{1,2}}(?=o? {{0,2}}(?:[/.,;e&+(a✔✅☑-]|o |de |[jfmsond]))"
+    r"|\b(?:hoje|hj|amanha|amnh|amanh|depois de amanha)\b"
+    r"|\bf(?:im|inal|ins|inais) de semana\b|\bfds\b|\bfindi\b|\bferiad(?:o|ao)s?\b"
+)
+_ELEMENT = re.compile(
+    rf"(?:(?P<antes>{_WD})[ ,(:.*_-]{{0,4}})?(?P<dia>dias? {{0,2}}:? {{0,2}})?(?P<d>\d{{1,2}})(?!\d)o?(?:"
+    r" {0,2}/ {0,2}(?P<m>\d{1,2})(?: {0,2}/ {0,2}(?P<a>\d{4}|\d{2})(?!\d|[h:]| {1,2}h))?(?![\d/])"
+    r"|\.(?P<mp>[01]\d)(?:\.(?P<ap>\d{4}|\d{2}))?(?!\d| {0,2}(?:mil|k)\b)"
+    r"|-(?P<mt>[01]?\d)-(?P<at>\d{4}|\d{2})(?!\d)"
+    rf"| {{0,2}}(?:de |/|-)? {{0,2}}(?P<mes>{_MES})(?: {{0,2}}(?:de |/) {{0,2}}(?P<am>\d{{4}}))?"
+    rf")?(?!\.\d|,\d\d|\d)(?:[ ,(:.*_-]{{0,4}}(?P<depois>{_WD}))?\)?"
+)
+_WEEKDAY = re.compile(
+    rf"(?P<toda>tod[ao]s?(?: [ao]s)? )?(?P<wd>{_WD})(?: (?:agora|que vem|proxim[ao]))?(?: de (?P<mes>{_MES}))?"
+)
+_RELATIVE = re.compile(r"(?:(?P<hoje>hoje|hj)|(?P<depois>depois de amanha)|(?P<amanha>amanha|amnh|amanh))\b")
+_WEEKEND = re.compile(r"(?:f(?:im|inal|ins|inais) de semana|fds|findi)\b")
+_HOLIDAY = re.compile(r"feriad(?:o|ao)s?\b")
+_SEP = re.compile(
+    r"[ *_]{0,3}(?:(?P<lista>[,;&+/|] {0,2}(?:e\b)?|\be\b|\bou\b)|(?P<faixa>\bate\b|\bao\b|\ba\b|-))"
+    r"[ *_]{0,3}(?:(?:o|os|no|nos|na|nas|de|do|o dia) )?"
+)
+_CLOSED = re.compile(
+    r" {0,2}(?:[,;:)(/|\n.\x01>*_+&✔✅☑-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
+    r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
+)
+_HOURISH = re.compile(
+    r" {0,2}(?:h\b|:\d|(?:-|/|\bas\b|\ba\b|\bate\b) {0,2}\d{1,2}(?: {0,2}h|:\d|\b(?! {0,2}/| {0,2}de\b|[.,]\d)))"
+)
+_MONTH_SOON = re.compile(rf" {{0,2}}(?:-|a|ate|ao) {{0,2}}\d{{1,2}} {{0,2}}(?:/ {{0,2}}\d|\.\d\d\b|de {_MES}|{_MES})")
+_HOURS = re.compile(r" {0,2}h(?:s|rs|oras)?\b")
+_NEXT_WEEK = re.compile(r"\bsemana (?:que vem|proxima)\b|\bproxima semana\b")
+_MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!/)\b(?P<mes>{_MES})")
+_UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $")
+_EVERY = re.compile(r"\btod[ao]s?(?: [ao]s)? $")
+_SHIFT_SOON = re.compile(r"[ :>✔✅☑-]{0,4}(?:sd|sn|diurno|noturno|cinderela|manha|tarde|noite|dia)\b(?! \d)")
+_WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?(?=\d)")
+_SINCE = re.compile(r"[ ,(]{0,3}a partir d[eo] (?:dia )?")
+
+
+_DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {0,2}e {0,2})\d\d-\1(?![\d-])){1,20}")
+
+
+def com_barras(livre: str) -> str:
+    """ "08-04 e 10-04" are days: of two with the same month nobody reads hours. Every letter stays at its place."""
+    return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
+
+
+@dataclass(frozen=True, slots=True)
+class _Elemento:
+    inicio: int
+    fim: int
+    dia: int
+    mes: int | None
+    ano: int | None
+    firme: bool  # "dia 12", "seg 12": a day even without its month
+    liga: str  # how it hangs on the one before: "", "lista", "faixa"
+
+
+@dataclass(frozen=True, slots=True)
+class Calendario:
+    """Reads days out of one message."""
+
+    hoje: date
+    proxima_semana: bool = False
+    mes: int | None = None
+    segunda: date | None = None
+
+    @classmethod
+    def de(cls, livre: str, hoje: date) -> "Calendario":
+        named = {_month(each["mes"]) for each in achados(_MONTH_ALONE, livre, *_MESES)}
+        return cls(
+            hoje,
+            "semana" in livre and _NEXT_WEEK.search(livre) is not None,
+            named.pop() if len(named) == 1 else None,
+            cls(hoje)._semana_dita(livre) if "semana d" in livre else None,
+        )
+
+    def _semana_dita(self, livre: str) -> date | None:
+        """ "semana de 27/04": the Monday from which its weekdays are counted."""
+        said = _WEEK_OF.search(livre)
+        numbers = () if said is None else tuple(_run(livre, said.end()))[:1]
+        days = self._numeros(numbers).dias if numbers else ()
+        return days[0].data - timedelta(days=days[0].data.weekday()) if days else None
+
+    def ler(self, livre: str) -> Iterator[Dias]:
+        at = 0
+        while (start := _START.search(livre, at)) is not None:
+            numbers = tuple(_run(livre, start.start()))
+            is_dated = any(each.mes is not None or each.firme for each in numbers) or self._listados(livre, numbers)
+            found = self._numeros(numbers) if is_dated else None if numbers else self._palavra(livre, start.start())
+            end = numbers[-1].fim if numbers else found.fim if found is not None else 0
+            at = max(start.end(), end)
+            if found is not None:
+                yield found
+
+    def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
+        """Numbers alone: several before a shift; of the one month that is named also those between brackets, or two digits
+        that begin their line."""
+        if not numbers:
+            return False
+        start, end = numbers[0].inicio, numbers[-1].fim
+        has_shift = _SHIFT_SOON.match(livre, end) is not None
+        if len(numbers) > 1 and has_shift:
+            return True
+        if self.mes is None:
+            return False
+        if len(numbers) > 1:
+            return livre[max(0, start - 1) : start] == "(" and ")" in livre[end - 1 : end + 1]
+        return has_shift and end - start == 2 and livre[max(0, start - 1) : start] in ("", "\n")
+
+    def _palavra(self, livre: str, at: int) -> Dias | None:
+        """Days told by a word: tomorrow, the weekend, a weekday."""
+        if (near := _RELATIVE.match(livre, at)) is not None:
+            if _UNTIL.search(livre[max(0, at - 20) : at]):
+                return None
+            away = 0 if near["hoje"] else 2 if near["depois"] else 1
+            return Dias(at, near.end(), (Dia(at, near.end(), self.hoje + timedelta(days=away)),))
+        if (weekend := _WEEKEND.match(livre, at)) is not None:
+            saturday = Dia(at, weekend.end(), self._semana(5))
+            sunday = Dia(at, weekend.end(), saturday.data + timedelta(days=1))
+            return Dias(at, weekend.end(), (saturday, sunday), frozenset((5, 6)), True)
+        if (holiday := _HOLIDAY.match(livre, at)) is not None:
+            return Dias(at, holiday.end(), (), solto=True, feriado=True)
+        return self._dias_da_semana(livre, at)
+
+    def _dias_da_semana(self, livre: str, at: int) -> Dias | None:
+        told: list[tuple[re.Match[str], list[int]]] = []
+        weekdays: list[int] = []
+        before, end = "", at
+        while (each := _WEEKDAY.match(livre, at)) is not None:
+            if not told and (not _is_weekday(livre, each) or livre.startswith(" passad", each.end())):
+                return None
+            named = [_SEMANA[each["wd"][:3]]] if not each["wd"][0].isdigit() else [int(each["wd"][0]) - 2]
+            if before == "faixa" and weekdays:
+                named = [day % 7 for day in range(weekdays[-1] + 1, named[0] + (1 if named[0] > weekdays[-1] else 8))]
+            weekdays += named
+            told.append((each, named))
+            end = each.end()
+            step = _SEP.match(livre, end)
+            if step is None or _WEEKDAY.match(livre, step.end()) is None or _ELEMENT.match(livre, step.end()):
+                break
+            before, at = ("faixa" if step["faixa"] else "lista"), step.end()
+        if not told:
+            return None
+        month = next((each["mes"] for each, _ in told if each["mes"]), None)
+        days = [
+            Dia(each.start(), each.end(), day) for each, named in told for day in self._de(named, month, each, livre)
+        ]
+        first = days[0].inicio if days else at
+        return Dias(first, end, _unique(days), frozenset(weekdays), solto=month is None)
+
+    def _de(self, weekdays: list[int], month: str | None, said: re.Match[str], livre: str) -> Iterator[date]:
+        """ "terças e quartas de março" are all that remain of them; else the next one."""
+        month = month or self._mes_de_todas(said, livre)
+        if month is None:
+            yield from (self._semana(each) for each in weekdays)
+            return
+        first = self.hoje
+        since = _SINCE.match(livre, said.end())
+        if since is not None and (start := tuple(_run(livre, since.end()))) and start[0].mes is not None:
+            first = self._ano(start[0].dia, start[0].mes, None) or first
+        year = self._ano(1, _month(month), None)
+        if year is not None:
+            last = monthrange(year.year, year.month)[1]
+            for day in (year.replace(day=number) for number in range(1, last + 1)):
+                if day >= first and day.weekday() in weekdays:
+                    yield day
+
+    def _mes_de_todas(self, said: re.Match[str], livre: str) -> str | None:
+        """ "todas as sextas SN de agosto": the month stands elsewhere."""
+        every = _EVERY.search(livre, max(0, said.start() - 12), said.start())
+        return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
+
+    def _semana(self, weekday: int) -> date:
+        """The next one strictly after today; in "semana que vem" or "semana de 27/04", the one of that Monday to Sunday."""
+        if self.segunda is not None:
+            return self.segunda + timedelta(days=weekday)
+        if self.proxima_semana:
+            return self.hoje + timedelta(days=7 - self.hoje.weekday() + weekday)
+        return self.hoje + timedelta(days=(weekday - self.hoje.weekday() - 1) % 7 + 1)
+
+    def _numeros(self, elements: tuple[_Elemento, ...]) -> Dias:
+        days: list[Dia] = []
+        passed = False
+        for place, each in enumerate(elements):
+            day = self._data(elements, place)
+            if day is None:
+                continue
+            if each.liga == "faixa" and days:
+                start, first = days[-1].data, elements[place - 1].inicio
+                away = range(1, min((day - start).days, LONGE) + 1)
+                days.extend(Dia(first, each.fim, start + timedelta(days=count)) for count in away)
+            else:
+                days.append(Dia(each.inicio, each.fim, day))
+        kept = _unique([each for each in days if each.data >= self.hoje])
+        passed = bool(days) and not kept
+        return Dias(elements[0].inicio, elements[-1].fim, kept, passou=passed)
+
+    def _data(self, elements: tuple[_Elemento, ...], place: int) -> date | None:
+        """A day without its month has that of the next one in the list, or of the one before it."""
+        each = elements[place]
+        month, year = each.mes, each.ano
+        if month is not None and year is None:
+            dated = next((other for other in elements[place:] if other.ano is not None), None)
+            if dated is not None and dated.ano is not None and dated.mes is not None:
+                year = dated.ano if month <= dated.mes else dated.ano - 1
+        if month is None:
+            later = next((other for other in elements[place:] if other.mes is not None), None)
+            earlier = next((other for other in reversed(elements[:place]) if other.mes is not None), None)
+            if later is not None and later.mes is not None:
+                month, year = later.mes, later.ano
+                if each.dia > later.dia and elements[place + 1].liga == "faixa":
+                    month, year = (month - 1, year) if month > 1 else (12, None if year is None else year - 1)
+            elif earlier is not None and earlier.mes is not None:
+                month, year = earlier.mes, earlier.ano
+        if month is None and self.mes is not None:
+            month = self.mes
+        return self._dia_solto(each.dia) if month is None else self._ano(each.dia, month, year)
+
+    def _dia_solto(self, day: int) -> date | None:
+        month = self.hoje.replace(day=1)
+        if day < self.hoje.day:
+            month = (month + timedelta(days=31)).replace(day=1)
+        return _safe(month.year, month.month, day)
+
+    def _ano(self, day: int, month: int, year: int | None) -> date | None:
+        if year is not None:
+            return _safe(year + 2000 if year < 100 else year, month, day)
+        this = _safe(self.hoje.year, month, day)
+        if this is not None and this >= self.hoje - PASSADO:
+            return this
+        return _safe(self.hoje.year + 1, month, day) if this is not None or month < self.hoje.month else None
+
+
+@cache
+def feriados(year: int) -> frozenset[date]:
+    """The national ones, and Corpus Christi."""
+    easter = _easter(year)
+    fixed = ((1, 1), (4, 21), (5, 1), (9, 7), (10, 12), (11, 2), (11, 15), (11, 20), (12, 25))
+    return frozenset({date(year, *each) for each in fixed} | {easter - timedelta(days=2), easter + timedelta(days=60)})
+
+
+def _easter(year: int) -> date:
+    """The Gregorian computus."""
+    century, golden = year // 100, year % 19
+    leap = (
+        (century - 15) // 2
+        + 202
+        - 11 * golden
+        - (1 if century in (21, 24, 25, 27, 28, 29, 30, 31, 32, 34, 35, 38) else 0)
+    )
+    if century in (33, 36, 37, 39, 40):
+        leap -= 2
+    moon = leap % 30
+    full = 21 + moon - (1 if moon == 29 or (moon == 28 and golden > 10) else 0)
+    sunday = (full - 19) % 7
+    until = (40 - century) % 4
+    until += 1 if until == 3 else 0
+    until += 1 if until > 1 else 0
+    rest = year % 100
+    step = (20 - sunday - until - (rest + rest // 4) % 7) % 7 + 1
+    day = full + step
+    return date(year, 3, day) if day <= 31 else date(year, 4, day - 31)
+
+
+def _run(livre: str, at: int) -> Iterator[_Elemento]:
+    """The numbers of one list or range, as far as they can be days."""
+    link, count = "", 0
+    while (found := _ELEMENT.match(livre, at)) is not None:
+        each = _elemento(found, link)
+        if each is None or not _is_day(livre, found, each, count):
+            return
+        yield each
+        step = _SEP.match(livre, each.fim)
+        if step is None or count == LONGE:
+            return
+        link, at, count = ("faixa" if step["faixa"] else "lista"), step.end(), count + 1
+
+
+def _elemento(found: re.Match[str], link: str) -> _Elemento | None:
+    month = found["m"] or found["mp"] or found["mt"]
+    number = int(month) if month else _month(found["mes"]) if found["mes"] else None
+    year = found["a"] or found["ap"] or found["at"] or found["am"]
+    if not 1 <= int(found["d"]) <= 31:
+        return None
+    if number is not None and not 1 <= number <= 12:  # "dia 9 / 24h": what follows is no month
+        return (
+            _Elemento(found.start(), found.end("d"), int(found["d"]), None, None, True, link) if found["dia"] else None
+        )
+    firm = bool(found["dia"] or found["antes"] or found["depois"])
+    return _Elemento(found.start(), found.end(), int(found["d"]), number, int(year) if year else None, firm, link)
+
+
+def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bool:
+    if each.mes is not None:
+        return found["m"] is None or _HOURS.match(livre, found.end("m")) is None
+    if found["dia"] or found["depois"]:
+        return True
+    if _HOURISH.match(livre, found.end("d")) and _MONTH_SOON.match(livre, found.end("d")) is None:
+        return False
+    return _CLOSED.match(livre, found.end()) is not None
+
+
+def _is_weekday(livre: str, said: re.Match[str]) -> bool:
+    """ "ter" and "dom" are words too: alone they are days only before a sign, a period or another day."""
+    word = said["wd"].rstrip(".")
+    if word not in ("ter", "dom", "sex", "seg"):
+        return True
+    return _CLOSED.match(livre, said.end()) is not None or bool(_START.match(livre, said.end() + 1))
+
+
+def _month(word: str) -> int:
+    return _MESES.index(word[:3]) + 1
+
+
+def _safe(year: int, month: int, day: int) -> date | None:
+    if not 1 <= month <= 12 or not 1 <= day <= monthrange(year, month)[1]:
+        return None
+    return date(year, month, day)
+
+
+def _unique(days: list[Dia]) -> tuple[Dia, ...]:
+    return tuple({each.data: each for each in reversed(days)}.values())[::-1]

@@ -1,0 +1,195 @@
+"""All the marks of one message: each reader takes its words off the sheet, so that the next cannot read them otherwise."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import islice
+from typing import TypeVar
+
+from app.contexts.leitura_grupos.marcas.areas import areas
+from app.contexts.leitura_grupos.marcas.contatos import Contato, contatos, fones, ruido
+from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras
+from app.contexts.leitura_grupos.marcas.horas import espelhadas, turnos
+from app.contexts.leitura_grupos.marcas.lugares import (
+    Cidade,
+    cidades,
+    com_a_unica_cidade,
+    conhecidos,
+    novos,
+    referencias,
+    sem_dito_duas_vezes,
+)
+from app.contexts.leitura_grupos.marcas.marca import (
+    DATADO,
+    Area,
+    Combinar,
+    Condicao,
+    Dias,
+    Fechado,
+    Lugar,
+    Marca,
+    Pagamento,
+    Preco,
+    Turno,
+    apagar,
+)
+from app.contexts.leitura_grupos.marcas.pagamentos import datas_de_pagamento, pagamentos
+from app.contexts.leitura_grupos.marcas.valores import combinar, precos
+from app.contexts.leitura_grupos.texto.texto import Texto, achados
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, palavras_soltas
+
+_M = TypeVar("_M", bound=Marca)
+_STRUCK = re.compile(r"~[^~\n]{1,400}~")
+_WORKDAYS = re.compile(
+    r"\b(?:dias?\s(?:uteis|util|norma(?:l|is)|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:que|proxima|seguinte|d[eo]\s(?:dia\s)?[\d\x02]))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
+    r"|(?<=\d\s)semana\b(?!\sque)|(?<=k\s)semana\b|(?<=[\dk]\s\()semana\b"
+)
+_ASKING = re.compile(r"\b(?:ja|foi|sera)\b[^.!?;,\n]{0,25}$")
+_ASKED = re.compile(r"[^.!?;,\n]{0,60}\?")
+_PAID_BY = re.compile(r" (?:por|pel[oa]|com) (?:o |a )?(?:convenio|plano|sus|seguro|cooperativa|particular)\b")
+_SIGNS = re.compile(r"[❌🔒🚫⛔✖]|✅")
+_CORRECTED = re.compile(
+    r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu)\b"
+)
+_NOT_AFTER = re.compile(r"[\s)]{0,2}nao(?=\s?(?:[,.;!\n]|$))")
+_NOT_BEFORE = re.compile(
+    r"(?:(?:\be\s|[,(]\s?)nao\s(?:e\s|sera\s)?|(?:\A|[:;.!\n]\s?)nao\s(?:e|sera)\s)(?:mais\s)?(?:n?[oa]s?\s)?$"
+)
+_IS_NOT = re.compile(r" nao (?:e|era) ")
+_BUT_IS = re.compile("[éÉ]")
+
+
+@dataclass(frozen=True, slots=True)
+class Folha:
+    texto: Texto
+    livre: str
+    dias: tuple[Dias, ...]
+    turnos: tuple[Turno, ...]
+    lugares: tuple[Lugar, ...]
+    areas: tuple[Area, ...]
+    precos: tuple[Preco, ...]
+    condicoes: tuple[Condicao, ...]
+    combinar: tuple[Combinar, ...]
+    pagamentos: tuple[Pagamento, ...]
+    fechados: tuple[Fechado, ...]
+    contatos: tuple[Contato, ...]
+    cidades: tuple[Cidade, ...]
+    riscados: tuple[Marca, ...]
+
+
+def folha(
+    texto: Texto, hoje: date, vocabulario: Vocabulario, regiao: str | None, fora: tuple[Marca, ...] = ()
+) -> Folha:
+    """``fora``: what was said but is no part of the offer."""
+    struck = tuple(Marca(each.start(), each.end()) for each in achados(_STRUCK, texto.plano, "~"))
+    livre = apagar(texto.plano, (*struck, *fora))
+    phones = fones(livre)
+    livre = apagar(livre, phones)
+    livre = apagar(livre, ruido(livre))
+    payments = pagamentos(livre)
+    livre = apagar(livre, datas_de_pagamento(livre))
+    known = conhecidos(texto, livre, vocabulario, regiao)
+    livre = apagar(livre, known)
+    dated = com_barras(apagar(livre, espelhadas(livre)))
+    days = list(Calendario.de(dated, hoje).ler(dated))
+    livre = apagar(livre, (each for each in days if not each.feriado), DATADO)
+    shifts = turnos(texto, livre)
+    free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
+    places = sem_dito_duas_vezes(texto.plano, known, novos(texto, apagar(livre, shifts), vocabulario))
+    again = referencias(texto, apagar(free_of_hours, places), places)
+    places = sorted((*places, *again), key=lambda each: each.inicio)
+    towns = cidades(texto, vocabulario)
+    places = com_a_unica_cidade(_afirmados(texto.plano, places), towns)
+    livre = apagar(free_of_hours, places)
+    specialities = _afirmados(texto.plano, areas(texto, livre, vocabulario))
+    prices = precos(apagar(livre, specialities))
+    people = contatos(texto, apagar(livre, (*places, *specialities, *shifts, *prices)), phones, vocabulario)
+    marks = _corrigidas(texto, livre, days, shifts, prices)
+    return Folha(
+        texto,
+        livre,
+        dias=marks[0],
+        turnos=marks[1],
+        precos=marks[2],
+        condicoes=tuple(
+            Condicao(each.start(), each.end(), frozenset(range(5)))
+            for each in achados(_WORKDAYS, livre, "seman", "dia")
+        ),
+        combinar=tuple(combinar(texto)),
+        pagamentos=tuple(payments),
+        fechados=tuple(_fechados(texto, livre)),
+        contatos=tuple(people),
+        cidades=tuple(towns),
+        riscados=struck,
+        lugares=tuple(places),
+        areas=tuple(specialities),
+    )
+
+
+def _fechados(texto: Texto, livre: str) -> list[Fechado]:
+    words = texto.palavras
+    found = [
+        Fechado(words[each.inicio].inicio, words[each.fim - 1].fim)
+        for each in frases("fechado").todas(words)
+        if [word.texto for word in words[each.fim : each.fim + 1]] != ["entao"]
+        if each.inicio == 0 or words[each.inicio - 1].texto not in palavras_soltas("fecha_outra_coisa")
+        if not _PAID_BY.match(texto.plano, words[each.fim - 1].fim)
+        if not _is_asked(texto.plano, words[each.inicio].inicio, words[each.fim - 1].fim)
+    ]
+    found.extend(Fechado(each.start(), each.end(), each[0]) for each in _SIGNS.finditer(livre))
+    return sorted(found, key=lambda each: each.inicio)
+
+
+def _is_asked(plano: str, start: int, end: int) -> bool:
+    """ "já fechou o SN de quinta?" """
+    return _ASKING.search(plano, max(0, start - 30), start) is not None and _ASKED.match(plano, end) is not None
+
+
+def _corrigidas(
+    texto: Texto, livre: str, days: list[Dias], shifts: list[Turno], prices: list[Preco]
+) -> tuple[tuple[Dias, ...], tuple[Turno, ...], tuple[Preco, ...]]:
+    """ "13/03 não… corrigindo: 12/03": what the writer takes back was never said."""
+    if "nao" in texto.plano:
+        days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
+    for cue in islice(_CORRECTED.finditer(texto.plano), 5):
+        line = texto.plano.rfind("\n", 0, cue.start()) + 1
+        end = texto.plano.find("\n", cue.end())
+        end = len(texto.plano) if end < 0 else end
+        days = _retirados(days, line, cue.start(), end)
+        prices = _retirados(prices, line, cue.start(), end)
+        shifts = _retirados(shifts, line, cue.start(), end)
+    return tuple(days), tuple(shifts), tuple(prices)
+
+
+def _sem_negados(texto: Texto, each: Dias) -> Dias | None:
+    """ "não é 22/01, é 23/01": of the days that are denied only those behind the "é" are left."""
+    if _NOT_AFTER.match(texto.plano, each.fim):
+        return None
+    if not _is_denied(texto.plano, each):
+        return each
+    start, end = texto.trecho(each.inicio, each.fim)
+    turn = _BUT_IS.search(texto.fonte, start, end)
+    if turn is None:
+        return None
+    left = tuple(day for day in each.dias if texto.trecho(day.inicio, day.fim)[0] > turn.start())
+    return replace(each, inicio=left[0].inicio, dias=left) if left else None
+
+
+def _is_denied(plano: str, each: Marca) -> bool:
+    before = _NOT_BEFORE.search(plano, max(0, each.inicio - 20), each.inicio)
+    return before is not None or _IS_NOT.match(plano, each.fim) is not None
+
+
+def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
+    """ "é na UPA e não no hospital": what is denied beside another of its kind is none."""
+    kept = [each for each in marks if not _is_denied(plano, each)] if "nao" in plano else marks
+    return kept or marks
+
+
+def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
+    """Something of the kind follows on the line: what stood before it on the line, else anywhere before, goes."""
+    if not any(cue <= each.inicio < end for each in marks):
+        return marks
+    since = line if any(line <= each.inicio < cue for each in marks) else 0
+    return [each for each in marks if not since <= each.inicio < cue]

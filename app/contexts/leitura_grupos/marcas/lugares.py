@@ -1,0 +1,370 @@
+"""Hospitals: the customer's by name or alias, others by the shape of their names; and the cities that tell them apart."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from unicodedata import normalize
+
+from app.contexts.leitura_grupos.marcas.marca import TOMADO, Lugar, Marca, apagar, entre, linha_de
+from app.contexts.leitura_grupos.texto.texto import Palavra, Texto, chave
+from app.contexts.leitura_grupos.texto.vocabulario import Hospital, Vocabulario, frases, palavras, vale_em
+
+UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
+_UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
+_ACRONYM = re.compile(r"\bh[a-z]{2,5}\b")
+_PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
+_LABEL = re.compile(
+    r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar) {0,2}[*_]{0,2} ?:[ *_]{0,3}|[🏥🏨🏢📍📌🚑][ *_]{0,3})",
+    re.MULTILINE,
+)
+_CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|](?: em\b)?|\bem\b|\bde\b|\bda\b|\bdo\b)?[ *_]{0,2}(?:cidade (?:de|:) )?")
+_COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remocao"))
+_LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
+_MAX_WORDS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Cidade(Marca):
+    nome: str
+    uf: str
+
+
+def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
+    words = texto.palavras
+    return [
+        Cidade(words[each.inicio].inicio, words[each.fim - 1].fim, *each.valor)
+        for each in vocabulario.cidades.todas(words)
+    ]
+
+
+def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
+    """Those of the list. An alias that several bear is decided by the city in the text, else by the group's region."""
+    words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
+    found: list[Lugar] = []
+    towns = cidades(texto, vocabulario)
+    reader = _Nomes(texto, livre, vocabulario)
+    for each in vocabulario.hospitais.todas(words):
+        start, end = words[each.inicio].inicio, words[each.fim - 1].fim
+        if "\n" in livre[start:end] or not _is_name(texto, words, each.inicio, each.fim):
+            continue
+        chosen = _escolhido(reader.dali(each.valor, start, end, regiao), towns, start, regiao)
+        if chosen is not None:
+            found.append(Lugar(start, end, chosen.nome, chosen.cidade, chosen.uf, None, 1.0))
+    return found
+
+
+def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bool:
+    """An alias that is also a city ("Araucária") or part of a longer name is not the hospital."""
+    before = words[start - 1].texto if start else ""
+    first, last = words[start].inicio, words[end - 1].fim
+    if before in ("rua", "av", "avenida", "bairro", "jardim", "cidade") and end - start <= 2:
+        return False
+    uf = _UF_AFTER.match(texto.plano, last)
+    is_state = uf is not None and uf["uf"] in UFS
+    return not (end - start == 1 and is_state and texto.plano[max(0, first - 1) : first] == "(")
+
+
+def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int, regiao: str | None) -> Hospital | None:
+    if len(candidates) == 1:
+        return candidates[0]
+    homes = {chave(each.cidade): each for each in reversed(candidates) if each.cidade is not None}
+    fitting = [town for town in towns if chave(town.nome) in homes]
+    if fitting:
+        return homes[chave(min(fitting, key=lambda each: abs(each.inicio - at)).nome)]
+    city, _, uf = (regiao or "").rpartition("/")
+    for each in candidates:
+        if each.cidade is not None and chave(each.cidade) == chave(city):
+            return each
+    state = [each for each in candidates if each.uf is not None and each.uf == uf.strip().upper()]
+    return state[0] if len(state) == 1 else None
+
+
+def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
+    """Names nobody told us, by their shape: "Hospital …", "UPA …", what stands after "Local:", an acronym such as HMXY."""
+    reader = _Nomes(texto, livre, vocabulario)
+    found = list(reader.todos())
+    rest = apagar(livre, found)
+    labelled = (reader.rotulado(label.end(), rest) for label in _LABEL.finditer(rest))
+    found.extend(place for place in labelled if place is not None and TOMADO not in rest[place.inicio : place.fim])
+    found.extend(reader.remocoes(apagar(rest, found)))
+    rest = apagar(rest, found)
+    for each in _ACRONYM.finditer(rest):
+        first, last = texto.trecho(each.start(), each.end())
+        if texto.fonte[first:last].isupper() and not reader.gritado and each[0] not in reader.comuns:
+            found.append(reader.com_cidade(Lugar(each.start(), each.end(), texto.fonte[first:last], confianca=0.6)))
+    return sorted(found, key=lambda each: each.inicio)
+
+
+def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
+    """In the order of the text. "Hospital Geral do Estado (HGE)" is the one we know, told twice."""
+    again = {each.inicio for each in known}
+    told = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
+    return sorted((*known, *told), key=lambda each: each.inicio)
+
+
+def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
+    """Where several are named, "na UPA" alone is the one that begins so, and "Norte 1.800" the one with that word."""
+    named = {each.nome: each for each in reversed(places)}
+    if len(named) < 2:
+        return []
+    heads: dict[str, list[Lugar]] = {}
+    for each in named.values():
+        for word in set(chave(each.nome).split(" ")):
+            heads.setdefault(word, []).append(each)
+    return [
+        replace(heads[word.texto][0], inicio=word.inicio, fim=word.fim, confianca=0.8)
+        for word in texto.palavras
+        if len(heads.get(word.texto, ())) == 1
+        and word.inicio > heads[word.texto][0].fim
+        and livre[word.inicio : word.fim] == word.texto
+        and (heads[word.texto][0].nome.lower().startswith(word.texto) or _PRICED.match(livre, word.fim))
+    ]
+
+
+def com_a_unica_cidade(places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
+    """When a message names one town, a hospital that is on no list is there."""
+    outside = [town for town in towns if not _inside(town.inicio, places)]
+    if len({(town.nome, town.uf) for town in outside}) != 1:
+        return list(places)
+    town = outside[0]
+    where = (town.inicio, town.fim)
+    return [
+        each if each.cidade is not None else replace(each, cidade=town.nome, uf=town.uf, cidade_em=where)
+        for each in places
+    ]
+
+
+def _inside(at: int, places: Sequence[Lugar]) -> bool:
+    before = entre(places, at - 200, at + 1)
+    return bool(before) and at < before[-1].fim
+
+
+class _Nomes:
+    def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario) -> None:
+        self._texto, self._livre, self._vocabulario = texto, livre, vocabulario
+        self._heads = frases("lugares.cabecas")
+        self._generic, self._ends, self.comuns = _listas()
+        self.gritado = texto.maiusculas > 0.8
+
+    def dali(self, bearers: Sequence[Hospital], start: int, end: int, regiao: str | None) -> Sequence[Hospital]:
+        """Of those that bear a name, whose it can be here: what was taught in one town is not another's."""
+        if all(each.so_em is None for each in bearers):
+            return bearers
+        said = self.com_cidade(Lugar(start, end, "")).cidade
+        return [each for each in bearers if vale_em(each.so_em, each.cidade, each.uf, dita=said, regiao=regiao)]
+
+    def todos(self) -> Iterator[Lugar]:
+        """Every name that begins with a word such as "hospital"."""
+        words, free = self._texto.palavras, 0
+        for each in self._heads.todas(words):
+            if each.inicio < free or not self._is_free(words[each.inicio]) or self._is_unit(words[each.inicio]):
+                continue
+            speciality = self._vocabulario.especialidades.em(words, each.inicio)
+            if speciality is not None and speciality.fim > each.fim:
+                continue
+            end = self._fim(each.inicio, each.fim)
+            place = self._lugar(list(words[each.inicio : end]))
+            if place is not None:
+                free = end
+                yield place
+
+    def _is_unit(self, word: Palavra) -> bool:
+        """ "145/h. Fulano": an hour, no hospital."""
+        return word.texto == "h" and self._livre[max(0, word.inicio - 1) : word.inicio] == "/"
+
+    def _fim(self, head: int, end: int) -> int:
+        words = self._texto.palavras
+        cased = self._cased_from(head, end)
+        for place in range(end, min(head + 1 + _MAX_WORDS, len(words))):
+            if not self._goes_on(words[place - 1], words[place], cased):
+                break
+            if (
+                words[place].texto == "e"
+                and words[place + 1 : place + 2]
+                and words[place + 1].texto not in self._generic
+                and not (cased and self._is_second_half(head, place))
+            ):
+                break
+            end = place + 1
+        return end
+
+    def _is_second_half(self, head: int, link: int) -> bool:
+        """ "Hospital Vida e Luz": one word before the link and one behind it make one name; "UPA Norte e Sul" are two."""
+        words = self._texto.palavras
+        if words[head].texto not in _WITH_TWO_WORDS or link != head + 2 or not self._is_upper(words[link + 1]):
+            return False
+        after = self._livre[words[link + 1].fim : words[link + 1].fim + 2]
+        return after.strip(" *_")[:1] in ("", "-", ",", ":", "\n", "(", "/", "|") and after[:1] != "/"
+
+    def _cased_from(self, head: int, end: int) -> bool:
+        """Whether this writer gives names capitals, seen on the first word of the name."""
+        words = self._texto.palavras
+        own = next((word for word in words[end : end + 3] if word.texto not in _LINKS), None)
+        if self.gritado or own is None or (own.texto in _SANTOS and not self._is_upper(own)):
+            return False
+        if self._is_upper(own):
+            return True
+        line = self._texto.trecho(*linha_de(self._texto.plano, words[head].inicio, 200))
+        written = self._texto.fonte[slice(*line)]
+        return written != written.lower()
+
+    def _is_upper(self, word: Palavra) -> bool:
+        return self._texto.fonte[self._texto.trecho(word.inicio, word.fim)[0]].isupper()
+
+    def _goes_on(self, before: Palavra, word: Palavra, cased: bool) -> bool:
+        between = self._livre[before.fim : word.inicio]
+        if (
+            not re.fullmatch(r" ?[ .'*_-]{1,2}|'", between)
+            or " -" in between
+            or "- " in between
+            or "*" in between.strip("* ")
+        ):
+            return False
+        if not self._is_free(word) or word.texto in self._ends:
+            return False
+        if between == ". " and len(before.texto) > 4:
+            return False
+        if word.texto in _LINKS:
+            return True
+        if word.texto.isdigit():
+            return False
+        if self._vocabulario.especialidades.em([word], 0) is not None and word.texto not in self._generic:
+            return False
+        return not cased or self._is_upper(word)
+
+    def _lugar(self, words: list[Palavra]) -> Lugar | None:
+        while words and words[-1].texto in _LINKS:
+            words.pop()
+        own = [word for word in words if word.texto not in self._generic and word.texto not in _LINKS]
+        if not own or len(words) < 2:
+            return None
+        return self.com_cidade(self._sem_cidade(words))
+
+    def _sem_cidade(self, words: list[Palavra]) -> Lugar:
+        """ "… de Pirapora/MG": the town goes, unless the name would then be "Santa Casa" alone."""
+        start, end = words[0].inicio, words[-1].fim
+        uf = _UF_AFTER.match(self._livre, end)
+        state = uf["uf"] if uf is not None and uf["uf"] in UFS else None
+        if state is not None:
+            for place in range(1, len(words)):
+                if words[place].texto not in _LINKS or words[place].texto == "e":
+                    continue
+                rest = [word for word in words[:place] if word.texto not in self._generic and word.texto not in _LINKS]
+                town = words[place + 1 :]
+                is_town = self._vocabulario.cidades.valor(" ".join(word.texto for word in town)) is not None
+                if town and (is_town or place >= len(words) - 2):
+                    stop = words[place - 1].fim if rest else end
+                    city = self._title(*self._texto.trecho(town[0].inicio, town[-1].fim))
+                    where = (town[0].inicio, end)
+                    return Lugar(start, stop, self._escrito(start, stop), city, state.upper(), where, 0.8)
+        return Lugar(start, end, self._escrito(start, end), confianca=0.8)
+
+    def remocoes(self, rest: str) -> Iterator[Lugar]:
+        """A company that carries patients: "Vida Teste Remoções"."""
+        words = self._texto.palavras
+        for place, word in enumerate(words):
+            if word.texto not in _COMPANIES or rest[word.inicio : word.fim] != word.texto or not self._is_upper(word):
+                continue
+            first = place
+            while first and place - first < 3 and self._is_before(words[first - 1], words[first], rest):
+                first -= 1
+            own = [each for each in words[first:place] if each.texto not in self._ends and each.texto != "empresa"]
+            if own:
+                yield Lugar(own[0].inicio, word.fim, self._escrito(own[0].inicio, word.fim), confianca=0.7)
+            elif word.texto.endswith("s") and not self.gritado and (behind := self._atras(place, rest)):
+                yield Lugar(word.inicio, behind[-1].fim, self._escrito(word.inicio, behind[-1].fim), confianca=0.7)
+
+    def _atras(self, place: int, rest: str) -> Sequence[Palavra]:
+        """ "Remoções Vida Teste": the name stands behind the word."""
+        words, last = self._texto.palavras, place
+        while last + 1 < len(words) and last - place < 3 and self._follows(words[last], words[last + 1], rest):
+            last += 1
+        return words[place + 1 : last + 1]
+
+    def _follows(self, word: Palavra, after: Palavra, rest: str) -> bool:
+        is_plain = rest[word.inicio : after.fim] == f"{word.texto} {after.texto}"
+        return is_plain and self._is_upper(after) and after.texto not in self._ends
+
+    def _is_before(self, word: Palavra, after: Palavra, rest: str) -> bool:
+        return rest[word.inicio : after.inicio] == f"{word.texto} " and self._is_upper(word)
+
+    def rotulado(self, at: int, rest: str) -> Lugar | None:
+        """What a label names, up to the first sign."""
+        end = rest.find("\n", at)
+        end = len(rest) if end < 0 else end
+        stop = _LABEL_END.search(rest, at, end)
+        end = stop.start() if stop is not None else end
+        words = list(self._texto.palavras_entre(at, end))
+        cut = next((place for place, word in enumerate(words) if word.texto in self._ends), len(words))
+        words = words[:cut]
+        if not words or len(words) > _MAX_WORDS or not any(char.isalpha() for char in words[0].texto):
+            return None
+        text = " ".join(word.texto for word in words)
+        if self._vocabulario.cidades.em(words, 0) is not None or words[0].texto in UFS:
+            return None
+        if self._vocabulario.especialidades.valor(text) is not None:
+            return None
+        if all(word.texto in self._generic or word.texto in _LINKS or word.texto in self.comuns for word in words):
+            return None
+        return self.com_cidade(replace(self._sem_cidade(words), confianca=0.7))
+
+    def com_cidade(self, place: Lugar) -> Lugar:
+        """The town that stands right behind a name: "- Ponta Grossa/PR", "(Sinop-MT)", "em Lages"."""
+        if place.cidade is not None:
+            return place
+        link = _CITY_LINK.match(self._livre, place.fim)
+        at = place.fim if link is None else link.end()
+        words = self._texto.palavras_entre(at, at + 60)
+        if not words or words[0].inicio != at:
+            return place
+        known = self._vocabulario.cidades.em(words, 0)
+        if known is not None:
+            end = words[known.fim - 1].fim
+            uf = _UF_AFTER.match(self._livre, end)
+            state = uf["uf"].upper() if uf is not None and uf["uf"] in UFS else known.valor[1]
+            return replace(place, cidade=known.valor[0], uf=state, cidade_em=(at, end))
+        return self._cidade_desconhecida(place, at, words)
+
+    def _cidade_desconhecida(self, place: Lugar, at: int, words: Sequence[Palavra]) -> Lugar:
+        """A town that is on no list is one when its state follows."""
+        for count in range(1, min(5, len(words)) + 1):
+            end = words[count - 1].fim
+            uf = _UF_AFTER.match(self._livre, end)
+            if uf is not None and uf["uf"] in UFS and "\n" not in self._livre[at:end]:
+                first, last = self._texto.trecho(at, end)
+                return replace(place, cidade=self._title(first, last), uf=uf["uf"].upper(), cidade_em=(at, end))
+        return place
+
+    def _escrito(self, start: int, end: int) -> str:
+        written = re.sub(r"[*_~\s]+", " ", self._title(*self._texto.trecho(start, end))).strip()
+        return written[:1].upper() + written[1:]
+
+    def _title(self, first: int, last: int) -> str:
+        written = normalize("NFKC", self._texto.fonte[first:last])
+        if not (written.islower() or written.isupper()):
+            return written
+        words = (word if word.lower() in _LINKS else _capital(word) for word in written.lower().split(" "))
+        return " ".join(words)
+
+    def _is_free(self, word: Palavra) -> bool:
+        return self._livre[word.inicio : word.fim] == word.texto
+
+
+_SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
+_WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
+_LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
+
+
+@cache
+def _listas() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    lists = palavras()["lugares"]
+    return frozenset(lists["genericos"]), frozenset(lists["terminam"]), frozenset(lists["siglas_comuns"])
+
+
+def _capital(word: str) -> str:
+    return (
+        word.upper()
+        if word in ("upa", "ama", "ubs", "hm", "hr", "hg", "hu", "ps", "pa")
+        else word[:1].upper() + word[1:]
+    )

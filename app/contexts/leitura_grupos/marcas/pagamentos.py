@@ -1,0 +1,106 @@
+"""How a shift is paid: regime, term and means."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from app.contexts.leitura_grupos.marcas.marca import Marca, Pagamento
+from app.contexts.leitura_grupos.texto.texto import achados
+
+_REGIME = re.compile(
+    r"\b(?:(?P<dois>pj {0,2}(?:/|ou|e) {0,2}pf|pf {0,2}(?:/|ou|e) {0,2}pj)|(?P<um>pj|pf|rpa|scp|clt)"
+    r"|pessoa (?P<pessoa>juridica|fisica))\b"
+)
+_ON_THE_SPOT = re.compile(
+    r"\b(?:a {0,2}vista|no ato|na h(?:ora|r)|ao sair|na saida|no (?:mesmo )?dia do plantao|no mesmo dia"
+    r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pago|pagamento|pgto|pagto) (?:no dia|imediato|na entrega))\b"
+)
+_DAYS = re.compile(
+    r"(?<!\bos )(?<!\bas )\b(?P<n>\d{1,3}(?= {0,2}dias\b)|\d{1,2}[05](?=d\b))(?: {0,2}dias|d)\b"
+    r"(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))"
+)
+_DAY = re.compile(
+    r"\b(?:pgto|pagto|pagamentos?|pagam?|pagamos|pago|receb[a-z]{1,8}|cai|repasses?|credita[a-z]{0,3}"
+    r"|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
+    r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|pj|pf|rpa|scp) ){0,3}"
+    r"dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
+    r"|\btodo dia (?P<t>\d{1,2})(?!\d| {0,2}/)|\bdia (?P<s>\d{1,2}) do mes\b"
+    r"|\b(?:pj|pf|rpa|scp), dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))"
+)
+_PAID_ON = re.compile(
+    r"\b(?:paga|pagam|pagamos|pago|recebe|cai|cair)(?: r?\$)? {0,2}\d[\d.,]{0,9}(?: reais)? "
+    r"(?P<dia>(?:no |todo |ate o )?dia (?P<n>\d{1,2}))"
+    r"(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
+)
+_WEEKDAY = re.compile(
+    r"\b(?:pix|pgto|pagto|pagamento|cai|receb[a-z]{1,8}|deposito) (?:(?:na|no|toda|todo|em|proxima|sempre) ){0,2}"
+    r"(?:(?:segunda|terca|quarta|quinta|sexta|sabado|domingo)(?: {0,2}-? {0,2}feira)?|amanha)\b"
+)
+_RHYTHM = re.compile(r"\b(?:(?P<s>semanal(?:mente)?)|(?P<q>quinzenal(?:mente)?)|(?P<m>mensal(?:mente)?))\b")
+_PIX = re.compile(r"\bpix\b")
+# What the patterns cannot do without.
+_PAYS = ("pag", "pgto", "pagto", "pix", "cai", "receb", "deposit")
+_AT_ONCE = (
+    "vista",
+    " ato",
+    "na h",
+    " sair",
+    "saida",
+    "mesmo dia",
+    "dia do plantao",
+    "do plantao",
+    "no dia",
+    "imediato",
+    "entrega",
+)
+_NAMES = {"s": "semanal", "q": "quinzenal", "m": "mensal"}
+
+
+def pagamentos(livre: str) -> list[Pagamento]:
+    return sorted((*_regimes(livre), *_prazos(livre), *_meios(livre)), key=lambda each: each.inicio)
+
+
+def datas_de_pagamento(livre: str) -> list[Marca]:
+    """ "cai dia 10", "pix na segunda": days on which no shift is."""
+    found = (
+        *achados(_DAY, livre, "dia"),
+        *achados(_WEEKDAY, livre, *_PAYS),
+        *achados(_DAYS, livre, "dias", "0d", "5d"),
+    )
+    on_a_day = (Marca(*each.span("dia")) for each in achados(_PAID_ON, livre, *_PAYS))
+    return [*(Marca(each.start(), each.end()) for each in found), *on_a_day]
+
+
+def forma(found: Sequence[Pagamento]) -> str | None:
+    parts = []
+    for kind in ("regime", "prazo", "meio"):
+        named = [each.valor for each in found if each.parte == kind]
+        if kind == "regime" and {"PJ", "PF"} <= set(named):
+            named = ["PJ/PF"]
+        parts.extend(named[:1])
+    return ", ".join(parts) or None
+
+
+def _regimes(livre: str) -> Iterator[Pagamento]:
+    for each in _REGIME.finditer(livre):
+        name = "PJ/PF" if each["dois"] else (each["um"] or ("pj" if each["pessoa"] == "juridica" else "pf")).upper()
+        yield Pagamento(each.start(), each.end(), "regime", name)
+
+
+def _prazos(livre: str) -> Iterator[Pagamento]:
+    for each in achados(_ON_THE_SPOT, livre, *_AT_ONCE):
+        yield Pagamento(each.start(), each.end(), "prazo", "à vista")
+    for each in achados(_DAYS, livre, "dias", "0d", "5d"):
+        yield Pagamento(each.start(), each.end(), "prazo", f"{int(each['n'])} dias")
+    for each in achados(_DAY, livre, "dia"):
+        yield Pagamento(
+            each.start(), each.end(), "prazo", f"dia {int(each['n'] or each['t'] or each['s'] or each['r'])}"
+        )
+    for each in achados(_PAID_ON, livre, *_PAYS):
+        yield Pagamento(*each.span("dia"), "prazo", f"dia {int(each['n'])}")
+    for each in achados(_RHYTHM, livre, "nal", "sal"):
+        yield Pagamento(each.start(), each.end(), "prazo", _NAMES[each.lastgroup or "m"])
+
+
+def _meios(livre: str) -> Iterator[Pagamento]:
+    for each in achados(_PIX, livre, "pix"):
+        yield Pagamento(each.start(), each.end(), "meio", "pix")

@@ -1,0 +1,181 @@
+"""Prices: what a shift pays. Years, phones, hours and quantities are never one."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import zip_longest
+
+from app.contexts.leitura_grupos.marcas.marca import Combinar, Preco
+from app.contexts.leitura_grupos.texto.texto import Texto, achados
+from app.contexts.leitura_grupos.texto.vocabulario import frases
+
+MENOR, MAIOR = Decimal(100), Decimal(50_000)
+_NUMBER = r"(?P<n>\d{1,3}(?:\.\d{3}){1,2}(?:,\d{1,2})?|\d{1,6}(?:[.,]\d{1,2})?)(?![\d])"
+_PRICE = re.compile(
+    r"(?<![\w.,/:$#])(?P<mais>\+ {0,2})?(?P<vezes>\d{1,2} {0,2}x {0,2})?(?P<r>(?:r\$|\$|rs\b|brl\b)[ $:]{0,3})?"
+    + _NUMBER
+    + r"(?P<fim>[.,]00(?!\d))?(?: {0,2}(?P<mil>mil\b(?: e (?P<resto>\d{2,3})\b)?|k(?P<k>\d{1,3})?\b)"
+    r"| {0,2}(?P<reais>reais|conto|contos|pila|pilas)\b)?"
+    r"(?P<hora> {0,2}(?:/ {0,2}h(?:r|rs|s|ora)?\b|(?:por|a|p/|cada|/) {0,2}hora\b|\bh/?hora\b| reais {0,2}/ {0,2}h\b))?"
+)
+_WORDS = re.compile(
+    r"\b(?:(?P<m>dois|duas|tres|quatro|cinco) )?mil(?: (?:e )?(?P<c>cem|duzentos|trezentos|quatrocentos|quinhentos|seiscentos"
+    r"|setecentos|oitocentos|novecentos)"
+    r"(?: e (?P<d>vinte|trinta|quarenta|cinquenta|sessenta|setenta|oitenta|noventa))?)?\b"
+    r"(?! {0,2}(?:habitantes|vezes|desculpas|anos))"
+)
+_TENS = {"cem": 100, "duzentos": 200, "trezentos": 300, "quatrocentos": 400, "quinhentos": 500, "seiscentos": 600}
+_TENS |= {"setecentos": 700, "oitocentos": 800, "novecentos": 900}
+_DECADES = ("vinte", "trinta", "quarenta", "cinquenta", "sessenta", "setenta", "oitenta", "noventa")
+_UNITS = {"um": 1, "dois": 2, "duas": 2, "tres": 3, "quatro": 4, "cinco": 5, "seis": 6, "sete": 7, "oito": 8}
+_TOTAL = re.compile(
+    r"[ ,.(]{0,3}(?:total |no total )?(?:pel[oa]s?|por|para os|pros|nos) (?:(?P<n>\d{1,2}"
+    r"|dois|duas|tres|quatro|cinco|seis|sete|oito)"
+    r" (?:plantoes|dias|noites|turnos|periodos)|(?P<fds>pacote|conjunto))"
+)
+_OF_SEVERAL = re.compile(r" {0,2}\((?P<n>\d{1,2}) (?:plantoes|dias|noites|turnos)\)")
+_HOUR_BEFORE = re.compile(r"(?:\bhora|/ {0,2}h|\bhoras?/plantao)[ :=)*_-]{0,4}(?:r\$ {0,2})?$")
+_NET = re.compile(r"[ (,]{0,2}(?:liquidos?|liq|livres?)\b")
+_NET_BEFORE = re.compile(r"\b(?:liquidos?|liq|livres?)[ :(]{0,2}$")
+_EXTRA = re.compile(
+    r" {0,2}(?:de |do |da |p/? |para |pra )?(?:o )?(?:deslocamento|combustivel|ajuda|bonus|adicional"
+    r"|diaria (?:de )?hotel|transporte|gasolina|alimentacao|hospedagem|uber|pedagio)"
+)
+_EXTRA_BEFORE = re.compile(
+    r"\b(?:deslocamento|combustivel|ajuda(?: de custo)?|bonus|adicional|transporte|gasolina|taxa|multa|anuidade)"
+    r" {0,2}(?:de|:|-|=)? {0,2}$"
+)
+_NOT_MONEY = re.compile(
+    r" {0,2}(?:%|km\b|leitos?\b|fichas?\b|pacientes?\b|atendimentos?\b|habitantes\b|vidas\b|m2\b|metros\b|vagas?\b|plantoes\b"
+    r"|medicos?\b|horas\b|h\b|hs\b|anos?\b|dias\b|minutos?\b|min\b|cm\b|mg\b|ml\b|andar\b|o andar|x {0,2}\d|/\d|-\d)"
+)
+_NOT_MONEY_BEFORE = re.compile(
+    r"\b(?:crm|rqe|n(?=\.)|no|numero|num|rua|av|avenida|br|rodovia|km|sala|cep|cnpj|cpf|apto|quadra"
+    r"|lote|andar|bloco|id|cod|codigo|ref|edital|lei)[ :.\-/]{0,3}$"
+)
+_FORMER = re.compile(r"\b(?:era|eram|estava|antes)(?: de| por| era)?[ :]{1,2}(?:r\$ {0,2})?$")
+_PRESENT = re.compile(r"\b(?:agora|subiu|passou|foi|virou|aumentou)\b")
+_CUE_BEFORE = re.compile(
+    r"(?:\b(?:valor(?:es)?|pag(?:o|a|amos|am|ando|amento)|por|remuneracao|bruto|honorarios?|r\$|\$)|[:=|>💰💵💲-])[ :*_]{0,3}$"
+)
+
+
+# "1.800/2.000 (D/N)", "SD/SN 1.500/1.700"
+_AMOUNT = r"(?:r\$ ?)?\d[\d.]{2,6}(?:,\d{1,2})?|\d,?\d{0,2}k"
+_PAIR = r"[a-z\x01\x02]{1,8}\.? ?/ ?[a-z\x01\x02]{1,8}"
+_SIDE_BY_SIDE = re.compile(rf"(?<=[\dk])/(?=(?:{_AMOUNT}) {{0,2}}\(?{_PAIR})")
+
+
+def precos(livre: str) -> list[Preco]:
+    """In the order of the text; the upper end of a range and what is paid on top of the shift are left out."""
+    found: list[Preco] = []
+    livre = _SIDE_BY_SIDE.sub("|", livre) if "/" in livre else livre
+    for each in _PRICE.finditer(livre):
+        price = _preco(livre, each)
+        if price is None:
+            continue
+        if (found and _is_upper_end(livre, found[-1], price)) or (found and _is_sum(livre, found[-1], price)):
+            continue
+        found.append(price)
+    found.extend(_por_extenso(livre))
+    found.sort(key=lambda each: each.inicio)
+    return [each for each, after in zip_longest(found, found[1:]) if after is None or not _was(livre, each, after)]
+
+
+def combinar(texto: Texto) -> list[Combinar]:
+    words = texto.palavras
+    known = [Combinar(words[each.inicio].inicio, words[each.fim - 1].fim) for each in frases("a_combinar").todas(words)]
+    return known + [
+        Combinar(each.start(), each.end())
+        for each in achados(_INBOX, texto.plano, "pv", "privado", "inbox", "box", "direct", "combinar")
+    ]
+
+
+_INBOX = re.compile(
+    r"\bvalor(?:es)?\b[a-z ,]{0,20}\b(?:no|via|por|in|pelo) ?(?:pv|privado|inbox|box|direct)\b|"
+    r"\${1,3}[ :=-]{0,3}(?:inbox|pv|privado|a combinar|no pv)\b"
+)
+
+
+def _preco(livre: str, each: re.Match[str]) -> Preco | None:
+    amount = _reais(each)
+    if amount is None or not 20 <= amount <= MAIOR:
+        return None
+    before = livre[max(0, each.start() - 30) : each.start()]
+    after = livre[each.end() : each.end() + 40]
+    marked = bool(each["r"] or each["mil"] or each["reais"])
+    hourly = each["hora"] is not None or (_HOUR_BEFORE.search(before) is not None and amount < 1000)
+    if amount < MENOR and not hourly:
+        return None
+    if _EXTRA.match(after) or _EXTRA_BEFORE.search(before):
+        return None
+    if not marked and not hourly and not _is_bare_price(each, before, after, amount):
+        return None
+    total = _TOTAL.match(after) or (_OF_SEVERAL.match(after) if "total" in before[-12:] else None)
+    shifts = 1
+    if total is not None and total["n"]:
+        shifts = _UNITS.get(total["n"]) or int(total["n"] if total["n"].isdigit() else 1)
+    net = _NET.match(after) is not None or _NET_BEFORE.search(before) is not None
+    start = each.start("r") if each["r"] else each.start("n")
+    sure = marked or hourly or "." in each["n"] or _CUE_BEFORE.search(before) is not None
+    return Preco(start, each.end(), amount, hourly, net, max(shifts, 1), each["mais"] is not None, sure)
+
+
+def _is_bare_price(each: re.Match[str], before: str, after: str, amount: Decimal) -> bool:
+    digits = each["n"]
+    if _NOT_MONEY.match(after) or _NOT_MONEY_BEFORE.search(before):
+        return False
+    if "," in digits and not digits.endswith((",00", ",50")):
+        return False
+    if "." in digits and len(digits.split(".")[-1]) != 3 and not digits.endswith(",00"):
+        return False
+    if digits.isdigit() and 2020 <= int(digits) <= 2035 and _CUE_BEFORE.search(before) is None:
+        return False
+    return amount >= 500 or _CUE_BEFORE.search(before) is not None or amount % 50 == 0
+
+
+def _reais(each: re.Match[str]) -> Decimal | None:
+    digits = each["n"]
+    if each["mil"]:
+        base = Decimal(digits.replace(",", ".")) if digits.count(".") + digits.count(",") <= 1 else None
+        if base is None or base >= 60:
+            return None
+        return base * 1000 + Decimal(each["resto"] or (each["k"] or "").ljust(3, "0"))
+    whole = digits
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d{1,2})?", digits):
+        whole = digits.replace(".", "").replace(",", ".")
+    elif "," in digits:
+        whole = digits.replace(",", ".")
+    return Decimal(whole)
+
+
+def _por_extenso(livre: str) -> Iterator[Preco]:
+    for each in achados(_WORDS, livre, "mil"):
+        if livre[max(0, each.start() - 2) : each.start()].strip()[-1:].isdigit():
+            continue
+        amount = 1000 * _UNITS.get(each["m"] or "um", 1) + _TENS.get(each["c"] or "", 0)
+        amount += 10 * (_DECADES.index(each["d"]) + 2) if each["d"] else 0
+        if each["m"] or each["c"] or livre.startswith(" reais", each.end()):
+            yield Preco(each.start(), each.end(), Decimal(amount))
+
+
+def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:
+    """ "de 2.000 a 2.300" is 2.000."""
+    between = livre[lower.fim : upper.inicio]
+    before = livre[max(0, lower.inicio - 8) : lower.inicio]
+    if re.fullmatch(r" {0,2}(?:a|ate) {0,2}(?:r?\$ {0,2})?", between):
+        return True
+    return re.fullmatch(r" {0,2}e {0,2}(?:r?\$ {0,2})?", between) is not None and before.endswith("entre ")
+
+
+def _was(livre: str, former: Preco, present: Preco) -> bool:
+    """ "era 1.500, agora é 1.700": the first holds no more."""
+    before = livre[max(0, former.inicio - 20) : former.inicio]
+    between = livre[former.fim : present.inicio]
+    return len(between) <= 40 and bool(_FORMER.search(before)) and bool(_PRESENT.search(between))
+
+
+def _is_sum(livre: str, one: Preco, total: Preco) -> bool:
+    """ "2 x 1.500 = 3.000": the second is what the first makes."""
+    between = livre[one.fim : total.inicio].replace("cada", "").strip()
+    return between == "=" and total.reais > one.reais and total.reais % one.reais == 0

@@ -1,0 +1,1 @@
+"""Assembles marks into vacancies."""

@@ -1,0 +1,250 @@
+"""Lines and sections: which day, place, shift and price belong together.
+
+A line becomes blocks: one for each run of days it names, and blocks without days for what it says of the others, as a heading
+above them or as a word behind them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from app.contexts.leitura_grupos.marcas.datas import feriados
+from app.contexts.leitura_grupos.marcas.folha import Folha
+from app.contexts.leitura_grupos.marcas.marca import Area, Combinar, Dias, Fechado, Lugar, Marca, Preco, Turno, entre
+from app.contexts.leitura_grupos.montagem.precos import Regra
+
+
+@dataclass(slots=True)
+class Bloco:
+    inicio: int
+    fim: int
+    dias: Dias | None = None
+    lugares: list[Lugar] = field(default_factory=list)
+    areas: list[Area] = field(default_factory=list)
+    turnos: list[Turno] = field(default_factory=list)
+    regras: list[Regra] = field(default_factory=list)
+    combinar: list[Combinar] = field(default_factory=list)
+    fechados: list[Fechado] = field(default_factory=list)
+    feriado: bool = False
+
+    @property
+    def so_dias(self) -> bool:
+        return self.dias is not None and not (self.turnos or self.regras)
+
+
+def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[Bloco]:
+    """``dias`` are those on which shifts are, ``regras`` the prices with what they hold for."""
+    used = {id(mark) for rule in regras for mark in rule.so_condicao}
+    kinds: tuple[Sequence[Marca], ...] = (
+        [each for each in folha.lugares if id(each) not in used],
+        [each for each in folha.areas if id(each) not in used],
+        [each for each in folha.turnos if id(each) not in used],
+        [rule.preco for rule in regras],
+        folha.combinar,
+        folha.fechados,
+    )
+    by_price = {id(rule.preco): rule for rule in regras}
+    found: list[Bloco] = []
+    holidays = [each for each in folha.dias if each.feriado]
+    for start, end in _linhas(folha.texto.plano):
+        if start == end:
+            continue
+        parts = [entre(kind, start, end) for kind in kinds]
+        runs = _sem_o_fechado(_juntos(entre(dias, start, end), parts), folha.texto.plano, parts[-1])
+        if runs:
+            line = _partida(folha.texto.plano, start, end, runs, parts, by_price)
+        else:
+            line = [_bloco(start, end, None, parts, by_price)]
+        if entre(holidays, start, end):
+            for each in line:
+                each.feriado = True
+        found.extend(line)
+    return _herdados(_sem_anuncio([each for each in found if not _is_empty(each)]))
+
+
+def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
+    """ "UPA – feriado 12/10" above "12/10 SD e SN": a day that is told again with its shift was only announced."""
+    told = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
+    return [
+        replace(each, dias=None)
+        if each.dias and each.so_dias and each.lugares and all(day.data in told for day in each.dias.dias)
+        else each
+        for each in found
+    ]
+
+
+def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
+    """Runs with nothing but words between them are one: "sábado (10/01) e domingo (11/01)".
+
+    Numbers tell which days a name of weekdays means: "terças e quintas de agosto (11, 13, 20)".
+    """
+    kept: list[Dias] = []
+    for run in runs:
+        if kept and not any(entre(kind, kept[-1].fim, run.inicio) for kind in parts):
+            last = kept[-1]
+            named = () if _tells_which(last, run) else last.dias
+            days = {day.data: day for day in (*named, *run.dias)}
+            kept[-1] = replace(last, fim=run.fim, dias=tuple(days.values()), passou=last.passou and run.passou)
+        else:
+            kept.append(run)
+    return kept
+
+
+def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
+    """ "10/08, 11/08 (preenchido), 12/08": what is told in brackets is of the last day before them alone."""
+    if not closed:
+        return runs
+    kept: list[Dias] = []
+    for run in runs:
+        last = run.dias[-1] if len(run.dias) > 1 else None
+        is_bracketed = plano[run.fim : run.fim + 3].lstrip(" ")[:1] == "(" and bool(entre(closed, run.fim, run.fim + 4))
+        if last is None or not is_bracketed or last.inicio <= run.dias[-2].inicio:
+            kept.append(run)
+            continue
+        kept.append(replace(run, fim=run.dias[-2].fim, dias=run.dias[:-1]))
+        kept.append(replace(run, inicio=last.inicio, dias=(last,)))
+    return kept
+
+
+def _tells_which(named: Dias, run: Dias) -> bool:
+    is_beside = bool(run.dias) and run.inicio - named.fim <= 2
+    return is_beside and not run.semana and all(day.data.weekday() in named.semana for day in run.dias)
+
+
+def _linhas(plano: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for line in plano.split("\n"):
+        yield start, start + len(line)
+        start += len(line) + 1
+
+
+def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]) -> Bloco:
+    places, areas, shifts, prices, agreed, closed = parts
+    return Bloco(
+        start,
+        end,
+        days,
+        [each for each in places if isinstance(each, Lugar)],
+        [each for each in areas if isinstance(each, Area)],
+        [each for each in shifts if isinstance(each, Turno)],
+        [rules[id(each)] for each in prices if isinstance(each, Preco)],
+        [each for each in agreed if isinstance(each, Combinar)],
+        [each for each in closed if isinstance(each, Fechado)],
+    )
+
+
+def _partida(
+    plano: str, start: int, end: int, runs: list[Dias], parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]
+) -> list[Bloco]:
+    """A line with days: each run takes its own, and what is said once is for all of them."""
+    if len(runs) == 1:
+        return [_bloco(start, end, runs[0], parts, rules)]
+    heading: list[list[Marca]] = []
+    trailing: list[list[Marca]] = []
+    own: list[list[list[Marca]]] = [[] for _ in runs]
+    cuts = [start, *(run.inicio for run in runs), end]
+    for number, kind in enumerate(parts):
+        if number == len(parts) - 1:
+            heading.append([])
+            trailing.append([])
+            for place, marks in enumerate(_fechados_de(plano, kind, runs, cuts)):
+                own[place].append(marks)
+            continue
+        pieces = [list(entre(kind, first, last)) for first, last in pairwise(cuts)]
+        before, each_run, behind = _repartidos(pieces, runs)
+        heading.append(before)
+        trailing.append(behind)
+        for place, marks in enumerate(each_run):
+            own[place].append(marks)
+    return [
+        _bloco(start, runs[0].inicio, None, heading, rules),
+        *(_bloco(run.inicio, run.fim, run, marks, rules) for run, marks in zip(runs, own, strict=True)),
+        _bloco(runs[-1].fim, end, None, trailing, rules),
+    ]
+
+
+def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: list[int]) -> Iterator[list[Marca]]:
+    """ "Fechados: 10 e 12/08; 14/08 SN coberto": a word closes the run right behind it, else the one before it."""
+    for place, run in enumerate(runs):
+        before = [each for each in entre(marks, cuts[place], run.inicio) if _closes_next(plano, each, run)]
+        behind = list(entre(marks, run.fim, cuts[place + 2]))
+        if place + 1 < len(runs):
+            behind = [each for each in behind if not _closes_next(plano, each, runs[place + 1])]
+        yield before + behind
+
+
+def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
+    """Right before it, and no comma parts them: "04/07 SD já foi, 05/07 SN" speaks of the 4th."""
+    between = plano[mark.fim : run.inicio]
+    return len(between) <= 4 and not any(sign in between for sign in ",;./|)")
+
+
+def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
+    """What stands before the first run, behind each run: whose is it? → (heading, per run, trailing)."""
+    before, behind = pieces[0], pieces[1:]
+    between, last = any(behind[:-1]), bool(behind[-1])
+    nothing: list[list[Marca]] = [[] for _ in behind]
+    leads = all(
+        two.inicio - one[-1].fim <= one[0].inicio - run.fim
+        for run, two, one in zip(runs, runs[1:], behind, strict=False)
+        if one
+    )
+    if before and between and not last and leads:
+        return [], [before, *behind[:-1]], []
+    if not before and last and not between:
+        return [], nothing, behind[-1]
+    return before, behind, []
+
+
+def _herdados(found: list[Bloco]) -> list[Bloco]:
+    """ "Sábado 14/02" above two lines with hospitals or shifts: the day is theirs."""
+    result: list[Bloco] = []
+    place = 0
+    while place < len(found):
+        each = found[place]
+        stop = place + 1
+        while stop < len(found) and found[stop].dias is None:
+            stop += 1
+        below = found[place + 1 : stop]
+        heirs = _herdeiros(each, below) if each.so_dias else []
+        if heirs:
+            whose = {id(other) for other in heirs}
+            result.append(replace(each, dias=None))
+            result.extend(_com_dias(each, other) if id(other) in whose else other for other in below)
+        else:
+            result.extend(found[place:stop])
+        place = stop
+    return result
+
+
+def _herdeiros(head: Bloco, below: list[Bloco]) -> list[Bloco]:
+    tests: tuple[Callable[[Bloco], bool], ...] = (
+        lambda each: bool(each.lugares and each.turnos),
+        lambda each: bool(each.turnos) and not head.lugares,
+        lambda each: bool(each.lugares) and not head.lugares,
+    )
+    for test in tests:
+        if len(heirs := [each for each in below if test(each)]) > 1:
+            return heirs
+    return []
+
+
+def _com_dias(head: Bloco, heir: Bloco) -> Bloco:
+    days = head.dias
+    if heir.feriado and days is not None:
+        holidays = tuple(each for each in days.dias if each.data in feriados(each.data.year))
+        days = replace(days, dias=holidays or days.dias)
+    return replace(heir, dias=days, areas=heir.areas or head.areas)
+
+
+def _is_empty(each: Bloco) -> bool:
+    return not (
+        each.dias
+        or each.lugares
+        or each.areas
+        or each.turnos
+        or each.regras
+        or each.combinar
+        or each.fechados
+        or each.feriado
+    )

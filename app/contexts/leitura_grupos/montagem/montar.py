@@ -1,0 +1,402 @@
+"""From blocks to vagas: what a block does not say itself, a heading above it or a word behind it says."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
+from itertools import islice, product
+from typing import TypeAlias, TypeVar
+
+from app.contexts.leitura_grupos.marcas.datas import feriados
+from app.contexts.leitura_grupos.marcas.folha import Folha
+from app.contexts.leitura_grupos.marcas.horas import periodo_das_horas, periodo_do_inicio
+from app.contexts.leitura_grupos.marcas.marca import Area, Dia, Lugar, Marca, Turno, entre
+from app.contexts.leitura_grupos.marcas.pagamentos import forma
+from app.contexts.leitura_grupos.montagem.contato_da_vaga import Pessoas
+from app.contexts.leitura_grupos.montagem.linhas import Bloco, blocos
+from app.contexts.leitura_grupos.montagem.ocupadas import Fechadas
+from app.contexts.leitura_grupos.montagem.onde import Onde
+from app.contexts.leitura_grupos.montagem.ordem import em_ordem
+from app.contexts.leitura_grupos.montagem.precos import Alvo, Regra, horas_do, por_plantao, regras
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
+from app.contexts.leitura_grupos.tipos import Campo, Periodo, VagaDita, VagaLida, ValorTipo
+
+GERAL = "Clínica Médica"
+# No message offers more; a text made to multiply places by days must end.
+MAIS = 1000
+# Of what lacks its place or its day: a person reads them one by one.
+MAIS_INCOMPLETAS = 20
+_T = TypeVar("_T")
+_Nomeado = TypeVar("_Nomeado", Area, Lugar)
+_Valor: TypeAlias = tuple[Campo[Decimal] | None, Campo[ValorTipo] | None]
+_SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|turnos?|esquema|coisa))\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Montagem:
+    """``abertas`` are the vagas; ``fechadas`` counts the days that were taken. ``incompletas``: what lacks its place or its day."""
+
+    abertas: tuple[VagaLida, ...]
+    fechadas: int
+    passadas: int
+    incompletas: tuple[VagaDita, ...] = ()
+
+
+def montar(folha: Folha, vocabulario: Vocabulario) -> Montagem:
+    return _Montador(folha, vocabulario).montar()
+
+
+@dataclass(frozen=True, slots=True)
+class _Turno:
+    """A shift as it will be told: its period, and the hours that are written."""
+
+    periodo: Periodo
+    das: time | None
+    ate: time | None
+    horas: int
+    marca: Turno | None
+
+
+class _Montador:
+    def __init__(self, folha: Folha, vocabulario: Vocabulario) -> None:
+        self._folha, self._vocabulario = folha, vocabulario
+        self._regras, days = regras(folha)
+        self._blocos = blocos(folha, days, self._regras)
+        em_ordem(folha, self._regras, self._blocos)
+        self._onde_lugares = Onde(self._blocos, lambda each: each.lugares)
+        self._onde_areas = Onde(self._blocos, _fortes)
+        self._onde_turnos = Onde(self._blocos, _turnos_sem_dia)
+        self._onde_regras = Onde(self._blocos, lambda each: each.regras)
+        self._horas = {each.periodo: each for each in reversed(self._onde_turnos.soltos) if each.das and each.periodo}
+        self._duracao = _duracao(folha.turnos)
+        self._fechamentos = Fechadas(folha, self._blocos)
+        self._fechados = self._fechamentos.blocos()
+        self._tomados = self._quais_tomados()
+        self._pessoas = Pessoas(folha)
+        self._forma = forma(folha.pagamentos)
+
+    def montar(self) -> Montagem:
+        found: dict[tuple[str, date, Periodo, str], VagaLida] = {}
+        closed = passed = 0
+        for place, block in enumerate(self._blocos):
+            if block.dias is None:
+                continue
+            if place in self._fechados:
+                closed += 1
+                continue
+            passed += block.dias.passou
+            for each in islice(self._vagas(place, block), MAIS - len(found)):
+                key = (each.hospital.valor, each.data.valor, each.periodo.valor, each.especialidade.valor)
+                found.setdefault(key, each)
+        lacking = self._ao_lado(found.values()) if found else () if closed or passed else self._incompletas()
+        return Montagem(tuple(found.values()), closed, passed, tuple(islice(lacking, MAIS_INCOMPLETAS)))
+
+    def _vagas(self, place: int, block: Bloco) -> Iterator[VagaLida]:
+        assert block.dias is not None
+        places = self._lugares(place)
+        areas: Sequence[Area | None] = self._areas(place) or (None,)
+        shifts = self._turnos(place, block)
+        pairs = self._pares(block, areas, shifts)
+        for where in places:
+            for day in self._dias(block):
+                if day.data.day in self._fechamentos.numeros:
+                    continue
+                for area, shift in pairs:
+                    if not self._tomados or not self._tomados & {
+                        (where.nome, day.data, None),
+                        (where.nome, day.data, shift.periodo),
+                    }:
+                        yield self._vaga(place, block, where, area, day, shift)
+
+    def _pares(
+        self, block: Bloco, areas: Sequence[Area | None], shifts: Sequence[_Turno]
+    ) -> Sequence[tuple[Area | None, _Turno]]:
+        """Each speciality on each shift; but "clínica SN e pediatria SD" are two, and so are "SN clínica e SD pediatria"."""
+        if len(shifts) < 2:
+            return list(product(areas, shifts))
+        told: list[Area | Turno] = sorted((*_fortes(block), *block.turnos), key=lambda mark: mark.inicio)
+        if len(told) != 2 * len(shifts):
+            return list(product(areas, shifts))
+        by_mark = {id(each.marca): each for each in shifts}
+        pairs: list[tuple[Area | None, _Turno]] = []
+        first = type(told[0])
+        for one, two in zip(told[::2], told[1::2], strict=True):
+            area, shift = (one, two) if isinstance(one, Area) else (two, one)
+            if (
+                type(one) is not first
+                or not isinstance(area, Area)
+                or id(shift) not in by_mark
+                or two.inicio - one.fim > 4
+            ):
+                return list(product(areas, shifts))
+            pairs.append((area, by_mark[id(shift)]))
+        return pairs
+
+    def _dias(self, block: Bloco) -> tuple[Dia, ...]:
+        assert block.dias is not None
+        return block.dias.dias
+
+    # What a block lacks.
+
+    def _lugares(self, place: int) -> Sequence[Lugar]:
+        found = self._onde_lugares.de(place, segue=True)
+        return _uma_vez(found)
+
+    def _areas(self, place: int) -> Sequence[Area]:
+        weak = [each for each in self._blocos[place].areas if each.fraca]
+        own = _fortes(self._blocos[place])
+        alone = weak and not own and not self._onde_areas.soltos
+        found = weak[:1] if alone else self._setor(place) or self._onde_areas.de(place) or weak[:1]
+        return _alternativas(_uma_vez(found), self._folha)
+
+    def _setor(self, place: int) -> Sequence[Area]:
+        """ "PS (porta)" above the day: where a hospital's line names only a weak area, that is its own."""
+        heading = self._onde_lugares.bloco(place, segue=True)
+        if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
+            return ()
+        said = self._blocos[heading].areas
+        between = self._onde_areas.bloco(place)
+        is_nearest = between is None or between <= heading
+        return said[:1] if said and is_nearest and all(each.fraca for each in said) else ()
+
+    def _turnos(self, place: int, block: Bloco) -> list[_Turno]:
+        closed = self._fechamentos.turnos(block)
+        own = [each for each in block.turnos if id(each) not in closed]
+        if block.turnos and not any(each.periodo or each.das for each in own):
+            own = [*own, *self._onde_turnos.de(place)] if not closed else own
+        marks = own or ([] if block.turnos else self._onde_turnos.de(place) or self._os_mesmos(place, block))
+        if not marks and block.turnos:
+            return []
+        return self._distintos(marks)
+
+    def _os_mesmos(self, place: int, block: Bloco) -> Sequence[Turno]:
+        """ "ou então dia 11, no mesmo horário": those of the day before it."""
+        assert block.dias is not None
+        end = block.dias.fim
+        if place == 0 or _SAME.match(self._folha.texto.plano, end, end + 40) is None:
+            return ()
+        return self._blocos[place - 1].turnos
+
+    def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
+        """One for each period; the one with hours says more."""
+        length = next((each.horas for each in marks if each.horas), None) or self._duracao
+        told = [_lido(each, length) for each in marks if each.periodo or each.das]
+        found: dict[Periodo, _Turno] = {}
+        for each in told:
+            if each.periodo not in found or (found[each.periodo].das is None and each.das is not None):
+                found[each.periodo] = each
+        if Periodo.H24 in found and "divid" in self._folha.texto.plano:
+            found = {Periodo.H24: found[Periodo.H24]}
+        if not found:
+            first = next(iter(marks), None)
+            return [_Turno(Periodo.DIURNO, None, None, length or 12, first)]
+        return [each if each.das else self._com_horas(each) for each in found.values()]
+
+    def _com_horas(self, shift: _Turno) -> _Turno:
+        """Hours told once for a period, where no days are ("SD 7-19h / SN 19-7h"), hold for all shifts of it."""
+        mark = self._horas.get(shift.periodo)
+        if mark is None:
+            return shift
+        return _Turno(shift.periodo, mark.das, mark.ate, horas_do(mark, shift.periodo), mark)
+
+    # What was taken.
+
+    def _quais_tomados(self) -> frozenset[tuple[str, date, Periodo | None]]:
+        """ "04, 06 e 08 SD; obs: dia 04 preenchido": a day that a word closes is closed wherever else it stands."""
+        return frozenset(
+            (where.nome, day.data, period)
+            for place in self._fechados
+            if any(self._fechamentos.fecha_o_dia(mark) for mark in self._blocos[place].fechados)
+            for where in self._lugares(place)
+            for day in self._dias(self._blocos[place])
+            for period in self._periodos(self._blocos[place])
+        )
+
+    def _periodos(self, block: Bloco) -> Sequence[Periodo | None]:
+        """Those it names; None stands for the whole day."""
+        return [each.periodo for each in self._distintos(block.turnos)] if block.turnos else (None,)
+
+    # One vaga.
+
+    def _vaga(self, place: int, block: Bloco, where: Lugar, area: Area | None, day: Dia, shift: _Turno) -> VagaLida:
+        holiday = self._feriado(day.data, block)
+        speciality = _nome(area)
+        target = Alvo(where.nome, where.cidade, speciality, day.data, shift.periodo, shift.horas, holiday)
+        price, kind = self._valor(place, block, target)
+        name, phone = self._pessoas.de(where, block)
+        town = where.cidade_em or (where.inicio, where.fim)
+        pays = self._folha.pagamentos
+        return VagaLida(
+            hospital=self._campo(where.nome, where, where.confianca),
+            especialidade=self._campo(speciality, area, 1.0 if area is not None and not area.fraca else 0.8),
+            data=self._campo(day.data, day),
+            periodo=self._campo(shift.periodo, shift.marca, 1.0 if shift.marca is not None else 0.6),
+            cidade=None
+            if where.cidade is None
+            else Campo(where.cidade, self._folha.texto.trecho(*town), where.confianca),
+            uf=None if where.uf is None else Campo(where.uf, self._folha.texto.trecho(*town), where.confianca),
+            hora_inicio=None if shift.das is None else self._campo(shift.das, shift.marca),
+            hora_fim=None if shift.ate is None else self._campo(shift.ate, shift.marca),
+            valor=price,
+            valor_tipo=kind,
+            forma_pagamento=None if self._forma is None else self._campo(self._forma, pays[0]),
+            contato_nome=name,
+            contato_whatsapp=phone,
+        )
+
+    # What lacks its place or its day.
+
+    def _incompletas(self) -> Iterator[VagaDita]:
+        dated = [(place, block) for place, block in enumerate(self._blocos) if block.dias is not None]
+        if not dated:
+            yield from self._sem_dia()
+            return
+        if self._folha.lugares:
+            return  # both are said, and yet there is no vaga: nobody is asked for what was said
+        for place, block in dated:
+            areas: Sequence[Area | None] = self._areas(place) or (None,)
+            for area, day, shift in product(areas, self._dias(block), self._turnos(place, block)):
+                target = Alvo(
+                    "", None, _nome(area), day.data, shift.periodo, shift.horas, self._feriado(day.data, block)
+                )
+                yield self._incompleta(None, area, day, shift, self._valor(place, block, target))
+
+    def _sem_dia(self) -> Iterator[VagaDita]:
+        places: Sequence[Lugar | None] = _uma_vez(self._folha.lugares) or (None,)
+        strong = [each for each in self._folha.areas if not each.fraca] or self._folha.areas[:1]
+        areas: Sequence[Area | None] = _alternativas(_uma_vez(strong), self._folha) or (None,)
+        for where, area, shift in product(places, areas, self._distintos(self._folha.turnos)):
+            yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
+
+    def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
+        """Beside whole vagas: a line on a place they are not of, which says its shift or its price, and no day."""
+        named = {each.hospital.valor for each in vagas}
+        dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
+        headings = {self._onde_lugares.bloco(at, segue=True) for at in dated}
+        for at, block in enumerate(self._blocos):
+            if block.dias is not None or block.fechados or at in headings or not _oferece(block):
+                continue
+            places = [each for each in _uma_vez(block.lugares) if each.nome not in named]
+            areas: Sequence[Area | None] = _alternativas(_uma_vez(_fortes(block) or block.areas[:1]), self._folha)
+            shifts = self._distintos(entre(self._folha.turnos, block.inicio, block.fim))
+            for where, area, shift in product(places, areas or (None,), shifts):
+                yield self._incompleta(where, area, None, shift, self._unico_valor(shift, block.regras))
+
+    def _incompleta(
+        self, where: Lugar | None, area: Area | None, day: Dia | None, shift: _Turno, price: _Valor
+    ) -> VagaDita:
+        mark = shift.marca if shift.marca is not None and (shift.marca.periodo or shift.marca.das) else None
+        name, phone = self._pessoas.primeira()
+        return VagaDita(
+            hospital=None if where is None else self._campo(where.nome, where, where.confianca),
+            especialidade=self._campo(_nome(area), area, 0.8 if area is None or area.fraca else 1.0),
+            data=None if day is None else self._campo(day.data, day),
+            periodo=None if mark is None else self._campo(shift.periodo, mark),
+            hora_inicio=None if mark is None or shift.das is None else self._campo(shift.das, mark),
+            hora_fim=None if mark is None or shift.ate is None else self._campo(shift.ate, mark),
+            valor=price[0],
+            valor_tipo=price[1],
+            forma_pagamento=None if self._forma is None else self._campo(self._forma, self._folha.pagamentos[0]),
+            contato_nome=name,
+            contato_whatsapp=phone,
+        )
+
+    def _unico_valor(self, shift: _Turno, told: Sequence[Regra]) -> _Valor:
+        """The only price there is; of several nobody knows which holds."""
+        if len({rule.preco.reais for rule in told[:50]}) == 1:
+            preco = told[0].preco
+            return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)
+        agreed = next(iter(self._folha.combinar), None)
+        return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
+
+    def _campo(self, value: _T, mark: Marca | None, sure: float = 1.0) -> Campo[_T]:
+        return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
+
+    def _feriado(self, day: date, block: Bloco) -> bool:
+        """On a line that says so every day is one, unless some of its days are known as such."""
+        if self._e_feriado(day) or not block.feriado:
+            return self._e_feriado(day)
+        return not any(self._e_feriado(each.data) for each in (block.dias.dias if block.dias else ()))
+
+    def _e_feriado(self, day: date) -> bool:
+        return day in feriados(day.year) or day in self._vocabulario.feriados
+
+    def _valor(self, place: int, block: Bloco, target: Alvo) -> _Valor:
+        for scope in self._escopos(place, block):
+            chosen = _escolhida(scope, target)
+            if chosen is not None:
+                amount = por_plantao(chosen.preco, target.horas)
+                sure = 1.0 if chosen.preco.certo else 0.8
+                return self._campo(amount, chosen.preco, sure), self._campo(ValorTipo.FIXO, chosen.preco, sure)
+        agreed = next(iter(block.combinar), None) or next(iter(self._folha.combinar), None)
+        return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
+
+    def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
+        """Its line, its hospital's line, its section, the whole message; then the only price there is, wherever it stands."""
+        yield block.regras
+        heading = self._onde_lugares.bloco(place, segue=True)
+        if heading is not None and heading < place and self._blocos[heading].dias is None:
+            yield self._blocos[heading].regras
+        yield self._onde_regras.secao(place)
+        yield self._onde_regras.soltos
+        if len({rule.preco.reais for rule in self._regras[:50]}) == 1:
+            yield [Regra(self._regras[0].preco)]
+
+
+def _nome(area: Area | None) -> str:
+    return GERAL if area is None else area.nome
+
+
+def _uma_vez(found: Sequence[_Nomeado]) -> list[_Nomeado]:
+    """Each name once, where it is said first."""
+    names = {each.nome: each for each in reversed(found)}
+    return list(names.values())[::-1]
+
+
+def _fortes(block: Bloco) -> list[Area]:
+    return [each for each in block.areas if not each.fraca]
+
+
+def _oferece(block: Bloco) -> bool:
+    """A line that could be an offer by itself, were it to say when."""
+    told = (_fortes(block), [each for each in block.turnos if each.periodo or each.das], block.regras or block.combinar)
+    return bool(block.lugares) and sum(map(bool, told)) > 1
+
+
+def _turnos_sem_dia(block: Bloco) -> list[Turno]:
+    return [each for each in block.turnos if each.periodo or each.das] if block.dias is None else []
+
+
+def _duracao(turnos: Sequence[Turno]) -> int | None:
+    """ "12h cada": how long the shifts take, when one length is told."""
+    lengths = {each.horas for each in turnos if each.horas and not each.periodo}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def _lido(mark: Turno, length: int | None) -> _Turno:
+    period = mark.periodo
+    if mark.das is not None and mark.ate is not None and period not in (Periodo.CINDERELA, Periodo.H24):
+        period = periodo_das_horas(mark.das, mark.ate)
+    elif mark.das is not None and period is None:
+        period = periodo_do_inicio(mark.das, mark.horas or length)
+    assert period is not None
+    return _Turno(period, mark.das, mark.ate, horas_do(mark, period), mark)
+
+
+def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
+    """ "clínico ou cirurgião" is a place for either: the first is told."""
+    kept: list[Area] = []
+    for each in found:
+        if kept and folha.texto.plano[kept[-1].fim : each.inicio].strip() == "ou":
+            continue
+        kept.append(each)
+    return kept
+
+
+def _escolhida(scope: Sequence[Regra], target: Alvo) -> Regra | None:
+    """The most particular that holds; of two alike the gross one, then the first."""
+    fitting = [each for each in scope if each.serve(target) and not each.preco.soma]
+    if not fitting:
+        return None
+    return min(fitting, key=lambda each: (-each.peso, each.preco.liquido))

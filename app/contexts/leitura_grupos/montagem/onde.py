@@ -1,0 +1,76 @@
+"""Where a kind of thing is said: the heading above, the word behind, the neighbour."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from app.contexts.leitura_grupos.montagem.linhas import Bloco
+
+T = TypeVar("T")
+
+
+class Onde(Generic[T]):
+    """``what`` is what a block says of the kind. Headings are those of its kind that stand above the first day.
+
+    ``soltos`` is all that is said where no days are.
+    """
+
+    def __init__(self, blocos: Sequence[Bloco], what: Callable[[Bloco], list[T]]) -> None:
+        self._ditos = [what(each) for each in blocos]
+        said = [place for place, each in enumerate(self._ditos) if each]
+        self._soltos = [place for place in said if blocos[place].dias is None]
+        self._datados = [place for place in said if blocos[place].dias is not None]
+        first_day = next((place for place, each in enumerate(blocos) if each.dias is not None), 0)
+        self.encabeca = bool(self._soltos) and self._soltos[0] < first_day
+        self.soltos = [each for place in self._soltos for each in self._ditos[place]]
+
+    def de(self, place: int, *, segue: bool = False) -> list[T]:
+        """Its own; else the nearest heading above; else what comes behind; else a neighbour's.
+
+        ``segue``: what a line above says of itself goes on, too, as the name of a hospital does.
+        """
+        at = self.bloco(place, segue=segue)
+        return [] if at is None else self._ditos[at]
+
+    def bloco(self, place: int, *, segue: bool = False) -> int | None:
+        """Which block says it."""
+        if self._ditos[place]:
+            return place
+        at = self._acima(place, segue)
+        return self._perto(place) if at is None else at
+
+    def secao(self, place: int) -> list[T]:
+        """Of the blocks without days: the nearest above or behind, with those that stand next to it."""
+        at = _antes(self._soltos, place) if self.encabeca else _depois(self._soltos, place)
+        if at is None:
+            return []
+        index = bisect_left(self._soltos, at)
+        found = list(self._ditos[at])
+        step = -1 if self.encabeca else 1
+        index += step
+        while 0 <= index < len(self._soltos) and self._soltos[index] == at + step:
+            at = self._soltos[index]
+            found.extend(self._ditos[at])
+            index += step
+        return found
+
+    def _acima(self, place: int, follows: bool) -> int | None:
+        loose = _antes(self._soltos, place)
+        if not follows:
+            return loose if self.encabeca else None
+        dated = _antes(self._datados, place)
+        return max((at for at in (loose, dated) if at is not None), default=None)
+
+    def _perto(self, place: int) -> int | None:
+        order = ((_depois, self._soltos), (_antes, self._soltos), (_antes, self._datados), (_depois, self._datados))
+        return next((at for look, where in order if (at := look(where, place)) is not None), None)
+
+
+def _antes(places: Sequence[int], place: int) -> int | None:
+    at = bisect_left(places, place)
+    return places[at - 1] if at else None
+
+
+def _depois(places: Sequence[int], place: int) -> int | None:
+    at = bisect_left(places, place + 1)
+    return places[at] if at < len(places) else None

@@ -1,0 +1,388 @@
+"""What a price holds for: a weekday, a holiday, a period, a length, a speciality, a hospital."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import pairwise
+
+from app.contexts.leitura_grupos.marcas.folha import Folha
+from app.contexts.leitura_grupos.marcas.horas import DURACAO, horas_entre, periodo_das_horas
+from app.contexts.leitura_grupos.marcas.lugares import Cidade
+from app.contexts.leitura_grupos.marcas.marca import Area, Condicao, Dias, Lugar, Marca, Preco, Turno, entre, linha_de
+from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas
+from app.contexts.leitura_grupos.tipos import Periodo
+
+_BULLET = re.compile(r"[^a-z0-9]{0,6}")
+_AND = re.compile(r" {0,2}(?:e|ou|/|,) {0,2}")
+_WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?$")
+_NEXT_TO = re.compile(r" {0,2}[/|] {0,2}")
+_OPENS = re.compile(r"[ :=-]{0,3}\(?")
+_COLON = re.compile(r"[ *_]{0,2}[:=]")
+_PART = re.compile(r"[a-z0-9]+|[^\sa-z0-9]|\n")
+_COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01": 4, "\x02": 4, "•": 5, "+": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Regra:
+    """``so_condicao``: marks that say nothing but when this price holds."""
+
+    preco: Preco
+    condicoes: tuple[Marca, ...] = ()
+    so_condicao: tuple[Marca, ...] = ()
+
+    def serve(self, alvo: "Alvo") -> bool:
+        kinds: dict[str, bool] = {}
+        for each in self.condicoes:
+            kind, holds = _holds(each, alvo)
+            kinds[kind] = kinds.get(kind, False) or holds
+        return all(kinds.values())
+
+    @property
+    def peso(self) -> int:
+        """Hospital, town or speciality over holiday over period over weekday; the more it asks, the more it weighs."""
+        weights = {type(each): _peso(each) for each in self.condicoes}
+        return sum(weights.values())
+
+
+def _peso(mark: Marca) -> int:
+    match mark:
+        case Lugar() | Area() | Cidade():
+            return 32
+        case Turno():
+            return 8
+        case Condicao(feriado=True) | Dias(feriado=True):
+            return 16
+        case Condicao() | Dias():
+            return 3 if len(mark.semana) == 1 else 2
+        case _:
+            return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Alvo:
+    """The vaga a price is looked up for."""
+
+    hospital: str
+    cidade: str | None
+    especialidade: str
+    data: date
+    periodo: Periodo
+    horas: int
+    feriado: bool
+
+
+def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
+    """Every price with its conditions; and the days that are left, on which shifts are."""
+    days = [each for each in folha.dias if not each.feriado]
+    loose = [each for each in folha.dias if each.solto]
+    has_dates = any(not each.solto for each in days)
+    fortes = [each for each in folha.areas if not each.fraca]
+    others: list[Marca] = [*loose, *folha.condicoes, *folha.turnos, *folha.lugares, *_cidades_de_lugares(folha)]
+    candidates = sorted((*others, *fortes), key=lambda each: each.inicio)
+    held = _presos(folha, candidates)
+    paired = _lado_a_lado(folha, candidates, held)
+    _com_cabeca(folha, sorted((*others, *folha.areas), key=lambda each: each.inicio), held)
+    for hung in held.values():
+        hung.extend(_enumerados(folha, [each for each in hung if id(each) not in paired]))
+    conditions = {id(mark) for marks in held.values() for mark in marks}
+    free = [each for each in loose if id(each) not in conditions and not each.feriado]
+    kept: list[Dias] = []
+    for each in days:
+        if not each.solto:
+            kept.append(each)
+        elif id(each) in conditions and (has_dates or free):
+            continue
+        elif not has_dates or _begins_shift(folha, each):
+            kept.append(each)
+    kept = _sem_manchete(folha, _sem_fds_repetido(kept))
+    kept_ids = {id(each) for each in kept}
+    found = []
+    elsewhere = _Alhures.de(folha)
+    for price in folha.precos:
+        marks = tuple(
+            mark
+            for mark in held.get(id(price), ())
+            if id(mark) not in kept_ids and not _is_last_of_several(folha, price, mark)
+        )
+        found.append(
+            Regra(
+                price,
+                marks,
+                tuple(mark for mark in marks if id(mark) in paired or _only_condition(folha, price, mark, elsewhere)),
+            )
+        )
+    return found, kept
+
+
+def _sem_fds_repetido(days: list[Dias]) -> list[Dias]:
+    """ "fim de semana: sábado SD, domingo SN": the weekend names no third day."""
+    if len(days) < 2:
+        return days
+    named = [each for each in days if not (each.solto and each.semana == {5, 6} and len(each.dias) == 2)]
+    return named or days[:1]
+
+
+def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
+    """ "Lista da semana de 09 a 15/11", and below it the days: the headline is no day of its own."""
+    named = [each for each in days if not _WEEK_OF.search(folha.texto.plano, max(0, each.inicio - 20), each.inicio)]
+    days = named or days
+    head, rest = days[:1], days[1:]
+    below = {day.data for each in rest for day in each.dias if each.semana}
+    if head and head[0].dias and all(day.data in below for day in head[0].dias):
+        return rest if not entre(folha.turnos, *linha_de(folha.texto.plano, head[0].inicio)) else days
+    if len(rest) < 3 or len(head[0].dias) < 4:
+        return days
+    spanned = {day.data for day in head[0].dias}
+    return rest if all(day.data in spanned for each in rest for day in each.dias) else days
+
+
+def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
+    """Each candidate hangs on the price it stands next to, if on any."""
+    prices, plano = folha.precos, folha.livre
+    held: dict[int, list[Marca]] = {}
+    place = 0
+    for index, each in enumerate(candidates):
+        while place < len(prices) and prices[place].inicio < each.inicio:
+            place += 1
+        best: tuple[int, Preco] | None = None
+        if place < len(prices):
+            cost = _custo(plano, each.fim, prices[place].inicio, _vizinhas(each, candidates[index + 1 : index + 4]))
+            best = (cost, prices[place])
+        if place:
+            near = _vizinhas(each, candidates[max(0, index - 3) : index])
+            cost = _custo(plano, prices[place - 1].fim, each.inicio, near)
+            if best is None or cost < best[0] or (cost == best[0] and _is_bracketed(plano, each)):
+                best = (cost, prices[place - 1])
+        if best is not None and best[0] <= 2:
+            held.setdefault(id(best[1]), []).append(each)
+    return held
+
+
+def _is_bracketed(plano: str, each: Marca) -> bool:
+    """ "1.400 (ter) 1.450 (qui)": it explains what stands before it."""
+    return plano[max(0, each.inicio - 1) : each.inicio] == "(" and plano[each.fim : each.fim + 1] == ")"
+
+
+def _lado_a_lado(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> set[int]:
+    """ "1.800/2.000 (D/N)", "semana/fds 1.500/1.700": the first holds for the first, the second for the second."""
+    found: set[int] = set()
+    holders = {id(mark): marks for marks in held.values() for mark in marks}
+    for one, two in pairwise(folha.precos):
+        pair = _par(folha, candidates, one, two)
+        if pair is None:
+            continue
+        for price, mark in zip((one, two), pair, strict=True):
+            if (before := holders.get(id(mark))) is not None and mark in before:
+                before.remove(mark)
+            others = [each for each in held.get(id(price), ()) if not isinstance(each, Turno | Dias | Condicao)]
+            held[id(price)] = [*others, mark]
+            found.add(id(mark))
+    return found
+
+
+def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> tuple[Marca, Marca] | None:
+    """Two conditions beside each other, right behind or right before two prices beside each other."""
+    plano = folha.livre
+    if not _NEXT_TO.fullmatch(plano, one.fim, two.inicio):
+        return None
+    near = [
+        each
+        for each in (
+            *entre(candidates, one.inicio - 30, one.inicio)[-2:],
+            *entre(candidates, two.fim, two.fim + 30)[:2],
+        )
+        if isinstance(each, Turno | Dias | Condicao)
+    ]
+    for first, second in pairwise(near):
+        gap = (two.fim, first.inicio) if first.inicio >= two.fim else (second.fim, one.inicio)
+        if _NEXT_TO.fullmatch(plano, first.fim, second.inicio) and _OPENS.fullmatch(plano, *gap):
+            return first, second
+    return None
+
+
+def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
+    """ "SD e SN 2.000" holds for both."""
+    found: list[Turno] = []
+    for each in marks:
+        at = bisect_left(folha.turnos, each.inicio, key=lambda turno: turno.inicio) if isinstance(each, Turno) else 0
+        while at and _AND.fullmatch(folha.livre, folha.turnos[at - 1].fim, each.inicio):
+            at -= 1
+            each = folha.turnos[at]
+            found.append(each)
+    return [each for each in found if each not in marks]
+
+
+def _cidades_de_lugares(folha: Folha) -> Sequence[Cidade]:
+    """ "2.000 Recife / 2.300 Caruaru": towns tell prices apart where the hospitals are in several."""
+    several = {each.cidade for each in folha.lugares if each.cidade}
+    return [each for each in folha.cidades if each.nome in several] if len(several) > 1 else ()
+
+
+def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> None:
+    """ "UTI: semana 2.000 / fds 2.250": what heads a line of prices holds for each of them."""
+    plano = folha.texto.plano
+    for price in folha.precos:
+        start, _ = linha_de(plano, price.inicio)
+        head = next(iter(entre(candidates, start, price.inicio)), None)
+        if head is None or not _BULLET.fullmatch(plano, start, head.inicio) or not _COLON.match(plano, head.fim):
+            continue
+        marks = held.setdefault(id(price), [])
+        kind = (Dias, Condicao) if isinstance(head, Dias | Condicao) else type(head)
+        if not any(isinstance(each, kind) for each in marks):
+            marks.append(head)
+
+
+def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
+    """Days are enumerated before a price: "feriado e domingo 1.800"; a shift may stand between it and a speciality."""
+    if isinstance(each, Area):
+        return [other for other in others if isinstance(other, Turno)]
+    if not isinstance(each, Dias | Condicao):
+        return ()
+    return [other for other in others if isinstance(other, Dias | Condicao)]
+
+
+def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
+    """How far apart two marks are in meaning; other candidates between them are no distance."""
+    if not 0 <= end - start <= 60:
+        return 99
+    between = [each for each in others if start <= each.inicio and each.fim <= end]
+    cost, at = 0, start
+    for gap_end, next_at in [*((each.inicio, each.fim) for each in between), (end, end)]:
+        for part in _PART.findall(plano, at, max(at, gap_end)):
+            if part in _COST:
+                cost += _COST[part] if not (between and part in ("e", ",", "/")) else 1
+            elif part.isalnum() and part not in palavras_soltas("junto_do_preco"):
+                cost += 4
+        at = next_at
+    return cost
+
+
+def _begins_shift(folha: Folha, each: Dias) -> bool:
+    """A weekday among dates is a day of its own when a shift follows it, and one stands between a date of its line and it;
+    or when it begins a line that has a shift and neither a date nor a price."""
+    line = linha_de(folha.texto.plano, each.inicio)
+    if _BULLET.fullmatch(folha.texto.plano, line[0], each.inicio) and entre(folha.turnos, *line):
+        return not entre(folha.precos, *line) and all(other.solto for other in entre(folha.dias, *line))
+    for other in entre(folha.dias, *linha_de(folha.texto.plano, each.inicio)):
+        if not other.solto and not entre(folha.turnos, other.fim, each.inicio):
+            return False
+    return bool(entre(folha.turnos, each.fim, each.fim + 5))
+
+
+def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhures") -> bool:
+    """ "1.350 na UPA" says which price the UPA has, not where the shift is; "SD 2.250 / SN 2.400" likewise."""
+    match mark:
+        case Lugar():
+            return mark.inicio > price.inicio and folha.livre[max(0, mark.inicio - 4) : mark.inicio].endswith(
+                (" na ", " no ")
+            )
+        case Area():
+            shifts = entre(folha.turnos, mark.inicio - 12, mark.inicio)
+            is_own = (
+                _has_day_before(folha, price, mark)
+                or entre(folha.dias, mark.fim, mark.fim + 4)
+                or (shifts and folha.livre[shifts[-1].fim : mark.inicio] in (" ", ": "))
+            )
+            return elsewhere.areas[mark.nome] < mark.inicio and not is_own
+        case Turno(periodo=None, das=None):
+            return len(folha.precos) > 1
+        case Turno():
+            is_told = not elsewhere.periodos.isdisjoint((_periodo(mark), Periodo.H24))
+            return is_told and not _has_day_before(folha, price, mark) and not _is_of_bare_day(folha, mark)
+        case _:
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Alhures:
+    """What is said away from the prices: which shifts, and where each speciality stands first."""
+
+    periodos: frozenset[Periodo | None]
+    areas: Mapping[str, int]
+
+    @classmethod
+    def de(cls, folha: Folha) -> "_Alhures":
+        first = {each.nome: each.inicio for each in reversed(folha.areas)}
+        return cls(frozenset(_periodo(each) for each in folha.turnos if _is_far_from_prices(folha, each)), first)
+
+
+def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
+    """ "18/06 SN e 20/06 SD - 2.000": the only price of its line is not the last shift's alone."""
+    if not isinstance(mark, Turno) or mark.inicio > price.inicio:
+        return False
+    line = linha_de(folha.texto.plano, price.inicio)
+    alone = len(entre(folha.precos, *line)) == 1
+    days = [each for each in entre(folha.dias, line[0], mark.inicio) if not each.feriado]
+    return alone and len(days) > 1 and _has_day_before(folha, price, mark)
+
+
+def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
+    """A day stands before it in its sentence, and no other price between them."""
+    line, _ = linha_de(folha.texto.plano, mark.inicio)
+    earlier = entre(folha.precos, line, min(mark.inicio, price.inicio))
+    stop = folha.livre.rfind(". ", line, mark.inicio) + 1
+    since = max(line, stop, earlier[-1].fim if earlier else 0)
+    return any(not each.feriado for each in entre(folha.dias, since, mark.inicio))
+
+
+def _is_of_bare_day(folha: Folha, mark: Turno) -> bool:
+    """ "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000": the day before it on its line has no shift but those with a price."""
+    line, _ = linha_de(folha.texto.plano, mark.inicio)
+    days = [each for each in entre(folha.dias, line, mark.inicio) if not each.solto]
+    return bool(days) and not any(
+        _is_far_from_prices(folha, each) for each in entre(folha.turnos, days[-1].fim, mark.inicio)
+    )
+
+
+def _is_far_from_prices(folha: Folha, each: Turno) -> bool:
+    if each.periodo is None and each.das is None:
+        return False
+    before = entre(folha.precos, each.inicio - 90, each.inicio)[-1:]
+    after = entre(folha.precos, each.fim, each.fim + 60)[:1]
+    return not (
+        any(_custo(folha.livre, price.fim, each.inicio, ()) <= 2 for price in before)
+        or any(_custo(folha.livre, each.fim, price.inicio, ()) <= 2 for price in after)
+    )
+
+
+def _holds(mark: Marca, alvo: Alvo) -> tuple[str, bool]:
+    match mark:
+        case Lugar():
+            return "lugar", mark.nome == alvo.hospital
+        case Cidade():
+            return "cidade", mark.nome == alvo.cidade
+        case Area():
+            return "area", mark.nome == alvo.especialidade
+        case Turno():
+            return "turno", _same_shift(mark, alvo)
+        case Condicao() | Dias():
+            on_holiday = mark.feriado and alvo.feriado
+            return "dias", on_holiday or alvo.data.weekday() in mark.semana
+        case _:
+            return "", True
+
+
+def _same_shift(mark: Turno, alvo: Alvo) -> bool:
+    period = _periodo(mark)
+    return period == alvo.periodo if period is not None else mark.horas is None or mark.horas == alvo.horas
+
+
+def _periodo(mark: Turno) -> Periodo | None:
+    """As it is named, or as its hours count."""
+    if mark.periodo is None and mark.das is not None and mark.ate is not None:
+        return periodo_das_horas(mark.das, mark.ate)
+    return mark.periodo
+
+
+def horas_do(turno: Turno, periodo: Periodo) -> int:
+    if turno.das is not None and turno.ate is not None:
+        return horas_entre(turno.das, turno.ate)
+    return turno.horas or DURACAO[periodo]
+
+
+def por_plantao(preco: Preco, horas: int) -> Decimal:
+    amount = (preco.reais * horas if preco.por_hora else preco.reais / preco.plantoes).quantize(Decimal("0.01"))
+    return amount.to_integral_value() if amount == amount.to_integral_value() else amount

@@ -1,0 +1,1 @@
+"""A message as the rules see it: normalised text and known words."""

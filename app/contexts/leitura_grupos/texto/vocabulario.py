@@ -1,0 +1,273 @@
+"""The words the rules know: the customer's hospitals and specialities, and our own lists beside them.
+
+``Vocabulario.de`` takes the form of ``dados/canonicos.json``. Names are compared without case, accents and punctuation.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from app.contexts.leitura_grupos.texto.grafia import Grafias
+from app.contexts.leitura_grupos.texto.texto import Palavra, chave
+
+DADOS = Path(__file__).parent / "dados"
+T = TypeVar("T")
+_LEAF: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Hospital:
+    """``so_em``: see ``vale_em``."""
+
+    nome: str
+    cidade: str | None = None
+    uf: str | None = None
+    so_em: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Achado(Generic[T]):
+    """A known phrase among the words: ``palavras[inicio:fim]``."""
+
+    valor: T
+    inicio: int
+    fim: int
+
+
+class Frases(Generic[T]):
+    """Phrases as a tree of words; the longest that fits wins."""
+
+    __slots__ = ("_raiz",)
+
+    def __init__(self) -> None:
+        self._raiz: dict[str, Any] = {}
+
+    def juntar(self, frase: str, valor: T) -> None:
+        """Adds a phrase unless it is known already."""
+        words = chave(frase).split()
+        if not words:
+            return
+        node = self._raiz
+        for word in words:
+            node = node.setdefault(word, {})
+        node.setdefault("", valor)
+
+    def em(self, palavras: Sequence[Palavra], onde: int) -> Achado[T] | None:
+        """The longest phrase that begins at this word."""
+        node = self._raiz
+        found: Achado[T] | None = None
+        for place in range(onde, len(palavras)):
+            node = node.get(palavras[place].texto, _LEAF)
+            if not node:
+                break
+            if "" in node:
+                found = Achado(node[""], onde, place + 1)
+        return found
+
+    def todas(self, palavras: Sequence[Palavra]) -> Iterator[Achado[T]]:
+        """Every phrase, none overlapping another."""
+        free, begins = 0, self._raiz
+        for place, word in enumerate(palavras):
+            if word.texto not in begins or place < free:
+                continue
+            found = self.em(palavras, place)
+            if found is not None:
+                free = found.fim
+                yield found
+
+    def palavras(self) -> Iterator[str]:
+        """Every word of every phrase."""
+        waiting: list[dict[str, Any]] = [self._raiz]
+        for node in waiting:
+            for word, below in node.items():
+                if word:
+                    yield word
+                    waiting.append(below)
+
+    def valores(self) -> Iterator[T]:
+        """What every phrase stands for."""
+        waiting: list[dict[str, Any]] = [self._raiz]
+        for node in waiting:
+            for word, below in node.items():
+                if word:
+                    waiting.append(below)
+                else:
+                    yield below
+
+    def valor(self, frase: str) -> T | None:
+        words = [Palavra(word, 0, 0) for word in chave(frase).split()]
+        found = self.em(words, 0)
+        return found.valor if found is not None and found.fim == len(words) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulario:
+    """``hospitais`` gives every hospital that bears the name: an ambiguous alias has several."""
+
+    hospitais: Frases[list[Hospital]]
+    especialidades: Frases[str]
+    feriados: frozenset[date]
+    cidades: Frases[tuple[str, str]]
+    grafias: Grafias
+
+    @classmethod
+    def padrao(cls) -> "Vocabulario":
+        """Our own words alone: no hospital is known by name."""
+        return _padrao()
+
+    @classmethod
+    def de(cls, canonicos: Mapping[str, Any]) -> "Vocabulario":
+        """Raises ValueError when the document has not the form of ``canonicos.json``."""
+        try:
+            hospitals = _hospitais(canonicos.get("hospitais", ()))
+            specialities = _especialidades(canonicos.get("especialidades", ()))
+            towns = _cidades(canonicos.get("hospitais", ()))
+            holidays = _feriados(canonicos.get("feriados_nacionais", {}))
+            spellings = Grafias(
+                {*hospitals.palavras(), *specialities.palavras(), *_soltas("alvos")},
+                {*towns.palavras(), *_soltas("outras"), *_todas()},
+            )
+            return cls(hospitals, specialities, holidays, towns, spellings)
+        except (KeyError, TypeError, AttributeError) as wrong:
+            raise ValueError(f"not in the form of canonicos.json ({wrong!r}): see docs/grupos.md") from wrong
+
+
+def vale_em(
+    so_em: frozenset[str] | None, cidade: str | None, uf: str | None, *, dita: str | None, regiao: str | None
+) -> bool:
+    """Whether a hospital's name is its own where it is told: ``dita`` is the town that is said beside it, ``regiao`` the group's.
+
+    ``so_em`` None: everywhere. Otherwise people taught it: it counts where the hospital is, and in those regions.
+    """
+    if so_em is None or (dita is None and (not regiao or chave(regiao) in so_em)):
+        return True
+    town, _, state = (regiao or "").rpartition("/") if dita is None else (dita, "", "")
+    if town:
+        return chave(town) == chave(cidade or "") or (cidade is None and dita is not None)
+    is_state = len(state) == 2
+    return not is_state or uf is None or uf == state.upper()
+
+
+@cache
+def palavras() -> Mapping[str, Any]:
+    """The phrase lists of ``dados/palavras.toml``."""
+    return tomllib.loads((DADOS / "palavras.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def palavras_soltas(name: str) -> frozenset[str]:
+    """The words of a list that is written as lines of words."""
+    return frozenset(word for line in palavras()[name] for word in line.split())
+
+
+@cache
+def frases(*names: str) -> Frases[str]:
+    """One tree of the named lists; a phrase found says which list it is from."""
+    tree = Frases[str]()
+    for name in names:
+        listed: Any = palavras()
+        for part in name.split("."):
+            listed = listed[part]
+        for frase in listed:
+            tree.juntar(frase, name)
+    return tree
+
+
+def _soltas(name: str) -> frozenset[str]:
+    return frozenset(word for line in palavras()["grafia"][name] for word in line.split())
+
+
+@cache
+def _todas() -> frozenset[str]:
+    """Every word of every list: right as it is."""
+    found: set[str] = set()
+    waiting: list[Any] = [palavras()]
+    for each in waiting:
+        if isinstance(each, str):
+            found.update(chave(each).split())
+        else:
+            waiting.extend(each.values() if isinstance(each, Mapping) else each)
+    return frozenset(found)
+
+
+@cache
+def _proprios() -> Mapping[str, Any]:
+    document: Mapping[str, Any] = json.loads((DADOS / "canonicos.json").read_text(encoding="utf-8"))
+    return document
+
+
+@cache
+def _padrao() -> Vocabulario:
+    return Vocabulario.de({})
+
+
+def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
+    """By every name and alias of the list; and by the shortened names that are nobody's alias there."""
+    tree = Frases[list[Hospital]]()
+    shortened: dict[str, list[Hospital]] = {}
+    for each in listed:
+        only_in = each.get("so_em", {})
+        for name in (each["canonico"], *each.get("aliases", ())):
+            hospital = Hospital(each["canonico"], each.get("cidade"), each.get("uf"), only_in.get(chave(name)))
+            known = tree.valor(name)
+            if known is None:
+                tree.juntar(name, [hospital])
+            elif hospital not in known:
+                known.append(hospital)
+        for name in _abreviados(each["canonico"]):
+            named = Hospital(each["canonico"], each.get("cidade"), each.get("uf"), only_in.get(chave(each["canonico"])))
+            shortened.setdefault(name, []).append(named)
+    for name, hospitals in shortened.items():
+        if tree.valor(name) is None:
+            tree.juntar(name, hospitals)
+    return tree
+
+
+_TIPOS = {"regional": "reg", "municipal": "mun", "estadual": "est", "geral": "ger", "metropolitano": "metr"}
+_TIPOS |= {"universitario": "univ"}
+
+
+def _abreviados(canonico: str) -> Iterator[str]:
+    """How "Hospital Regional de X" is called by those who know it: "Regional de X", "Hosp. Reg. X", "HR X"."""
+    words = chave(canonico).split()
+    if len(words) < 3 or words[0] != "hospital" or words[1] not in _TIPOS:
+        return
+    kind, own = words[1], words[2:]
+    bare = [word for word in own if word not in ("de", "da", "do", "das", "dos", "e")]
+    for name in {" ".join(own), " ".join(bare)}:
+        yield from (f"{first} {name}" for first in (kind, f"hosp {kind}", f"hosp {_TIPOS[kind]}", f"h{kind[0]}"))
+
+
+def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
+    """The customer's names win; our aliases of a speciality he names otherwise lead to his name."""
+    tree = Frases[str]()
+    for each in listed:
+        for name in (each["canonico"], *each.get("aliases", ())):
+            tree.juntar(name, each["canonico"])
+    for each in _proprios()["especialidades"]:
+        his = tree.valor(each["canonico"]) or each["canonico"]
+        for name in (each["canonico"], *each["aliases"]):
+            tree.juntar(name, his)
+    return tree
+
+
+def _feriados(listed: Iterable[str]) -> frozenset[date]:
+    """Those a calendar cannot compute: the state's, the city's."""
+    return frozenset(date.fromisoformat(day) for day in listed)
+
+
+def _cidades(hospitais: Iterable[Mapping[str, Any]]) -> Frases[tuple[str, str]]:
+    tree = Frases[tuple[str, str]]()
+    for each in hospitais:
+        if each.get("cidade") and each.get("uf"):
+            tree.juntar(each["cidade"], (each["cidade"], each["uf"]))
+    for uf, names in _proprios()["cidades"].items():
+        for name in names:
+            for known_as in (name, *_proprios()["apelidos_de_cidades"].get(name, ())):
+                tree.juntar(known_as, (name, uf))
+    return tree

@@ -1,0 +1,231 @@
+"""How a model is asked: behind its circuit and its limit, and for no more than a day may cost.
+
+The same question can be asked once for everybody (``uma_vez``: the answer is kept), or for one alone (``responder``: nothing of the
+answer is kept but its price).
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+from zoneinfo import ZoneInfo
+
+from batuta.guard.base import WORKED, Guard, Hold, Told
+from batuta.kernel.clock import Clock
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.kernel.writable import json_object
+from batuta.queue.outcome import Snooze
+from batuta.stores.sql.database import AsJson, Database, Query
+from batuta.stores.sql.queries import load
+
+LARGEST: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pergunta:
+    """A fixed order, the data, and the form the answer has to fill in."""
+
+    instrucao: str
+    dados: str
+    schema: Mapping[str, Any]
+
+
+def entre_marcas(texto: str) -> str:
+    """The text between two marks nobody can guess: whatever it says, it cannot end before its end."""
+    mark = secrets.token_hex(8)
+    return f"{mark}\n{texto}\n{mark}"
+
+
+@dataclass(frozen=True, slots=True)
+class Respondeu:
+    """``documento`` is None where it said nothing that can be read."""
+
+    documento: Json
+    entrada: int = 0
+    saida: int = 0
+
+
+def legivel(documento: Json) -> Json:
+    """An object that both databases can hold as it is, or None: a number without end or half a letter is no answer to anything."""
+    if not isinstance(documento, Mapping):
+        return None
+    return documento if json_object(documento, LARGEST) == documento else None
+
+
+@dataclass(frozen=True, slots=True)
+class Calou:
+    """There was no answer; ``told`` says what that says of the model."""
+
+    told: Told
+
+
+Resposta: TypeAlias = Respondeu | Calou
+
+
+class Modelo(Protocol):
+    async def perguntar(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precos:
+    """In dollars, by a million tokens; and what may be spent in a day."""
+
+    entrada: float
+    saida: float
+    por_dia: float
+
+    def de(self, resposta: Respondeu) -> float:
+        return (resposta.entrada * self.entrada + resposta.saida * self.saida) / 1_000_000
+
+
+# Whoever asked and was not heard of since is not waited for.
+ASKING: Final = timedelta(seconds=90)
+SOON: Final = timedelta(seconds=3)
+LATER: Final = timedelta(minutes=1)
+# What others spent meanwhile is looked up this often; what we spend ourselves counts at once.
+SPENT_FOR: Final = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBook:
+    known: Query
+    ask: Query
+    answered: Query
+    unanswered: Query
+    spent: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Gasto:
+    """What was asked of a model, and what it cost."""
+
+    perguntas: int = 0
+    custo: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SemVerba:
+    """The day's budget is spent: nothing is asked before midnight."""
+
+
+Dito: TypeAlias = Respondeu | Calou | Hold | SemVerba
+
+
+async def _nothing() -> None:
+    return None
+
+
+class Custos:
+    """``uso``: of one that asks; None: of all together."""
+
+    def __init__(self, database: Database, clock: Clock, uso: str | None = None) -> None:
+        self._database = database
+        self._clock = clock
+        self._uso = uso
+        self._book = load(ModelBook, Path(__file__).parent / "consulta.sql", database.dialect)
+
+    async def desde(self, since: datetime) -> float:
+        return (await self.no_dia(since, self._clock.now() + timedelta(days=1))).custo
+
+    async def no_dia(self, since: datetime, until: datetime) -> Gasto:
+        uso = self._uso or ""
+        row = await self._database.one(self._book.spent, since=since, until=until, uso_any=not uso, uso=uso)
+        return Gasto() if row is None else Gasto(row["perguntas"], float(row["custo"]))
+
+
+class Consulta:
+    def __init__(
+        self,
+        database: Database,
+        modelo: Modelo,
+        nome: str,
+        guarda: Guard,
+        precos: Precos,
+        zone: ZoneInfo,
+        ids: Ids,
+        clock: Clock,
+    ) -> None:
+        """``nome``: of the model, as its provider calls it."""
+        self.nome = nome
+        self._database = database
+        self._modelo = modelo
+        self._guarda = guarda
+        self._precos = precos
+        self._zone = zone
+        self._ids = ids
+        self._clock = clock
+        self._custos = Custos(database, clock)
+        self._spent: tuple[datetime, datetime, float] | None = None  # of which day, as of when, how much
+        self._book = load(ModelBook, Path(__file__).parent / "consulta.sql", database.dialect)
+
+    async def uma_vez(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
+        """What it says, or said before, whoever asked; None where it is not asked."""
+        now = self._clock.now()
+        known = await self._database.one(self._book.known, chave=chave)
+        if known is not None and known["resposta"] is not None:
+            return known["resposta"]  # type: ignore[no-any-return]
+        if not await self._can_pay(now):
+            return None
+        before = now - ASKING
+        if not await self._database.run(self._book.ask, chave=chave, uso=uso, modelo=self.nome, now=now, before=before):
+            return Snooze(SOON, "somebody asks the model the same")
+        try:
+            return await self._kept(uso, chave, pergunta)
+        except BaseException:
+            await self._database.run(self._book.unanswered, chave=chave)
+            raise
+
+    async def responder(self, uso: str, pergunta: Pergunta, began: Callable[[], Awaitable[None]] = _nothing) -> Dito:
+        """Asked for one alone, and forgotten. ``began`` is called when it may be asked, before it is."""
+        if not await self._can_pay(self._clock.now()):
+            return SemVerba()
+        said = await self._asked(pergunta, began)
+        if isinstance(said, Respondeu):
+            await self._pay(uso, self._ids.new(), said, {})
+        return said
+
+    async def _kept(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
+        match await self._asked(pergunta, _nothing):
+            case Hold(until=until, reason=reason):
+                await self._database.run(self._book.unanswered, chave=chave)
+                return Snooze(until, f"the model: {reason}")
+            case Calou(told=told):
+                await self._database.run(self._book.unanswered, chave=chave)
+                return Snooze(told.retry_at or LATER, said_instead(told))
+            case Respondeu(documento=document) as said:
+                # That it cannot be read is kept as well: asking again would cost again, and say the same.
+                kept = {} if document is None else document
+                await self._pay(uso, chave, said, kept)
+                return kept
+
+    async def _asked(self, pergunta: Pergunta, began: Callable[[], Awaitable[None]]) -> Respondeu | Calou | Hold:
+        admitted = await self._guarda.admit(self._clock.now())
+        if isinstance(admitted, Hold):
+            return admitted
+        await began()
+        said = await self._modelo.perguntar(pergunta.instrucao, pergunta.dados, pergunta.schema)
+        await admitted.ticket.used(said.told if isinstance(said, Calou) else WORKED)
+        return replace(said, documento=legivel(said.documento)) if isinstance(said, Respondeu) else said
+
+    async def _pay(self, uso: str, chave: str, said: Respondeu, kept: Json) -> None:
+        cost = self._precos.de(said)
+        await self._database.run(
+            self._book.answered, chave=chave, uso=uso, modelo=self.nome, resposta=AsJson(kept), now=self._clock.now(),
+            entrada=said.entrada, saida=said.saida, custo=cost,
+        )  # fmt: skip
+        if self._spent is not None:
+            day, seen, spent = self._spent
+            self._spent = (day, seen, spent + cost)
+
+    async def _can_pay(self, now: datetime) -> bool:
+        midnight = datetime.combine(now.astimezone(self._zone).date(), time(0), self._zone)
+        if self._spent is None or self._spent[0] != midnight or not timedelta(0) <= now - self._spent[1] < SPENT_FOR:
+            self._spent = (midnight, now, await self._custos.desde(midnight))
+        return self._spent[2] < self._precos.por_dia
+
+
+def said_instead(told: Told) -> str:
+    return f"the model did not answer: {told.error}"

@@ -1,0 +1,1 @@
+"""Names of hospitals and specialities: dictionary, teaching, clean-up."""

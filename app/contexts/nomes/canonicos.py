@@ -1,0 +1,93 @@
+"""A customer's own names, as ``canonicos.json`` has them: examined before anything of them is learnt."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from functools import cache
+from typing import Any, Final, TypeGuard
+
+from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras
+from app.contexts.nomes.nomes import busca
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.writable import is_writable
+
+_UF: Final = re.compile(r"[A-Za-z]{2}")
+
+
+class NomesErrados(BatutaError):
+    """``onde``: the entry, as in ``hospitais[2].uf``; ``motivo``: form, name, uf, day or object."""
+
+    sentence = "not in the form of canonicos.json ({onde}: {motivo}): see docs/grupos.md"
+
+
+def examinados(document: object) -> Mapping[str, Any]:
+    """The same document, if it has the form, and every name in it can be one. Raises NomesErrados for the first that is wrong."""
+    if not isinstance(document, Mapping):
+        raise NomesErrados(onde="{}", motivo="object")
+    for where, each in _listed(document, "hospitais"):
+        for name in ("cidade", "uf"):
+            if each.get(name) is not None and not _is_text(each[name]):
+                raise NomesErrados(onde=f"{where}.{name}", motivo="form")
+        if each.get("uf") is not None and not _UF.fullmatch(each["uf"]):
+            raise NomesErrados(onde=f"{where}.uf", motivo="uf")
+        _named(where, each, _can_be_place)
+    for where, each in _listed(document, "especialidades"):
+        _named(where, each, _can_be_area)
+    days = document.get("feriados_nacionais", {})
+    if not isinstance(days, Mapping | list):
+        raise NomesErrados(onde="feriados_nacionais", motivo="form")
+    for day in days:
+        if not _is_day(day):
+            raise NomesErrados(onde="feriados_nacionais", motivo="day")
+    return document
+
+
+def _listed(document: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    listed = document.get(kind, [])
+    if not isinstance(listed, list):
+        raise NomesErrados(onde=kind, motivo="form")
+    for place, each in enumerate(listed):
+        if not isinstance(each, Mapping):
+            raise NomesErrados(onde=f"{kind}[{place}]", motivo="form")
+        yield f"{kind}[{place}]", each
+
+
+def _named(where: str, each: Mapping[str, Any], can_be: Callable[[str], bool]) -> None:
+    aliases = each.get("aliases", [])
+    if not isinstance(aliases, list):
+        raise NomesErrados(onde=f"{where}.aliases", motivo="form")
+    named = [(f"{where}.canonico", each.get("canonico"))]
+    named.extend((f"{where}.aliases[{place}]", alias) for place, alias in enumerate(aliases))
+    for path, name in named:
+        if not _is_text(name):
+            raise NomesErrados(onde=path, motivo="form")
+        if not can_be(name):
+            raise NomesErrados(onde=path, motivo="name")
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and is_writable(value)
+
+
+def _is_day(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(date.fromisoformat(value))
+    except ValueError:
+        return False
+
+
+def _can_be_place(name: str) -> bool:
+    """A customer's "HT" or "Santa Casa" is one; with a word of every offer, each of them would tell of the place."""
+    return bool(busca(name)) and busca(name) not in _de_toda_oferta()
+
+
+def _can_be_area(name: str) -> bool:
+    is_ours = Vocabulario.padrao().especialidades.valor(name) is not None
+    return bool(chave(name)) and (is_ours or chave(name) not in _de_toda_oferta())
+
+
+@cache
+def _de_toda_oferta() -> frozenset[str]:
+    listed = (palavras()["sinais"]["plantao"], *palavras()["periodos"].values())
+    return frozenset(chave(each) for phrases in listed for each in phrases)

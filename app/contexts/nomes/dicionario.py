@@ -1,0 +1,259 @@
+"""The names we know, kept in memory and looked at again when somebody added one."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from app.contexts.grupos.fila import id_de
+from app.contexts.leitura_grupos import Vocabulario
+from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.nomes.canonicos import examinados
+from app.contexts.nomes.correcoes import nome_de_lugar
+from app.contexts.nomes.nomes import Achado, Conhecido, Nomes, achar, busca, onde
+from batuta.kernel.clock import Clock
+from batuta.queue.outcome import Writes
+from batuta.stores.sql.database import Database, Query, Row, Transaction
+from batuta.stores.sql.queries import load
+
+# What somebody teaches counts everywhere after so many seconds.
+LOOK_EVERY: Final = 5.0
+REMEMBERED: Final = 20_000
+MAQUINA, GESTOR, SEED = "sistema_auto", "gestor", "seed"
+BATCH: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NameBook:
+    version: Query
+    hospitals: Query
+    regions: Query
+    specialities: Query
+    bump: Query
+    add_hospital: Query
+    add_hospital_alias: Query
+    holds_in: Query
+    unlearn_hospital_alias: Query
+    use_hospital_alias: Query
+    review_hospital: Query
+    add_speciality: Query
+    add_speciality_alias: Query
+    hospital_named: Query
+    speciality_named: Query
+
+
+class Dicionario:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self.book = load(NameBook, Path(__file__).parent / "nomes.sql", database.dialect)
+        self._nomes: Nomes | None = None
+        self._found: dict[tuple[str | None, ...], Achado] = {}
+        self._looks_at = 0.0
+        self._looking = asyncio.Lock()
+
+    async def nomes(self) -> Nomes:
+        if self._nomes is not None and self._clock.monotonic() < self._looks_at:
+            return self._nomes
+        async with self._looking:
+            if self._nomes is None or self._clock.monotonic() >= self._looks_at:
+                row = await self._database.one(self.book.version)
+                version = 0 if row is None else int(row["versao"])
+                if self._nomes is None or self._nomes.versao != version:
+                    self._nomes, self._found = await self._read(version), {}
+                self._looks_at = self._clock.monotonic() + LOOK_EVERY
+        return self._nomes
+
+    async def achar(self, nome: str, cidade: str | None, uf: str | None, regiao: str | None) -> Achado:
+        nomes = await self.nomes()
+        asked = (nome, cidade, uf, regiao)
+        if (found := self._found.get(asked)) is None:
+            if len(self._found) >= REMEMBERED:
+                self._found.clear()
+            found = self._found[asked] = achar(nome, cidade, uf, regiao, nomes)
+        return found
+
+    def esquecer(self) -> None:
+        """Look again at once: we have just written names ourselves."""
+        self._looks_at = 0.0
+
+    def novo_hospital(
+        self, nome: str, cidade: str | None, uf: str | None, score: float, now: datetime
+    ) -> tuple[str, Writes]:
+        """Two who create it at once create the same one: its id follows from its name and its city."""
+        id = id_de("hospital", busca(nome), chave(cidade or ""))
+        estado = uf if uf is not None and len(uf) == 2 else None
+        made = {"id": id, "nome": nome.strip(), "cidade": cidade, "uf": estado, "automatico": True, "now": now}
+        return id, Writes(((self.book.add_hospital, made),)) + self.aprende(id, nome, score, now) + self._bumped()
+
+    def aprende(
+        self, hospital_id: str, nome: str, confianca: float, now: datetime, *, por: str | None = None
+    ) -> Writes:
+        """``por``: who says so; None: we think so ourselves."""
+        learnt = {
+            "id": hospital_id, "alias": nome.strip(), "forma": busca(nome), "origem": MAQUINA if por is None else GESTOR,
+            "por": por, "confianca": confianca, "confirmado": por is not None, "now": now,
+        }  # fmt: skip
+        return Writes(((self.book.add_hospital_alias, learnt),))
+
+    def semelhante(self, hospital_id: str, nome: str, score: float, now: datetime) -> Writes:
+        """What was close enough once is known the next time, with the same doubt."""
+        return self.aprende(hospital_id, nome, score, now) + self._bumped()
+
+    def usado(self, hospital_id: str, nome: str) -> Writes:
+        return Writes(((self.book.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
+
+    def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
+        """The reader gives canonical names alone, so that this is a list that fills itself."""
+        id = id_de("especialidade", chave(nome))
+        alias = {
+            "id": id,
+            "alias": nome,
+            "forma": chave(nome),
+            "origem": SEED,
+            "por": None,
+            "confirmado": True,
+            "now": now,
+        }
+        return id, Writes(
+            (
+                (self.book.add_speciality, {"id": id, "nome": nome, "now": now}),
+                (self.book.add_speciality_alias, alias),
+            )
+        ) + self._bumped()
+
+    async def ensinar_hospital(
+        self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, regiao: str | None, now: datetime
+    ) -> None:
+        """A person says whose a name is in a region: what a machine thought of it is forgotten."""
+        await transaction.run(self.book.unlearn_hospital_alias, id=hospital_id, forma=busca(nome))
+        for query, values in self.aprende(hospital_id, nome, 1.0, now, por=por).statements:
+            await transaction.run(query, **values)
+        if regiao:
+            await transaction.run(self.book.holds_in, id=hospital_id, forma=busca(nome), regiao=regiao)
+        await transaction.run(self.book.review_hospital, id=hospital_id, por=por, now=now)
+        await transaction.run(self.book.bump)
+
+    async def hospital_de_gestor(
+        self,
+        transaction: Transaction,
+        nome: str,
+        cidade: str | None,
+        uf: str | None,
+        regiao: str | None,
+        *,
+        por: str,
+        now: datetime,
+    ) -> str:
+        """The hospital a person means, created if nobody knows it: in the group's region, where no town is said."""
+        known = await self.nomes_em(transaction)
+        found = achar(nome, cidade, uf, regiao, known)
+        if found.id is not None and found.como == "alias":
+            return found.id
+        nome_de_lugar(nome, known)
+        town, state = onde(cidade, uf, regiao)
+        id = id_de("hospital", busca(nome), chave(town or ""))
+        values = {"id": id, "nome": nome.strip(), "cidade": town, "uf": state, "automatico": False, "now": now}
+        await transaction.run(self.book.add_hospital, **values)
+        await self.ensinar_hospital(transaction, id, nome, por=por, regiao=regiao, now=now)
+        return id
+
+    async def carregar(self, canonicos: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
+        """The customer's own names, in the form of ``canonicos.json``. Raises NomesErrados if it has not that form."""
+        examinados(canonicos)
+        hospitals, specialities = list(canonicos.get("hospitais", ())), list(canonicos.get("especialidades", ()))
+        statements = [*_hospital_rows(self.book, hospitals, now), *_speciality_rows(self.book, specialities, now)]
+        for first in range(0, len(statements), BATCH):
+            async with self._database.transaction() as transaction:
+                for query, values in statements[first : first + BATCH]:
+                    await transaction.run(query, **values)
+                await transaction.run(self.book.bump)
+        self.esquecer()
+        return {"hospitais": len(hospitals), "especialidades": len(specialities)}
+
+    def _bumped(self) -> Writes:
+        return Writes(((self.book.bump, {}),))
+
+    async def _read(self, version: int) -> Nomes:
+        ask = self._database.all
+        return _nomes(
+            version, await ask(self.book.hospitals), await ask(self.book.regions), await ask(self.book.specialities)
+        )
+
+    async def nomes_em(self, transaction: Transaction) -> Nomes:
+        """As they are inside of a transaction: for a person, who does it seldom and wants it right."""
+        ask = transaction.all
+        return _nomes(
+            0, await ask(self.book.hospitals), await ask(self.book.regions), await ask(self.book.specialities)
+        )
+
+
+def _nomes(version: int, hospitals: Sequence[Row], regions: Sequence[Row], specialities: Sequence[Row]) -> Nomes:
+    by_form: dict[str, list[Conhecido]] = {}
+    taught = _ensinados(hospitals, regions)
+    for row in hospitals:
+        is_sure = row["confirmado"] or row["origem"] != MAQUINA
+        known = Conhecido(
+            row["id"], row["nome"], row["cidade"], row["estado"], 1.0 if is_sure else float(row["confianca"]),
+            taught.get((row["id"], row["alias_normalizado"])),
+        )  # fmt: skip
+        by_form.setdefault(row["alias_normalizado"], []).append(known)
+    return Nomes(
+        versao=version,
+        vocabulario=Vocabulario.de(_canonicos(hospitals, taught, specialities)),
+        hospitais=by_form,
+        especialidades={row["alias_normalizado"]: row["id"] for row in specialities},
+    )
+
+
+def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[str, str], frozenset[str]]:
+    """Of each name that a person taught: the regions where; the hospital's own town is not among them."""
+    taught: dict[tuple[str, str], set[str]] = {
+        (row["id"], row["alias_normalizado"]): set() for row in hospitals if row["origem"] == GESTOR
+    }
+    for row in regions:
+        taught.get((row["hospital_id"], row["alias_normalizado"]), set()).add(chave(row["regiao"]))
+    return {name: frozenset(there) for name, there in taught.items()}
+
+
+def _canonicos(
+    hospitals: Sequence[Row], taught: Mapping[tuple[str, str], frozenset[str]], specialities: Sequence[Row]
+) -> dict[str, Any]:
+    """What the reader may know: names that people gave. What a machine made up would make it read more of the same."""
+    places: dict[str, dict[str, Any]] = {}
+    for row in hospitals:
+        if not row["precisa_revisao"] and (row["confirmado"] or row["origem"] != MAQUINA):
+            place = {"canonico": row["nome"], "cidade": row["cidade"], "uf": row["estado"], "aliases": [], "so_em": {}}
+            place = places.setdefault(row["id"], place)
+            place["aliases"].append(row["alias"])
+            if (there := taught.get((row["id"], row["alias_normalizado"]))) is not None:
+                place["so_em"][chave(row["alias"])] = there
+    areas: dict[str, dict[str, Any]] = {}
+    for row in specialities:
+        areas.setdefault(row["id"], {"canonico": row["nome"], "aliases": []})["aliases"].append(row["alias"])
+    return {"hospitais": list(places.values()), "especialidades": list(areas.values())}
+
+
+def _hospital_rows(
+    book: NameBook, listed: Iterable[Mapping[str, Any]], now: datetime
+) -> Iterable[tuple[Query, dict[str, object]]]:
+    for each in listed:
+        id = id_de("hospital", busca(each["canonico"]), chave(each.get("cidade") or ""))
+        place = {"id": id, "nome": each["canonico"], "cidade": each.get("cidade"), "uf": each.get("uf")}
+        yield book.add_hospital, {**place, "automatico": False, "now": now}
+        for forma, alias in {busca(name): name for name in (each["canonico"], *each.get("aliases", ()))}.items():
+            name = {"id": id, "alias": alias, "forma": forma, "origem": SEED, "por": None, "confianca": 1.0}
+            yield book.add_hospital_alias, {**name, "confirmado": True, "now": now}
+
+
+def _speciality_rows(
+    book: NameBook, listed: Iterable[Mapping[str, Any]], now: datetime
+) -> Iterable[tuple[Query, dict[str, object]]]:
+    for each in listed:
+        id = id_de("especialidade", chave(each["canonico"]))
+        yield book.add_speciality, {"id": id, "nome": each["canonico"], "now": now}
+        for forma, alias in {chave(name): name for name in (each["canonico"], *each.get("aliases", ()))}.items():
+            name = {"id": id, "alias": alias, "forma": forma, "origem": SEED, "por": None}
+            yield book.add_speciality_alias, {**name, "confirmado": True, "now": now}

@@ -1,0 +1,116 @@
+"""Which hospital or speciality a name was taught to be, and how that is unlearnt: what somebody taught by mistake is read into
+every message until then."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.nomes.nomes import busca
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import Database, Query, Row, Transaction
+from batuta.stores.sql.queries import load
+
+
+class NomeDesconhecido(BatutaError):
+    sentence = "nobody is called that: `batuta grupos nomes NOME` says whose a name is"
+
+
+class NomeDeVarios(BatutaError):
+    sentence = "several are called that ({ids}): say which one"
+
+
+@dataclass(frozen=True, slots=True)
+class TeachingBook:
+    hospitals: Query
+    specialities: Query
+    forget_hospital_name: Query
+    rename_hospital: Query
+    forget_speciality_name: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ensinado:
+    """A name, and whose it is. ``tipo``: hospital or especialidade; ``por``: who taught it, if a person did."""
+
+    tipo: str
+    id: str
+    nome: str
+    alias: str
+    origem: str
+    confirmado: bool
+    por: str | None
+    cidade: str | None = None
+    uf: str | None = None
+
+
+class Ensino:
+    def __init__(self, database: Database, dicionario: Dicionario, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._dicionario = dicionario
+        self._clock = clock
+        self._audit = AuditLog(database.dialect, ids)
+        self._book = load(TeachingBook, Path(__file__).parent / "ensino.sql", database.dialect)
+
+    async def de_quem(self, nome: str) -> list[Ensinado]:
+        async with self._database.transaction() as transaction:
+            return await self._owners(transaction, nome)
+
+    async def esquecer(self, nome: str, *, por: str, id: str | None = None) -> Ensinado:
+        """The name is not that one's any more. What was already read stays as it is."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            owners = [each for each in await self._owners(transaction, nome) if id in (None, each.id)]
+            if not owners:
+                raise NomeDesconhecido
+            if len(owners) > 1:
+                raise NomeDeVarios(ids=", ".join(each.id for each in owners))
+            (owner,) = owners
+            await self._forget(transaction, owner, nome)
+            await transaction.run(self._dicionario.book.bump)
+            await self._note(transaction, owner, por, now)
+        self._dicionario.esquecer()
+        return owner
+
+    async def _owners(self, transaction: Transaction, nome: str) -> list[Ensinado]:
+        hospitals = await transaction.all(self._book.hospitals, forma=busca(nome))
+        areas = await transaction.all(self._book.specialities, forma=chave(nome))
+        return [
+            *(_taught("hospital", row, cidade=row["cidade"], uf=row["estado"]) for row in hospitals),
+            *(_taught("especialidade", row) for row in areas),
+        ]
+
+    async def _forget(self, transaction: Transaction, owner: Ensinado, nome: str) -> None:
+        """A hospital that was called so is called by another of its names: by the reader too, who knows what it is called."""
+        if owner.tipo == "especialidade":
+            await transaction.run(self._book.forget_speciality_name, id=owner.id, forma=chave(nome))
+            return
+        await transaction.run(self._book.forget_hospital_name, id=owner.id, forma=busca(nome))
+        if busca(owner.nome) == busca(nome):
+            await transaction.run(self._book.rename_hospital, id=owner.id)
+
+    async def _note(self, transaction: Transaction, owner: Ensinado, by: str, now: datetime) -> None:
+        """By ids; not the name, which may be whatever somebody wrote."""
+        before: dict[str, Json] = {"origem": owner.origem, "por": owner.por, "confirmado": owner.confirmado}
+        await self._audit.note(
+            transaction, actor=by, action="nome.esquecer", subject=f"{owner.tipo}:{owner.id}", before=before, after=None, now=now
+        )  # fmt: skip
+
+
+def _taught(tipo: str, row: Row, *, cidade: str | None = None, uf: str | None = None) -> Ensinado:
+    return Ensinado(
+        tipo=tipo,
+        id=str(row["id"]),
+        nome=row["nome"],
+        alias=row["alias"],
+        origem=row["origem"],
+        confirmado=bool(row["confirmado"]),
+        por=row["criado_por"],
+        cidade=cidade,
+        uf=uf,
+    )

@@ -1,0 +1,74 @@
+"""Hospitals that are none: a machine made them out of a text that is no name, and nothing needs them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.nomes.nomes import pode_ser_nome
+from batuta.dispatch.answer import JobAnswer, Ok, Partial
+from batuta.dispatch.endpoints import JobCall
+from batuta.kernel.clock import Clock
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import Database, Query
+from batuta.stores.sql.queries import load
+
+PAGE: Final = 200
+MOST_PAGES: Final = 500
+MARGIN: Final = timedelta(seconds=10)
+ACTOR: Final = "limpeza_hospitais"
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningBook:
+    suspects: Query
+    forget_names: Query
+    delete_hospital: Query
+
+
+class Limpeza:
+    def __init__(self, database: Database, dicionario: Dicionario, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._dicionario = dicionario
+        self._clock = clock
+        self._audit = AuditLog(database.dialect, ids)
+        self._book = load(CleaningBook, Path(__file__).parent / "limpeza.sql", database.dialect)
+
+    async def limpeza_hospitais(self, call: JobCall) -> JobAnswer:
+        """Looks at each that a machine made and nothing refers to; those whose name cannot be one are deleted."""
+        areas = (await self._dicionario.nomes()).vocabulario.especialidades
+        looked, deleted, after = 0, 0, str(UUID(int=0))
+        for _ in range(MOST_PAGES):
+            rows = await self._database.all(self._book.suspects, depois=after, limite=PAGE)
+            for row in rows:
+                is_area = areas.valor(row["nome"]) is not None
+                if not pode_ser_nome(row["nome"], eh_especialidade=is_area)[0]:
+                    deleted += await self._delete(row["id"], self._clock.now())
+            looked += len(rows)
+            if len(rows) < PAGE:
+                break
+            after = rows[-1]["id"]
+            if self._clock.now() >= call.deadline - MARGIN:
+                return Partial("there was no time for all of them", items=deleted, details=_told(looked, deleted))
+        return Ok(items=deleted, details=_told(looked, deleted))
+
+    async def _delete(self, id: str, now: datetime) -> bool:
+        """False: somebody has come to need it."""
+        async with self._database.transaction() as transaction:
+            await transaction.run(self._book.forget_names, id=id)
+            gone = bool(await transaction.run(self._book.delete_hospital, id=id))
+            if gone:
+                await transaction.run(self._dicionario.book.bump)
+                subject = f"hospital:{id}"
+                await self._audit.note(
+                    transaction, actor=ACTOR, action="hospital.apagar", subject=subject, before=None, after=None, now=now
+                )  # fmt: skip
+        return gone
+
+
+def _told(looked: int, deleted: int) -> dict[str, Json]:
+    return {"candidatos": looked, "deletados": deleted}

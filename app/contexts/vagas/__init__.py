@@ -1,0 +1,1 @@
+"""Vacancies read from groups: import, review, closing, corrections."""

@@ -1,0 +1,118 @@
+"""Which open vacancies a message closes: those it clearly means. What is not clear is a person's to say."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from app.contexts.leitura_grupos import Fechamento
+
+MOST = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aberta:
+    """An open vacancy, or what waits for a person to be one, that a message of the same group told of.
+
+    ``citavel``: that message, by the messenger's id. None: the offer does not say.
+    """
+
+    id: str
+    hospital_id: str | None
+    especialidade_id: str | None
+    data: date | None
+    periodo_id: int | None
+    citavel: str
+    autor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alvo:
+    """What is said to be taken, as far as it is said; None: it is not."""
+
+    hospital_id: str | None = None
+    data: date | None = None
+    periodo_id: int | None = None
+    especialidade_id: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        return None not in (self.hospital_id, self.data, self.periodo_id)
+
+    @property
+    def is_empty(self) -> bool:
+        return self == Alvo()
+
+    def fits(self, aberta: Aberta) -> bool:
+        return (
+            self.hospital_id in (None, aberta.hospital_id)
+            and self.data in (None, aberta.data)
+            and self.periodo_id in (None, aberta.periodo_id)
+            and self.especialidade_id in (None, aberta.especialidade_id)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decisao:
+    """``fecha``: these, because of ``como``. ``duvida``: one of these may be meant, because of ``motivo``."""
+
+    fecha: tuple[str, ...] = ()
+    como: str | None = None
+    duvida: tuple[str, ...] = ()
+    motivo: str | None = None
+
+
+NADA = Decisao()
+
+
+def decidir(
+    fechamento: Fechamento, alvos: Sequence[Alvo], abertas: Sequence[Aberta], *, citada: str | None, autor: str | None
+) -> Decisao:
+    """``alvos``: what it names; ``citada``: the message it answers; ``autor``: who says so."""
+    answered = [each for each in abertas if citada is not None and each.citavel == citada]
+    if answered:
+        meant = _citada(fechamento, alvos, answered, autor)
+    elif fechamento.certo:
+        meant = _nomeadas(alvos, abertas, autor)
+    else:
+        return NADA
+    if meant.fecha and not fechamento.claro:
+        return Decisao(duvida=(*meant.fecha, *meant.duvida)[:MOST], motivo="sentido_incerto")
+    return meant
+
+
+def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[Aberta], autor: str | None) -> Decisao:
+    """It names them: those are meant that whoever says so told of himself. Anybody can name what another offers."""
+    own = {each.id for each in abertas if _own(each, autor)}
+    closed: list[str] = []
+    doubted: list[str] = []
+    of_others: list[str] = []
+    for alvo in alvos:
+        found = _ids(each for each in abertas if alvo.fits(each) and (not alvo.is_empty or each.id in own))
+        is_clear = alvo.is_whole and len(found) == 1
+        (doubted if not is_clear else closed if found[0] in own else of_others).extend(found)
+    left = tuple(dict.fromkeys(id for id in (*of_others, *doubted) if id not in closed))[:MOST]
+    unclear = "varias_vagas" if any(each.is_whole for each in alvos) else "nao_diz_qual"
+    why = None if not left else "dito_por_outro" if of_others else unclear
+    return Decisao(tuple(dict.fromkeys(closed)), "mesma_vaga" if closed else None, left, why)
+
+
+def _citada(fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[Aberta], autor: str | None) -> Decisao:
+    """It answers an offer: that one is meant, as far as what else it says agrees."""
+    meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
+    everything = _ids(answered)[:MOST]
+    if not meant:
+        return Decisao(duvida=everything, motivo="diz_outra_coisa")
+    if len(meant) > 1 and not fechamento.todas and not any(each.is_whole for each in alvos):
+        return Decisao(duvida=meant[:MOST], motivo="varias_vagas")
+    if not fechamento.firme and not any(_own(each, autor) for each in answered):
+        return Decisao(duvida=meant[:MOST], motivo="dito_por_outro")
+    return Decisao(fecha=meant, como="citada")
+
+
+def _own(aberta: Aberta, autor: str | None) -> bool:
+    return autor is not None and aberta.autor == autor
+
+
+def _ids(abertas: Iterable[Aberta]) -> tuple[str, ...]:
+    """A vacancy may have been told of by several messages of the group."""
+    return tuple(dict.fromkeys(each.id for each in abertas))

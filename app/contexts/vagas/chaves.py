@@ -1,0 +1,72 @@
+"""Whose a key is when people decide: something that is refused keeps none, and whoever told the same stands for itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from app.contexts.vagas.vagas import JANELA, VagaBook
+from batuta.stores.sql.database import AsJson, Dialect, Query, Row, Transaction
+from batuta.stores.sql.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBook:
+    free: Query
+    pass_on: Query
+    give_way: Query
+    heir: Query
+    raise_up: Query
+    follow: Query
+    hand_over: Query
+    refused: Query
+
+
+class Chaves:
+    def __init__(self, dialect: Dialect) -> None:
+        here = Path(__file__).parent
+        self._vagas = load(VagaBook, here / "vagas.sql", dialect)
+        self._book = load(KeyBook, here / "chaves.sql", dialect)
+
+    async def soltar(self, transaction: Transaction, id: str, hash: str | None) -> None:
+        if hash is not None:
+            await transaction.run(self._book.free, id=id, hash=hash)
+
+    async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
+        """Whose it is. A person has approved this one: what nobody has decided about gives way to it."""
+        holder = await self._asked(transaction, id, hash, now)
+        if holder == id or not await transaction.run(self._book.give_way, id=holder, principal=id, now=now):
+            return holder
+        await transaction.run(self._book.pass_on, hash=hash, former=holder, id=id, now=now)
+        await self._handed(transaction, holder, id, now, todas=True)
+        return id
+
+    async def recusada(
+        self, transaction: Transaction, vaga: Row | Mapping[str, Any], now: datetime, *, mesmo_texto: bool
+    ) -> None:
+        """Its key is free. What another author told as well waits for a person in its place, in the same words too if they are
+        not what was wrong."""
+        id, hash = str(vaga["id"]), vaga["hash_dedup"]
+        await self.soltar(transaction, id, hash)
+        heir = await transaction.one(self._book.heir, id=id, mesmo_texto=mesmo_texto)
+        if heir is None:
+            return
+        await transaction.run(self._book.raise_up, id=heir["id"], now=now)
+        await self._handed(transaction, id, heir["id"], now, todas=False)
+        await self._asked(transaction, heir["id"], heir["hash_dedup"], now)
+
+    async def do_autor(self, transaction: Transaction, autor: str, now: datetime) -> None:
+        """Of everything that was refused because of him, now."""
+        for row in await transaction.all(self._book.refused, autor=autor, now=now):
+            await self.recusada(transaction, row, now, mesmo_texto=True)
+
+    async def _asked(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
+        asked = AsJson([{"hash": hash, "vaga": id}])
+        rows = await transaction.all(self._vagas.take_keys, asked=asked, now=now, since=now - JANELA)
+        return str(rows[0]["vaga"])
+
+    async def _handed(self, transaction: Transaction, de: str, para: str, now: datetime, *, todas: bool) -> None:
+        await transaction.run(self._book.hand_over, de=de, para=para, todas=todas)
+        await transaction.run(self._book.follow, id=de, herdeira=para, now=now)
+        await transaction.run(self._vagas.count_sources, id=para)

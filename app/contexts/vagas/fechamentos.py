@@ -1,0 +1,230 @@
+"""What is told to be taken: the vacancy is closed, or somebody is asked which. Every closing says who, why and by which message.
+
+An offer that still waits for a person is put away by the same rules: nobody need decide about what is taken.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from app.contexts.grupos.fila import id_de
+from app.contexts.leitura_grupos import Fechamento, VagaLida
+from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.vagas.alvo_do_fechamento import NADA, Aberta, Alvo, Decisao, decidir
+from app.contexts.vagas.importacao import PERIODO_ID
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.queue.outcome import Snooze, Writes
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
+from batuta.stores.sql.queries import load
+
+SOON: Final = timedelta(seconds=30)
+# What is older and still not read will not be waited for.
+WAITED_FOR: Final = timedelta(hours=1)
+# What a notice answers comes through another chip within that time, or was said before we were there.
+ARRIVES: Final = timedelta(minutes=5)
+MAQUINA: Final = "grupos"
+
+
+class FechamentoInexistente(BatutaError):
+    sentence = "there is no notice {id}: `batuta grupos fechamentos` shows those that wait"
+
+
+class FechamentoDecidido(BatutaError):
+    sentence = "notice {id} does not wait for anybody any more, it is {status}: `batuta grupos fechamentos` shows those that wait"
+
+
+class VagaDeOutro(BatutaError):
+    sentence = "notice {id} cannot mean vacancy {vaga}: `batuta grupos fechamentos` shows which it can mean"
+
+
+@dataclass(frozen=True, slots=True)
+class ClosingBook:
+    unread: Query
+    heard: Query
+    open_in_group: Query
+    close_vacancy: Query
+    put_away: Query
+    put_away_change: Query
+    free_key: Query
+    keep: Query
+    waiting: Query
+    one: Query
+    candidates: Query
+    take: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fechado:
+    """``status``: fechada, or mantida: the notice closed nothing."""
+
+    id: str
+    status: str
+    vagas: tuple[str, ...] = ()
+
+
+class Fechamentos:
+    def __init__(self, database: Database, dicionario: Dicionario, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._dicionario = dicionario
+        self._clock = clock
+        self._audit = AuditLog(database.dialect, ids)
+        self._book = load(ClosingBook, Path(__file__).parent / "fechamentos.sql", database.dialect)
+
+    async def de(self, mensagem: Row, dito: Fechamento | None) -> Decisao | Snooze:
+        """What a message closes. It waits while an earlier one of its group is on its way: that may be the offer."""
+        if dito is None:
+            return NADA
+        em, group = mensagem["timestamp_msg"], mensagem["grupo_id"]
+        if (early := await self.cedo(mensagem)) is not None:
+            return early
+        rows = await self._database.all(
+            self._book.open_in_group, grupo_id=group, mensagem_id=mensagem["id"], em=em
+        )  # fmt: skip
+        if not rows:
+            return NADA
+        abertas = [Aberta(**{name: row[name] for name in Aberta.__slots__}) for row in rows]
+        alvos = await self._alvos(dito, mensagem["regiao"])
+        return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
+
+    async def cedo(self, mensagem: Row) -> Snooze | None:
+        """When to look again at a message that says something of another, if that may still come."""
+        is_early = await self._is_early(mensagem, self._clock.now())
+        return Snooze(SOON, "an earlier message of the group is not read yet") if is_early else None
+
+    async def _is_early(self, mensagem: Row, now: datetime) -> bool:
+        """What it answers did not arrive yet, through whichever chip, or something before it is on its way."""
+        quoted = mensagem["citada"]
+        is_fresh = quoted is not None and now - mensagem["created_at"] < ARRIVES
+        if is_fresh and await self._database.one(self._book.heard, citada=quoted) is None:
+            return True
+        earlier = await self._database.one(
+            self._book.unread, grupo_id=mensagem["grupo_id"], mensagem_id=mensagem["id"], em=mensagem["timestamp_msg"],
+            since=now - WAITED_FOR, citada=quoted or "",
+        )  # fmt: skip
+        return earlier is not None
+
+    def feito(
+        self, mensagem: Row, dito: Fechamento, decisao: Decisao, junto: Writes
+    ) -> Callable[[Transaction], Awaitable[None]]:
+        """What settles the message too: ``junto``, and the vacancies that are closed."""
+
+        async def effect(transaction: Transaction) -> None:
+            now = self._clock.now()
+            for query, values in junto.statements:
+                await transaction.run(query, **values)
+            closed = await self._close(transaction, decisao.fecha, MAQUINA, decisao.como, mensagem["id"], now)
+            kept = {
+                "mensagem_id": mensagem["id"], "grupo_id": mensagem["grupo_id"], "trecho": AsJson(list(dito.trecho)), "now": now,
+            }  # fmt: skip
+            if closed:
+                told = {
+                    "id": id_de("fechamento", mensagem["id"]),
+                    "status": "fechada",
+                    "como": decisao.como,
+                    "motivo": None,
+                }
+                listed = {"fechadas": AsJson([*closed]), "candidatas": AsJson([*decisao.fecha])}
+                await transaction.run(self._book.keep, **kept, **told, **listed)
+            if decisao.duvida:
+                asked = {"id": id_de("duvida", mensagem["id"]), "status": "aguardando_revisao", "como": None}
+                listed = {"fechadas": AsJson([]), "candidatas": AsJson([*decisao.duvida])}
+                await transaction.run(self._book.keep, **kept, **asked, **listed, motivo=decisao.motivo)
+
+        return effect
+
+    async def pendentes(
+        self, *, limite: int, pular: int = 0, status: str = "aguardando_revisao"
+    ) -> list[tuple[Row, Sequence[Row]]]:
+        """Each with the vacancies it may mean, or closed."""
+        rows = await self._database.all(self._book.waiting, limite=limite, pular=pular, status=status)
+        return [
+            (row, await self._database.all(self._book.candidates, ids=AsJson([*row["candidatas"]]))) for row in rows
+        ]
+
+    async def resolver(self, id: str, vagas: Sequence[str], *, por: str) -> Fechado:
+        """A person says what it closes; nothing, if ``vagas`` is empty."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            row = await transaction.one(self._book.one, id=id)
+            if row is None:
+                raise FechamentoInexistente(id=id)
+            for vaga in vagas:
+                if vaga not in row["candidatas"]:
+                    raise VagaDeOutro(id=id, vaga=vaga)
+            status = "fechada" if vagas else "mantida"
+            taken = await transaction.run(
+                self._book.take, id=id, status=status, como="pessoa", fechadas=AsJson([*vagas]), por=por, now=now
+            )
+            if not taken:
+                raise FechamentoDecidido(id=id, status=row["status"])
+            closed = await self._close(transaction, tuple(vagas), por, "pessoa", id, now)
+            if not vagas:
+                await self._note(transaction, por, "fechamento.manter", f"fechamento:{id}", {"status": status}, now)
+        return Fechado(id=id, status=status, vagas=closed)
+
+    async def _close(
+        self, transaction: Transaction, vagas: Sequence[str], by: str, how: str | None, because: str, now: datetime
+    ) -> tuple[str, ...]:
+        """Those that were still open, or still waited."""
+        closed = []
+        for id in vagas:
+            waited = await transaction.run(self._book.put_away, id=id, por=by, now=now)
+            if not waited and not await transaction.run(self._book.close_vacancy, id=id, now=now):
+                continue
+            await transaction.run(self._book.put_away_change, id=id, por=by, now=now)
+            await transaction.run(self._book.free_key, id=id)
+            closed.append(id)
+            what, did, became = ("vaga_grupo", "rejeitar", "rejeitada") if waited else ("vaga", "fechar", "fechada")
+            after: dict[str, Json] = {"status": became, "como": how, "por_causa_de": because}
+            await self._note(transaction, by, f"{what}.{did}", f"{what}:{id}", after, now)
+        return tuple(closed)
+
+    async def _note(
+        self, transaction: Transaction, by: str, action: str, subject: str, after: dict[str, Json], now: datetime
+    ) -> None:
+        """Ids and states, never a word of the message."""
+        await self._audit.note(
+            transaction, actor=by, action=action, subject=subject, before=None, after=after, now=now
+        )  # fmt: skip
+
+    async def _alvos(self, dito: Fechamento, regiao: str | None) -> list[Alvo]:
+        """Whole vagas if it tells any; else every way to read what it names; one that is empty, if it names nothing."""
+        if dito.vagas:
+            return [await self._alvo(each, regiao) for each in dito.vagas]
+        places: list[str | None] = [await self._hospital(each, None, None, regiao) for each in dito.hospitais] or [None]
+        periods: list[int | None] = [PERIODO_ID[each] for each in dito.periodos] or [None]
+        return [
+            Alvo(hospital_id=place, data=day, periodo_id=period)
+            for place in places
+            for day in dito.dias or (None,)
+            for period in periods
+        ]
+
+    async def _alvo(self, vaga: VagaLida, regiao: str | None) -> Alvo:
+        town = None if vaga.cidade is None else vaga.cidade.valor
+        state = None if vaga.uf is None else vaga.uf.valor
+        areas = (await self._dicionario.nomes()).especialidades
+        return Alvo(
+            hospital_id=await self._hospital(vaga.hospital.valor, town, state, regiao),
+            data=vaga.data.valor,
+            periodo_id=None if vaga.periodo.trecho is None else PERIODO_ID[vaga.periodo.valor],
+            especialidade_id=None
+            if vaga.especialidade.trecho is None
+            else areas.get(chave(vaga.especialidade.valor), _NOBODY),
+        )
+
+    async def _hospital(self, nome: str, cidade: str | None, uf: str | None, regiao: str | None) -> str:
+        """A name nobody knows is no open vacancy's."""
+        found = await self._dicionario.achar(nome, cidade, uf, regiao)
+        return found.id if found.id is not None and found.como in ("alias", "semelhante") else _NOBODY
+
+
+_NOBODY: Final = str(UUID(int=0))

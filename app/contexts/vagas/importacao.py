@@ -1,0 +1,96 @@
+"""Whether a vaga is good enough to be offered: a score, three ways, and what can never be imported."""
+
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from typing import Final
+
+from app.contexts.leitura_grupos import Periodo
+from app.contexts.vagas.limiares import Limiares, alcanca
+
+PESOS: Final = {"hospital": 0.30, "especialidade": 0.30, "data": 0.25, "periodo": 0.10, "valor": 0.05}
+PLAUSIVEL: Final = (100, 10_000)
+LONGE_DIAS: Final = 90
+# A place whose name is less sure than this is looked at by a person, however good the rest is.
+CERTO: Final = 0.7
+PERIODO_ID: Final = {
+    Periodo.DIURNO: 1,
+    Periodo.TARDE: 2,
+    Periodo.NOTURNO: 3,
+    Periodo.CINDERELA: 4,
+    Periodo.MANHA: 5,
+    Periodo.H24: 7,
+}
+
+
+class Decisao(StrEnum):
+    IMPORTAR = "importada"
+    REVISAR = "aguardando_revisao"
+    DESCARTAR = "descartada"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidata:
+    """A vaga after its names were found. Scores are 0..1; None: it is not there."""
+
+    hospital: float | None
+    especialidade: float | None
+    data: date | None
+    confianca_data: float | None
+    periodo: bool
+    valor: float | None
+    valor_tipo: str | None
+    bloqueado: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parecer:
+    decisao: Decisao
+    score: float
+    motivo: str | None = None
+    avisos: tuple[str, ...] = field(default=())
+
+
+def score_de(vaga: Candidata) -> float:
+    """How sure we are, weighed by what matters."""
+    parts = {
+        "hospital": vaga.hospital or 0.0,
+        "especialidade": vaga.especialidade or 0.0,
+        "data": 0.0 if vaga.data is None else 0.8 if vaga.confianca_data is None else vaga.confianca_data,
+        "periodo": 1.0 if vaga.periodo else 0.5,
+        "valor": _valor(vaga),
+    }
+    return round(sum(PESOS[name] * part for name, part in parts.items()), 4)
+
+
+def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
+    """``hoje``: the day in São Paulo. What is past, or blocked, is dropped; what lacks a name waits for a person."""
+    score = score_de(vaga)
+    if vaga.data is not None and vaga.data < hoje:
+        return Parecer(decisao=Decisao.DESCARTAR, score=score, motivo="data_passada")
+    if vaga.bloqueado:
+        return Parecer(decisao=Decisao.DESCARTAR, score=score, motivo="hospital_bloqueado")
+    named = (("hospital", vaga.hospital), ("especialidade", vaga.especialidade), ("data", vaga.data))
+    missing = [name for name, there in named if there is None]
+    if missing:
+        return Parecer(decisao=Decisao.REVISAR, score=score, motivo=f"match_incompleto:{','.join(missing)}")
+    warnings = ("data_distante",) if vaga.data is not None and (vaga.data - hoje).days > LONGE_DIAS else ()
+    if not alcanca(vaga.hospital or 0.0, CERTO) and alcanca(score, limiares.revisao):
+        return Parecer(decisao=Decisao.REVISAR, score=score, motivo="hospital_incerto", avisos=warnings)
+    if alcanca(score, limiares.importacao):
+        return Parecer(decisao=Decisao.IMPORTAR, score=score, motivo=",".join(warnings) or None, avisos=warnings)
+    if alcanca(score, limiares.revisao):
+        return Parecer(decisao=Decisao.REVISAR, score=score, motivo="score_baixo", avisos=warnings)
+    return Parecer(decisao=Decisao.DESCARTAR, score=score, motivo="score_insuficiente", avisos=warnings)
+
+
+def _valor(vaga: Candidata) -> float:
+    match vaga.valor_tipo:
+        case "fixo" if vaga.valor is not None and PLAUSIVEL[0] <= vaga.valor <= PLAUSIVEL[1]:
+            return 1.0
+        case "faixa":
+            return 0.9
+        case "a_combinar" | None:
+            return 0.7
+        case _:
+            return 0.3

@@ -1,0 +1,161 @@
+"""What an author says otherwise of what he offered before: the vacancy follows him. One that a doctor was told of changes only
+when a person says so. What he said first stays among the sources."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from app.contexts.comum.telefone import forms
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.queue.outcome import Writes
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import Dialect, Query, Row, Transaction
+from batuta.stores.sql.queries import load
+
+MAQUINA: Final = "grupos"
+# Why it waits for a person: a vacancy that somebody was offered would change under him.
+MUDOU: Final = "valor_mudou"
+CAMPOS: Final = ("valor", "hora_inicio", "hora_fim")
+A_DECIDIR: Final = ("nova", "normalizada", "aguardando_revisao")
+OFERECIDA: Final = ("anunciada", "reservada", "aguardando_confirmacao", "pendente_confirmacao", "confirmada")
+
+
+class MudancaSemVaga(BatutaError):
+    sentence = "vaga {id} would change a vacancy that is {status} by now: reject it"
+
+
+class OfertaPorDecidir(MudancaSemVaga):
+    sentence = "vaga {id} would change vaga {principal}, which waits for a person itself: approve that one first"
+
+
+class MudancaSuperada(MudancaSemVaga):
+    sentence = "the author of vaga {id} said otherwise later, and that counts: reject this one"
+
+
+@dataclass(frozen=True, slots=True)
+class RectificationBook:
+    standing: Query
+    hold: Query
+    hold_vacancy: Query
+    rewrite: Query
+    rewrite_vacancy: Query
+    ask: Query
+    supersede: Query
+    settled: Query
+
+
+def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any]) -> bool:
+    """Whoever posted the first, from whichever of his addresses, or whom that names as the one to ask."""
+    author = vaga["contato_responsavel_id"]
+    if author is not None and author == principal["contato_responsavel_id"]:
+        return True
+    lines = set(forms(vaga["autor_telefone"])) if vaga["autor_telefone"] else set()
+    return any(
+        said and not lines.isdisjoint(forms(said))
+        for said in (principal["autor_telefone"], principal["contato_whatsapp"])
+    )
+
+
+def mudancas(dita: Row | Mapping[str, Any], antes: Row | Mapping[str, Any]) -> dict[str, Any]:
+    """What is told otherwise, or for the first time. What is not told again stays as it was."""
+    return {name: dita[name] for name in CAMPOS if dita[name] is not None and dita[name] != antes[name]}
+
+
+class Retificacoes:
+    def __init__(self, dialect: Dialect, ids: Ids) -> None:
+        self._book = load(RectificationBook, Path(__file__).parent / "retificacoes.sql", dialect)
+        self._audit = AuditLog(dialect, ids)
+
+    def efeito(
+        self, vaga: Row, principal: str, junto: Writes, now: datetime
+    ) -> Callable[[Transaction], Awaitable[None]]:
+        """What settles the repeat (``junto``, which holds the principal's row), and what it corrects."""
+
+        async def effect(transaction: Transaction) -> None:
+            for query, values in junto.statements:
+                await transaction.run(query, **values)
+            await self.dita(transaction, vaga, principal, now)
+
+        return effect
+
+    async def aprovar(self, transaction: Transaction, vaga: Mapping[str, Any], *, por: str, now: datetime) -> str:
+        """A person says that what the author says now counts. The vacancy it changed."""
+        id, principal = str(vaga["id"]), str(vaga["duplicada_de"])
+        await transaction.run(self._book.hold, id=principal, now=now)
+        antes = await self._standing(transaction, vaga, principal)
+        if antes is not None and antes["vaga_status"] is None and antes["status"] in A_DECIDIR:
+            raise OfertaPorDecidir(id=id, principal=principal)
+        if antes is not None and antes["superada"]:
+            raise MudancaSuperada(id=id)
+        if antes is None or antes["vaga_id"] is None or not await self._rewrite(transaction, vaga, antes, por, now):
+            raise MudancaSemVaga(id=id, status="" if antes is None else antes["vaga_status"] or antes["status"])
+        await transaction.run(self._book.settled, id=vaga["id"], now=now)
+        await self._supersede(transaction, vaga, principal, now)
+        return str(antes["vaga_id"])
+
+    async def dita(
+        self,
+        transaction: Transaction,
+        vaga: Row | Mapping[str, Any],
+        principal: str,
+        now: datetime,
+        *,
+        claro: bool = True,
+    ) -> None:
+        """Its author tells it again. ``claro``: it is this one he means; if that is not clear, a person says."""
+        antes = await self._standing(transaction, vaga, principal)
+        if antes is None or antes["posterior"] or antes["duas"]:
+            return
+        changed, status = mudancas(vaga, antes), antes["vaga_status"]
+        is_free = status == "aberta" or (status is None and antes["status"] in A_DECIDIR)
+        done = claro and is_free and await self._rewrite(transaction, vaga, antes, MAQUINA, now)
+        if not done and (is_free or status in OFERECIDA) and any(antes[name] is not None for name in changed):
+            await transaction.run(self._book.ask, id=vaga["id"], motivo=MUDOU, now=now)
+        if claro:
+            await self._supersede(transaction, vaga, principal, now)
+
+    async def _standing(self, transaction: Transaction, vaga: Row | Mapping[str, Any], principal: str) -> Row | None:
+        lines = forms(vaga["autor_telefone"]) if vaga["autor_telefone"] else ("",)
+        return await transaction.one(
+            self._book.standing, principal=principal, id=vaga["id"], autor=vaga["contato_responsavel_id"],
+            telefone=lines[0], sem_nono=lines[-1],
+        )  # fmt: skip
+
+    async def _supersede(
+        self, transaction: Transaction, vaga: Row | Mapping[str, Any], principal: str, now: datetime
+    ) -> None:
+        """What he said before, and nobody decided, counts no more."""
+        await transaction.run(
+            self._book.supersede, principal=principal, mensagem=vaga["mensagem_id"], motivo=MUDOU, now=now,
+            com_horas=vaga["hora_inicio"] is not None, **{name: vaga[name] for name in CAMPOS},
+        )  # fmt: skip
+
+    async def _rewrite(
+        self, transaction: Transaction, vaga: Row | Mapping[str, Any], antes: Row, por: str, now: datetime
+    ) -> bool:
+        """Whether it is as he says now. The machine changes no vacancy that somebody was told of since it was looked at."""
+        said_by_person = por != MAQUINA
+        if antes["vaga_id"] is not None and not await transaction.run(
+            self._book.hold_vacancy, id=antes["vaga_id"], oferecida=said_by_person, now=now
+        ):
+            return False
+        changed = mudancas(vaga, antes)
+        if not changed:
+            return True
+        said = {name: changed.get(name, antes[name]) for name in CAMPOS}
+        kind = "fixo" if "valor" in changed else antes["valor_tipo"]
+        await transaction.run(self._book.rewrite, id=antes["id"], **said, valor_tipo=kind, now=now)
+        if antes["vaga_id"] is not None:
+            await transaction.run(self._book.rewrite_vacancy, id=antes["vaga_id"], principal=antes["id"], now=now)
+        what = f"vaga_grupo:{antes['id']}" if antes["vaga_id"] is None else f"vaga:{antes['vaga_id']}"
+        before: dict[str, Json] = {name: antes[name] for name in changed}
+        after: dict[str, Json] = {**changed, "por_causa_de": str(vaga["mensagem_id"])}
+        await self._audit.note(
+            transaction, actor=por, action=f"{what.partition(':')[0]}.corrigir", subject=what, before=before, after=after,
+            now=now,
+        )  # fmt: skip
+        return True

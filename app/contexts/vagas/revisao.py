@@ -1,0 +1,251 @@
+"""What waits for a person: shown with the text it came from, approved as it is or corrected, or rejected.
+
+Whoever says whose a name is teaches it: the next message that writes it so needs nobody.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.nomes.correcoes import Correcao, MotivoAusente, em_duvida, especialidade_de
+from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.nomes.nomes import busca
+from app.contexts.vagas.chaves import Chaves
+from app.contexts.vagas.importacao import PERIODO_ID, Decisao, Parecer
+from app.contexts.vagas.retificacoes import CAMPOS, MUDOU
+from app.contexts.vagas.vagas import Vagas, chave_de
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import Database, Query, Row, Transaction
+from batuta.stores.sql.queries import load
+
+LONGEST: Final = 500
+
+
+class VagaInexistente(BatutaError):
+    sentence = "there is no vaga {id}: `batuta grupos revisao` shows those that wait"
+
+
+class VagaDecidida(BatutaError):
+    sentence = (
+        "vaga {id} does not wait for anybody any more, it is {status}: `batuta grupos revisao` shows those that wait"
+    )
+
+
+class VagaIncompleta(BatutaError):
+    sentence = "vaga {id} cannot be a vacancy yet, it lacks {falta}: approve it with a correction of that, or reject it"
+
+
+class VagaPassada(BatutaError):
+    sentence = "vaga {id} is of {data}, which is past: correct its day, or reject it"
+
+
+class HospitalBloqueado(BatutaError):
+    sentence = "{hospital} is blocked, nothing of it is offered: correct the hospital of vaga {id}, or reject it"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewBook:
+    waiting: Query
+    one: Query
+    of_vacancy: Query
+    sources: Query
+    take: Query
+    correct: Query
+    is_blocked: Query
+    reject: Query
+    count: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decidida:
+    """``status``: importada, duplicada (another says the same already), or rejeitada."""
+
+    id: str
+    status: str
+    vaga_id: str | None = None
+    aprendido: str | None = None
+
+
+class Revisao:
+    def __init__(
+        self, database: Database, dicionario: Dicionario, vagas: Vagas, ids: Ids, zone: ZoneInfo, clock: Clock
+    ) -> None:
+        self._database = database
+        self._audit = AuditLog(database.dialect, ids)
+        self._dicionario = dicionario
+        self._vagas = vagas
+        self._chaves = Chaves(database.dialect)
+        self._zone = zone
+        self._clock = clock
+        self._book = load(ReviewBook, Path(__file__).parent / "revisao.sql", database.dialect)
+
+    async def pendentes(self, *, limite: int, pular: int = 0, status: str = "aguardando_revisao") -> Sequence[Row]:
+        return await self._database.all(self._book.waiting, limite=limite, pular=pular, status=status)
+
+    async def quantas(self) -> int:
+        row = await self._database.one(self._book.count)
+        return 0 if row is None else int(row["items"])
+
+    async def ver(self, id: str) -> tuple[Row, Sequence[Row]]:
+        """By its own id, or by that of the vacancy that came of it: whoever has one of them means the same."""
+        row = await self._database.one(self._book.one, id=id)
+        if row is None and (read := await self._database.one(self._book.of_vacancy, id=id)) is not None:
+            row = await self._database.one(self._book.one, id=read["id"])
+        if row is None:
+            raise VagaInexistente(id=id)
+        return row, await self._database.all(self._book.sources, id=row["id"])
+
+    async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
+        """It becomes a vacancy, as it is or as corrected; unless another vaga is the same already."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            vaga = await self._taken(transaction, id, por, notas, now)
+            correcao.recusar(now.astimezone(self._zone).date())
+            if vaga["motivo_status"] == MUDOU and set(correcao.campos) <= set(CAMPOS):
+                return await self._changed(transaction, vaga, correcao, por, now)
+            former = vaga["hash_dedup"]
+            learnt = await self._corrected(transaction, vaga, correcao, por, now)
+            await self._refuse_unfit(transaction, vaga, now)
+            if former != vaga["hash_dedup"]:
+                await self._chaves.soltar(transaction, id, former)
+            holder = await self._chaves.tomar(transaction, id, vaga["hash_dedup"], now)
+            if holder != id:
+                await transaction.run(self._vagas.book.repeats, id=id, principal=holder, now=now)
+                await self._source(transaction, vaga, holder, now)
+                told: dict[str, Json] = {"status": "duplicada", "duplicada_de": holder, "campos": [*correcao.campos]}
+                await self._note(transaction, por, "aprovar", id, told, now)
+                return Decidida(id=id, status="duplicada", aprendido=learnt)
+            vacancy = await self._imported(transaction, vaga, now)
+            told = {"status": "importada", "vaga": vacancy, "campos": [*correcao.campos]}
+            await self._note(transaction, por, "aprovar", id, told, now)
+        self._dicionario.esquecer()
+        return Decidida(id=id, status="importada", vaga_id=vacancy, aprendido=learnt)
+
+    async def rejeitar(self, id: str, motivo: str, *, por: str) -> Decidida:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            vaga = await self._taken(transaction, id, por, motivo[:LONGEST], now)
+            if not motivo.strip():
+                raise MotivoAusente
+            await transaction.run(self._book.reject, id=id, motivo=f"rejeitada: {motivo}"[:LONGEST], now=now)
+            await self._chaves.recusada(transaction, vaga, now, mesmo_texto=False)
+            await self._note(transaction, por, "rejeitar", id, {"status": "rejeitada"}, now)
+        return Decidida(id=id, status="rejeitada")
+
+    async def _changed(
+        self, transaction: Transaction, vaga: dict[str, Any], correcao: Correcao, por: str, now: datetime
+    ) -> Decidida:
+        """What its author says otherwise counts: the vacancy he told of before is changed."""
+        id = str(vaga["id"])
+        vaga |= {name: said for name in CAMPOS if (said := getattr(correcao, name)) is not None}
+        vacancy = await self._vagas.retificacoes.aprovar(transaction, vaga, por=por, now=now)
+        told: dict[str, Json] = {"status": "duplicada", "vaga": vacancy, "campos": [*correcao.campos]}
+        await self._note(transaction, por, "aprovar", id, told, now)
+        return Decidida(id=id, status="duplicada", vaga_id=vacancy)
+
+    async def _imported(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> str:
+        """The vacancy it became: all that is written of it, or nothing."""
+        score = float(vaga["score_importacao"] or 0.0)
+        parecer = Parecer(decisao=Decisao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
+        made = self._vagas.resultado(vaga, parecer, now)
+        for query, values in made.statements:
+            if not await transaction.run(query, **values):
+                raise VagaDecidida(id=vaga["id"], status=Decisao.IMPORTAR.value)
+        return next(str(values["vaga_id"]) for _, values in made.statements if "vaga_id" in values)
+
+    async def _note(
+        self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime
+    ) -> None:
+        """Ids, and which fields a person changed; never what the message or the person wrote."""
+        before: dict[str, Json] = {"status": "aguardando_revisao"}
+        await self._audit.note(
+            transaction, actor=by, action=f"vaga_grupo.{action}", subject=f"vaga_grupo:{id}", before=before, after=after,
+            now=now,
+        )  # fmt: skip
+
+    async def _taken(
+        self, transaction: Transaction, id: str, por: str, notas: str | None, now: datetime
+    ) -> dict[str, Any]:
+        taken = await transaction.run(self._book.take, id=id, por=por, notas=notas, now=now)
+        row = await transaction.one(self._book.one, id=id)
+        if row is None:
+            raise VagaInexistente(id=id)
+        if not taken:
+            raise VagaDecidida(id=id, status=row["status"])
+        return dict(row)
+
+    async def _corrected(
+        self, transaction: Transaction, vaga: dict[str, Any], how: Correcao, por: str, now: datetime
+    ) -> str | None:
+        """``vaga`` is as the person says afterwards. The name that was learnt, if one was."""
+        if how.hospital is not None:
+            vaga["hospital_id"] = await self._dicionario.hospital_de_gestor(
+                transaction, how.hospital, how.cidade, how.uf, vaga["regiao"], por=por, now=now
+            )
+        if how.especialidade is not None:
+            vaga["especialidade_id"] = await self._area(transaction, how.especialidade, now)
+        if how.periodo is not None:
+            vaga["periodo_id"] = PERIODO_ID[how.periodo]
+        if how.valor is not None:
+            vaga["valor"], vaga["valor_tipo"] = how.valor, "fixo"
+        plain = ("data", "hora_inicio", "hora_fim", "contato_nome", "contato_whatsapp")
+        vaga |= {name: said for name in plain if (said := getattr(how, name)) is not None}
+        vaga["hash_dedup"] = chave_de(vaga, vaga["hospital_id"], vaga["especialidade_id"], vaga["periodo_id"])
+        written = (
+            "hospital_id", "especialidade_id", "periodo_id", "data", "hora_inicio", "hora_fim", "valor", "valor_tipo",
+            "contato_nome", "contato_whatsapp",
+        )  # fmt: skip
+        await transaction.run(
+            self._book.correct,
+            id=vaga["id"],
+            hash=vaga["hash_dedup"],
+            now=now,
+            **{name: vaga[name] for name in written},
+        )
+        return await self._teach(transaction, vaga, por, now)
+
+    async def _teach(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str | None:
+        """What stood in the message is a name of what the person says it is; unless it is no name at all."""
+        raw = vaga["hospital_raw"]
+        if vaga["hospital_id"] is None or not raw or not busca(raw):
+            return None
+        if not em_duvida(raw, await self._dicionario.nomes_em(transaction))[0]:
+            return None
+        await self._dicionario.ensinar_hospital(
+            transaction, vaga["hospital_id"], raw, por=por, regiao=vaga["regiao"], now=now
+        )
+        return str(raw)
+
+    async def _area(self, transaction: Transaction, nome: str, now: datetime) -> str:
+        nomes = await self._dicionario.nomes_em(transaction)
+        canonical = especialidade_de(nome, nomes)
+        if (known := nomes.especialidades.get(chave(canonical))) is not None:
+            return known
+        id, made = self._dicionario.nova_especialidade(canonical, now)
+        for query, values in made.statements:
+            await transaction.run(query, **values)
+        return id
+
+    async def _refuse_unfit(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> None:
+        needed = {"hospital": "hospital_id", "especialidade": "especialidade_id", "data": "data"}
+        missing = [name for name, column in needed.items() if vaga[column] is None]
+        if missing:
+            raise VagaIncompleta(id=vaga["id"], falta=", ".join(missing))
+        if vaga["data"] < now.astimezone(self._zone).date():
+            raise VagaPassada(id=vaga["id"], data=vaga["data"].isoformat())
+        blocked = await transaction.one(self._book.is_blocked, hospital=vaga["hospital_id"])
+        if blocked is not None:
+            raise HospitalBloqueado(id=vaga["id"], hospital=blocked["nome"])
+
+    async def _source(self, transaction: Transaction, vaga: Mapping[str, Any], holder: str, now: datetime) -> None:
+        told = {**vaga, "texto": str(vaga["texto"])[:LONGEST]}
+        for query, values in self._vagas.fonte(told, holder, now).statements:
+            await transaction.run(query, **values)

@@ -1,0 +1,270 @@
+"""The stages that work on a vaga: normalisation, deduplication, import.
+
+    names become ids ──▶ one of those that tell the same is the principal ──▶ a vacancy, a person's desk, or nothing
+
+Every id that is made follows from what it is made of, and a key belongs to one vaga alone, so that a stage which is repeated after
+a crash does what it did before.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import md5
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from app.contexts.comum.juntos import Juntos
+from app.contexts.grupos.fila import id_de
+from app.contexts.leitura_grupos import Periodo
+from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.nomes.nomes import Achado, busca, onde
+from app.contexts.vagas.importacao import PERIODO_ID, Candidata, Decisao, Parecer, julgar
+from app.contexts.vagas.limiares import Limiares
+from app.contexts.vagas.retificacoes import Retificacoes, mesmo_autor, mudancas
+from batuta.kernel.clock import Clock
+from batuta.kernel.ids import Ids
+from batuta.pipeline.stage import Drop, Finish, Next, StageOutcome
+from batuta.queue.item import Lease
+from batuta.queue.outcome import Writes
+from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.queries import load
+
+# A key that was taken longer ago may be taken again.
+JANELA: Final = timedelta(hours=48)
+CANARIO: Final = "canario"
+SEM_VAGA: Final = "vaga_sumiu"
+# Of a message's words.
+LONGEST: Final = 500
+DECIDIDA: Final = ("duplicada", "importada", "descartada", "rejeitada")
+
+
+@dataclass(frozen=True, slots=True)
+class VagaBook:
+    vagas: Query
+    normalised: Query
+    take_keys: Query
+    hold: Query
+    add_source: Query
+    count_sources: Query
+    repeats: Query
+    stands_alone: Query
+    judged: Query
+    import_: Query
+    free_dropped: Query
+    arrived: Query
+
+
+class Vagas:
+    def __init__(
+        self, database: Database, dicionario: Dicionario, limiares: Limiares, ids: Ids, zone: ZoneInfo, clock: Clock
+    ) -> None:
+        self._database = database
+        self.retificacoes = Retificacoes(database.dialect, ids)
+        self._dicionario = dicionario
+        self._limiares = limiares
+        self._zone = zone
+        self._clock = clock
+        self.book = load(VagaBook, Path(__file__).parent / "vagas.sql", database.dialect)
+        self._vagas = Juntos(self._of)
+        self._keys = Juntos(self._taken)
+
+    async def normalizacao(self, lease: Lease) -> StageOutcome:
+        vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
+        if vaga is None:
+            return Drop(SEM_VAGA)
+        now = self._clock.now()
+        found, hospital_id, learnt = await self._hospital(vaga, now)
+        especialidade_id, score, area = await self._especialidade(vaga, now)
+        periodo = None if vaga["periodo_raw"] is None else PERIODO_ID[Periodo(vaga["periodo_raw"])]
+        there = {
+            "hospital": hospital_id,
+            "especialidade": especialidade_id,
+            "data": vaga["data"],
+            "horario": vaga["hora_inicio"] or periodo,
+            "valor": vaga["valor"] or vaga["valor_tipo"],
+        }
+        missing = [name for name, value in there.items() if value is None]
+        is_enough = not {"hospital", "especialidade", "data"} & set(missing)
+        written: dict[str, object] = {
+            "id": vaga["id"],
+            "hospital_id": hospital_id,
+            "hospital_score": None if hospital_id is None else found.score,
+            "criado": found.como == "novo",
+            "especialidade_id": especialidade_id,
+            "especialidade_score": score,
+            "periodo_id": periodo,
+            "faltando": AsJson(missing),
+            "ok": is_enough,
+            "data_valida": vaga["data"] is not None,
+            "hash": chave_de(vaga, hospital_id, especialidade_id, periodo),
+            "now": now,
+        }
+        return Next(learnt + area + Writes(((self.book.normalised, written),)))
+
+    async def deduplicacao(self, lease: Lease) -> StageOutcome:
+        vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
+        if vaga is None or vaga["hash_dedup"] is None:
+            return Drop(SEM_VAGA) if vaga is None else Next()
+        now = self._clock.now()
+        if vaga["status"] in DECIDIDA:
+            return Finish(Writes((self._arrived(vaga, now),)))
+        holder = await self._keys.get((vaga["hash_dedup"], vaga["id"]))
+        principal = vaga["id"] if holder is None else holder
+        if principal == vaga["id"]:
+            return Next(self.fonte(vaga, principal, now))
+        return await self._repeated(vaga, principal, now)
+
+    async def importacao(self, lease: Lease) -> StageOutcome:
+        vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
+        if vaga is None:
+            return Drop(SEM_VAGA)
+        now = self._clock.now()
+        if vaga["dona"] not in (None, vaga["id"]):  # it failed, and another took its place meanwhile
+            return await self._repeated(vaga, vaga["dona"], now)
+        parecer = julgar(candidata(vaga), now.astimezone(self._zone).date(), self._limiares)
+        return Finish(self.resultado(vaga, parecer, now) + Writes((self._arrived(vaga, now),)))
+
+    def resultado(self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime) -> Writes:
+        """What a judgement writes: how it was judged, and a vacancy if it is to be one. What is dropped keeps no key."""
+        is_imported = parecer.decisao is Decisao.IMPORTAR
+        vaga_id = id_de("vacancy", vaga["id"])
+        judged: dict[str, object] = {
+            "id": vaga["id"],
+            "status": parecer.decisao.value,
+            "motivo": parecer.motivo,
+            "score": parecer.score,
+            "limiar_importacao": self._limiares.importacao,
+            "limiar_revisao": self._limiares.revisao,
+            "vaga_id": vaga_id if is_imported else None,
+            "importada_em": now if is_imported else None,
+            "now": now,
+        }
+        made = ((self.book.import_, _vacancy(vaga, vaga_id, now)),) if is_imported else ()
+        is_dropped = parecer.decisao is Decisao.DESCARTAR and vaga["hash_dedup"] is not None
+        free = ((self.book.free_dropped, {"hash": vaga["hash_dedup"], "id": vaga["id"]}),) if is_dropped else ()
+        return Writes(((self.book.judged, judged), *made, *free))
+
+    async def _repeated(self, vaga: Row, principal: str, now: datetime) -> Finish:
+        """One more source of the principal; told by its own author, it may correct what he said."""
+        repeats = (self.book.repeats, {"id": vaga["id"], "principal": principal, "now": now})
+        stands = (self.book.stands_alone, {"id": vaga["id"], "now": now})
+        kept = self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrived(vaga, now)))
+        first = await self._vagas.get(principal)
+        if first is None or not mesmo_autor(vaga, first) or not mudancas(vaga, first):
+            return Finish(kept)
+        return Finish(self.retificacoes.efeito(vaga, principal, kept, now))
+
+    async def _hospital(self, vaga: Row, now: datetime) -> tuple[Achado, str | None, Writes]:
+        nome = vaga["hospital_raw"] or ""
+        found = await self._dicionario.achar(nome, vaga["cidade"], vaga["estado"], vaga["regiao"])
+        match found.como:
+            case "alias" | "ambiguo":
+                return found, found.id, self._dicionario.usado(found.id or "", nome)
+            case "semelhante":
+                return found, found.id, self._dicionario.semelhante(found.id or "", nome, found.score, now)
+            case "novo":
+                id, learnt = self._dicionario.novo_hospital(
+                    nome, *onde(vaga["cidade"], vaga["estado"], vaga["regiao"]), found.score, now
+                )
+                return found, id, learnt
+            case _:
+                return found, None, Writes()
+
+    async def _especialidade(self, vaga: Row, now: datetime) -> tuple[str | None, float | None, Writes]:
+        nome = vaga["especialidade_raw"]
+        if not nome:
+            return None, None, Writes()
+        known = (await self._dicionario.nomes()).especialidades.get(chave(nome))
+        if known is not None:
+            return known, 1.0, Writes()
+        id, learnt = self._dicionario.nova_especialidade(nome, now)
+        return id, 1.0, learnt
+
+    def fonte(self, vaga: Row | Mapping[str, Any], principal: str, now: datetime) -> Writes:
+        """Its message is one more that tells of the principal."""
+        told = {
+            "id": principal,
+            "mensagem_id": vaga["mensagem_id"],
+            "grupo_id": vaga["grupo_origem_id"],
+            "contato_id": vaga["contato_responsavel_id"],
+            "texto": vaga["texto"],
+            "valor": vaga["valor"],
+            "contato": vaga["contato_whatsapp"],
+            "now": now,
+        }
+        hold = (self.book.hold, {"id": principal, "now": now})
+        return Writes((hold, (self.book.add_source, told), (self.book.count_sources, {"id": principal})))
+
+    def _arrived(self, vaga: Row, now: datetime) -> tuple[Query, dict[str, object]]:
+        return self.book.arrived, {"id": vaga["mensagem_id"], "now": now}
+
+    async def _of(self, ids: Sequence[str]) -> Mapping[str, Row]:
+        return {row["id"]: row for row in await self._database.all(self.book.vagas, ids=AsJson(list(ids)))}
+
+    async def _taken(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
+        """Whose each key is; of several that ask at once, the first."""
+        first: dict[str, str] = {}
+        for hash, vaga in asked:
+            first.setdefault(hash, vaga)
+        now = self._clock.now()
+        listed = AsJson([{"hash": hash, "vaga": vaga} for hash, vaga in sorted(first.items())])
+        rows = await self._database.all(self.book.take_keys, asked=listed, now=now, since=now - JANELA)
+        holders = {row["hash"]: row["vaga"] for row in rows}
+        return {(hash, vaga): holders[hash] for hash, vaga in asked}
+
+
+def chave_de(
+    vaga: Row | Mapping[str, Any], hospital_id: str | None, especialidade_id: str | None, periodo_id: int | None
+) -> str | None:
+    """One place, day, period and speciality are one vaga. A place without an id counts by its name.
+
+    What names no place counts by the words of its message: whoever forwards them offers the same.
+    """
+    if especialidade_id is None:
+        return None
+    named = f"?{busca(vaga['hospital_raw'])}" if vaga["hospital_raw"] else f"!{chave(vaga['texto'][:LONGEST])}"
+    place = hospital_id or named
+    parts = (place, vaga["data"] or "sem_data", periodo_id or "sem_periodo", especialidade_id, _apart(vaga))
+    return md5("|".join(str(part) for part in parts).encode(), usedforsecurity=False).hexdigest()
+
+
+def _apart(vaga: Row | Mapping[str, Any]) -> str:
+    """The daily rehearsal is nobody's vaga, and must not stand for one."""
+    return CANARIO if vaga["grupo_tipo"] == CANARIO else ""
+
+
+def candidata(vaga: Row) -> Candidata:
+    return Candidata(
+        hospital=vaga["hospital_match_score"] if vaga["hospital_id"] is not None else None,
+        especialidade=vaga["especialidade_match_score"] if vaga["especialidade_id"] is not None else None,
+        data=vaga["data"],
+        confianca_data=vaga["confianca_data"],
+        periodo=vaga["periodo_id"] is not None,
+        valor=vaga["valor"],
+        valor_tipo=vaga["valor_tipo"],
+        bloqueado=vaga["bloqueado"],
+    )
+
+
+def _vacancy(vaga: Row | Mapping[str, Any], id: str, now: datetime) -> dict[str, object]:
+    is_canary = vaga["grupo_tipo"] == CANARIO
+    has_contact = vaga["contato_whatsapp"] or vaga["contato_nome"]
+    return {
+        "id": id,
+        "hospital_id": vaga["hospital_id"],
+        "especialidade_id": vaga["especialidade_id"],
+        "periodo_id": vaga["periodo_id"],
+        "data": vaga["data"],
+        "forma_pagamento": vaga["forma_pagamento_raw"],
+        "status": "cancelada" if is_canary else "aberta",
+        "origem": CANARIO if is_canary else "grupo_whatsapp",
+        "vaga_grupo_id": vaga["id"],
+        "hash": vaga["hash_dedup"],
+        # Whoever posted it is whom to ask, where the message names nobody.
+        "contato_nome": vaga["contato_nome"] if has_contact else vaga["autor_nome"],
+        "contato_whatsapp": vaga["contato_whatsapp"] if has_contact else vaga["autor_telefone"],
+        "deleted_at": now if is_canary else None,
+        "now": now,
+    }

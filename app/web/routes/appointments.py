@@ -1,0 +1,323 @@
+"""``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``: a file is taken at once, what it says is read afterwards."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, File, Path, Query, Request, UploadFile
+from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.types import Receive, Send
+from starlette.types import Scope as Scope_
+
+from app.contexts.agendamentos.importacao import Importacao, resultado
+from app.contexts.agendamentos.model import (
+    AgendamentoInexistente,
+    AgendamentoRecusado,
+    AgendamentoRepetido,
+    PlanilhaRecusada,
+    Status,
+)
+from app.contexts.agendamentos.planilha.celulas import DDDS
+from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, LONGEST_TEXT, Situacao
+from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv, job_do_agendamento, job_em_palavras
+from app.contexts.agendamentos.service import CEP, Agendamentos, Filtro
+from batuta.engine import Batuta
+from batuta.guard.tokens import Scope
+from batuta.kernel.errors import Reason
+from batuta.texts import Texts
+from batuta.web.access import DoorFirst, require
+from batuta.web.problems import Problem, texts_for
+
+PREFIX = "/api/v1"
+IMPORT = f"{PREFIX}/appointments/import"
+PAGE = 500
+ANSWERS: dict[int | str, dict[str, Any]] = {404: {"description": "no such appointment"}}
+REPEATED: dict[int | str, dict[str, Any]] = {409: {"description": "another has the same patient, place and time"}}
+# Something can be read in it.
+TEXT = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
+
+
+def _day(value: str) -> str:
+    """As ISO writes it, and on the calendar."""
+    try:
+        written = date.fromisoformat(value).isoformat()
+    except ValueError:
+        written = ""
+    if not written or written != value:
+        raise ValueError(Reason("agendamento_dia", "a day is written as in 2026-03-11"))
+    return value
+
+
+def _number(value: object) -> object:
+    """What a text means as a number is nobody's to guess."""
+    if isinstance(value, str | bool):
+        raise ValueError(Reason("int_type", "a number is written without quotes"))  # noqa: TRY004 - pydantic asks for it
+    return value
+
+
+Text = Annotated[str, Field(max_length=LONGEST_TEXT, pattern=TEXT)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME, pattern=TEXT)]
+Day = Annotated[str, AfterValidator(_day), Field(json_schema_extra={"format": "date"})]
+Clock = Annotated[str, Field(pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$")]
+Phone = Annotated[str, Field(pattern=rf"^55(?:{'|'.join(sorted(DDDS))})(?:9[0-9]{{8}}|[2-8][0-9]{{7}})$")]
+Cep = Annotated[str, Field(pattern=CEP)]
+Id = Annotated[UUID, Path(description="the appointment's id")]
+Documents = Annotated[bool, Query(description="show documents too: needs the scope pii, and is covered otherwise")]
+
+
+class OneOfThem(Convertor[str]):
+    """Whatever is no page of its own: an id that is none is said to be, and a page that is asked otherwise is not taken for one."""
+
+    regex = r"(?!(?:import|imports|stats|export|reprocess)(?:/|$))[^/]+"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("agendamento", OneOfThem())
+
+
+class Paged(StreamingResponse):
+    """Page after page, and nobody listens meanwhile whether the caller is still there: each page is short."""
+
+    async def __call__(self, scope: Scope_, receive: Receive, send: Send) -> None:
+        await self.stream_response(send)
+
+
+class Campos(BaseModel):
+    """What is not named stays as it is; null empties it."""
+
+    model_config = ConfigDict(extra="forbid")
+    nome_marca: Name | None = None
+    nome_unidade: Name | None = None
+    data_agendamento: Day | None = None
+    hora_agendamento: Clock | None = None
+    status: Situacao = Situacao.PENDENTE
+    telefone: Phone | None = None
+    observacoes: Text | None = None
+    exames: Text | None = None
+    carro: Name | None = None
+    canal_confirmacao: Name | None = None
+    data_confirmacao: Day | None = None
+    hora_confirmacao: Clock | None = None
+    cep: Cep | None = None
+    endereco_coleta: Text | None = None
+    endereco_completo: Text | None = None
+    documento_completo: Text | None = None
+    numero_convenio: Name | None = None
+    nome_convenio: Name | None = None
+    carteira_convenio: Name | None = None
+    especialidade: Name | None = None
+    origem_id: Name | None = None
+
+    def given(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Novo(Campos):
+    nome_paciente: Name
+
+
+class Mudanca(Campos):
+    nome_paciente: Name = ""
+
+
+class Reprocesso(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    ids: list[UUID] | None = Field(
+        default=None,
+        max_length=1000,
+        description="only these, read or not; nothing: all that failed or was switched off",
+    )
+    limite: Annotated[int, BeforeValidator(_number)] = Field(default=1000, ge=1, le=10_000)
+
+
+def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> APIRouter:
+    routes = APIRouter(prefix=PREFIX, tags=["appointments"], route_class=DoorFirst)
+    _add_importing(routes, importacao)
+    _add_reading(routes, agendamentos)
+
+    @routes.post("/appointments", status_code=201, operation_id="create_appointment", responses=REPEATED)
+    async def create(request: Request, novo: Novo) -> dict[str, Any]:
+        """One appointment; its address and documents are read in the background."""
+        with told(request):
+            row = await agendamentos.criar(novo.given(), by=who(request))
+        return agendamento_em_palavras(row, com_documentos=False)
+
+    @routes.patch("/appointments/{id:agendamento}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
+    async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
+        """Another address or document is read anew."""
+        with told(request):
+            row = await agendamentos.alterar(str(id), mudanca.given(), by=who(request))
+        return agendamento_em_palavras(row, com_documentos=False)
+
+    @routes.post("/appointments/reprocess", operation_id="reprocess_appointments")
+    async def reprocess(request: Request, quais: Reprocesso | None = None) -> dict[str, Any]:
+        """Those whose reading failed or was switched off are read again, or whoever is named: a task is enqueued for each."""
+        asked = quais or Reprocesso()
+        ids = None if asked.ids is None else [str(each) for each in asked.ids]
+        found = await agendamentos.reprocessar(ids, limit=asked.limite, by=who(request))
+        return {"success": True, "jobs_enqueued": len(found), "ids": found}
+
+    @routes.get("/jobs/{job_id}/status", operation_id="job_status", responses={404: {"description": "no such job"}})
+    async def job_status(job_id: Annotated[UUID, Path()]) -> dict[str, Any]:
+        """The state of a task: queued, in_progress, complete or failed. A cancelled task is failed, with the reason as error."""
+        status = await work.status(str(job_id))
+        if status is not None:
+            job = job_em_palavras(status)
+        elif (row := await agendamentos.da_tarefa(str(job_id))) is not None:
+            job = job_do_agendamento(str(job_id), row)
+        else:
+            raise Problem(404, "job_unknown", id=str(job_id))
+        return {"success": True, "message": "Status do job obtido com sucesso", "job": job}
+
+    return routes
+
+
+def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
+    @routes.post(
+        "/appointments/import",
+        operation_id="import_appointments",
+        responses={422: {"description": "the file cannot be taken"}},
+    )
+    async def import_(
+        request: Request, file: Annotated[UploadFile, File(description=".xlsx or .csv")]
+    ) -> dict[str, Any]:
+        """Every row is there when this answers, and a task for each; a row that cannot be taken stops no other."""
+        content = await file.read()
+        with told(request):
+            row = await importacao.importar(content, file.filename or "", by=who(request))
+        return with_reasons(resultado(row), texts_for(request))
+
+    @routes.get("/appointments/imports", operation_id="list_imports")
+    async def imports(request: Request, limite: Annotated[int, Query(ge=1, le=100)] = 20) -> dict[str, Any]:
+        """The newest first."""
+        texts = texts_for(request)
+        return {"imports": [with_reasons(resultado(row), texts) for row in await importacao.recentes(limite)]}
+
+    @routes.get(
+        "/appointments/imports/{id}",
+        operation_id="show_import",
+        responses={404: {"description": "no such import"}},
+    )
+    async def one_import(request: Request, id: Annotated[UUID, Path()]) -> dict[str, Any]:
+        """How far it is, and what was wrong with which row."""
+        row = await importacao.encontrada(str(id))
+        if row is None:
+            raise Problem(404, "import_unknown", id=str(id))
+        return with_reasons(resultado(row), texts_for(request))
+
+
+def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
+    @routes.get("/appointments", operation_id="list_appointments")
+    async def everything(
+        request: Request,
+        normalization_status: Status | None = None,
+        status: Situacao | None = None,
+        data_de: Day | None = None,
+        data_ate: Day | None = None,
+        unidade: Annotated[str | None, Query(max_length=200)] = None,
+        importacao_id: UUID | None = None,
+        antes_de: Annotated[UUID | None, Query(description="older than this one")] = None,
+        documentos: Documents = False,
+        limite: Annotated[int, Query(ge=1, le=PAGE)] = 50,
+    ) -> dict[str, Any]:
+        """The newest first; ``proxima`` is what to give as ``antes_de`` for the next page."""
+        seen = may_see(request, documentos)
+        filtro = Filtro(
+            leitura=normalization_status,
+            situacao=status,
+            de=data_de,
+            ate=data_ate,
+            unidade=unidade,
+            importacao=None if importacao_id is None else str(importacao_id),
+            antes_de=None if antes_de is None else str(antes_de),
+        )
+        rows = await agendamentos.lista(filtro, limite)
+        told_ = [agendamento_em_palavras(row, com_documentos=seen) for row in rows]
+        return {"appointments": told_, "proxima": told_[-1]["id"] if len(told_) == limite else None}
+
+    @routes.get("/appointments/stats", operation_id="appointment_stats")
+    async def stats() -> dict[str, Any]:
+        """How many in which state of being read."""
+        counts = await agendamentos.contagem()
+        return {"normalization_status": counts, "total": sum(counts.values())}
+
+    @routes.get(
+        "/appointments/export",
+        operation_id="export_appointments",
+        response_class=Paged,
+        responses={
+            200: {"content": {"text/csv": {}}, "description": "for spreadsheet programs; nothing in it is a formula"}
+        },
+    )
+    async def export(
+        request: Request, normalization_status: Status | None = None, documentos: Documents = False
+    ) -> Paged:
+        seen = may_see(request, documentos)
+        stream = _csv(agendamentos, normalization_status, com_documentos=seen)
+        headers = {"Content-Disposition": 'attachment; filename="agendamentos.csv"'}
+        return Paged(stream, media_type="text/csv; charset=utf-8", headers=headers)
+
+    @routes.get("/appointments/{id:agendamento}", operation_id="show_appointment", responses=ANSWERS)
+    async def show(request: Request, id: Id, documentos: Documents = False) -> dict[str, Any]:
+        seen = may_see(request, documentos)
+        with told(request):
+            return agendamento_em_palavras(await agendamentos.um(str(id)), com_documentos=seen)
+
+
+async def _csv(agendamentos: Agendamentos, leitura: Status | None, *, com_documentos: bool) -> AsyncIterator[bytes]:
+    before: str | None = None
+    yield b"\xef\xbb\xbf" + em_csv([], com_documentos=com_documentos, header=True).encode()
+    for _ in range(1_000_000):
+        rows = await agendamentos.lista(Filtro(leitura=leitura, antes_de=before), PAGE)
+        if rows:
+            before = rows[-1]["id"]
+            yield em_csv(rows, com_documentos=com_documentos, header=False).encode()
+        if len(rows) < PAGE:
+            break
+
+
+def may_see(request: Request, asked: bool) -> bool:
+    if asked:
+        require(request.state.caller, Scope.PII)
+    return asked
+
+
+def with_reasons(document: dict[str, Any], texts: Texts) -> dict[str, Any]:
+    """Each problem in words."""
+    for name in ("errors", "warnings"):
+        document[name] = [
+            {
+                **{told: each[told] for told in ("aba", "linha", "coluna") if told in each},
+                "motivo": texts(f"agendamentos.motivo.{each['problema']}"),
+            }
+            for each in document[name]
+        ]
+    return document
+
+
+@contextmanager
+def told(request: Request) -> Iterator[None]:
+    """What appointments refuse, as problems."""
+    try:
+        yield
+    except AgendamentoInexistente as error:
+        raise Problem(404, "appointment_unknown", id=error.facts["id"]) from None
+    except AgendamentoRepetido:
+        raise Problem(409, "appointment_repeated") from None
+    except AgendamentoRecusado as error:
+        raise Problem(422, "appointment_refused", why=texts_for(request).error(error)) from None
+    except PlanilhaRecusada as error:
+        raise Problem(422, "spreadsheet_refused", why=texts_for(request).error(error)) from None
+
+
+def who(request: Request) -> str:
+    return str(request.state.caller.name)

@@ -1,0 +1,54 @@
+"""``/grupos/autores``: who posts in groups and only makes noise, blocked by a person and read again when a person says so."""
+
+from typing import Annotated, Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Request
+
+from app.contexts.grupos.autores import Autores, AutorInexistente, SemAutor
+from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
+from app.contexts.vagas.revisao import VagaInexistente
+from batuta.guard.tokens import Scope
+from batuta.web.access import DoorFirst, needs
+from batuta.web.problems import Problem
+
+
+def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
+    routes = APIRouter(prefix="/grupos", tags=["grupos"], route_class=DoorFirst)
+
+    @routes.get("/autores", operation_id="list_autores", openapi_extra=needs(Scope.PII))
+    async def blocked(
+        limite: Annotated[int, Query(ge=1, le=200)] = 50, pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0
+    ) -> dict[str, Any]:
+        """Whoever is not read, the last blocked first."""
+        rows = await autores.bloqueados(limite=limite, pular=pular)
+        return {"autores": [autor_bloqueado(row, zone) for row in rows]}
+
+    @routes.post(
+        "/revisao/{id}/bloquear-autor",
+        operation_id="block_autor",
+        responses={404: {"description": "no such vaga"}, 409: {"description": "nobody knows who posted it"}},
+    )
+    async def block(request: Request, id: UUID) -> dict[str, Any]:
+        """Whoever posted that vaga is not read any more, and what else of his waits is rejected. Twice is once."""
+        try:
+            return autor_em_palavras(await autores.bloquear(str(id), por=_who(request)))
+        except VagaInexistente as error:
+            raise Problem(404, "vaga_unknown", id=error.facts["id"]) from None
+        except SemAutor as error:
+            raise Problem(409, "autor_hidden", id=error.facts["id"]) from None
+
+    @routes.post("/autores/{id}/liberar", operation_id="lift_autor", responses={404: {"description": "no such author"}})
+    async def lift(request: Request, id: UUID) -> dict[str, Any]:
+        """He is read again. Twice is once."""
+        try:
+            return autor_em_palavras(await autores.liberar(str(id), por=_who(request)))
+        except AutorInexistente as error:
+            raise Problem(404, "autor_unknown", id=error.facts["id"]) from None
+
+    return routes
+
+
+def _who(request: Request) -> str:
+    return str(request.state.caller.name)

@@ -1,0 +1,65 @@
+"""``/grupos/fechamentos``: messages that say a vacancy is taken, where nobody can tell which but a person."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.contexts.grupos.relato import aviso_em_palavras
+from app.contexts.vagas.fechamentos import Fechado, FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
+from batuta.guard.tokens import Scope
+from batuta.web.access import DoorFirst, needs
+from batuta.web.problems import Problem
+
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    404: {"description": "no such notice"},
+    409: {"description": "somebody decided about it already"},
+}
+
+
+class Quais(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    vagas: Annotated[list[UUID], Field(min_length=1, max_length=20, description="of those it may mean")]
+
+
+def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
+    routes = APIRouter(prefix="/grupos/fechamentos", tags=["grupos"], route_class=DoorFirst)
+
+    @routes.get("", operation_id="list_fechamentos", openapi_extra=needs(Scope.PII))
+    async def waiting(
+        status: Literal["aguardando_revisao", "fechada", "mantida"] = "aguardando_revisao",
+        limite: Annotated[int, Query(ge=1, le=200)] = 50,
+        pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    ) -> dict[str, Any]:
+        """The oldest first, each with its text and the vacancies it may mean."""
+        found = await fechamentos.pendentes(limite=limite, pular=pular, status=status)
+        return {"avisos": [aviso_em_palavras(row, vagas, zone) for row, vagas in found]}
+
+    @routes.post("/{id}/fechar", operation_id="close_fechamento", responses=ANSWERS)
+    async def close(request: Request, id: UUID, quais: Quais) -> dict[str, Any]:
+        """These vacancies are taken."""
+        return await _resolved(fechamentos, request, id, [str(each) for each in quais.vagas])
+
+    @routes.post("/{id}/manter", operation_id="keep_fechamento", responses=ANSWERS)
+    async def keep(request: Request, id: UUID) -> dict[str, Any]:
+        """It closes nothing."""
+        return await _resolved(fechamentos, request, id, [])
+
+    return routes
+
+
+async def _resolved(fechamentos: Fechamentos, request: Request, id: UUID, vagas: list[str]) -> dict[str, Any]:
+    try:
+        return resolvido(await fechamentos.resolver(str(id), vagas, por=str(request.state.caller.name)))
+    except FechamentoInexistente as error:
+        raise Problem(404, "fechamento_unknown", id=error.facts["id"]) from None
+    except FechamentoDecidido as error:
+        raise Problem(409, "fechamento_decided", id=error.facts["id"], estado=error.facts["status"]) from None
+    except VagaDeOutro as error:
+        raise Problem(422, "fechamento_other", id=error.facts["id"], vaga=error.facts["vaga"]) from None
+
+
+def resolvido(done: Fechado) -> dict[str, Any]:
+    return {"id": done.id, "status": done.status, "vagas": list(done.vagas)}

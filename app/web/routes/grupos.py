@@ -1,0 +1,124 @@
+"""``/grupos/revisao``: vagas of groups that wait for a person, with the text they came from."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Annotated, Any, Literal
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.contexts.grupos.relato import vaga_em_palavras
+from app.contexts.leitura_grupos import Periodo
+from app.contexts.nomes.correcoes import RECUSAS, WHATSAPP, Correcao
+from app.contexts.vagas.retificacoes import MudancaSemVaga
+from app.contexts.vagas.revisao import (
+    Decidida,
+    HospitalBloqueado,
+    Revisao,
+    VagaDecidida,
+    VagaIncompleta,
+    VagaInexistente,
+    VagaPassada,
+)
+from batuta.guard.tokens import Scope
+from batuta.web.access import DoorFirst, needs
+from batuta.web.document import WRITABLE
+from batuta.web.problems import Problem, texts_for
+
+NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
+HOUR = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+Word = Annotated[str, Field(max_length=200, pattern=NAME)]
+Hour = Annotated[str, Field(pattern=HOUR, description="as in 19:00")]
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    404: {"description": "no such vaga"},
+    409: {"description": "somebody decided about it already"},
+}
+
+
+class Aprovacao(BaseModel):
+    """What is otherwise than it was read; what is left out is as it was read."""
+
+    model_config = ConfigDict(extra="forbid")
+    hospital: Word | None = None
+    cidade: Word | None = None
+    uf: Annotated[str, Field(pattern=r"^[A-Z]{2}$")] | None = None
+    especialidade: Word | None = None
+    data: date | None = None
+    periodo: Periodo | None = None
+    hora_inicio: Hour | None = None
+    hora_fim: Hour | None = None
+    valor: Annotated[float, Field(ge=100, le=50_000, strict=True)] | None = None
+    contato_nome: Word | None = None
+    contato_whatsapp: Annotated[str, Field(pattern=WHATSAPP, description="55, area code, number")] | None = None
+    notas: str | None = Field(default=None, max_length=500, pattern=WRITABLE)
+
+
+class Rejeicao(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    motivo: Annotated[str, Field(max_length=300, pattern=NAME)]
+
+
+def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
+    routes = APIRouter(prefix="/grupos/revisao", tags=["grupos"], route_class=DoorFirst)
+
+    @routes.get("", operation_id="list_revisao", openapi_extra=needs(Scope.PII))
+    async def waiting(
+        status: Literal[
+            "aguardando_revisao", "importada", "rejeitada", "descartada", "duplicada"
+        ] = "aguardando_revisao",
+        limite: Annotated[int, Query(ge=1, le=200)] = 50,
+        pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    ) -> dict[str, Any]:
+        """The oldest first, each with its text and where in it each field stands."""
+        rows = await revisao.pendentes(limite=limite, pular=pular, status=status)
+        return {"aguardando": await revisao.quantas(), "vagas": [vaga_em_palavras(row, zone) for row in rows]}
+
+    @routes.get("/{id}", operation_id="show_revisao", responses={404: ANSWERS[404]}, openapi_extra=needs(Scope.PII))
+    async def show(request: Request, id: UUID) -> dict[str, Any]:
+        """One of them, with every message that told of it."""
+        with told(request):
+            row, sources = await revisao.ver(str(id))
+        return vaga_em_palavras(row, zone, sources)
+
+    @routes.post("/{id}/aprovar", operation_id="approve_revisao", responses=ANSWERS)
+    async def approve(request: Request, id: UUID, como: Aprovacao | None = None) -> dict[str, Any]:
+        """It becomes a vacancy, as it is or as corrected. What a hospital is called is learnt."""
+        said = {} if como is None else como.model_dump(exclude={"notas"})
+        with told(request):
+            done = await revisao.aprovar(
+                str(id), Correcao(**said), por=_who(request), notas=None if como is None else como.notas
+            )
+        return _decided(done)
+
+    @routes.post("/{id}/rejeitar", operation_id="reject_revisao", responses=ANSWERS)
+    async def reject(request: Request, id: UUID, porque: Rejeicao) -> dict[str, Any]:
+        with told(request):
+            return _decided(await revisao.rejeitar(str(id), porque.motivo, por=_who(request)))
+
+    return routes
+
+
+@contextmanager
+def told(request: Request) -> Iterator[None]:
+    """What the review refuses, as problems."""
+    try:
+        yield
+    except VagaInexistente as error:
+        raise Problem(404, "vaga_unknown", id=error.facts["id"]) from None
+    except VagaDecidida as error:
+        raise Problem(409, "vaga_decided", id=error.facts["id"], estado=error.facts["status"]) from None
+    except (HospitalBloqueado, MudancaSemVaga) as error:
+        raise Problem(409, "vaga_refused", why=texts_for(request).error(error)) from None
+    except (VagaIncompleta, VagaPassada, *RECUSAS) as error:
+        raise Problem(422, "vaga_refused", why=texts_for(request).error(error)) from None
+
+
+def _decided(done: Decidida) -> dict[str, Any]:
+    return {"id": done.id, "status": done.status, "vaga_id": done.vaga_id, "aprendido": done.aprendido}
+
+
+def _who(request: Request) -> str:
+    return str(request.state.caller.name)

@@ -1,0 +1,71 @@
+"""``/grupos/mensagens`` and ``/grupos/vagas``: what groups said and what became of it, and the vacancies that came of it."""
+
+import re
+from datetime import date
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BeforeValidator
+
+from app.contexts.grupos.recebidas import Motivo, Recebidas, mensagem_em_palavras, motivo_em_palavras
+from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
+from batuta.guard.tokens import Scope
+from batuta.web.access import DoorFirst, require
+from batuta.web.problems import texts_for
+
+Limit = Annotated[int, Query(ge=1, le=200)]
+Skip = Annotated[int, Query(ge=0, le=1_000_000)]
+
+
+def _written(value: object) -> object:
+    """A bare number would be taken for days or seconds since 1970."""
+    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+        raise ValueError("a day is written as in 2026-03-11")
+    return value
+
+
+Day = Annotated[date, BeforeValidator(_written)]
+
+
+def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
+    routes = APIRouter(prefix="/grupos", tags=["grupos"], route_class=DoorFirst)
+
+    @routes.get("/mensagens", operation_id="list_mensagens_grupo")
+    async def messages(
+        request: Request,
+        descartadas: Annotated[bool, Query(description="only what was discarded")] = False,
+        motivo: Annotated[Motivo | None, Query(description="only what was discarded because of that")] = None,
+        texto: Annotated[bool, Query(description="show the text too: needs the scope pii")] = False,
+        limite: Limit = 50,
+        pular: Skip = 0,
+    ) -> dict[str, Any]:
+        """The newest first: the last look that was taken at each, its score, and why it went no further."""
+        may_see(request, texto)
+        texts = texts_for(request)
+        rows = await recebidas.lista(limite=limite, pular=pular, descartadas=descartadas, motivo=motivo)
+        told = [mensagem_em_palavras(row, zone, com_texto=texto) for row in rows]
+        said = [{**each, "motivo_em_palavras": motivo_em_palavras(texts, each["motivo"])} for each in told]
+        return {"descartadas_por_motivo": await recebidas.motivos(), "mensagens": said}
+
+    @routes.get("/vagas", operation_id="list_vagas_abertas")
+    async def vacancies(
+        request: Request,
+        dia: Annotated[Day | None, Query(description="only of that day")] = None,
+        fechadas: Annotated[bool, Query(description="those that were closed, instead of those that are open")] = False,
+        contato: Annotated[bool, Query(description="show whom to ask too: needs the scope pii")] = False,
+        limite: Limit = 50,
+        pular: Skip = 0,
+    ) -> dict[str, Any]:
+        """Open from today on, the next day first. A notice closes ``vaga_id``; /grupos/revisao shows ``revisao_id``."""
+        may_see(request, contato)
+        rows = await abertas.lista(limite=limite, pular=pular, dia=dia, fechadas=fechadas)
+        told = [aberta_em_palavras(row, zone, com_contato=contato) for row in rows]
+        return {"abertas": await abertas.quantas(), "vagas": told}
+
+    return routes
+
+
+def may_see(request: Request, asked: bool) -> None:
+    if asked:
+        require(request.state.caller, Scope.PII)

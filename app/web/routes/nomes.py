@@ -1,0 +1,48 @@
+"""``/grupos/nomes``: whose a name is, as people and the pipeline taught it, and how one is unlearnt."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
+from app.web.routes.grupos import NAME
+from batuta.guard.tokens import Scope
+from batuta.web.access import DoorFirst, needs
+from batuta.web.problems import Problem
+
+
+class Esquecimento(BaseModel):
+    """``id``: of the hospital or speciality, where several are called so."""
+
+    model_config = ConfigDict(extra="forbid")
+    nome: Annotated[str, Field(max_length=200, pattern=NAME)]
+    id: UUID | None = None
+
+
+def router(ensino: Ensino) -> APIRouter:
+    routes = APIRouter(prefix="/grupos/nomes", tags=["grupos"], route_class=DoorFirst)
+
+    @routes.get("", operation_id="list_nomes", openapi_extra=needs(Scope.PII))
+    async def owners(nome: Annotated[str, Query(max_length=200, pattern=NAME)]) -> dict[str, Any]:
+        """Every hospital and speciality that is called so, and who taught it."""
+        return {"nomes": [asdict(each) for each in await ensino.de_quem(nome)]}
+
+    @routes.post(
+        "/esquecer",
+        operation_id="forget_nome",
+        responses={404: {"description": "nobody is called that"}, 409: {"description": "several are called that"}},
+    )
+    async def forget(request: Request, what: Esquecimento) -> dict[str, Any]:
+        """The name is not that one's any more: five seconds later, everywhere. What was read stays as it is."""
+        id = None if what.id is None else str(what.id)
+        try:
+            return asdict(await ensino.esquecer(what.nome, por=str(request.state.caller.name), id=id))
+        except NomeDesconhecido:
+            raise Problem(404, "nome_unknown") from None
+        except NomeDeVarios as error:
+            raise Problem(409, "nome_of_several", ids=error.facts["ids"]) from None
+
+    return routes

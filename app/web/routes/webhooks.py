@@ -1,0 +1,81 @@
+"""``POST /webhook/evolution``: kept, then answered; what it means is worked out by the worker."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from app.contexts.webhooks.api import Ignorado
+from app.contexts.webhooks.inbox import Inbox
+from app.integrations.evolution.events import delivery_of
+from app.integrations.evolution.secret import is_proved
+from app.settings import Settings
+from batuta.kernel.json import Json, loads
+from batuta.kernel.writable import told
+from batuta.web.access import is_local
+from batuta.web.context import state_of
+from batuta.web.problems import Problem
+
+EVOLUTION = "/webhook/evolution"
+LONGEST_WORD = 80
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    400: {"description": "it is no delivery of the gateway's"},
+    401: {"description": "it does not prove that it knows WEBHOOK_SECRET"},
+}
+# What the gateway posts when somebody writes in a group, without what nobody here reads.
+EXAMPLE: dict[str, Any] = {
+    "event": "messages.upsert",
+    "instance": "escuta",
+    "data": {
+        "key": {
+            "id": "TESTE-0001",
+            "remoteJid": "120363000000000099@g.us",
+            "participant": "5511900000077@s.whatsapp.net",
+            "fromMe": False,
+        },
+        "pushName": "Pessoa Teste",
+        "messageType": "conversation",
+        "message": {"conversation": "Plantão de pediatria amanhã no Hospital Inventado, 19h às 7h, R$ 1.500"},
+    },
+}
+BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "a delivery of the gateway's: `event`, `instance` and `data`; other events are answered and not kept",
+        "content": {"application/json": {"schema": {"type": "object"}, "example": EXAMPLE}},
+    }
+}
+
+
+def router(inbox: Inbox, settings: Settings) -> APIRouter:
+    routes = APIRouter(tags=["webhooks"])
+
+    @routes.post(EVOLUTION, operation_id="receive_evolution", responses=ANSWERS, openapi_extra=BODY)
+    async def evolution(request: Request) -> dict[str, Any]:
+        """A delivery of the WhatsApp gateway: kept before it is answered. A repeat changes nothing."""
+        _require_proof(request, settings)
+        delivery = delivery_of(await _body(request))
+        if delivery is None:
+            raise Problem(400, "webhook_strange")
+        if isinstance(delivery, Ignorado):
+            return {"status": "ignored", "event": told(delivery.why, LONGEST_WORD)}
+        return {"status": "ok", "new": await inbox.keep(delivery)}
+
+    return routes
+
+
+def _require_proof(request: Request, settings: Settings) -> None:
+    if settings.webhook_secret is None:
+        if not settings.in_production and is_local(request):
+            return
+        # Not a refusal: the gateway tries again for a while, and nothing is lost when somebody sets it.
+        raise Problem(503, "webhook_closed", headers={"Retry-After": "60"})
+    secret, now = settings.webhook_secret.get_secret_value(), state_of(request).work.clock.now()
+    if not is_proved(secret, request.headers, request.query_params, now):
+        raise Problem(401, "webhook_unproved")
+
+
+async def _body(request: Request) -> Json:
+    try:
+        return loads(await request.body())
+    except (ValueError, RecursionError):
+        return None
