@@ -70,7 +70,7 @@ from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.migrations import Migration, read_folder
 from batuta.supervise.loop import LoopPolicy
 
-HERE = Path(__file__).parent
+APP = Path(__file__).parents[1]
 # Deliveries worked on at once in one worker: two starved under a group's chatter.
 INBOX_AT_A_TIME = 10
 # Keys of the simulated outside. They guard nothing real.
@@ -99,7 +99,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
         extension=Extension(
             service="julia",
             migrations=migrations(),
-            texts=[HERE / "texts"],
+            texts=[APP / "texts"],
             roles=roles(settings, lambda: work),
             commands=commands(settings),
             examine=lambda: _examine(work, settings),
@@ -191,7 +191,7 @@ def limits(settings: Settings) -> Limites:
 
 
 def migrations() -> list[Migration]:
-    return read_folder("app", HERE / "schema")
+    return read_folder("app", APP / "schema")
 
 
 @dataclass(frozen=True, slots=True)

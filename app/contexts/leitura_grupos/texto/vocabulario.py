@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from app.contexts.leitura_grupos.texto.grafia import Grafias
 from app.contexts.leitura_grupos.texto.texto import Palavra, chave
 
-DADOS = Path(__file__).parent / "dados"
+DADOS = Path(__file__).parents[1] / "dados"
 T = TypeVar("T")
 _LEAF: dict[str, Any] = {}
 
