@@ -155,7 +155,7 @@ async def _restore_sqlite(
     from batuta.stores.sqlite import copying
     from batuta.stores.sqlite.driver import SqliteDatabase
 
-    file = database.file
+    file = database.file.resolve()  # a symbolic link stays, and names the restored file
     unpacked = archive.scratch(file, "restoring")
     kept = file.with_name(f"{file.name}.before-restore-{work.clock.now():%Y%m%dT%H%M%S}-{os.getpid()}")
     parts = _parts(work, database)

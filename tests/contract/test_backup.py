@@ -248,6 +248,9 @@ async def test_what_a_killed_backup_or_restore_left_is_deleted_by_the_next_one(s
         site.file.with_name(f".{site.file.name}.{gone.pid}.partial"),
         site.file.with_name(f".{site.file.name}.{gone.pid}.sqlite3"),
         database.with_name(f".{database.name}.{gone.pid}.restoring-wal"),
+        # In a container each run may have the same pid.
+        site.file.with_name(f".{site.file.name}.{os.getpid()}.partial"),
+        database.with_name(f".{database.name}.{os.getpid()}.restoring"),
     ]
     living = site.file.with_name(f".{site.file.name}.{os.getppid()}.partial")
     for each in (*left, living):
@@ -258,6 +261,29 @@ async def test_what_a_killed_backup_or_restore_left_is_deleted_by_the_next_one(s
     assert [each for each in left if each.exists()] == []
     assert living.exists()  # of a process that is still at it
     await work.open()
+
+
+async def test_a_database_behind_a_symbolic_link_is_restored_where_it_lies(
+    site: Site, work: Batuta, tmp_path: Path
+) -> None:
+    if work.database.dialect == "postgres":
+        pytest.skip("a server is not reached by a link")
+    await work.close()
+    link = Path(site.url.removeprefix("sqlite:///"))
+    lies_at = tmp_path / "disk" / "work.db"
+    lies_at.parent.mkdir()
+    link.rename(lies_at)
+    link.symlink_to(lies_at)
+    await work.open()
+    id = await work.enqueue("count")
+    await site.back_up()
+    await work.close()
+    report = await site.restore()
+    assert (link.is_symlink(), link.resolve()) == (True, lies_at)
+    assert report.kept is not None
+    assert (report.kept.parent, report.kept.is_symlink()) == (lies_at.parent, False)
+    await work.open()
+    assert await ids_of(work) == {id}
 
 
 async def test_a_full_disk_is_one_sentence_and_changes_nothing(

@@ -292,6 +292,34 @@ async def test_a_write_after_the_file_is_gone_is_never_acknowledged(
 
 
 @LOSSES
+async def test_a_loss_behind_a_symbolic_link_is_noticed(
+    sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "test.db")
+    linked = SqliteDatabase(tmp_path / "link.db", SystemClock(), Limits())
+    await linked.open()
+    await linked.run(PUT, name="before")
+    lose(tmp_path / "test.db")
+    with pytest.raises(StoreReplaced):
+        await linked.run(PUT, name="after")
+    await linked.close()
+
+
+async def test_another_working_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    database = SqliteDatabase(Path("data/work.db"), SystemClock(), Limits())
+    await database.open()
+    try:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        await database.script("CREATE TABLE things (name TEXT)")
+        await database.run(PUT, name="a")
+        assert await count(database) == 1
+    finally:
+        await database.close()
+
+
+@LOSSES
 async def test_a_transaction_during_which_the_file_goes_is_not_committed(
     sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:

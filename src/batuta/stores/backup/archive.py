@@ -13,6 +13,7 @@ import glob
 import hashlib
 import json
 import os
+import secrets
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -172,12 +173,15 @@ def _digest(handle: BinaryIO) -> str:
 
 
 def scratch(file: Path, kind: str) -> Path:
-    """The name of an unfinished file beside ``file``. Those that a killed process left there are deleted: they hold data."""
+    """A new name for an unfinished file beside ``file``. Those that a killed process left there are deleted: they hold data.
+
+    In a container each run may have the same pid, so a file of our own pid is one that an earlier run left.
+    """
     for left in file.parent.glob(f".{glob.escape(file.name)}.*.{kind}*"):
         pid = left.name.removeprefix(f".{file.name}.").partition(".")[0]
-        if pid.isdecimal() and not _is_alive(int(pid)):
+        if pid.isdecimal() and (int(pid) == os.getpid() or not _is_alive(int(pid))):
             left.unlink(missing_ok=True)
-    return file.with_name(f".{file.name}.{os.getpid()}.{kind}")
+    return file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.{kind}")
 
 
 def _is_alive(pid: int) -> bool:

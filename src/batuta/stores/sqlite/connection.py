@@ -33,14 +33,14 @@ _READ_ONLY = {"SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH"
 _BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 
 
-def prepare(file: Path) -> None:
-    """Make the file, readable by its owner alone, and below the working folder its folders too.
+def prepare(file: Path, *, makes_folder: bool) -> None:
+    """Make the file, readable by its owner alone. ``makes_folder``: its folders too, below the working folder.
 
     A folder elsewhere must be there: a misspelt absolute path should be an error and not a new, empty database.
     """
     register_types()
     try:
-        if not file.is_absolute():
+        if makes_folder:
             file.parent.mkdir(parents=True, exist_ok=True)
         file.touch(mode=0o600, exist_ok=True)
     except OSError as error:

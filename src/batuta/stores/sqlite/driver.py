@@ -40,18 +40,20 @@ class SqliteDatabase:
     dialect: Dialect = "sqlite"
 
     def __init__(self, file: Path, clock: Clock, limits: Limits) -> None:
-        self.where = str(file.absolute())
-        self._file = file
+        # The working folder of the process may change: connections are opened, and the file is watched, where it is now.
+        self._file = file.absolute()
+        self._makes_folder = not file.is_absolute()
+        self.where = str(self._file)
         self._clock = clock
         self._limits = limits
         self._held = Held()
         self._acts = Acts(clock, limits)
-        self._open_file = OpenFile(file)
+        self._open_file = OpenFile(self._file)
         self._writer: Writer | None = None
         self._readers: Readers | None = None
 
     async def open(self) -> None:
-        await asyncio.to_thread(prepare, self._file)
+        await asyncio.to_thread(prepare, self._file, makes_folder=self._makes_folder)
         file = self._open_file = OpenFile(self._file)
         writing = await asyncio.to_thread(
             file.open_with, partial(self._connect, writes=True), lambda connection: connection.close()

@@ -3,7 +3,8 @@
 A process keeps reading and writing a file that was unlinked, but no other process ever finds what it wrote there. So the
 device and inode of the path are compared with those of the open file after each COMMIT and before its acknowledgement.
 The write-ahead log (``-wal``) and its index (``-shm``) are compared as well: SQLite opens them by name, so a process that
-starts after one of them is gone shares nothing with the processes that still hold the old one.
+starts after one of them is gone shares nothing with the processes that still hold the old one. If the path is a symbolic link,
+SQLite keeps them beside the file that the link names.
 """
 
 import os
@@ -27,7 +28,8 @@ class OpenFile:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._paths = [str(file), f"{file}-wal", f"{file}-shm"]
+        real = os.path.realpath(file)
+        self._paths = [str(file), f"{real}-wal", f"{real}-shm"]
         self._identities: Sequence[Identity | None] = [None, None, None]
         self._finding = threading.Lock()
         self._loss: tuple[str, Reason] | None = None
