@@ -1,4 +1,4 @@
-"""Writes docs/reference.md from the code: settings, commands, HTTP, errors, facts; and docs/jobs-schedule.md.
+"""Writes docs/reference.md from the code: settings, commands, HTTP, errors, facts; and docs/jobs-schedule.md; docs/queue-sql.md.
 
 ``python -m scripts.reference [--check]``
 """
@@ -18,7 +18,7 @@ from batuta.cli.main import tree
 from batuta.config import load
 from batuta.kernel import errors, events
 from batuta.web.reference import operations
-from scripts import timetable
+from scripts import queue_sql, timetable
 
 FILE = Path(__file__).parents[1] / "docs" / "reference.md"
 HEAD = """# Reference
@@ -28,7 +28,7 @@ Written from the code by `python3 dev.py check --fix`; a test keeps it true. Do 
 
 
 def main(arguments: list[str]) -> int:
-    documents = {FILE: document(), timetable.FILE: timetable.document()}
+    documents = {FILE: document(), timetable.FILE: timetable.document(), queue_sql.FILE: queue_sql.document()}
     if "--check" in arguments:
         stale = [
             file for file, text in documents.items() if not file.exists() or file.read_text(encoding="utf-8") != text

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts import timetable
+from batuta.stores.sql.database import DIALECTS, Dialect
+from scripts import queue_sql, timetable
 from scripts.reference import FILE, document
+from scripts.sql_layout import layout, tokens
 
 ROOT = Path(__file__).parents[2]
 # What the five source documents name and people will look for.
@@ -54,6 +56,26 @@ def test_the_reference_is_what_the_code_says() -> None:
 
 def test_the_schedule_is_what_the_catalogue_says() -> None:
     assert timetable.FILE.read_text(encoding="utf-8") == timetable.document(), "run `python3 dev.py check --fix`"
+
+
+def test_the_queues_sql_is_what_the_code_renders() -> None:
+    assert queue_sql.FILE.read_text(encoding="utf-8") == queue_sql.document(), "run `python3 dev.py check --fix`"
+
+
+def test_every_statement_a_queue_without_groups_runs_is_in_the_document() -> None:
+    text = queue_sql.document()
+    postgres, sqlite = text.split("\n## SQLite\n")
+    for name in ("claim", "turn", "claim_reversed", "settle", "put", "renew", "lapsing", "rescue", "cancel", "pulse"):
+        assert f"\n### {name}\n" in postgres
+    for name in ("pick", "take", "taken", "settle", "put", "renew", "lapsing", "rescue", "cancel", "pulse", "mark"):
+        assert f"\n### {name}\n" in sqlite
+    assert "group" not in re.sub("GROUP BY|groups|json_group_array", "", text)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_layout_of_a_statement_changes_white_space_only(dialect: Dialect) -> None:
+    for query in queue_sql.queries(dialect):
+        assert [each.text for each in tokens(layout(query.text))] == [each.text for each in tokens(query.text)]
 
 
 def test_everything_the_source_documents_name_is_mapped() -> None:

@@ -1,8 +1,8 @@
--- write put on sqlite: new items; one whose key is alive already is left out
+-- write put on sqlite: insert new items; skip an item whose key belongs to a live row
 INSERT INTO {table} ({columns}) SELECT {filled} FROM json_each(:rows) AS row
 WHERE :bell IS NOT NULL AND :every IS NOT NULL ON CONFLICT DO NOTHING;
 
--- write put on postgres: new items; one whose key is alive already is left out
+-- write put on postgres: insert new items; skip an item whose key belongs to a live row
 WITH accepted AS (
     INSERT INTO {table} ({columns}) SELECT {filled}
     FROM jsonb_populate_recordset(NULL::{table}, :rows) AS row CROSS JOIN jsonb_populate_record(NULL::{table}, :every) AS every
@@ -10,10 +10,10 @@ WITH accepted AS (
 )
 SELECT accepted.id FROM accepted;
 
--- read present on sqlite: which of these there are
+-- read present on sqlite: which of these ids exist: the ones that put inserted
 SELECT json_group_array({id}) AS ids FROM {table} WHERE {id} IN (SELECT value FROM json_each(:ids));
 
--- read present on postgres: not asked: there putting them tells
+-- read present on postgres: unused: put returns the inserted ids
 SELECT 1;
 
 -- write renew on sqlite: extend leases, and return those that still have their fence
@@ -39,12 +39,12 @@ SELECT item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOL
        item.{id} IN (SELECT renewed.id FROM renewed) AS is_renewed FROM held
 JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND item.{lease_until} IS NOT NULL;
 
--- read lapsing on sqlite: leases that end soon, or are over
+-- read lapsing on sqlite: leases that end soon or have ended
 SELECT {id} AS id, {fence} AS fence, {lease_until} AS "lease_until [TIMESTAMPTZ]" FROM {table} INDEXED BY {lease_index}
 WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) + :within ORDER BY {lease_until} LIMIT :limit;
 
--- write lapsing on postgres: leases that end soon, or are over; a row that another transaction has locked could not be renewed, so
--- it is not seen
+-- write lapsing on postgres: leases that end soon or have ended; a row that another transaction has locked could not be renewed, so
+-- it is skipped
 SELECT {id} AS id, {fence} AS fence, {lease_until} AS lease_until FROM {table}
 WHERE {lease_until} IS NOT NULL
   AND {lease_until} <= coalesce(:now, statement_timestamp()) + :within::bigint * INTERVAL '1 microsecond'
@@ -77,27 +77,27 @@ WHERE {id} IN (SELECT item.{id} FROM jsonb_array_elements(:seen) AS seen (lease)
                WHERE item.{lease_until} <= coalesce(:now, statement_timestamp()) LIMIT :limit FOR NO KEY UPDATE OF item SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
 
--- write rescue_owned on sqlite: items of owners whose processes are proven dead, before their leases end
+-- write rescue_owned on sqlite: release items of owners whose processes are proven dead, before their leases end
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
                WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT value FROM json_each(:owners))
                ORDER BY {lease_until} LIMIT :limit)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
 
--- write rescue_owned on postgres: items of owners whose processes are proven dead, before their leases end
+-- write rescue_owned on postgres: release items of owners whose processes are proven dead, before their leases end
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table}
                WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT jsonb_array_elements_text(:owners))
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
 
--- write release_stray on sqlite: give back items of a living owner that does not know of them; counts nothing
+-- write release_stray on sqlite: undo claims that a live owner does not know of; counts no attempt and no crash
 UPDATE {table} SET {released}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
                AND {id} NOT IN (SELECT value FROM json_each(:known)))
 RETURNING {id} AS id;
 
--- write release_stray on postgres: give back items of a living owner that does not know of them; counts nothing
+-- write release_stray on postgres: undo claims that a live owner does not know of; counts no attempt and no crash
 UPDATE {table} SET {released}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
                AND {id}::text NOT IN (SELECT jsonb_array_elements_text(:known)) FOR NO KEY UPDATE SKIP LOCKED)
@@ -143,11 +143,11 @@ SELECT {state} AS queue, count(*) AS items, min({available_at}) AS oldest FROM {
 WHERE {lease_until} IS NULL AND {finished_at} IS NULL AND {state} NOT IN (SELECT jsonb_array_elements_text(:known))
 GROUP BY {state} ORDER BY {state};
 
--- write rehome on sqlite: move waiting rows to another queue, where their attempts begin anew
+-- write rehome on sqlite: move waiting rows to another queue and reset their attempts
 UPDATE {table} SET {queue} = :target, {attempts} = 0{touched}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit);
 
--- write rehome on postgres: move waiting rows to another queue, where their attempts begin anew
+-- write rehome on postgres: move waiting rows to another queue and reset their attempts
 UPDATE {table} SET {queue} = :target, {attempts} = 0{touched}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
@@ -159,31 +159,31 @@ WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMI
 UPDATE {table} SET {dropped}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
--- write cancel: at once if nobody works on it; otherwise whoever does, or ends its doubt, is asked to stop
+-- write cancel: cancel a waiting item; ask the worker of a running one, or the check of a doubtful one, to stop
 UPDATE {table} SET {unwanted} WHERE {id} = :id AND ({is_ready}{or_is_asked});
 
--- write revive: a dead item is tried again, as if for the first time
+-- write revive: make a dead item ready, with its attempts and crashes reset
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
     {available_at} = coalesce(:now, {clock}), {fence} = {fence} + 1{as_new}
 WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL;
 
--- write discard: a dead item goes for good
+-- write discard: delete a dead item
 DELETE FROM {table} WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL;
 
--- read item: one of them
+-- read item: one item by id
 SELECT * FROM {table} WHERE {id} = :id;
 
--- read counts: how many are in which state
+-- read counts: the number of items in each state
 SELECT {shown_state} AS state, count(*) AS items FROM {table} WHERE {of_queue} GROUP BY 1;
 
--- read depth: what waits, what is due of it, what runs and what is dead, each counted in its own index
+-- read depth: how many items wait, are due, run and are dead, each counted in its own index
 SELECT (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue}) AS ready,
        (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue} AND {available_at} <= coalesce(:now, {clock})) AS due,
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
        (SELECT count(*) FROM {table} WHERE {is_dead}) AS dead,
        coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
 
--- read pulse on sqlite: what is due, what a dead worker left behind, and what is dead
+-- read pulse on sqlite: figures for the health check: due, stuck, running and dead items, and whether the queue is paused
 WITH RECURSIVE {levels_alone}
 SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
        coalesce(sum(due.items), 0) AS due, min(due.oldest) AS "oldest_due_at [TIMESTAMPTZ]",
@@ -213,7 +213,7 @@ FROM (
     WHERE {is_ready}{in_queue} AND {priority} {further} ({last_level}) AND {available_at} <= (SELECT coalesce(:now, now()))
 ) AS due;
 
--- read pulse on postgres: what is due, what a dead worker left behind, and what is dead
+-- read pulse on postgres: figures for the health check: due, stuck, running and dead items, and whether the queue is paused
 WITH RECURSIVE {levels_alone},
 due AS (
     SELECT coalesce(sum(counted.items), 0)::bigint AS items, min(counted.oldest) AS oldest FROM (
@@ -239,8 +239,8 @@ SELECT coalesce(:now, statement_timestamp()) AS now, due.items AS due, due.oldes
        NOT {not_held} AS is_held, 0 AS held_back
 FROM due;
 
--- read listed on sqlite: the newest in some states
+-- read listed on sqlite: the newest items in the given states
 SELECT * FROM {table} WHERE {shown_state} IN (SELECT value FROM json_each(:states)) AND {of_queue} ORDER BY {created_at} DESC LIMIT :limit;
 
--- read listed on postgres: the newest in some states
+-- read listed on postgres: the newest items in the given states
 SELECT * FROM {table} WHERE {shown_state} IN (SELECT jsonb_array_elements_text(:states)) AND {of_queue} ORDER BY {created_at} DESC LIMIT :limit;

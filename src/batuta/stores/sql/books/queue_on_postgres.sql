@@ -26,7 +26,7 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- read somewhere: any group of which something waits
+-- read somewhere: a random group that has a waiting item
 WITH RECURSIVE {groups_from_the_first}
 SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
 
@@ -70,7 +70,7 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write claim_ungrouped: items without a group wait for no other
+-- write claim_ungrouped: claim items without a group
 WITH picked AS MATERIALIZED (
     SELECT {id} FROM {table}
     WHERE {is_ready}{in_queue} AND {group} IS NULL AND {available_at} <= coalesce(:now, statement_timestamp()) AND {not_held}

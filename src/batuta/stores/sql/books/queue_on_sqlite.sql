@@ -39,16 +39,16 @@ SELECT json_group_array(item) AS picked FROM (
 -- write take: those that were picked, and with them their lease
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
 
--- read taken: what they hold, in the order in which they were picked; as bytes, for a text may be none
+-- read taken: the claimed rows in the order of the picks, as one value in bytes: a text may be invalid UTF-8
 SELECT CAST(json_group_array(json_array({packed})) AS BLOB) AS items
 FROM json_each(:picked) AS place CROSS JOIN {table} AS item ON item.rowid = place.value;
 
--- read ours: which of those that ended nobody has taken from us
+-- read ours: which endings still have their fence and lease
 SELECT json_group_array(ending.key) AS places
 FROM json_each(:endings) AS ending CROSS JOIN {table}
 WHERE {table}.{id} = ending.value ->> 'id' AND {table}.{fence} = ending.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL;
 
--- read somewhere: any group of which something waits
+-- read somewhere: a random group that has a waiting item
 WITH RECURSIVE {groups_from_the_first}
 SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
 
@@ -64,11 +64,11 @@ SELECT json_group_array(item) AS picked FROM (SELECT item FROM (
         SELECT 1 FROM {table} AS busy WHERE busy.{group} = groups.value AND busy.{lease_until} IS NOT NULL))
 WHERE item IS NOT NULL LIMIT :limit);
 
--- read pick_ungrouped: items without a group wait for no other
+-- read pick_ungrouped: find the next due items without a group
 SELECT json_group_array(item) AS picked FROM (
     SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
     WHERE {is_ready}{in_queue} AND {group} IS NULL AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
     ORDER BY {in_group_order} LIMIT :limit);
 
--- write settle: how items ended; whoever lost one meanwhile writes nothing about it
+-- write settle: write endings, each guarded by its fence
 {settle};

@@ -1,0 +1,81 @@
+"""Writes docs/queue-sql.md from the code: the statements of a queue as the database gets them, for the engine's `tasks`."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from batuta.stores.sql.database import DIALECTS, Dialect, Query
+from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.queue_book import clock_book, postgres_turn_book, queue_book, sqlite_turn_book
+from batuta.stores.sql.queue_clock import ClockBook
+from batuta.tasks.table import TASKS
+from scripts.sql_layout import layout
+
+FILE = Path(__file__).parents[1] / "docs" / "queue-sql.md"
+# The columns that `enqueue` fills: one value for each row, and one value for the whole batch.
+OWN, SHARED = ("id", "args", "unique_key"), ("queue", "name", "priority")
+# The columns that a worker gets of a task, with the types that the table declares.
+GIVEN = {"id": "UUID", "name": "TEXT", "args": "JSONB", "created_at": "TIMESTAMPTZ"}
+HEAD = """# The queue's SQL
+
+Written from the code by `python3 dev.py check --fix`; a test keeps it current. Do not edit it by hand.
+
+The statements of the table `tasks`, as PostgreSQL and SQLite get them; only line breaks and indentation are added here. Another
+`QueueTable` gets the same statements with its own columns. Statements for groups are left out: `tasks` has no groups.
+"""
+SECTIONS = {
+    "postgres": """## PostgreSQL
+
+`$1`, `$2`, … are the parameters in the order listed. If the parameter `now` is NULL, the server's clock decides.
+""",
+    "sqlite": """## SQLite
+
+Instants are microseconds since 1970; `now()` is the engine's function for this machine's clock. A claim is several statements in
+one transaction: find the due items (`pick`), lease them (`take`), read them (`taken`).
+""",
+}
+_HEADER = re.compile(r"^-- (?:read|write) (\w+)(?: on (\w+))?: (.+(?:\n-- .+)*)", re.MULTILINE)
+
+
+def document() -> str:
+    return "\n".join([HEAD, *(line for dialect in reversed(DIALECTS) for line in _section(dialect))])
+
+
+def _section(dialect: Dialect) -> Iterator[str]:
+    yield SECTIONS[dialect]
+    explanations = dict(_explanations(dialect))
+    for query in queries(dialect):
+        if query.name in explanations and query.text != "SELECT 1":
+            yield f"### {query.name}\n"
+            yield f"{explanations[query.name]}.\n"
+            yield from [f"Parameters: {', '.join(f'`{name}`' for name in query.parameters)}.\n"] * bool(
+                query.parameters
+            )
+            yield f"```sql\n{layout(_without_header(query.text))};\n```\n"
+
+
+def queries(dialect: Dialect) -> Iterator[Query]:
+    turns: Any = postgres_turn_book(TASKS) if dialect == "postgres" else sqlite_turn_book(TASKS, GIVEN)
+    books = [turns, queue_book(TASKS, dialect, OWN, SHARED)]
+    books += [clock_book(TASKS, ClockBook)] if dialect == "sqlite" else []
+    for book in books:
+        yield from (getattr(book, field.name) for field in fields(book))
+
+
+def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:
+    """The remark above each statement. A statement that needs groups is left out."""
+    for file in (BOOKS / "queue.sql", BOOKS / f"queue_on_{dialect}.sql", BOOKS / "queue_clock.sql"):
+        text = file.read_text(encoding="utf-8")
+        headers = list(_HEADER.finditer(text))
+        ends = [header.start() for header in headers[1:]] + [len(text)]
+        for header, end in zip(headers, ends, strict=True):
+            name, on, remark = header.groups()
+            if on in (None, dialect) and "{group" not in text[header.end() : end]:
+                yield name, (remark[0].upper() + remark[1:]).replace("\n-- ", " ")
+
+
+def _without_header(text: str) -> str:
+    """A header of several lines goes to the database as a comment; here its text stands above the statement."""
+    return re.sub(r"\A(?:--[^\n]*\n)+", "", text)
