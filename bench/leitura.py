@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from app.contexts.leitura_grupos import Vocabulario, ler
+from app.contexts.leitura_grupos.api import Vocabulario, ler
 
 NOW = datetime(2026, 8, 3, 12, tzinfo=UTC)
 MESSAGES = (

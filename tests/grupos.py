@@ -14,7 +14,7 @@ from app.contexts.comum.telefone import address
 from app.contexts.esteira.leituras import Leitor
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.service import Grupos
-from app.contexts.leitura_grupos import Campo, Categoria, Leitura, Periodo, VagaLida, ValorTipo
+from app.contexts.leitura_grupos.api import Campo, Categoria, Leitura, Periodo, VagaLida, ValorTipo
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.webhooks.api import DeGrupo
 from app.settings import Settings

@@ -8,7 +8,7 @@ import pytest
 from app.composition.groups import names
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
 from app.contexts.grupos.apresentacao import AGAIN_AFTER, Apresentacao, regiao_de
-from app.contexts.leitura_grupos import Vocabulario
+from app.contexts.leitura_grupos.api import Vocabulario
 from batuta.dispatch.answer import Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.testing import FakeClock

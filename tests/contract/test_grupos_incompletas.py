@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from app.composition.groups import review
-from app.contexts.leitura_grupos import Periodo
+from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.revisao import VagaIncompleta
 from app.settings import Settings

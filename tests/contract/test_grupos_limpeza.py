@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.contexts.grupos.fila import id_de
+from app.contexts.comum.ids import id_de
 from batuta.dispatch.answer import Ok
 from batuta.dispatch.endpoints import JobCall
 from batuta.testing import FakeClock

@@ -14,7 +14,7 @@ from app.composition.groups import add_groups, names, with_model
 from app.composition.julia import add_guards, migrations
 from app.composition.llm import asking
 from app.contexts.esteira.leituras import Regras
-from app.contexts.leitura_grupos import Categoria, Leitura
+from app.contexts.leitura_grupos.api import Categoria, Leitura
 from app.contexts.llm.service import Calou, Respondeu, Resposta
 from app.integrations.llm.client import ChatClient
 from app.settings import Settings

@@ -8,7 +8,7 @@ import pytest
 
 from app.composition.groups import review
 from app.contexts.grupos.relato import vaga_em_palavras
-from app.contexts.leitura_grupos import Periodo
+from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import (
     Correcao,
     CorrecaoRecusada,

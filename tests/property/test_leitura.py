@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.contexts.leitura_grupos import Leitura, VagaLida, heuristica
+from app.contexts.leitura_grupos.api import Leitura, VagaLida, heuristica
 from app.contexts.leitura_grupos.documento import trechos
 from app.contexts.leitura_grupos.texto.texto import Texto, chave
 from tests.unit.leitura_adversas import ADVERSAS

@@ -3,7 +3,7 @@
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from app.contexts.leitura_grupos import Leitura, VagaLida, Vocabulario, ler
+from app.contexts.leitura_grupos.api import Leitura, VagaLida, Vocabulario, ler
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 # A Monday.

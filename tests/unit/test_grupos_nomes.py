@@ -3,7 +3,7 @@
 import pytest
 from rapidfuzz import fuzz
 
-from app.contexts.leitura_grupos import Vocabulario
+from app.contexts.leitura_grupos.api import Vocabulario
 from app.contexts.leitura_grupos.texto.vocabulario import vale_em
 from app.contexts.nomes.nomes import SEMELHANTE, Conhecido, Nomes, achar, busca, pode_ser_nome
 from app.contexts.vagas.importacao import CERTO

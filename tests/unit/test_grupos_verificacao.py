@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.contexts.esteira.verificacao import SCHEMA, verificada
-from app.contexts.leitura_grupos import Leitura, Vocabulario
+from app.contexts.leitura_grupos.api import Leitura, Vocabulario
 
 HOJE = date(2026, 3, 10)  # a Tuesday
 TEXTO = "Cobertura no Hospital Inventado (Santos) sáb 14/03, noite 19 às 7, paga 1.800, tratar com Fulana 13 98100-0001"

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.contexts.leitura_grupos import Categoria, Periodo, heuristica
+from app.contexts.leitura_grupos.api import Categoria, Periodo, heuristica
 from tests.unit.leitura_exemplos import SAO_PAULO, curtas, inteiras, lida, vagas
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.contexts.leitura_grupos import Categoria
+from app.contexts.leitura_grupos.api import Categoria
 from tests.unit.leitura_exemplos import lida
 
 OFERTA, PROCURA, SPAM, PROPAGANDA, AVISO, OUTRO = (

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.contexts.leitura_grupos import Fechamento, ler
+from app.contexts.leitura_grupos.api import Fechamento, ler
 
 OTHER_SENSES = [
     "Grupo fechado só para admins",

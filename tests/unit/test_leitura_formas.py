@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.contexts.leitura_grupos import Categoria
+from app.contexts.leitura_grupos.api import Categoria
 from tests.unit.leitura_exemplos import curtas, inteiras, lida, vagas
 
 OFERTA, PROCURA, AVISO, OUTRO = Categoria.OFERTA, Categoria.PROCURA, Categoria.AVISO, Categoria.OUTRO

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.contexts.leitura_grupos import Leitura, Periodo, ValorTipo, ler
+from app.contexts.leitura_grupos.api import Leitura, Periodo, ValorTipo, ler
 from app.contexts.leitura_grupos.montagem.montar import MAIS_INCOMPLETAS
 
 WHEN = datetime(2026, 3, 11, 12, tzinfo=ZoneInfo("America/Sao_Paulo"))

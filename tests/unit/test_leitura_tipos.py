@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.contexts.leitura_grupos import Vocabulario, heuristica, ler
+from app.contexts.leitura_grupos.api import Vocabulario, heuristica, ler
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 CANONICOS = {

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.saida import Saida
-from app.contexts.leitura_grupos import Vocabulario, ler
+from app.contexts.leitura_grupos.api import Vocabulario, ler
 from app.contexts.leitura_grupos.documento import documento
 from app.contexts.nomes.canonicos import NomesErrados, examinados
 from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of

@@ -16,7 +16,7 @@ from app.cli.grupos import autores, avaliar, fechamentos, ler, listas, nomes
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
-from app.contexts.leitura_grupos import Periodo
+from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.revisao import Decidida, Revisao, VagaInexistente
 from app.settings import Settings

@@ -8,7 +8,7 @@ import typer
 
 from app.contexts.esteira.ensaio import Prova, prova_em_palavras, provar
 from app.contexts.grupos.recebidas import motivo_em_palavras
-from app.contexts.leitura_grupos import heuristica
+from app.contexts.leitura_grupos.api import heuristica
 from app.settings import Settings
 from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of, wait_for
 

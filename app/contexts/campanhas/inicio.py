@@ -25,7 +25,7 @@ from app.contexts.campanhas.model import (
 from app.contexts.campanhas.publico import Escolha, Motivo, ate, escolher
 from app.contexts.campanhas.repository import Fila, candidato, lists, start_book
 from app.contexts.campanhas.texto import campos, preenchido
-from app.contexts.mensagens.guardrails import Regras
+from app.contexts.mensagens.api import Regras
 from app.contexts.operacao.service import Eventos
 from batuta.kernel.clock import Clock
 from batuta.kernel.writable import told

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from app.contexts.mensagens.guardrails import Regras
+from app.contexts.mensagens.api import Regras
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.json import Json
 from batuta.kernel.writable import is_writable

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from app.contexts.campanhas.model import Filtros
-from app.contexts.mensagens.guardrails import BETWEEN_CAMPAIGNS, CONTACTS_IN_A_WEEK
+from app.contexts.mensagens.api import BETWEEN_CAMPAIGNS, CONTACTS_IN_A_WEEK
 
 # Who wrote this lately is being talked to.
 TALKING: Final = timedelta(minutes=30)

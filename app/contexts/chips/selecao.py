@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from app.contexts.mensagens.limites import DIA, HORA, Tipo
+from app.contexts.mensagens.api import DIA, HORA, Tipo
 from batuta.guard.rate import Limit, gap
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Dialect, Query, Reading, Transaction

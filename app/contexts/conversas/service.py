@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.contexts.campanhas.alcance import Alcance
+from app.contexts.campanhas.api import Alcance
 from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.telefone import Address, chave, other_form
 from app.contexts.comum.whatsapp import Entrega

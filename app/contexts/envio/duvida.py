@@ -15,8 +15,7 @@ from typing import Final
 from app.contexts.comum.whatsapp import Conexao, Unavailable, WhatsApp
 from app.contexts.envio.registro import Achada, Duvida, Mensagem, Registro
 from app.contexts.envio.testemunho import BEFORE, remembers
-from app.contexts.mensagens.desfecho import Desfecho
-from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, Status
+from app.contexts.mensagens.api import FILA_MENSAGENS, Desfecho, EnvioEstado, Status
 from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreUnavailable

@@ -7,9 +7,7 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.envio.duvida import Reconciliador
 from app.contexts.envio.registro import Registro
-from app.contexts.mensagens.desfecho import Desfecho
-from app.contexts.mensagens.guardrails import TIMELY, open_time
-from app.contexts.mensagens.limites import HORARIO
+from app.contexts.mensagens.api import HORARIO, TIMELY, Desfecho, open_time
 from batuta.dispatch.answer import JobAnswer, Ok
 from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock

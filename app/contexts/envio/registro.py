@@ -6,13 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.contexts.campanhas.alcance import Alcance
+from app.contexts.campanhas.api import Alcance
 from app.contexts.comum.telefone import other_form
-from app.contexts.conversas.diario import Diario
+from app.contexts.conversas.api import Diario
 from app.contexts.conversas.service import Conversas, Saida
-from app.contexts.mensagens.desfecho import Desfecho
-from app.contexts.mensagens.fila import Status
-from app.contexts.mensagens.guardrails import BY_PERSON, Medico, Pedido
+from app.contexts.mensagens.api import BY_PERSON, Desfecho, Medico, Pedido, Status
 from app.contexts.operacao.service import Eventos
 from batuta.guard.rate import Rates
 from batuta.kernel.ids import Ids

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeAlias, assert_never
 
-from app.contexts.chips.selecao import Emissor, Emissores, rank
+from app.contexts.chips.api import Emissor, Emissores, rank
 from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.whatsapp import (
     Banned,
@@ -32,10 +32,19 @@ from app.contexts.comum.whatsapp import (
 from app.contexts.conversas.service import Conversas
 from app.contexts.envio.registro import Achada, Fatos, Mensagem, Registro
 from app.contexts.envio.testemunho import BEFORE, remembers
-from app.contexts.mensagens.desfecho import Desfecho
-from app.contexts.mensagens.fila import Status
-from app.contexts.mensagens.guardrails import LEAVES_WITHIN, Adia, Bloqueia, Decisao, Libera, Regras, decide
-from app.contexts.mensagens.limites import Limites, Tipo
+from app.contexts.mensagens.api import (
+    LEAVES_WITHIN,
+    Adia,
+    Bloqueia,
+    Decisao,
+    Desfecho,
+    Libera,
+    Limites,
+    Regras,
+    Status,
+    Tipo,
+    decide,
+)
 from batuta.guard.base import WORKED, Admit, Effect, Hold, Ticket, Told
 from batuta.guard.circuits import Circuits
 from batuta.guard.rate import Rates

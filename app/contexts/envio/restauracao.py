@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from app.contexts.conversas.diario import Diario, digest
+from app.contexts.conversas.api import Diario, digest
 from app.contexts.conversas.service import Conversas
 from batuta.stores.backup.restoring import Restored, as_values, insert
 from batuta.stores.sql.database import Dialect, Query, Reading, Row, Transaction

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.comum.whatsapp import NO_LINE
-from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.guardrails import WITHOUT_LINE
+from app.contexts.mensagens.api import FILA_MENSAGENS, WITHOUT_LINE
 from batuta.health.checks import Now
 from batuta.health.finding import Check, Finding, Report, Section, Severity, merged
 from batuta.health.queues import Pulse, QueueLimits

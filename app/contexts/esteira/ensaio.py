@@ -6,11 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from app.contexts.esteira.leituras import Leitor, ofertadas, passa
-from app.contexts.grupos.recebidas import Motivo
-from app.contexts.leitura_grupos import Leitura, VagaDita
-from app.contexts.leitura_grupos.documento import trechos, vaga_documento
-from app.contexts.leitura_grupos.tipos import Nota
-from app.contexts.vagas.limiares import Limiares, alcanca
+from app.contexts.grupos.api import Motivo
+from app.contexts.leitura_grupos.api import Leitura, Nota, VagaDita, trechos, vaga_documento
+from app.contexts.vagas.api import Limiares, alcanca
 from batuta.queue.outcome import Snooze
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from app.contexts.esteira.leituras import Leituras
-from app.contexts.grupos.fila import DESCARTADO, FILA_GRUPOS, Estagio
-from app.contexts.vagas.vagas import Vagas
+from app.contexts.grupos.api import DESCARTADO, FILA_GRUPOS, Estagio
+from app.contexts.vagas.api import Vagas
 from batuta.pipeline.pipeline import Pipeline
 from batuta.pipeline.stage import Stage
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from app.contexts.esteira.metricas import Metricas
 from app.contexts.esteira.operacao import Operacao
 from app.contexts.esteira.saude import SaudeDosGrupos
-from app.contexts.grupos.fila import Estagio
+from app.contexts.grupos.api import Estagio
 from app.contexts.llm.service import Gasto
 from batuta.dispatch.answer import JobAnswer, Ok, Partial
 from batuta.dispatch.endpoints import JobCall

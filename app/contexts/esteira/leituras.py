@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.ids import id_de
 from app.contexts.comum.juntos import Juntos
-from app.contexts.grupos.fila import Estagio, da_vaga, id_de
-from app.contexts.leitura_grupos import Campo, Leitura, Nota, VagaDita, heuristica, ler
-from app.contexts.nomes.dicionario import Dicionario
-from app.contexts.vagas.alvo_do_fechamento import NADA
-from app.contexts.vagas.fechamentos import Fechamentos
-from app.contexts.vagas.limiares import Limiares, alcanca
-from app.contexts.vagas.reajustes import Reajustado, Reajustes
+from app.contexts.grupos.api import Estagio, da_vaga
+from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, VagaDita, heuristica, ler
+from app.contexts.nomes.api import Dicionario
+from app.contexts.vagas.api import NADA, Fechamentos, Limiares, Reajustado, Reajustes, alcanca
 from batuta.kernel.clock import Clock
 from batuta.pipeline.stage import Drop, FanOut, Jump, Next, StageOutcome
 from batuta.queue.item import Lease, NewItem

@@ -12,11 +12,10 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.esteira.verificacao import SCHEMA, verificada
-from app.contexts.leitura_grupos import Leitura, VagaDita
-from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.leitura_grupos.api import Leitura, VagaDita, chave
 from app.contexts.llm.service import Consulta, Pergunta, entre_marcas
-from app.contexts.nomes.dicionario import Dicionario
-from app.contexts.vagas.limiares import alcanca
+from app.contexts.nomes.api import Dicionario
+from app.contexts.vagas.api import alcanca
 from batuta.queue.outcome import Snooze
 from batuta.stores.sql.database import Row
 

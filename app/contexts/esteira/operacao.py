@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.esteira.esteira import Ritmo
-from app.contexts.grupos.fila import ERRO, Estagio, da_mensagem
+from app.contexts.grupos.api import ERRO, Estagio, da_mensagem
 from app.contexts.grupos.service import Fila
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from app.contexts.vagas.vagas import CANARIO
+from app.contexts.vagas.api import CANARIO
 from batuta.health.finding import Check, Finding, Report, Section, Severity
 from batuta.health.watchman import HealthPage
 from batuta.kernel.clock import Clock

@@ -10,10 +10,19 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from app.contexts.leitura_grupos import Campo, Categoria, Leitura, Periodo, VagaLida, ValorTipo, Vocabulario
-from app.contexts.leitura_grupos.marcas.folha import folha
-from app.contexts.leitura_grupos.texto.texto import Texto, chave
-from app.contexts.nomes.nomes import pode_ser_nome
+from app.contexts.leitura_grupos.api import (
+    Campo,
+    Categoria,
+    Leitura,
+    Periodo,
+    Texto,
+    VagaLida,
+    ValorTipo,
+    Vocabulario,
+    chave,
+    folha,
+)
+from app.contexts.nomes.api import pode_ser_nome
 from batuta.kernel.json import Json
 
 # A model is believed less than a rule that can point at its words.

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
-from app.contexts.leitura_grupos import Vocabulario
-from app.contexts.leitura_grupos.marcas.lugares import UFS, cidades
-from app.contexts.leitura_grupos.texto.texto import Texto
-from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.leitura_grupos.api import UFS, Texto, Vocabulario, cidades
+from app.contexts.nomes.api import Dicionario
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock

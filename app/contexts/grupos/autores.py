@@ -6,8 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from app.contexts.grupos.pessoas import Pessoas
-from app.contexts.vagas.chaves import Chaves
-from app.contexts.vagas.revisao import VagaInexistente
+from app.contexts.vagas.api import Chaves, VagaInexistente
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.ids import Ids

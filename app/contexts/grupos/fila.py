@@ -1,7 +1,6 @@
 """The queue of the groups pipeline: ``fila_processamento_grupos``, a row for a message and then one for each of its vagas."""
 
 from enum import StrEnum
-from uuid import UUID, uuid5
 
 from batuta.queue.item import NewItem
 from batuta.queue.table import QueueTable
@@ -38,13 +37,6 @@ FILA_GRUPOS = QueueTable(
     updated_at="updated_at",
     given=("mensagem_id", "vaga_grupo_id", "estagio", "created_at"),
 )
-# Our own: the same message gives the same vagas, however often it is read.
-_NOSSO = UUID("7c1f6b0e-53b5-5d5c-8f43-ba70ba70ba70")
-
-
-def id_de(*partes: object) -> str:
-    """The same parts give the same id everywhere: who makes it twice makes it once."""
-    return str(uuid5(_NOSSO, "\x1f".join(str(parte) for parte in partes)))
 
 
 def da_mensagem(mensagem_id: str) -> NewItem:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp
-from app.contexts.mensagens.regras import PAUSES, SAFE_MODE
+from app.contexts.mensagens.api import PAUSES, SAFE_MODE
 from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
 from batuta.dispatch.endpoints import JobCall
 from batuta.guard.base import WORKED, Admit, Effect, Hold, Ticket, Told

@@ -6,8 +6,7 @@ from datetime import date
 from functools import cache
 from typing import Any, Final, TypeGuard
 
-from app.contexts.leitura_grupos.texto.texto import chave
-from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras
+from app.contexts.leitura_grupos.api import Vocabulario, chave, palavras
 from app.contexts.nomes.nomes import busca
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.writable import is_writable

@@ -11,8 +11,7 @@ from typing import Final
 
 from rapidfuzz import fuzz, process
 
-from app.contexts.leitura_grupos import Periodo
-from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.leitura_grupos.api import Periodo, chave
 from app.contexts.nomes.nomes import Nomes, pode_ser_nome
 from batuta.kernel.errors import BatutaError
 

@@ -7,9 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from app.contexts.grupos.fila import id_de
-from app.contexts.leitura_grupos import Vocabulario
-from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.comum.ids import id_de
+from app.contexts.leitura_grupos.api import Vocabulario, chave
 from app.contexts.nomes.canonicos import examinados
 from app.contexts.nomes.correcoes import nome_de_lugar
 from app.contexts.nomes.nomes import Achado, Conhecido, Nomes, achar, busca, onde

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.leitura_grupos.api import chave
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.nomes.nomes import busca
 from batuta.kernel.clock import Clock

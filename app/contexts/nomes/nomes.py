@@ -13,9 +13,7 @@ from typing import Final
 
 from rapidfuzz import fuzz, process
 
-from app.contexts.leitura_grupos import Vocabulario
-from app.contexts.leitura_grupos.texto.texto import chave
-from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas, vale_em
+from app.contexts.leitura_grupos.api import Vocabulario, chave, palavras_soltas, vale_em
 from app.contexts.nomes.parecidos import PROPRIOS, por_extenso, so_grafia
 
 SEMELHANTE: Final = 88.0

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from app.contexts.leitura_grupos import Fechamento
+from app.contexts.leitura_grupos.api import Fechamento
 
 MOST = 20
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from app.contexts.grupos.fila import id_de
-from app.contexts.leitura_grupos import Fechamento, VagaLida
-from app.contexts.leitura_grupos.texto.texto import chave
-from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.comum.ids import id_de
+from app.contexts.leitura_grupos.api import Fechamento, VagaLida, chave
+from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.alvo_do_fechamento import NADA, Aberta, Alvo, Decisao, decidir
 from app.contexts.vagas.importacao import PERIODO_ID
 from batuta.kernel.clock import Clock

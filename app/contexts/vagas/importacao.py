@@ -5,7 +5,7 @@ from datetime import date
 from enum import StrEnum
 from typing import Final
 
-from app.contexts.leitura_grupos import Periodo
+from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.vagas.limiares import Limiares, alcanca
 
 PESOS: Final = {"hospital": 0.30, "especialidade": 0.30, "data": 0.25, "periodo": 0.10, "valor": 0.05}

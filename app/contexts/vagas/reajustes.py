@@ -12,13 +12,21 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from app.contexts.grupos.fila import id_de
-from app.contexts.leitura_grupos import Categoria, Leitura, Periodo, Vocabulario
-from app.contexts.leitura_grupos.marcas.folha import Folha, folha
-from app.contexts.leitura_grupos.marcas.horas import periodo_das_horas
-from app.contexts.leitura_grupos.marcas.marca import Turno, apagar
-from app.contexts.leitura_grupos.texto.texto import Texto, chave
-from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.comum.ids import id_de
+from app.contexts.leitura_grupos.api import (
+    Categoria,
+    Folha,
+    Leitura,
+    Periodo,
+    Texto,
+    Turno,
+    Vocabulario,
+    apagar,
+    chave,
+    folha,
+    periodo_das_horas,
+)
+from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.fechamentos import Fechamentos
 from app.contexts.vagas.importacao import PERIODO_ID
 from app.contexts.vagas.vagas import JANELA, LONGEST, Vagas

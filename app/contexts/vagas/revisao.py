@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from app.contexts.leitura_grupos.texto.texto import chave
-from app.contexts.nomes.correcoes import Correcao, MotivoAusente, em_duvida, especialidade_de
-from app.contexts.nomes.dicionario import Dicionario
-from app.contexts.nomes.nomes import busca
+from app.contexts.leitura_grupos.api import chave
+from app.contexts.nomes.api import Correcao, Dicionario, MotivoAusente, busca, em_duvida, especialidade_de
 from app.contexts.vagas.chaves import Chaves
 from app.contexts.vagas.importacao import PERIODO_ID, Decisao, Parecer
 from app.contexts.vagas.retificacoes import CAMPOS, MUDOU

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.ids import id_de
 from app.contexts.comum.juntos import Juntos
-from app.contexts.grupos.fila import id_de
-from app.contexts.leitura_grupos import Periodo
-from app.contexts.leitura_grupos.texto.texto import chave
-from app.contexts.nomes.dicionario import Dicionario
-from app.contexts.nomes.nomes import Achado, busca, onde
+from app.contexts.leitura_grupos.api import Periodo, chave
+from app.contexts.nomes.api import Achado, Dicionario, busca, onde
 from app.contexts.vagas.importacao import PERIODO_ID, Candidata, Decisao, Parecer, julgar
 from app.contexts.vagas.limiares import Limiares
 from app.contexts.vagas.retificacoes import Retificacoes, mesmo_autor, mudancas

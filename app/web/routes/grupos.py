@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.contexts.grupos.relato import vaga_em_palavras
-from app.contexts.leitura_grupos import Periodo
+from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import RECUSAS, WHATSAPP, Correcao
 from app.contexts.vagas.retificacoes import MudancaSemVaga
 from app.contexts.vagas.revisao import (

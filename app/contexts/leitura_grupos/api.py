@@ -1,0 +1,51 @@
+"""Reading of group messages for other contexts: the reader, its results and the text helpers they share."""
+
+from app.contexts.leitura_grupos.documento import trechos, vaga_documento
+from app.contexts.leitura_grupos.juizo.heuristica import heuristica
+from app.contexts.leitura_grupos.leitor import ler
+from app.contexts.leitura_grupos.marcas.folha import Folha, folha
+from app.contexts.leitura_grupos.marcas.horas import periodo_das_horas
+from app.contexts.leitura_grupos.marcas.lugares import UFS, cidades
+from app.contexts.leitura_grupos.marcas.marca import Turno, apagar
+from app.contexts.leitura_grupos.texto.texto import Texto, chave
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras, palavras_soltas, vale_em
+from app.contexts.leitura_grupos.tipos import (
+    Campo,
+    Categoria,
+    Fechamento,
+    Leitura,
+    Nota,
+    Periodo,
+    VagaDita,
+    VagaLida,
+    ValorTipo,
+)
+
+__all__ = [
+    "UFS",
+    "Campo",
+    "Categoria",
+    "Fechamento",
+    "Folha",
+    "Leitura",
+    "Nota",
+    "Periodo",
+    "Texto",
+    "Turno",
+    "VagaDita",
+    "VagaLida",
+    "ValorTipo",
+    "Vocabulario",
+    "apagar",
+    "chave",
+    "cidades",
+    "folha",
+    "heuristica",
+    "ler",
+    "palavras",
+    "palavras_soltas",
+    "periodo_das_horas",
+    "trechos",
+    "vaga_documento",
+    "vale_em",
+]
