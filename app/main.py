@@ -18,7 +18,7 @@ from app.web.routes import appointments, autores, campanhas, fechamentos, grupos
 from app.web.routes.health import health_router
 from batuta import __version__
 from batuta.config import environment, load
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import ConfigError
 from batuta.kernel.events import ProcessStarted
 from batuta.logs import begin_logging

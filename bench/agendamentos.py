@@ -18,7 +18,7 @@ from app.contexts.agendamentos.normalizacao import lido_pelas_regras
 from app.contexts.agendamentos.service import Agendamentos
 from app.main import create_app
 from app.settings import Settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from tests.sheets import HEADER, patient, xlsx
 
 ROWS = 10_000

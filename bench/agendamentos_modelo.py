@@ -22,8 +22,7 @@ from app.composition.julia import build
 from app.contexts.agendamentos.service import Agendamentos
 from app.settings import Settings
 from batuta.kernel.clock import SystemClock
-from batuta.supervise.address import listen
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 from simulador.main import create_app
 from tests.servers import free_port, postgres_server, redis_server
 

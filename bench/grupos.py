@@ -12,8 +12,8 @@ from app.composition.julia import migrations
 from app.contexts.grupos.fila import Estagio
 from app.contexts.webhooks.api import DeGrupo
 from app.settings import Settings
-from batuta.engine import Batuta
-from batuta.extension import Extension
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Extension
 from batuta.kernel.clock import SystemClock
 
 BAR = 300

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from app.workers.scheduler import CATALOGUE
 from batuta.dispatch.dispatcher import Dispatcher
 from batuta.dispatch.job import Run
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.events import Event, ExecutionStarted
 from batuta.schedule.cron import parse
 from batuta.supervise.loop import Again

@@ -24,12 +24,12 @@ from app.composition.demo import Demo
 from app.composition.julia import contexts
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import DeGrupo
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.queue.item import NewItem
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.supervise.address import listen
 from batuta.testing import FastClock, judge_messages
 from batuta.testing.messages import Accepted, Delivery, End, SendRules, Shut
+from batuta.web.server import listen
 from scripts import ensaio
 from scripts.ensaio import Plano
 

@@ -21,14 +21,13 @@ from app.contexts.mensagens.limites import Limites, limites
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.main import create_app
 from app.settings import Settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.guard.rate import Limit
 from batuta.kernel.json import Json
 from batuta.logs import begin_logging
-from batuta.supervise.address import listen
-from batuta.supervise.signals import stop_on_signals
+from batuta.processes.exit import stop_on_signals
 from batuta.testing import FastClock
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 from simulador.comportamento import Comportamento
 from simulador.main import create_app as simulated_app
 from simulador.main import keeper

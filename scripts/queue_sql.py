@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from batuta.stores.sql.database import DIALECTS, Dialect, Query
-from batuta.stores.sql.engine_schema import BOOKS
-from batuta.stores.sql.queue_book import clock_book, postgres_turn_book, queue_book, sqlite_turn_book
-from batuta.stores.sql.queue_clock import ClockBook
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.queue.clock import ClockBook
+from batuta.stores.sql.queue.statements import clock_book, postgres_turn_book, queue_book, sqlite_turn_book
+from batuta.tasks.registry import TASKS
 from scripts.sql_layout import layout
 
 FILE = Path(__file__).parents[1] / "docs" / "queue-sql.md"

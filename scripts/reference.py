@@ -13,11 +13,11 @@ from rich.console import Console
 
 from app.main import create_app
 from app.settings import Settings
-from batuta.cli.desk import Desk
+from batuta.cli.context import Desk
 from batuta.cli.main import tree
 from batuta.config import load
 from batuta.kernel import errors, events
-from batuta.web.reference import operations
+from batuta.web.routes.openapi import operations
 from scripts import queue_sql, timetable
 
 FILE = Path(__file__).parents[1] / "docs" / "reference.md"

@@ -8,10 +8,10 @@ from app.composition.julia import build
 from app.settings import Settings
 from app.workers.scheduler import PROFILES, WINDOWS, Profile
 from batuta.config import load
+from batuta.dispatch.forecast import Change, Comparison, compare, day_of
 from batuta.dispatch.job import Job
-from batuta.dispatch.timetable import Change, Comparison, compare, day_of
 from batuta.runlog.log import Controls
-from batuta.schedule.period import fires_per_week
+from batuta.schedule.due import fires_per_week
 
 FILE = Path(__file__).parents[1] / "docs" / "jobs-schedule.md"
 MONDAY = date(2026, 1, 5)

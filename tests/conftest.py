@@ -16,8 +16,7 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
 from batuta.stores import connect
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.engine_schema import engine_migrations
-from batuta.stores.sql.migrations import Migrator
+from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.testing import EventRecorder, FakeClock
 from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, postgres_server, redis_server

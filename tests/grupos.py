@@ -18,12 +18,11 @@ from app.contexts.leitura_grupos.api import Campo, Categoria, Leitura, Periodo, 
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.webhooks.api import DeGrupo
 from app.settings import Settings
-from batuta.engine import Batuta
-from batuta.extension import Extension
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Extension
 from batuta.kernel.clock import Clock
-from batuta.pipeline.pipeline import Pipeline
-from batuta.pipeline.stage import Stage, StageOutcome
 from batuta.queue.item import Lease
+from batuta.queue.pipeline import Pipeline, Stage, StageOutcome
 from batuta.stores.sql.database import Row
 from tests.julia import rows, write
 

@@ -22,7 +22,7 @@ from app.contexts.agendamentos.planilha.processo import Leitura
 from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv
 from app.contexts.agendamentos.service import Agendamentos, Filtro
 from app.settings import Settings
-from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.json import Json
 

@@ -12,7 +12,7 @@ from app.contexts.agendamentos.model import AgendamentoInexistente, ImportacaoIn
 from app.contexts.agendamentos.relato import agendamento_em_palavras
 from app.contexts.agendamentos.service import Agendamentos
 from app.settings import Settings
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for
 from batuta.kernel.errors import BatutaError
 from batuta.texts import Texts
 

@@ -13,7 +13,7 @@ from app.contexts.campanhas.model import Acao, FiltroRecusado, Status, Tipo
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from app.settings import Settings
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
 
 T = TypeVar("T")
 COLUMNS = (

@@ -9,7 +9,7 @@ from rich.table import Table
 from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.pool import Pool
 from app.contexts.chips.service import Decisao, Fase, Status, Tipo
-from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of, wait_for, who
 
 
 def chips(context: typer.Context, as_json: JsonFlag = False) -> None:

@@ -8,7 +8,7 @@ import typer
 from app.composition.demo import Demo
 from app.contexts.comum.whatsapp import NoLine, Unavailable
 from app.settings import Settings
-from batuta.cli.desk import FAILED, REFUSED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import FAILED, REFUSED, Desk, JsonFlag, desk_of, wait_for, who
 
 if TYPE_CHECKING:
     from app.composition.julia import Sending

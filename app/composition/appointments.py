@@ -15,7 +15,7 @@ from app.contexts.agendamentos.saude import SaudeDosAgendamentos
 from app.contexts.agendamentos.service import QUEUE, Agendamentos, Ligado
 from app.contexts.agendamentos.tasks import Conferente, Modelo, Normalizador, waits
 from app.settings import Settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.stores.arq.runner import RUNNER
 from batuta.supervise.loop import Loop, LoopPolicy
 

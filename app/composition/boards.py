@@ -4,7 +4,7 @@ from app.composition.appointments import appointments_of
 from app.composition.groups import heard, review, vacancies
 from app.settings import Settings
 from app.web.reading_boards import QuadroDosAgendamentos, QuadroDosGrupos
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 
 
 def groups_board(work: Batuta, settings: Settings) -> QuadroDosGrupos:

@@ -33,8 +33,8 @@ from app.contexts.vagas.reajustes import Reajustes
 from app.contexts.vagas.revisao import Revisao
 from app.contexts.vagas.vagas import Vagas
 from app.settings import Settings
-from batuta.dispatch.endpoints import Handler
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
+from batuta.receive.endpoints import Handler
 
 
 def limiares(settings: Settings) -> Limiares:

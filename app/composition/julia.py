@@ -57,13 +57,13 @@ from app.settings import Settings
 from app.web.boards import Quadro
 from app.web.routes.jobs import add_endpoints, pilot_rules
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry
-from batuta.dispatch.endpoints import Handler
 from batuta.dispatch.plan import held_by_switch
-from batuta.engine import Batuta
-from batuta.extension import Command, Examined, Extension, Role
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Command, Examined, Extension, Role
 from batuta.guard.switches import SwitchRule
 from batuta.health.ready import Probe
 from batuta.kernel.clock import Clock
+from batuta.receive.endpoints import Handler
 from batuta.schedule.window import Window
 from batuta.stores.backup.restoring import Restoring
 from batuta.stores.sql.audit import AuditLog

@@ -5,9 +5,9 @@ from datetime import timedelta
 from app.contexts.llm.service import Consulta, Modelo, Precos
 from app.integrations.llm.client import ChatClient
 from app.settings import Settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
+from batuta.guard.base import Together
 from batuta.guard.rate import Limit, RateGuard
-from batuta.guard.together import Together
 
 OPENAI = "https://api.openai.com/v1"
 # The model's; by the name the operators know it by.

@@ -7,10 +7,10 @@ from datetime import timedelta
 from app.composition.appointments import demonstrate
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.settings import Settings
-from batuta.engine import Batuta
-from batuta.extension import Role
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Role
 from batuta.kernel.json import Json
-from batuta.supervise.address import listen
+from batuta.web.server import listen
 
 SIMULATED = "simulador"
 

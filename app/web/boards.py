@@ -9,8 +9,8 @@ from app.contexts.campanhas.model import Status, ninguem_recebeu
 from app.contexts.campanhas.service import Campanhas
 from app.contexts.envio.saude import LIMITS, Medidas
 from app.contexts.mensagens.limites import Limites
+from batuta.engine.extension import Board, Course, Figure, Tone
 from batuta.guard.rate import Rates
-from batuta.health.board import Board, Course, Figure, Tone
 from batuta.stores.sql.database import Row
 
 MOST_CAMPAIGNS: Final = 5

@@ -9,7 +9,7 @@ from app.contexts.agendamentos.model import Status
 from app.contexts.agendamentos.service import Agendamentos
 from app.contexts.grupos.recebidas import Recebidas
 from app.contexts.vagas.abertas import Abertas
-from batuta.health.board import Board, Course, Figure, Tone
+from batuta.engine.extension import Board, Course, Figure, Tone
 from batuta.stores.sql.database import Row
 
 MOST_IMPORTS: Final = 3

@@ -22,20 +22,18 @@ from app.composition.julia import build
 from app.integrations.redis.arq import HEARING, RedisAway, add_arq, redis_of, require_redis, where_of
 from app.settings import Settings
 from batuta.config import environment, load
-from batuta.engine import PRUNING, Batuta
+from batuta.engine.batuta import PRUNING, Batuta
+from batuta.engine.queues import Served, queue_loops
 from batuta.kernel.errors import BatutaError, ConfigError
 from batuta.kernel.identity import make_owner
 from batuta.logs import begin_logging
-from batuta.queue.lease import Tenure
-from batuta.serving import Served, queue_loops
+from batuta.processes.heartbeat import BEATING
+from batuta.queue.item import Tenure
 from batuta.stores.arq.calls import GONE
 from batuta.stores.arq.runner import LATER, ArqRunner, Here, functions
-from batuta.stores.sql.tasks import SqlTasks
-from batuta.supervise.beats import BEATING
+from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.supervisor import Supervisor
-from batuta.tasks.pruner import TaskPruner
-from batuta.tasks.rehomer import REHOMING, TaskRehomer
-from batuta.tasks.threads import WATCHING, ThreadWatch
+from batuta.tasks.maintenance import REHOMING, WATCHING, TaskPruner, TaskRehomer, ThreadWatch
 
 if TYPE_CHECKING:
     WorkerSettings: type

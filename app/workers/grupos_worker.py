@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from batuta.engine import Batuta
+    from batuta.engine.batuta import Batuta
 
     work: Batuta
 

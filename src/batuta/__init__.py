@@ -2,18 +2,15 @@
 
 __version__ = "0.1.0"
 
-from batuta.dispatch.answer import Ok, Partial, Skipped
 from batuta.dispatch.job import Run
-from batuta.engine import Batuta
-from batuta.guard.base import Admit, Effect, Hold, Told
-from batuta.guard.hours import HoursGuard
+from batuta.engine.batuta import Batuta
+from batuta.guard.base import Admit, Effect, Hold, HoursGuard, Together, Told
 from batuta.guard.rate import Limit, RateGuard
 from batuta.guard.switches import SwitchGuard
-from batuta.guard.together import Together
 from batuta.kernel.errors import BatutaError
 from batuta.queue.outcome import Done, Failed, Snooze
-from batuta.supervise.loop import Again, Idle
-from batuta.supervise.progress import note_progress
+from batuta.receive.endpoints import Ok, Partial, Skipped
+from batuta.supervise.loop import Again, Idle, note_progress
 from batuta.tasks.registry import TaskContext
 
 __all__ = [

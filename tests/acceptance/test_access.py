@@ -11,9 +11,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from batuta.guard.sessions import LASTS
-from batuta.guard.tokens import Scope, mint
-from batuta.web.access import scope_of
+from batuta.access.sessions import LASTS
+from batuta.access.tokens import Scope, mint
+from batuta.web.auth import scope_of
 from tests.acceptance.test_api import BEARER, TOKEN, Julia, open_julia
 
 # Nobody is asked who he is here; a route that is not in this list has a scope.

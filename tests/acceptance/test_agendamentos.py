@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from app.contexts.agendamentos.service import QUEUE
-from batuta.guard.tokens import Scope, mint
+from batuta.access.tokens import Scope, mint
 from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import BEARER, Julia, is_problem, open_julia
 from tests.julia import one

@@ -11,15 +11,14 @@ from fastapi import FastAPI
 from app.composition.julia import build
 from app.main import create_app
 from app.settings import Settings
+from batuta.access.tokens import Scope, mint
 from batuta.config import EngineSettings, load
-from batuta.dispatch.answer import JobAnswer, Ok
-from batuta.dispatch.endpoints import JobCall
-from batuta.dispatch.reception import Reply
-from batuta.engine import Batuta
-from batuta.guard.tokens import Scope, mint
+from batuta.engine.batuta import Batuta
 from batuta.health.ready import Part, Probe
 from batuta.kernel.events import RequestAnswered, RequestCrashed
 from batuta.queue.outcome import Failed
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok
+from batuta.receive.receiver import Reply
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from batuta.web import create_api

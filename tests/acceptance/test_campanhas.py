@@ -15,8 +15,8 @@ import pytest
 from app.composition.julia import campaigns
 from app.contexts.campanhas.model import Tipo
 from app.contexts.campanhas.service import NovaCampanha
-from batuta.guard.tokens import Scope, mint
-from batuta.testing.fast import FastClock
+from batuta.access.tokens import Scope, mint
+from batuta.testing.clock import FastClock
 from simulador.evolution import DEFAULT_INSTANCE
 from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import Julia, open_julia

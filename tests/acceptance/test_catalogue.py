@@ -11,8 +11,8 @@ from app.composition.julia import build
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry, jobs
 from batuta.config import load
-from batuta.dispatch.timetable import compare
-from batuta.engine import Batuta
+from batuta.dispatch.forecast import compare
+from batuta.engine.batuta import Batuta
 from batuta.runlog.log import Controls
 
 ROOT = Path(__file__).parents[2]

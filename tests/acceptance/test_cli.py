@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from batuta.stores.sql.engine_schema import engine_migrations
+from batuta.stores.sql.migrations import engine_migrations
 from tests.acceptance.conftest import Command, one_sentence
 from tests.servers import free_port
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.guard.tokens import Scope, mint
+from batuta.access.tokens import Scope, mint
 from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import Julia, open_julia
 from tests.acceptance.test_grupos import GOOD, JULIA, said

@@ -13,7 +13,7 @@ from app.composition.julia import build
 from app.main import create_app
 from app.settings import Settings
 from batuta.config import load
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
 from tests.acceptance.conftest import Command
 from tests.julia import add_chip, write

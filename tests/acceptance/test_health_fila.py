@@ -12,7 +12,7 @@ from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.envio.saude import Medidas, documento
 from app.main import create_app
 from app.settings import Settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
 from tests.julia import add_doctor, write
 

@@ -16,7 +16,7 @@ from app.contexts.mensagens.limites import POR_TIPO, Tipo
 from app.main import create_app
 from app.settings import Settings
 from batuta.config import load
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.guard.base import Admit, Effect, Hold, Told
 from batuta.guard.rate import Reserved
 from batuta.testing import FakeClock

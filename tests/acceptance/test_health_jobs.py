@@ -13,7 +13,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.workers.scheduler import jobs
 from batuta.config import load
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.runlog.execution import Ending, Status
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FakeClock

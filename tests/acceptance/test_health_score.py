@@ -13,9 +13,9 @@ from app.composition.julia import build
 from app.main import create_app
 from app.settings import Settings
 from batuta.config import load
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
+from batuta.health.aggregator import HealthPage
 from batuta.health.finding import Check, Finding, Report, Section, Severity
-from batuta.health.watchman import HealthPage
 from batuta.testing import FakeClock
 from tests.acceptance.conftest import Command
 

@@ -14,15 +14,14 @@ from app.composition.julia import build
 from app.main import create_app
 from app.settings import Settings
 from batuta.config import EngineSettings, load
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.health.finding import Check, Finding, Report, Section, Severity
 from batuta.health.hub import SENDING
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting
-from batuta.supervise.address import listen
 from batuta.testing import EventRecorder
 from batuta.web import create_api
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 from simulador.main import create_app as create_simulador
 from tests.acceptance.conftest import Command
 

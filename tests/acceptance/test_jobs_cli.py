@@ -17,7 +17,7 @@ from tests.servers import postgres_server
 PROGRAM = """
 from datetime import time
 from batuta import Batuta, Failed, Ok, Partial
-from batuta.extension import Extension
+from batuta.engine.extension import Extension
 from batuta.guard.switches import SwitchRule
 from batuta.schedule.window import Window
 

@@ -16,7 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from batuta import Batuta, Failed
-from batuta.cli.sidecar import shown
+from batuta.cli.roles import shown
 from batuta.config import EngineSettings, load
 from batuta.guard.rate import Limit
 from batuta.kernel.events import ItemsSettled

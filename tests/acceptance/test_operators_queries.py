@@ -11,16 +11,13 @@ from app.composition.julia import migrations
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem
-from batuta.queue.lease import Tenure
+from batuta.queue.item import NewItem, Tenure
 from batuta.runlog.execution import Ending, Status
 from batuta.stores import connect
-from batuta.stores.sql.controls import SqlControls
-from batuta.stores.sql.engine_schema import engine_migrations
+from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.executions import SqlExecutionLog
-from batuta.stores.sql.migrations import Migrator
-from batuta.stores.sql.queues import SqlQueue
-from batuta.stores.sql.switches import SqlSwitches
+from batuta.stores.sql.migrations import Migrator, engine_migrations
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import EventRecorder, FakeClock
 from tests.contract.scheduling import Endpoint, House, job
 from tests.grupos import bancada, vaga

@@ -8,7 +8,7 @@ import pytest
 from app.composition.julia import build, contexts
 from app.contexts.conversas.optout import OptoutManual, Parado, TelefoneRecusado
 from app.settings import Settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.queue.item import NewItem
 from batuta.testing import FakeClock
 from tests.acceptance.conftest import Command

@@ -15,12 +15,13 @@ from app.main import create_app
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE
 from batuta.config import EngineSettings, load
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.schedule.cron import parse
 from batuta.testing.clock import START
 from batuta.texts import Language, Texts
 from batuta.web import create_api
-from batuta.web.panel import crons, reasons
+from batuta.web.panel import reasons
+from batuta.web.panel import words as crons
 from batuta.web.panel.story import Cursor
 from batuta.web.panel.words import Words, folded
 from tests.browser.panel import HOSTILE, HOUR, MINUTE, STATES, Panel, ask, open_panel

@@ -14,8 +14,8 @@ from app.composition.julia import board, build
 from app.contexts.grupos.fila import Estagio
 from app.main import create_app
 from app.settings import Settings
-from batuta.engine import Batuta
-from batuta.health.board import Tone
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Tone
 from batuta.testing import FakeClock
 from tests.julia import PHONE, add_chip, add_doctor, rows, write
 from tests.sheets import HEADER, patient, xlsx

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from tests.acceptance.conftest import Command, one_sentence
 
 PROGRAM = """

@@ -10,11 +10,9 @@ import pytest
 
 from batuta import Batuta
 from batuta.config import EngineSettings, load
-from batuta.dispatch.answer import JobAnswer, Ok
-from batuta.dispatch.endpoints import JobCall
-from batuta.supervise.address import listen
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok
 from batuta.web import create_api
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 
 
 class Serving:

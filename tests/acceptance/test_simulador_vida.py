@@ -30,10 +30,9 @@ from app.integrations.evolution.client import EvolutionClient, Limits
 from app.integrations.evolution.http import Gateway
 from app.integrations.evolution.secret import is_proved
 from batuta.kernel.clock import SystemClock
-from batuta.supervise.address import listen
 from batuta.supervise.loop import Again
 from batuta.testing import FakeClock
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 from simulador.evolution import DEFAULT_INSTANCE, KEY
 from simulador.main import create_app
 

@@ -15,8 +15,7 @@ import pytest
 
 from app.composition.demo import LISTENER, SENDER
 from batuta.kernel.clock import SystemClock
-from batuta.supervise.address import listen
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 from simulador.evolution import KEY
 from simulador.main import create_app
 from tests.acceptance.conftest import Command

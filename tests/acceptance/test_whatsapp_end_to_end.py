@@ -18,10 +18,9 @@ from app.integrations.evolution.client import SECRET_HEADER
 from app.main import create_app
 from app.settings import Settings
 from batuta.config import load
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import Clock, SystemClock
-from batuta.supervise.address import listen
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 from simulador.comportamento import Comportamento
 from simulador.evolution import DEFAULT_INSTANCE, KEY
 from simulador.main import create_app as create_world

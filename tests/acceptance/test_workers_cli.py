@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from batuta.dispatch.scheduler import Scheduler
-from batuta.supervise.restarts import NewRestart, Reason
+from batuta.processes.restarts import NewRestart, Reason
 from tests.acceptance.conftest import Command
 
 PROGRAM = """

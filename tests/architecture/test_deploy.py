@@ -12,8 +12,8 @@ import yaml
 
 from batuta.cli.roles import longest_stop
 from batuta.config import EngineSettings, load
-from batuta.supervise.comeback import EXIT_CONFIG
-from batuta.supervise.processes import KILLING
+from batuta.processes.restarts import EXIT_CONFIG
+from batuta.processes.tree import KILLING
 from batuta.supervise.shutdown import MARGIN
 
 ROOT = Path(__file__).parents[2]

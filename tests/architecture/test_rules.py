@@ -19,32 +19,32 @@ OURS = [ENGINE, ROOT / "app", ROOT / "simulador"]
 BROAD_CATCHES = {
     "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
     "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
-    "guard/foreign.py": {"_outcome", "_outcome_here"},  # whatever somebody's code raises is a value for its caller
+    "kernel/usercode.py": {"_outcome", "_outcome_here"},  # whatever somebody's code raises is a value for its caller
     "queue/attempt.py": {"handle", "conclude"},  # every error of a handler or its effect is a failure of its item
     "dispatch/runner.py": {"_deliver"},  # whatever a job meets is its own failure, told as one
     "dispatch/dispatcher.py": {"_guarded"},  # whatever is wrong with one schedule, the others must fire
     "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once
-    "stores/sqlite/acts.py": {"attempt"},  # the writing thread must outlive any statement
+    "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement
 }
 # Where a `while` waits for something: the supervisor's own, threads that empty an inbox, and what one run needs until its end:
 # its lease kept, its result written, its delivery repeated while nothing was sent.
 WHILES = {
     "kernel/waiting.py": {"insist"},
-    "cli/voices.py": {"_work"},
+    "cli/output.py": {"_work"},
     "dispatch/runner.py": {"finish"},
     "dispatch/scheduler.py": {"_renew"},
-    "dispatch/reception.py": {"_stay_alive"},
+    "receive/receiver.py": {"_stay_alive"},
     "targets/http.py": {"deliver"},
     "queue/lease_keeper.py": {"_renew_until_cancelled"},
     "queue/worker.py": {"_finish", "_finish_suspect", "_settle_all"},
-    "stores/sql/tasks.py": {"_alive"},
+    "stores/sql/queue/tasks.py": {"_alive"},
     "testing/contracts/queue.py": {"test_two_thousand_items_go_through"},
     "app/contexts/operacao/jobs.py": {"limpar_historico"},
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_what_waits"},
     "stores/sqlite/readers.py": {"_work"},
     "testing/clock.py": {"advance"},
-    "testing/recorder.py": {"wait_for"},
+    "testing/loops.py": {"wait_for"},
 }
 CLOCK_READS = {"now", "utcnow", "today", "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter"}
 

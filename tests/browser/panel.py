@@ -10,9 +10,8 @@ import httpx2
 from fastapi import FastAPI
 
 from batuta.config import EngineSettings, load
-from batuta.engine import Batuta
-from batuta.extension import Extension
-from batuta.health.board import Board, Course, Figure, Tone
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Board, Course, Extension, Figure, Tone
 from batuta.runlog.execution import Registration
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import AsJson

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from batuta.access.sessions import LASTS
 from batuta.config import EngineSettings, load
-from batuta.engine import Batuta
-from batuta.guard.sessions import LASTS
-from batuta.supervise.address import listen
+from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
 from batuta.web import create_api
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 from tests.contract.scheduling import Endpoint
 
 TOKEN = "browser-token-" + "x" * 20

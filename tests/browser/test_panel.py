@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from batuta.supervise.address import listen
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 from tests.browser.panel import MINUTE, STATES, Panel, open_panel
 
 PAGES = ("/painel", "/painel/tarefas/broken", "/painel/execucoes", "/painel/execucoes/{id}")

@@ -7,18 +7,16 @@ from typing import Any
 
 from batuta.kernel.ids import Ids
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, NewItem
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Lease, NewItem, Tenure
 from batuta.queue.lease_keeper import LeaseKeeper
-from batuta.queue.outcome import Done
+from batuta.queue.outcome import Done, after_seconds
 from batuta.queue.recipe import Recipe
-from batuta.queue.retry import after_seconds
 from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
-from batuta.stores.sql.queues import SqlQueue
-from batuta.stores.sql.switches import SqlSwitches
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.loop import Idle, Pace
-from batuta.tasks.table import TASKS
+from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 

@@ -7,19 +7,17 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job, Run, make_job
+from batuta.dispatch.registry import JobBook
 from batuta.dispatch.scheduler import Scheduler
 from batuta.kernel.ids import Ids
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.runlog.execution import Ending, Registration, Status
-from batuta.runlog.log import ExecutionLog, Expected
-from batuta.runlog.timetables import OwnTimetable
-from batuta.stores.sql.controls import SqlControls
+from batuta.runlog.log import ExecutionLog, Expected, OwnTimetable
+from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.switches import SqlSwitches
 from batuta.supervise.loop import Again
 from batuta.testing import EventRecorder, FakeClock
 

@@ -10,9 +10,8 @@ from app.contexts.envio.duvida import Reconciliador
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import Eco
 from app.settings import Settings
-from batuta.engine import Batuta
-from batuta.queue.item import NewItem
-from batuta.queue.lease import Tenure
+from batuta.engine.batuta import Batuta
+from batuta.queue.item import NewItem, Tenure
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle

@@ -23,7 +23,7 @@ from app.contexts.agendamentos.relato import em_csv
 from app.contexts.agendamentos.service import QUEUE, Filtro
 from app.contexts.agendamentos.tasks import Conferente
 from app.settings import Settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
 from tests.julia import one, rows, write
 from tests.sheets import HEADER, Cell, patient, xlsx

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
+from batuta.health.aggregator import DATABASE_DOWN
 from batuta.health.alerts import Alert, AlertPolicy, Kind
 from batuta.health.finding import Check, Finding, Report, Section, Severity
 from batuta.health.hub import CALM, EVERY, LEASE, MOST_TRIES, SETTLING, AlertHub
 from batuta.health.incidents import NewIncident
-from batuta.health.watchman import DATABASE_DOWN
 from batuta.kernel.errors import StoreError, StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FakeClock

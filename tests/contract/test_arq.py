@@ -26,11 +26,9 @@ from batuta.health import checks
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import ConfigError
 from batuta.kernel.json import Json
-from batuta.queue.item import Lease
-from batuta.queue.lease import Tenure
-from batuta.queue.outcome import Done, Outcome, Snooze
-from batuta.queue.retry import after_seconds
-from batuta.queue.settle import settle as settlement
+from batuta.queue.item import Lease, Tenure
+from batuta.queue.outcome import Done, Outcome, Snooze, after_seconds
+from batuta.queue.outcome import settle as settlement
 from batuta.stores.arq import calls
 from batuta.stores.arq import relay as relaying
 from batuta.stores.arq.relay import ArqRelay

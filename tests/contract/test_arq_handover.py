@@ -17,15 +17,13 @@ from batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemsSettled
 from batuta.kernel.json import dumps
-from batuta.queue.item import ItemState, Lease
-from batuta.queue.lease import Tenure
-from batuta.queue.outcome import Done
-from batuta.queue.settle import Settlement
+from batuta.queue.item import ItemState, Lease, Tenure
+from batuta.queue.outcome import Done, Settlement
 from batuta.stores.arq import calls
 from batuta.stores.arq.relay import ArqRelay
 from batuta.stores.arq.runner import Here, functions
-from batuta.stores.sql.queues import SqlQueue
-from batuta.stores.sql.tasks import SqlTasks
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from batuta import Batuta, backup
-from batuta.extension import Extension
+from batuta import Batuta
+from batuta.engine import backup
+from batuta.engine.extension import Extension
 from batuta.kernel.errors import BackupDamaged, BackupForeign, BackupUnwritable, RestoreRefused
 from batuta.stores.backup import archive
 from batuta.stores.sql.migrations import Migration
@@ -230,7 +231,7 @@ async def test_a_restore_that_fails_leaves_the_database_as_it_was(
     async def fail(*arguments: object) -> Any:
         raise RuntimeError
 
-    monkeypatch.setattr("batuta.backup._apply", fail)
+    monkeypatch.setattr("batuta.engine.backup._apply", fail)
     with pytest.raises(RuntimeError):
         await site.restore()
     await work.open()

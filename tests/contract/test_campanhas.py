@@ -25,12 +25,11 @@ from app.contexts.comum.whatsapp import Entrega, NotOnWhatsApp, Unknown
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import Recebida, Recibo
 from app.settings import Settings
-from batuta.dispatch.answer import Ok, Partial, Skipped
-from batuta.dispatch.endpoints import JobCall
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.receive.endpoints import JobCall, Ok, Partial, Skipped
 from batuta.supervise.loop import Doorbell
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle

@@ -11,10 +11,9 @@ from app.composition.julia import build, chip_handlers, contexts
 from app.contexts.chips.service import Decisao, Fase, Status, Tipo, UnknownChip
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 from app.settings import Settings
-from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
-from batuta.dispatch.endpoints import JobCall
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.queue.outcome import Failed
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.testing import FakeClock
 from tests.julia import add_chip, add_doctor, one, rows, write
 from tests.line import ScriptedLine

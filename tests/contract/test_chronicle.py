@@ -9,12 +9,11 @@ from batuta.health import checks
 from batuta.health.finding import Severity
 from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.kernel.ids import Ids
-from batuta.stores.sql.beats import SqlBeats
+from batuta.processes.restart_log import MOST, Chronicle
+from batuta.processes.restarts import NewRestart, Reason
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.restarts import SqlRestarts
-from batuta.supervise.chronicle import MOST, Chronicle
+from batuta.stores.sql.processes import SqlBeats, SqlRestarts
 from batuta.supervise.loop import Again, Idle
-from batuta.supervise.restarts import NewRestart, Reason
 from batuta.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)

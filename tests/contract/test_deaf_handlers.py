@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import ItemOverdue, TaskDeaf
 from batuta.stores.sql.queries import query_of

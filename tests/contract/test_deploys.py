@@ -6,8 +6,8 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job
+from batuta.dispatch.registry import JobBook
 from batuta.dispatch.scheduler import Scheduler
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database

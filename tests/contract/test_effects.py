@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from batuta import Done
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreReadOnly, StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock

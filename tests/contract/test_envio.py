@@ -26,10 +26,8 @@ from app.contexts.webhooks.api import Recebida
 from app.settings import Settings
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemCrashed
-from batuta.queue.item import ItemState, Lease
-from batuta.queue.lease import Tenure
-from batuta.queue.outcome import Snooze
-from batuta.queue.settle import Settlement
+from batuta.queue.item import ItemState, Lease, Tenure
+from batuta.queue.outcome import Settlement, Snooze
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FakeClock

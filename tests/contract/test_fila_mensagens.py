@@ -7,10 +7,10 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState
-from batuta.queue.settle import Settlement
+from batuta.queue.outcome import Settlement
+from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.queues import SqlQueue
-from batuta.stores.sql.switches import SqlSwitches
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.contracts.queue import BEN, LEASE, SECOND, QueueContract, Shelf
 from tests.contract.test_queue import SqlShelf

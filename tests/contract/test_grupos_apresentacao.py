@@ -9,8 +9,7 @@ from app.composition.groups import names
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
 from app.contexts.grupos.apresentacao import AGAIN_AFTER, Apresentacao, regiao_de
 from app.contexts.leitura_grupos.api import Vocabulario
-from batuta.dispatch.answer import Ok, Partial, Skipped
-from batuta.dispatch.endpoints import JobCall
+from batuta.receive.endpoints import JobCall, Ok, Partial, Skipped
 from batuta.testing import FakeClock
 from tests.grupos import GRUPO, Bancada, bancada, vaga
 

@@ -11,8 +11,8 @@ from app.contexts.grupos.fila import Estagio
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.revisao import Revisao
 from app.settings import Settings
-from batuta.pipeline.stage import StageOutcome
 from batuta.queue.item import Lease
+from batuta.queue.pipeline import StageOutcome
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, Handler, bancada, vaga, waits
 

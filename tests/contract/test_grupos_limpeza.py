@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from app.contexts.comum.ids import id_de
-from batuta.dispatch.answer import Ok
-from batuta.dispatch.endpoints import JobCall
+from batuta.receive.endpoints import JobCall, Ok
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
 

@@ -18,8 +18,8 @@ from app.contexts.leitura_grupos.api import Categoria, Leitura
 from app.contexts.llm.service import Calou, Respondeu, Resposta
 from app.integrations.llm.client import ChatClient
 from app.settings import Settings
-from batuta.engine import Batuta
-from batuta.extension import Extension
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Extension
 from batuta.guard.base import Effect, Told
 from batuta.kernel.json import Json
 from batuta.testing import FakeClock

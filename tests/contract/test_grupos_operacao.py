@@ -9,11 +9,10 @@ import pytest
 
 from app.contexts.esteira.jobs import CANARIO
 from app.contexts.grupos.history import GroupHistory
-from batuta.dispatch.answer import JobAnswer, Ok, Partial
-from batuta.dispatch.endpoints import JobCall
-from batuta.pipeline.stage import Drop, StageOutcome
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Failed
+from batuta.queue.pipeline import Drop, StageOutcome
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
 

@@ -16,8 +16,7 @@ from app.contexts.grupos.recuperacao import Recuperacao
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.webhooks.api import DeGrupo, Recebida
-from batuta.dispatch.answer import Ok
-from batuta.dispatch.endpoints import JobCall
+from batuta.receive.endpoints import JobCall, Ok
 from tests.contract.sending import Office
 from tests.julia import add_chip, add_doctor, one, rows, write
 

@@ -6,13 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.engine import Batuta
-from batuta.health.finding import Severity
-from batuta.health.score import Assessment
+from batuta.engine.batuta import Batuta
+from batuta.health.finding import Assessment, Severity
 from batuta.health.workers import DEAD_AFTER, SCHEDULER_SILENT, judge_scheduler, judge_workers
-from batuta.queue.lease import Tenure
-from batuta.stores.sql.beats import SqlBeats
+from batuta.queue.item import Tenure
 from batuta.stores.sql.database import Database
+from batuta.stores.sql.processes import SqlBeats
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle
 

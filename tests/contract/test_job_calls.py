@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.dispatch.calls import Answered, Busy, JobCallPruner, KeyReused, NewCall, Opened
 from batuta.kernel.clock import SystemClock
+from batuta.receive.calls import Answered, Busy, JobCallPruner, KeyReused, NewCall, Opened
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.database import Database
 from batuta.supervise.loop import Idle

@@ -8,8 +8,8 @@ from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem
 from batuta.stores.sql.database import AsJson, Database, Transaction
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queues import SqlQueue
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 
 WAITING = query_of(

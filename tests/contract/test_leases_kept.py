@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreTimeout, StoreUnavailable
 from batuta.kernel.events import ItemLost
 from batuta.queue.store import Endings, Turned

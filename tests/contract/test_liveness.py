@@ -10,12 +10,11 @@ import pytest
 from batuta import Batuta
 from batuta.config import EngineSettings
 from batuta.dispatch.scheduler import LEASE
-from batuta.engine import QUEUE_LEASE
+from batuta.engine.batuta import QUEUE_LEASE
 from batuta.health.ready import State, look
 from batuta.kernel.errors import InvalidSetting
-from batuta.queue.item import ItemState
-from batuta.queue.lease import Tenure
-from batuta.queue.settle import Settlement
+from batuta.queue.item import ItemState, Tenure
+from batuta.queue.outcome import Settlement
 from batuta.runlog.execution import Ending, Opening, Registration, Status, Trigger
 from batuta.runlog.log import Closing, Decisions, Ledger, RunsRenewed
 from batuta.stores import liveness_limits

@@ -11,11 +11,9 @@ from app.composition.julia import build, sending
 from app.contexts.envio.jobs import MessageJobs
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.settings import Settings
-from batuta.dispatch.answer import Ok
-from batuta.dispatch.endpoints import JobCall
-from batuta.engine import Batuta
-from batuta.queue.item import NewItem
-from batuta.queue.lease import Tenure
+from batuta.engine.batuta import Batuta
+from batuta.queue.item import NewItem, Tenure
+from batuta.receive.endpoints import JobCall, Ok
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock
 from tests.julia import PHONE, add_doctor, one, rows, write

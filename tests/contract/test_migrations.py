@@ -13,8 +13,7 @@ from batuta.kernel.errors import MigrationChanged, QueryBookError, SchemaOutOfDa
 from batuta.kernel.events import MigrationApplied
 from batuta.stores import connect
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.engine_schema import engine_migrations
-from batuta.stores.sql.migrations import Migration, Migrator, read_folder
+from batuta.stores.sql.migrations import Migration, Migrator, engine_migrations, read_folder
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock
 

@@ -7,20 +7,17 @@ from typing import Any
 
 import pytest
 
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
-from batuta.pipeline.pipeline import Pipeline
-from batuta.pipeline.stage import Drop, FanOut, Finish, Jump, Next, Stage, StageOutcome
-from batuta.queue.item import ItemState, Lease, NewItem
-from batuta.queue.lease import Tenure
-from batuta.queue.outcome import Failed, Snooze, Writes
-from batuta.queue.settle import Settlement
+from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.outcome import Failed, Settlement, Snooze, Writes
+from batuta.queue.pipeline import Drop, FanOut, Finish, Jump, Next, Pipeline, Stage, StageOutcome
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.loop import Again
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle

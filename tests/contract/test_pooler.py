@@ -10,9 +10,10 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from batuta import Batuta, backup
+from batuta import Batuta
 from batuta.cli.doctor import examine_database
 from batuta.config import EngineSettings
+from batuta.engine import backup
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting, PoolerNotDeclared, StoreTimeout, StoreUnavailable
 from batuta.stores import connect

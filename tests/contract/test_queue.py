@@ -8,14 +8,13 @@ import pytest
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem
-from batuta.queue.lease import Tenure
+from batuta.queue.item import NewItem, Tenure
 from batuta.queue.table import QueueTable
+from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queues import SqlQueue
-from batuta.stores.sql.switches import SqlSwitches
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.contracts.queue import ANN, BEN, LEASE, SECOND, QueueContract, Shelf
 from tests.plans.test_hot_statements import FILL, WORDS

@@ -7,16 +7,14 @@ import pytest
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem
-from batuta.queue.outcome import Cancelled, Failed, Snooze
+from batuta.queue.outcome import Cancelled, Failed, Snooze, after_seconds, given_back, settle
 from batuta.queue.recipe import Recipe
-from batuta.queue.retry import after_seconds
-from batuta.queue.settle import given_back, settle
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.tasks import SqlTasks
+from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import Idle
-from batuta.tasks.pruner import TaskPruner
+from batuta.tasks.maintenance import TaskPruner
 from batuta.tasks.registry import Task, TaskRegistry
 from batuta.tasks.service import TaskService
 from batuta.testing import EventRecorder

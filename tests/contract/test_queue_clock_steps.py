@@ -9,11 +9,11 @@ from batuta.health.finding import Severity
 from batuta.health.queues import WatchedQueue, judge_queue
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState, NewItem
+from batuta.queue.outcome import Settlement
 from batuta.queue.rescuer import Rescuer
-from batuta.queue.settle import Settlement
 from batuta.stores.sql.database import AsJson, Database
-from batuta.stores.sql.queues import SqlQueue
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.contracts.queue import ANN, BEN, LEASE, SECOND
 

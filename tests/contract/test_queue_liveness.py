@@ -11,12 +11,12 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import RowLocked
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState, Lease, NewItem
-from batuta.queue.settle import Settlement
+from batuta.queue.outcome import Settlement
 from batuta.stores import connect
 from batuta.stores.sql.database import AsJson, Database, Limits
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queues import SqlQueue
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 from batuta.testing.contracts.queue import ANN, DONE, LEASE, SECOND
 

@@ -10,19 +10,16 @@ import pytest
 from batuta import Batuta
 from batuta.kernel.errors import InvalidName, StatementRefused, StoreReadOnly
 from batuta.kernel.ids import Ids
-from batuta.queue.item import ItemState, Lease, NewItem
-from batuta.queue.lease import Tenure
-from batuta.queue.outcome import Done, Failed, Snooze
+from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.outcome import Done, Failed, Settlement, Snooze, after_seconds
 from batuta.queue.recipe import Recipe
-from batuta.queue.retry import after_seconds
-from batuta.queue.settle import Settlement
 from batuta.queue.storable import refuse_unstorable
 from batuta.queue.store import Endings, Turned
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.contract.queue_bench import LEASE, Bench, fine, for_ever

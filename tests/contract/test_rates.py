@@ -6,10 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.guard.base import WORKED, Admit, Effect, Hold, Told
-from batuta.guard.pruner import RatePruner
-from batuta.guard.rate import Limit, RateGuard, Reserved, gap
+from batuta.guard.rate import Limit, RateGuard, RatePruner, Reserved, gap
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from batuta.runlog.report import Recorded, Slice
+from batuta.runlog.history import Recorded, Slice
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.history import ReportBook, SqlReports
+from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import in_dialect, load, query_of
-from batuta.stores.sql.reports import ReportBook, SqlReports
 from tests.plans.test_hot_statements import FILL, plan
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -5,10 +5,9 @@ from datetime import timedelta
 import pytest
 
 from batuta.kernel.ids import Ids
-from batuta.stores.sql.beats import SqlBeats
+from batuta.processes.restarts import NewRestart, Reason
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.restarts import LONGEST_STACK, SqlRestarts
-from batuta.supervise.restarts import NewRestart, Reason
+from batuta.stores.sql.processes import LONGEST_STACK, SqlBeats, SqlRestarts
 from batuta.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)

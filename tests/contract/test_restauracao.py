@@ -9,7 +9,7 @@ import pytest
 from app.composition.julia import contexts, diario
 from app.contexts.conversas.diario import digest
 from app.contexts.conversas.optout import OptoutManual
-from batuta import backup
+from batuta.engine import backup
 from tests.contract.sending import MINUTE, PHONE, Office
 from tests.julia import add_doctor, one, rows, write
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from batuta.dispatch.leases import RunLeases
+from batuta.dispatch.runner import RunLeases
 from batuta.dispatch.scheduler import Scheduler
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ExecutionStarted

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.dispatch.book import JobBook
+from batuta.dispatch.registry import JobBook
 from batuta.guard.switches import SwitchRule
 from batuta.kernel.errors import DeadlineExceeded, JobRefused, StoreConflict, StoreReadOnly
 from batuta.kernel.events import (
@@ -21,7 +21,7 @@ from batuta.kernel.events import (
     ScheduleFailed,
     TimetableStandsBy,
 )
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Closing
 from batuta.schedule.due import CatchUp

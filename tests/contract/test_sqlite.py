@@ -13,7 +13,7 @@ import pytest
 
 from batuta import Batuta
 from batuta.health.ready import look, verdict
-from batuta.kernel.clock import SystemClock
+from batuta.kernel.clock import EPOCH, SystemClock
 from batuta.kernel.errors import (
     InvalidSetting,
     StatementRefused,
@@ -24,7 +24,6 @@ from batuta.kernel.errors import (
     StoreUnavailable,
     TransactionMisuse,
 )
-from batuta.kernel.instants import EPOCH
 from batuta.stores import connect
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import query_of

@@ -19,10 +19,9 @@ from batuta.config import EngineSettings
 from batuta.kernel.errors import InvalidJob, InvalidName, PayloadTooLarge, UnknownWord
 from batuta.kernel.events import ItemCrashed, ItemsSettled, TaskThreadsStuck
 from batuta.stores.arq.runner import Here, functions
-from batuta.stores.sql.tasks import SqlTasks
-from batuta.tasks.registry import MAX_STUCK_THREADS, TaskContext
-from batuta.tasks.status import TaskStatus
-from batuta.tasks.threads import ThreadWatch
+from batuta.stores.sql.queue.tasks import SqlTasks
+from batuta.tasks.maintenance import ThreadWatch
+from batuta.tasks.registry import MAX_STUCK_THREADS, TaskContext, TaskStatus
 from batuta.testing import EventRecorder
 
 

@@ -4,11 +4,11 @@ import secrets
 
 import pytest
 
-from batuta.guard.tokens import Scope, mint, proves, taken_apart
+from batuta.access.tokens import Scope, mint, proves, taken_apart
 from batuta.kernel.errors import InvalidName, MarkerMismatch
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.marker import Marker
+from batuta.stores.sql.migrations import Marker
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.testing import FakeClock

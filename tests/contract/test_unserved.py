@@ -6,21 +6,20 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.health.finding import Finding, Severity
-from batuta.health.unserved import REPORTED_AFTER
+from batuta.health.queues import REPORTED_AFTER
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
-from batuta.pipeline.pipeline import Pipeline
-from batuta.pipeline.stage import Stage
 from batuta.queue.item import NewItem
+from batuta.queue.pipeline import Pipeline, Stage
 from batuta.queue.store import Unserved
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.loop import Again, Idle
+from batuta.tasks.maintenance import REHOMED_AT_ONCE, TaskRehomer
 from batuta.tasks.registry import TaskFunction
-from batuta.tasks.rehomer import REHOMED_AT_ONCE, TaskRehomer
 from batuta.testing import FakeClock
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of

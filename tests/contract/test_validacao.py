@@ -11,11 +11,10 @@ from app.composition.julia import build, chip_handlers
 from app.contexts.comum.whatsapp import Numero, Unavailable
 from app.contexts.medicos.validacao import again_after, verdict_of
 from app.settings import Settings
-from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
-from batuta.dispatch.endpoints import JobCall
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.guard.base import Admit, Effect, Told
 from batuta.queue.outcome import Failed
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.testing import FakeClock
 from tests.julia import add_chip, add_doctor, one, rows, write
 from tests.line import ScriptedLine

@@ -23,10 +23,9 @@ from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution.events import delivery_of, facts_of
 from batuta.kernel.ids import Ids
 from batuta.queue.item import Lease, NewItem
-from batuta.queue.retry import after_seconds
-from batuta.queue.settle import settle
+from batuta.queue.outcome import after_seconds, settle
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import FakeClock
 from batuta.testing.contracts.queue import ANN, BEN
 from tests.julia import PHONE, add_chip, add_doctor, one, rows, write

@@ -14,9 +14,9 @@ from arq.worker import run_worker
 from app.composition.julia import build
 from app.settings import Settings
 from app.workers.config import worker_settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.logs import begin_logging
-from batuta.supervise.signals import stop_on_signals
+from batuta.processes.exit import stop_on_signals
 from batuta.tasks.registry import TaskContext
 
 DRAIN = 4.0

@@ -16,10 +16,9 @@ import structlog
 
 from batuta import Batuta
 from batuta.config import EngineSettings, environment, load
-from batuta.dispatch.answer import JobAnswer, Ok
-from batuta.dispatch.endpoints import JobCall
 from batuta.logs import begin_logging
 from batuta.queue.outcome import Failed
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok
 from batuta.tasks.registry import TaskContext
 from batuta.web import create_api
 

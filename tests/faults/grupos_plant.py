@@ -6,10 +6,10 @@ import random
 import sys
 
 from app.contexts.grupos.fila import Estagio
-from batuta.pipeline.stage import StageOutcome
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Failed
-from batuta.testing.fast import FastClock
+from batuta.queue.pipeline import StageOutcome
+from batuta.testing.clock import FastClock
 from tests.grupos import Around, Handler, bancada
 
 FAILS, RAISES, DIES = 0.04, 0.03, 0.0005

@@ -12,9 +12,8 @@ from typing import Any
 from batuta import Batuta
 from batuta.guard.base import Admit, Effect, Guard, Hold, Told, effect_of_error, effect_of_status
 from batuta.guard.rate import Limit, RateGuard
-from batuta.queue.outcome import Done, Failed, Snooze
-from batuta.queue.retry import FullJitter
-from batuta.supervise.signals import stop_on_signals
+from batuta.processes.exit import stop_on_signals
+from batuta.queue.outcome import Done, Failed, FullJitter, Snooze
 from batuta.targets.http import retry_at
 from batuta.tasks.registry import TaskContext
 

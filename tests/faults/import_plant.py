@@ -18,12 +18,11 @@ from app.contexts.agendamentos.planilha.processo import READ_WITHIN, Leitura
 from app.main import create_app
 from app.settings import Settings
 from app.workers.config import worker_settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.logs import begin_logging
-from batuta.supervise.address import listen
-from batuta.supervise.signals import stop_on_signals
+from batuta.processes.exit import stop_on_signals
 from batuta.testing import FastClock
-from batuta.web.server import serve
+from batuta.web.server import listen, serve
 
 GRACE = timedelta(seconds=5)
 TOKEN = "ensaio-0123456789abcdef"

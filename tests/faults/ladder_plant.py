@@ -17,12 +17,12 @@ from zoneinfo import ZoneInfo
 
 from batuta import Batuta, note_progress
 from batuta.config import EngineSettings
-from batuta.guarding import GuardLimits, guarded
+from batuta.engine.process import GuardLimits, guarded
 from batuta.kernel.errors import StartAgain
 from batuta.logs import begin_logging
-from batuta.supervise.comeback import EXIT_AGAIN
-from batuta.supervise.lag import leave
-from batuta.supervise.signals import stop_on_signals
+from batuta.processes.exit import stop_on_signals
+from batuta.processes.loop_monitor import leave
+from batuta.processes.restarts import EXIT_AGAIN
 from batuta.tasks.registry import TaskContext
 from batuta.testing import FastClock
 

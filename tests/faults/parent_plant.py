@@ -14,7 +14,7 @@ from pathlib import Path
 
 from batuta import Batuta
 from batuta.config import EngineSettings, environment, load
-from batuta.extension import Extension, Role
+from batuta.engine.extension import Extension, Role
 from tests.faults.figures import LONG
 
 MARKS, GRANDCHILD, BROKEN, WORDS = Path("marks"), Path("grandchild"), Path("broken"), Path("words")

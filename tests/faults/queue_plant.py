@@ -19,21 +19,18 @@ from typing import Any
 from batuta import Batuta, Done
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ItemLost
-from batuta.pipeline.pipeline import Pipeline
-from batuta.pipeline.stage import Next, Stage, StageOutcome
-from batuta.queue.item import Lease, NewItem
-from batuta.queue.lease import Tenure
+from batuta.processes.exit import stop_on_signals
+from batuta.queue.item import Lease, NewItem, Tenure
 from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
-from batuta.queue.outcome import Failed
+from batuta.queue.outcome import Failed, after_seconds
+from batuta.queue.pipeline import Next, Pipeline, Stage, StageOutcome
 from batuta.queue.rescuer import Rescuer
-from batuta.queue.retry import after_seconds
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.loop import LoopPolicy
-from batuta.supervise.signals import stop_on_signals
 from batuta.tasks.registry import TaskContext
 from tests.faults.points import PointedDatabase, Points
 

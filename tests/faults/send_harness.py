@@ -18,7 +18,7 @@ import httpx2
 
 from app.composition.demo import Demo
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.queue.item import NewItem
 from batuta.testing import FastClock, judge_messages
 from batuta.testing.messages import Accepted, Delivery, End, MessageViolation, SendRules

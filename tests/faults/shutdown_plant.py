@@ -12,8 +12,7 @@ from pathlib import Path
 
 from batuta import Batuta
 from batuta.config import EngineSettings, environment, load
-from batuta.dispatch.answer import JobAnswer, Ok
-from batuta.dispatch.endpoints import JobCall
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok
 
 VARIABLE = "SHUTDOWN_PLAN"
 QUEUES = ("first", "second")

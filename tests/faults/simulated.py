@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job, Run, make_job
+from batuta.dispatch.registry import JobBook
 from batuta.dispatch.scheduler import Scheduler
 from batuta.runlog.execution import Ending, Status
 from batuta.supervise.loop import Again

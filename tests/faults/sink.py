@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from batuta.supervise.processes import die_with_parent
+from batuta.processes.tree import die_with_parent
 from batuta.testing import FastClock
 
 OK = b'{"status": "ok", "items_processed": 1}'

@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from app.composition.appointments import appointments_of
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.testing import FastClock
 from tests.conftest import lack

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from batuta.supervise.comeback import EXIT_AGAIN
+from batuta.processes.restarts import EXIT_AGAIN
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.ladder_harness import House, house

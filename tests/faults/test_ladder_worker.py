@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.supervise.beats import EVERY
+from batuta.processes.heartbeat import EVERY
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.ladder_harness import House, house

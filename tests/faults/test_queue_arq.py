@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from app.composition.appointments import appointments_of
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.conftest import lack
 from tests.faults import arq_plant

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.stores import connect
-from batuta.stores.sql.queues import SqlQueue
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import TASKS
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import environment

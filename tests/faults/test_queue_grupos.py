@@ -14,9 +14,9 @@ from pathlib import Path
 from app.contexts.grupos.fila import Estagio
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.waiting import insist
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.testing import FakeClock
-from batuta.testing.fast import FastClock
+from batuta.testing.clock import FastClock
 from tests.faults.conftest import one_of
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.grupos_plant import unlucky

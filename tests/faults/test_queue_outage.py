@@ -13,15 +13,13 @@ import asyncpg
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem
-from batuta.queue.lease import Tenure
+from batuta.queue.item import NewItem, Tenure
 from batuta.queue.rescuer import Rescuer
 from batuta.stores.sql.database import AsJson, Limits
-from batuta.stores.sql.engine_schema import engine_migrations
-from batuta.stores.sql.migrations import Migrator
-from batuta.stores.sql.queues import SqlQueue
+from batuta.stores.sql.migrations import Migrator, engine_migrations
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sqlite.driver import SqliteDatabase
-from batuta.tasks.table import TASKS
+from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures

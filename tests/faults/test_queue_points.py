@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from batuta.queue.item import NewItem
-from batuta.queue.lease import Tenure
+from batuta.queue.item import NewItem, Tenure
 from batuta.stores.sql.database import AsJson
-from batuta.stores.sql.queues import SqlQueue
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import TASKS
 from batuta.testing import FastClock
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.dispatch.book import JobBook
-from batuta.queue.lease import Tenure
+from batuta.dispatch.registry import JobBook
+from batuta.queue.item import Tenure
 from batuta.runlog.execution import Registration
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database

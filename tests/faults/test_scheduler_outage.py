@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from batuta.kernel.clock import SystemClock
 from batuta.stores import connect
-from batuta.stores.sql.engine_schema import engine_migrations
-from batuta.stores.sql.migrations import Migrator
+from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.testing import EventRecorder, FakeClock
 from tests.contract.scheduling import LEASE, Endpoint, House, job
 from tests.faults.conftest import together

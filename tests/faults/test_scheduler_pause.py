@@ -6,8 +6,8 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Run
+from batuta.dispatch.registry import JobBook
 from batuta.dispatch.scheduler import Scheduler
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.schedule.window import Window

@@ -8,7 +8,7 @@ import pytest
 
 from app.composition.julia import contexts
 from app.contexts.conversas.optout import OptoutManual
-from batuta import backup
+from batuta.engine import backup
 from batuta.testing import judge_messages
 from batuta.testing.messages import End, SendRules
 from tests.faults.conftest import together

@@ -16,13 +16,12 @@ import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted
-from batuta.supervise.comeback import EXIT_AGAIN, EXIT_CONFIG, Budget
-from batuta.supervise.hearing import Ear
+from batuta.processes.child import Undertaker
+from batuta.processes.notify import Ear
+from batuta.processes.restarts import EXIT_AGAIN, EXIT_CONFIG, Budget, NewRestart, Reason
+from batuta.processes.tree import ChildSpec, Family, Patience, Recorder
 from batuta.supervise.loop import LoopPolicy
-from batuta.supervise.processes import ChildSpec, Family, Patience, Recorder
-from batuta.supervise.restarts import NewRestart, Reason
 from batuta.supervise.supervisor import Supervisor
-from batuta.supervise.undertaker import Undertaker
 from batuta.testing import EventRecorder
 from tests.faults.figures import Figures
 from tests.faults.processes import is_gone, until

@@ -68,7 +68,7 @@ def test_a_schema_that_is_behind_is_said_in_production_and_mended_in_development
 
 def test_the_second_signal_leaves_at_once(tmp_path: Path) -> None:
     program = (
-        "import asyncio\nfrom batuta.supervise.signals import stop_on_signals\n"
+        "import asyncio\nfrom batuta.processes.exit import stop_on_signals\n"
         "async def main():\n"
         "    with stop_on_signals(asyncio.Event()):\n"
         "        print('ready', flush=True)\n"

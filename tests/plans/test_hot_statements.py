@@ -5,21 +5,20 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.kernel.clock import SystemClock
-from batuta.kernel.instants import microseconds
+from batuta.kernel.clock import SystemClock, microseconds
 from batuta.stores.sql.alerts import AlertBook
 from batuta.stores.sql.calls import CallBook
 from batuta.stores.sql.circuits import CircuitBook
+from batuta.stores.sql.controls import SwitchBook
 from batuta.stores.sql.database import AsJson, Database, Query
-from batuta.stores.sql.engine_schema import BOOKS
 from batuta.stores.sql.executions import ExecutionBook
+from batuta.stores.sql.history import ReportBook
+from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import in_dialect, load, query_of
-from batuta.stores.sql.queue_book import queue_book
+from batuta.stores.sql.queue.statements import queue_book
 from batuta.stores.sql.rates import RateBook
-from batuta.stores.sql.reports import ReportBook
-from batuta.stores.sql.switches import SwitchBook
 from batuta.stores.sql.tokens import TokenBook
-from batuta.tasks.table import TASKS
+from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 
 ROWS = 20_000

@@ -11,7 +11,7 @@ from app.contexts.envio.saude import FilaBook
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.queries import in_dialect, load, query_of
-from batuta.stores.sql.queue_book import postgres_turn_book, queue_book, sqlite_turn_book
+from batuta.stores.sql.queue.statements import postgres_turn_book, queue_book, sqlite_turn_book
 from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import FILL, WORDS, plan
 

@@ -5,11 +5,11 @@ import re
 import pytest
 
 from batuta.stores.sql.database import AsJson, Database, Query
-from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import in_dialect, load, query_of
-from batuta.stores.sql.queue_book import MOST_LEVELS, postgres_turn_book, queue_book, sqlite_turn_book
-from batuta.stores.sql.tasks import TaskBook
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.queue.statements import MOST_LEVELS, postgres_turn_book, queue_book, sqlite_turn_book
+from batuta.stores.sql.queue.tasks import TaskBook
+from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import FILL, WORDS, plan
 

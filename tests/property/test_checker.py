@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batuta.testing import Check, Logged, Receipt, Rules, Target, judge
-from batuta.testing.case import earliest_deadline_first
+from batuta.testing.evidence import earliest_deadline_first
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

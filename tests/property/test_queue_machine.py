@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from batuta.kernel.ids import Ids
-from batuta.queue.item import ItemState, Lease, NewItem
-from batuta.queue.lease import Tenure
-from batuta.queue.settle import Settlement
+from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.outcome import Settlement
 from batuta.stores import connect
+from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
-from batuta.stores.sql.engine_schema import engine_migrations
-from batuta.stores.sql.migrations import Migrator
+from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.stores.sql.queries import query_of
-from batuta.stores.sql.queues import SqlQueue
-from batuta.stores.sql.switches import SqlSwitches
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 
 # No power is lost here: what is not written to a disk is tried more often.

@@ -7,12 +7,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.dispatch.activation import Active, StandsBy, TakesOver, standing
-from batuta.dispatch.book import JobBook
+from batuta.dispatch.activation import Active, StandsBy, TakesOver, Unchanged, standing
 from batuta.dispatch.job import make_job
-from batuta.dispatch.unchanged import Unchanged
+from batuta.dispatch.registry import JobBook
 from batuta.guard.switches import SwitchRule
-from batuta.runlog.timetables import Timetable
+from batuta.runlog.log import Timetable
 from batuta.schedule.window import Window
 from tests.contract.scheduling import Endpoint
 

@@ -4,9 +4,8 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from batuta.health.alerts import AlertPolicy, Kind, Said, Told, speak
-from batuta.health.finding import Finding, Report, Section, Severity
+from batuta.health.finding import Assessment, Finding, Report, Section, Severity, assess
 from batuta.health.incidents import Incident, LastSeen, stats, turn
-from batuta.health.score import Assessment, assess
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 POLICY = AlertPolicy(zone=SAO_PAULO)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from batuta.stores.sql.database import DIALECTS, Dialect
-from batuta.stores.sql.queue_book import postgres_turn_book, sqlite_turn_book
-from batuta.tasks.table import TASKS
+from batuta.stores.sql.queue.statements import postgres_turn_book, sqlite_turn_book
+from batuta.tasks.registry import TASKS
 from bench.queue.contenders.ours import without_fence
 from bench.queue.entries import ENTRIES, LOCKS
 from bench.queue.figures import (

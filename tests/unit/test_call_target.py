@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from batuta.dispatch.answer import Ok
 from batuta.dispatch.job import Run
-from batuta.guard.deadline import within
-from batuta.guard.foreign import name_of
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import CancelIgnored, DeadlineExceeded, ExitRefused
+from batuta.kernel.usercode import name_of
+from batuta.kernel.waiting import within
+from batuta.receive.endpoints import Ok
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.targets.call import MOST_LEFT_BEHIND, STUBBORN, CallTarget
 from batuta.testing import FakeClock

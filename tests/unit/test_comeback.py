@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.supervise.comeback import EXIT_AGAIN, EXIT_CONFIG, Budget, Comeback, comeback
+from batuta.processes.restarts import EXIT_AGAIN, EXIT_CONFIG, Budget, Comeback, comeback
 
 BUDGET = Budget()
 HOUR = timedelta(hours=1)

@@ -11,8 +11,7 @@ import pytest
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.identity import ProcessIdentity, Verdict, make_owner
 from batuta.kernel.ids import Ids
-from batuta.supervise.crash_watch import KEPT, CrashWatch
-from batuta.supervise.presence import Announcement, PresenceFolder, judge_here
+from batuta.processes.presence import KEPT, Announcement, CrashWatch, PresenceFolder, judge_here
 from batuta.testing import FakeClock
 
 MINE = "alpha:10:100:9f86d081884c7d65:mine"

@@ -3,8 +3,8 @@
 import pytest
 
 from batuta.kernel.errors import StoreReplaced
-from batuta.supervise.comeback import EXIT_AGAIN
-from batuta.supervise.file_watch import GRACE, FileWatch
+from batuta.processes.recycling import GRACE, FileWatch
+from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.loop import Idle
 from batuta.testing import FakeClock
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from batuta.kernel.batcher import Gathering
 from batuta.kernel.errors import StatementRefused, StoreUnavailable
-from batuta.stores.sql.gathering import Gathering
 
 
 class Doubling:

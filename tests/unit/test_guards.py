@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from batuta.guard.base import Admit, Hold
-from batuta.guard.deadline import by, within
 from batuta.guard.switches import PATIENCE, Switch, SwitchGuard
 from batuta.kernel.errors import DeadlineExceeded, StoreUnavailable
+from batuta.kernel.waiting import by, within
 from batuta.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)

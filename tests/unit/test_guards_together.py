@@ -6,9 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.guard.base import FREE, WORKED, Admit, Hold, Told, Verdict
-from batuta.guard.hours import HoursGuard
-from batuta.guard.together import Together
+from batuta.guard.base import FREE, WORKED, Admit, Hold, HoursGuard, Together, Told, Verdict
 from batuta.schedule.window import Window
 from batuta.testing import FakeClock
 

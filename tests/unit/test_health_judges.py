@@ -9,14 +9,31 @@ import pytest
 
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.health.checks import judge_circuits, judge_jobs
-from batuta.health.finding import Report, Section, Severity, merged, silenced
+from batuta.health.finding import (
+    CEILING_WHEN_CRITICAL,
+    THRESHOLDS,
+    Grade,
+    Report,
+    Section,
+    Severity,
+    assess,
+    merged,
+    silenced,
+)
 from batuta.health.jobs import JobHealth, Level, judge, level
 from batuta.health.queues import Pulse, QueueLimits, WatchedQueue, judge_queue
-from batuta.health.restarts import judge_restarts
-from batuta.health.score import CEILING_WHEN_CRITICAL, THRESHOLDS, Grade, assess
-from batuta.health.workers import DEAD_AFTER, SILENT_AFTER, Beat, LoopSeen, Signs, judge_scheduler, judge_workers
-from batuta.runlog.report import Facts, LastRun
-from batuta.supervise.restarts import Restart
+from batuta.health.workers import (
+    DEAD_AFTER,
+    SILENT_AFTER,
+    Beat,
+    LoopSeen,
+    Signs,
+    judge_restarts,
+    judge_scheduler,
+    judge_workers,
+)
+from batuta.processes.restarts import Restart
+from batuta.runlog.history import Facts, LastRun
 from tests.contract.scheduling import job
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -6,9 +6,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from batuta.health.finding import Check, Finding, Report, Section, Severity, silenced, worst_first
-from batuta.health.score import WEIGHTS, Grade, assess, grade
-from batuta.health.watchman import DATABASE_DOWN, KEPT, HealthPage, Watchman
+from batuta.health.aggregator import DATABASE_DOWN, KEPT, HealthPage, Watchman
+from batuta.health.finding import (
+    WEIGHTS,
+    Check,
+    Finding,
+    Grade,
+    Report,
+    Section,
+    Severity,
+    assess,
+    grade,
+    silenced,
+    worst_first,
+)
 from batuta.kernel.errors import InvalidName, StoreUnavailable
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle

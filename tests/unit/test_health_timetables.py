@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from batuta.health.finding import Report, Severity
-from batuta.health.timetables import LIVES, REMEMBERED, TimetableState, judge_timetables, state_of
-from batuta.runlog.timetables import Timetable
+from batuta.health.jobs import LIVES, REMEMBERED, TimetableState, judge_timetables, state_of
+from batuta.runlog.log import Timetable
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

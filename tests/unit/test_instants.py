@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batuta.kernel.instants import EARLIEST, FARTHEST, instant, microseconds
+from batuta.kernel.clock import EARLIEST, FARTHEST, instant, microseconds
 
 
 @given(st.datetimes(timezones=st.just(UTC)))

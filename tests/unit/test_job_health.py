@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from batuta.health.jobs import JobHealth, JobState, Level, expected, judge, level
-from batuta.runlog.report import Counts, Facts, LastRun
+from batuta.runlog.history import Counts, Facts, LastRun
 from tests.contract.scheduling import job
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from batuta import Batuta
-from batuta.extension import Extension
+from batuta.engine.extension import Extension
 from batuta.kernel.errors import ConfigError, InvalidJob, InvalidSetting, UnknownWord
 
 

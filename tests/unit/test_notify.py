@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.supervise.notify import Notifier
+from batuta.processes.notify import Notifier
 
 
 @pytest.fixture(params=["path", "abstract"])

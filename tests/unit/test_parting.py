@@ -10,7 +10,7 @@ import pytest
 SOURCES = Path(__file__).parents[2] / "src"
 PROGRAM = """
 import asyncio, sys, threading, time
-from batuta.supervise.parting import run_out
+from batuta.processes.exit import run_out
 
 async def deaf():
     while True:

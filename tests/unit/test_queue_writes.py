@@ -4,7 +4,7 @@ from itertools import permutations
 
 from batuta.queue.outcome import Writes
 from batuta.stores.sql.database import Query
-from batuta.stores.sql.queue_writes import in_one_order, together
+from batuta.stores.sql.queue.claim import in_one_order, together
 
 
 def query(name: str) -> Query:

@@ -6,15 +6,25 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped, TimedOut, body, http_status
-from batuta.dispatch.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
-from batuta.dispatch.endpoints import Endpoint, JobCall, JobEndpoints
-from batuta.dispatch.reception import Reception, Reply
 from batuta.kernel.errors import DeadlineExceeded, InvalidName
 from batuta.kernel.events import JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
 from batuta.queue.outcome import Failed
+from batuta.receive.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
+from batuta.receive.endpoints import (
+    Endpoint,
+    JobAnswer,
+    JobCall,
+    JobEndpoints,
+    Ok,
+    Partial,
+    Skipped,
+    TimedOut,
+    body,
+    http_status,
+)
+from batuta.receive.receiver import Reception, Reply
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 

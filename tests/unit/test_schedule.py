@@ -7,8 +7,7 @@ import pytest
 from batuta.kernel.errors import InvalidCron, InvalidWindow
 from batuta.schedule.calendar import easter, holidays, is_holiday
 from batuta.schedule.cron import first_instant, parse
-from batuta.schedule.due import CatchUp, due, fires, last_fire
-from batuta.schedule.period import default_sla, period
+from batuta.schedule.due import CatchUp, default_sla, due, fires, last_fire, period
 from batuta.schedule.window import Window, read_window
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")

@@ -13,16 +13,15 @@ import pytest
 
 from batuta.kernel.errors import StoreTimeout
 from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked
-from batuta.supervise import lag as lag_module
-from batuta.supervise.beats import Status, status_of, told_of
-from batuta.supervise.comeback import EXIT_AGAIN
-from batuta.supervise.lag import Lag, looking
+from batuta.processes import loop_monitor as lag_module
+from batuta.processes.heartbeat import Status, status_of, told_of
+from batuta.processes.loop_monitor import Lag, looking
+from batuta.processes.notify import Notifier
+from batuta.processes.recycling import MEGABYTE, Recycler
+from batuta.processes.restarts import EXIT_AGAIN, Reason, reason_of_dump
+from batuta.processes.watchdog_thread import Sentry
 from batuta.supervise.loop import FunctionLoop, LoopPolicy
-from batuta.supervise.notify import Notifier
-from batuta.supervise.recycling import MEGABYTE, Recycler
-from batuta.supervise.restarts import Reason, reason_of_dump
 from batuta.supervise.running import Running
-from batuta.supervise.sentry import Sentry
 from batuta.supervise.stacks import StackFolder, main_thread_first, of_task
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock

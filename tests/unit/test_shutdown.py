@@ -8,7 +8,7 @@ import pytest
 
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import LoopEnded, LoopFailed, ShutdownPhase
-from batuta.supervise.beats import Status, status_of
+from batuta.processes.heartbeat import Status, status_of
 from batuta.supervise.loop import Doorbell, FunctionLoop, Idle, LoopPolicy, Pace, loop_of
 from batuta.supervise.shutdown import MARGIN, Phase, Shutdown
 from batuta.supervise.supervisor import Supervisor

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.supervise.signals import stop_on_signals
+from batuta.processes.exit import stop_on_signals
 
 SOURCES = Path(__file__).parents[2] / "src"
 
@@ -44,7 +44,7 @@ async def test_who_was_started_to_outlive_its_terminal_does(hung_up: None) -> No
 
 FORKING = """
 import asyncio, multiprocessing, time
-from batuta.supervise.signals import stop_on_signals
+from batuta.processes.exit import stop_on_signals
 
 async def main():
     stop, forking = asyncio.Event(), multiprocessing.get_context("fork")

@@ -3,7 +3,7 @@
 import io
 import threading
 
-from batuta.cli.voices import Voices
+from batuta.cli.output import Voices
 
 NAMES = ["up", "api", "worker-1"]
 

@@ -10,10 +10,9 @@ import pytest
 
 from batuta.kernel.errors import CancelIgnored, InvalidLoop, InvalidName, LoopGaveUp
 from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopRecovered, LoopRestarted, LoopStuck, TaskDeaf
-from batuta.stores.observed import ObservedDatabase
+from batuta.stores.connections import ObservedDatabase
 from batuta.stores.sql.queries import query_of
-from batuta.supervise.loop import FunctionLoop, LoopPolicy, ObjectLoop, loop_of, policy_in_seconds
-from batuta.supervise.progress import bind, note_progress
+from batuta.supervise.loop import FunctionLoop, LoopPolicy, ObjectLoop, bind, loop_of, note_progress, policy_in_seconds
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle

@@ -9,7 +9,7 @@ import typer
 from app.contexts.grupos.autores import Autor, Autores, AutorInexistente
 from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
 from app.contexts.vagas.revisao import VagaInexistente
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
 from batuta.kernel.errors import BatutaError
 from batuta.stores.sql.database import Row
 

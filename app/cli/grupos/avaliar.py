@@ -12,7 +12,7 @@ from app.cli.saida import Saida
 from app.contexts.leitura_grupos.api import Vocabulario, ler
 from app.contexts.leitura_grupos.documento import documento
 from app.contexts.nomes.canonicos import NomesErrados, examinados
-from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of
+from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of
 
 _NEEDED = ("id", "texto", "enviado_em")
 

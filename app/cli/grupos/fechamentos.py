@@ -9,7 +9,7 @@ import typer
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.vagas.fechamentos import Fechado, FechamentoInexistente, Fechamentos, VagaDeOutro
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.revisao import Decidida, Revisao, VagaInexistente
 from app.settings import Settings
-from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.stores.sql.database import Row
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from app.contexts.esteira.ensaio import Prova, prova_em_palavras, provar
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.leitura_grupos.api import heuristica
 from app.settings import Settings
-from batuta.cli.desk import REFUSED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of, wait_for
 
 DAY = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
 STDIN = "-"

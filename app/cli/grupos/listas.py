@@ -9,7 +9,7 @@ from rich.table import Table
 
 from app.contexts.grupos.recebidas import Motivo, Recebidas, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for
 from batuta.stores.sql.database import Row
 
 Limite = Annotated[int, typer.Option("--limite", min=1, max=1000)]

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from app.contexts.nomes.ensino import Ensinado, Ensino
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from app.contexts.agendamentos.model import CAMPOS, Status
 from app.contexts.agendamentos.normalizacao import endereco_lido
 from app.contexts.agendamentos.planilha.celulas import FORMULA
 from batuta.stores.sql.database import Row
-from batuta.tasks.status import TaskStatus
+from batuta.tasks.registry import TaskStatus
 
 SEM_LOGRADOURO: Final = "endereco_sem_logradouro"
 SEM_DOCUMENTO: Final = "documento_nao_encontrado"

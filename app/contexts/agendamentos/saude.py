@@ -11,8 +11,8 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.agendamentos.model import Status
+from batuta.health.aggregator import HealthPage
 from batuta.health.checks import Now
-from batuta.health.watchman import HealthPage
 from batuta.health.workers import FAILING_AFTER, FORGOTTEN, Beats, Signs
 from batuta.queue.store import Depth
 from batuta.stores.sql.database import Database, Query

@@ -21,14 +21,14 @@ from app.contexts.agendamentos.service import Agendamentos, Ligado
 from app.contexts.agendamentos.texto import diz_nada, limpo
 from app.contexts.agendamentos.verificacao import pode_ter_documento
 from batuta.guard.base import Hold
-from batuta.guard.deadline import within
+from batuta.kernel.batcher import Gathering
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
+from batuta.kernel.waiting import within
 from batuta.queue.outcome import Failed, Snooze
 from batuta.stores.sql.database import AsJson, Database, Row
-from batuta.stores.sql.gathering import Gathering
-from batuta.stores.sql.reports import is_uuid
+from batuta.stores.sql.history import is_uuid
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.tasks.registry import TaskContext
 

@@ -10,9 +10,8 @@ from typing import Final
 
 from app.contexts.campanhas.inicio import Held, Inicio, Resultado
 from app.contexts.campanhas.model import OUTSIDE
-from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
-from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.json import Json
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.runlog.execution import HELD
 from batuta.supervise.loop import Doorbell, Idle, Pace
 

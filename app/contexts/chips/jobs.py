@@ -12,11 +12,10 @@ from app.contexts.chips.service import Chips
 from app.contexts.chips.sincronia import Cortada, Mudanca, Nova, Plano, Renomeada, Sumida, Vista, Volta, plan, unlisted
 from app.contexts.comum.whatsapp import NO_LINE, Conexao, Unavailable, WhatsApp
 from app.contexts.operacao.service import Eventos
-from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
-from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.queue.outcome import Failed
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.stores.sql.database import Database, Transaction
 
 SHOWN: Final = 10

@@ -10,8 +10,8 @@ from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.pool import Pool
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.guard.circuits import Circuits
+from batuta.health.aggregator import HealthPage
 from batuta.health.finding import Check, Finding, Report, Section, Severity
-from batuta.health.watchman import HealthPage
 from batuta.kernel.clock import Clock
 from batuta.stores.sql.database import Database, Row
 

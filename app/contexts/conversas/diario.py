@@ -16,8 +16,8 @@ from typing import Literal, TypeAlias, get_args
 
 from app.contexts.comum.telefone import chave
 from batuta.kernel.ids import Ids
+from batuta.stores.backup.restoring import DatabaseId
 from batuta.stores.sql.database import Dialect, Reading, Transaction
-from batuta.stores.sql.restoring import DatabaseId
 
 Kind: TypeAlias = Literal["optout", "removal"]
 

@@ -16,13 +16,13 @@ from app.contexts.comum.whatsapp import Conexao, Unavailable, WhatsApp
 from app.contexts.envio.registro import Achada, Duvida, Mensagem, Registro
 from app.contexts.envio.testemunho import BEFORE, remembers
 from app.contexts.mensagens.api import FILA_MENSAGENS, Desfecho, EnvioEstado, Status
-from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed
+from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Transaction
-from batuta.stores.sql.reports import is_uuid
+from batuta.stores.sql.history import is_uuid
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 # The gateway's echo and its own store may lag behind.

@@ -8,9 +8,8 @@ from zoneinfo import ZoneInfo
 from app.contexts.envio.duvida import Reconciliador
 from app.contexts.envio.registro import Registro
 from app.contexts.mensagens.api import HORARIO, TIMELY, Desfecho, open_time
-from batuta.dispatch.answer import JobAnswer, Ok
-from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok
 from batuta.stores.sql.database import Database
 
 AT_MOST: Final = 20

@@ -16,7 +16,7 @@ from batuta.guard.rate import Rates
 from batuta.kernel.ids import Ids
 from batuta.kernel.writable import told
 from batuta.queue.item import Lease
-from batuta.queue.settle import LONGEST_ERROR
+from batuta.queue.outcome import LONGEST_ERROR
 from batuta.stores.sql.database import Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.queries import load
 

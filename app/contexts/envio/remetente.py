@@ -50,12 +50,10 @@ from batuta.guard.circuits import Circuits
 from batuta.guard.rate import Rates
 from batuta.kernel.clock import Clock
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Done, Failed, Outcome, Snooze
+from batuta.queue.outcome import Done, Failed, Outcome, Snooze, after_seconds
 from batuta.queue.recipe import Recipe
-from batuta.queue.retry import after_seconds
-from batuta.stores.backup.restoring import Restored
+from batuta.stores.backup.restoring import Restored, blind_restores
 from batuta.stores.sql.database import Database, Transaction
-from batuta.stores.sql.restoring import blind_restores
 
 GATEWAY: Final = "evolution"
 # What was decided holds for so long: a call that has not begun by then is not made, and its intent is taken back.

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from app.contexts.conversas.api import Diario, digest
 from app.contexts.conversas.service import Conversas
-from batuta.stores.backup.restoring import Restored, as_values, insert
+from batuta.stores.backup.restoring import DatabaseId, Restored, as_values, insert
 from batuta.stores.sql.database import Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.queries import load
-from batuta.stores.sql.restoring import DatabaseId
 
 _CHANGED = (
     "id", "status", "tentativas", "erro", "enviada_em", "finalizada_em", "outcome", "outcome_reason_code", "outcome_at", "chip_id",

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.api import FILA_MENSAGENS, WITHOUT_LINE
+from batuta.health.aggregator import HealthPage
 from batuta.health.checks import Now
 from batuta.health.finding import Check, Finding, Report, Section, Severity, merged
 from batuta.health.queues import Pulse, QueueLimits
-from batuta.health.watchman import HealthPage
 from batuta.health.workers import FORGOTTEN, Beats
 from batuta.stores.sql.database import Database, Query, Row
 from batuta.stores.sql.queries import load

@@ -10,11 +10,10 @@ from app.contexts.esteira.operacao import Operacao
 from app.contexts.esteira.saude import SaudeDosGrupos
 from app.contexts.grupos.api import Estagio
 from app.contexts.llm.service import Gasto
-from batuta.dispatch.answer import JobAnswer, Ok, Partial
-from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.queue.outcome import Failed
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
 from batuta.stores.sql.database import Database, Transaction
 
 # What is left of the time when another batch is not begun.

@@ -15,9 +15,9 @@ from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, VagaDita, heur
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.api import NADA, Fechamentos, Limiares, Reajustado, Reajustes, alcanca
 from batuta.kernel.clock import Clock
-from batuta.pipeline.stage import Drop, FanOut, Jump, Next, StageOutcome
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.outcome import Effect, Snooze, Writes
+from batuta.queue.pipeline import Drop, FanOut, Jump, Next, StageOutcome
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.queries import load
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.vagas.api import CANARIO
+from batuta.health.aggregator import HealthPage
 from batuta.health.finding import Check, Finding, Report, Section, Severity
-from batuta.health.watchman import HealthPage
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.stores.sql.database import Database, Query, Row

@@ -9,10 +9,9 @@ from typing import Final, Protocol
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
 from app.contexts.leitura_grupos.api import UFS, Texto, Vocabulario, cidades
 from app.contexts.nomes.api import Dicionario
-from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
-from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import load
 

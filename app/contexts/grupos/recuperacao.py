@@ -12,11 +12,10 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.telefone import chave, forms, telefone_de
-from batuta.dispatch.answer import JobAnswer, Ok
-from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
 from batuta.stores.sql.queries import load
 

@@ -17,14 +17,13 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.comum.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp
 from app.contexts.mensagens.api import PAUSES, SAFE_MODE
-from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped
-from batuta.dispatch.endpoints import JobCall
 from batuta.guard.base import WORKED, Admit, Effect, Hold, Ticket, Told
 from batuta.guard.circuits import Circuits
 from batuta.guard.switches import Switch, verdict
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.queue.outcome import Failed
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.runlog.execution import HELD
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database, Query

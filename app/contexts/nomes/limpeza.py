@@ -8,11 +8,10 @@ from uuid import UUID
 
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.nomes.nomes import pode_ser_nome
-from batuta.dispatch.answer import JobAnswer, Ok, Partial
-from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import load

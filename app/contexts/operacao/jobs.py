@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from batuta.dispatch.answer import JobAnswer, Ok, Partial
-from batuta.dispatch.endpoints import JobCall
 from batuta.kernel.json import Json
+from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
 
 BATCH = 1000
 # What is left of the time when another batch is not begun.

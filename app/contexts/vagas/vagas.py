@@ -23,9 +23,9 @@ from app.contexts.vagas.limiares import Limiares
 from app.contexts.vagas.retificacoes import Retificacoes, mesmo_autor, mudancas
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
-from batuta.pipeline.stage import Drop, Finish, Next, StageOutcome
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Writes
+from batuta.queue.pipeline import Drop, Finish, Next, StageOutcome
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.queries import load
 

@@ -11,9 +11,8 @@ from typing import Any, Protocol, assert_never
 from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
 from batuta.kernel.json import Json
 from batuta.queue.item import Lease, NewItem
-from batuta.queue.outcome import Done
+from batuta.queue.outcome import Done, after_seconds
 from batuta.queue.recipe import Recipe
-from batuta.queue.retry import after_seconds
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson
 

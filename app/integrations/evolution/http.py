@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import httpx2
 
-from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
+from batuta.kernel.waiting import within
 
 LARGEST_ANSWER = 4 * 1024 * 1024
 CONNECT_SECONDS = 5.0

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from app.integrations.evolution.client import SECRET_HEADER
-from batuta.guard.tokens import same
+from batuta.access.tokens import same
 from batuta.kernel.json import Json, loads
 
 # The gateway's clock and ours need not agree to the second.

@@ -11,10 +11,10 @@ import httpx2
 
 from app.contexts.llm.service import Calou, Respondeu, Resposta
 from batuta.guard.base import Effect, Told, effect_of_status
-from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
+from batuta.kernel.waiting import within
 
 WITHIN: Final = timedelta(seconds=30)
 LARGEST: Final = 256 * 1024

@@ -7,12 +7,12 @@ from arq.connections import ArqRedis, RedisSettings
 
 from app.integrations.redis.probe import answers
 from app.settings import Settings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.health.ready import State
 from batuta.kernel.errors import BatutaError, MissingBeside
 from batuta.stores.arq.relay import ArqRelay
 from batuta.stores.arq.runner import RUNNER
-from batuta.stores.sql.tasks import SqlTasks
+from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import LoopPolicy
 
 HEARING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100, outlives=True)

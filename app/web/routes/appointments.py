@@ -25,11 +25,11 @@ from app.contexts.agendamentos.planilha.celulas import DDDS
 from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, LONGEST_TEXT, Situacao
 from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv, job_do_agendamento, job_em_palavras
 from app.contexts.agendamentos.service import CEP, Agendamentos, Filtro
-from batuta.engine import Batuta
-from batuta.guard.tokens import Scope
+from batuta.access.tokens import Scope
+from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import Reason
 from batuta.texts import Texts
-from batuta.web.access import DoorFirst, require
+from batuta.web.auth import DoorFirst, require
 from batuta.web.problems import Problem, texts_for
 
 PREFIX = "/api/v1"

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request
 from app.contexts.grupos.autores import Autores, AutorInexistente, SemAutor
 from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
 from app.contexts.vagas.revisao import VagaInexistente
-from batuta.guard.tokens import Scope
-from batuta.web.access import DoorFirst, needs
+from batuta.access.tokens import Scope
+from batuta.web.auth import DoorFirst, needs
 from batuta.web.problems import Problem
 
 

@@ -23,10 +23,10 @@ from app.contexts.campanhas.model import (
 from app.contexts.campanhas.publico import Motivo
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
-from batuta.guard.tokens import Scope
-from batuta.web.access import DoorFirst, needs
-from batuta.web.document import WRITABLE
+from batuta.access.tokens import Scope
+from batuta.web.auth import DoorFirst, needs
 from batuta.web.problems import Problem, texts_for
+from batuta.web.routes.openapi import WRITABLE
 
 Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
 Limit = Annotated[int, Query(ge=1, le=500)]

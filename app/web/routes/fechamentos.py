@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.vagas.fechamentos import Fechado, FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
-from batuta.guard.tokens import Scope
-from batuta.web.access import DoorFirst, needs
+from batuta.access.tokens import Scope
+from batuta.web.auth import DoorFirst, needs
 from batuta.web.problems import Problem
 
 ANSWERS: dict[int | str, dict[str, Any]] = {

@@ -23,10 +23,10 @@ from app.contexts.vagas.revisao import (
     VagaInexistente,
     VagaPassada,
 )
-from batuta.guard.tokens import Scope
-from batuta.web.access import DoorFirst, needs
-from batuta.web.document import WRITABLE
+from batuta.access.tokens import Scope
+from batuta.web.auth import DoorFirst, needs
 from batuta.web.problems import Problem, texts_for
+from batuta.web.routes.openapi import WRITABLE
 
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 HOUR = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"

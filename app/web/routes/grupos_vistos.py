@@ -10,8 +10,8 @@ from pydantic import BeforeValidator
 
 from app.contexts.grupos.recebidas import Motivo, Recebidas, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
-from batuta.guard.tokens import Scope
-from batuta.web.access import DoorFirst, require
+from batuta.access.tokens import Scope
+from batuta.web.auth import DoorFirst, require
 from batuta.web.problems import texts_for
 
 Limit = Annotated[int, Query(ge=1, le=200)]

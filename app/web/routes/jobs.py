@@ -13,13 +13,12 @@ from app.contexts.webhooks.history import WebhookHistory
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, Entry
 from batuta import __version__
-from batuta.dispatch.answer import JobAnswer, Skipped
-from batuta.dispatch.endpoints import Handler, JobCall
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.switches import SwitchGuard, SwitchRule
+from batuta.receive.endpoints import Handler, JobAnswer, JobCall, Skipped
 from batuta.runlog.execution import HELD, UNFINISHED
-from batuta.stores.sql.beats import SqlBeats
+from batuta.stores.sql.processes import SqlBeats
 
 
 def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
 from app.web.routes.grupos import NAME
-from batuta.guard.tokens import Scope
-from batuta.web.access import DoorFirst, needs
+from batuta.access.tokens import Scope
+from batuta.web.auth import DoorFirst, needs
 from batuta.web.problems import Problem
 
 

@@ -11,7 +11,7 @@ from app.integrations.evolution.secret import is_proved
 from app.settings import Settings
 from batuta.kernel.json import Json, loads
 from batuta.kernel.writable import told
-from batuta.web.access import is_local
+from batuta.web.auth import is_local
 from batuta.web.context import state_of
 from batuta.web.problems import Problem
 

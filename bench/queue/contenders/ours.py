@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TypeVar
 
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.queue.table import QueueTable
-from batuta.stores.sql import queue_turns
 from batuta.stores.sql.database import Query
-from batuta.stores.sql.queue_book import PostgresTurnBook, SqliteTurnBook, postgres_turn_book, sqlite_turn_book
+from batuta.stores.sql.queue import claim
+from batuta.stores.sql.queue.statements import PostgresTurnBook, SqliteTurnBook, postgres_turn_book, sqlite_turn_book
 from bench.queue.contender import Enqueuer, Told, run
 
 TurnBook = TypeVar("TurnBook", PostgresTurnBook, SqliteTurnBook)
@@ -51,7 +51,7 @@ def trust_each_other() -> None:
     def on_sqlite(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteTurnBook:
         return unfenced(sqlite_turn_book(table, given), "settle", "ours", "take")
 
-    vars(queue_turns).update(postgres_turn_book=on_postgres, sqlite_turn_book=on_sqlite)
+    vars(claim).update(postgres_turn_book=on_postgres, sqlite_turn_book=on_sqlite)
 
 
 def unfenced(book: TurnBook, *statements: str) -> TurnBook:

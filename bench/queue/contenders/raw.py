@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import FrameType
 from typing import Any
 
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from bench.queue.contender import Enqueuer, Told, run
 
 BATCH = 500

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import PAUSE_ALL, pause_of_categoria, pause_of_job, rules_of
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.switches import Switch, SwitchRule, verdict
 from batuta.kernel.errors import InvalidName, Reason

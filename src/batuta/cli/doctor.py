@@ -7,15 +7,15 @@ from typing import Literal, TypeAlias
 
 import typer
 
-from batuta.cli.announcer import answers
-from batuta.cli.desk import ENV_FILE, FAILED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import ENV_FILE, FAILED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.output import answers
 from batuta.config import EngineSettings, in_file, names, near_misses, unset
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.health.ready import State, look
 from batuta.kernel.errors import AddressTaken, BatutaError
 from batuta.kernel.identity import identity
-from batuta.supervise.address import listen
 from batuta.texts import Texts
+from batuta.web.server import listen
 
 Mark: TypeAlias = Literal["ok", "warning", "wrong"]
 SIGNS: dict[Mark, tuple[str, str]] = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}

@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
 from batuta.guard.breaker import Circuit
 from batuta.guard.rate import in_words
 from batuta.texts import Texts

@@ -7,13 +7,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from batuta.cli.desk import FAILED, INTERRUPTED, Desk, JsonFlag, desk_of, wait_for
-from batuta.health.jobs import JobHealth, JobState
-from batuta.health.watch import JobsSeen
+from batuta.cli.context import FAILED, INTERRUPTED, Desk, JsonFlag, desk_of, wait_for
+from batuta.health.jobs import JobHealth, JobsSeen, JobState
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.events import Event, ExecutionStarted
 from batuta.runlog.execution import Status
-from batuta.runlog.report import Recorded
+from batuta.runlog.history import Recorded
 from batuta.texts import Texts
 
 STYLES = {

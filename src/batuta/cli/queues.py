@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.health.workers import FORGOTTEN
 from batuta.kernel.errors import ConfigError, Reason
 from batuta.kernel.nearest import unknown
 from batuta.queue.item import ItemState
 from batuta.queue.table import QueueTable
-from batuta.stores.sql.queues import SqlQueue
-from batuta.stores.sql.reports import is_uuid
+from batuta.stores.sql.history import is_uuid
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.texts import Texts
 
 # Items moved or cancelled in one transaction, and the most of those in one command.

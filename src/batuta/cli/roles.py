@@ -10,28 +10,60 @@ from typing import Annotated, TextIO
 import typer
 
 from batuta import __version__
-from batuta.cli.desk import ENV_FILE, FAILED, REFUSED, Desk, desk_of
-from batuta.cli.sidecar import shown
+from batuta.cli.context import ENV_FILE, FAILED, REFUSED, Desk, desk_of
 from batuta.config import EngineSettings, in_file, names, near_misses
-from batuta.engine import Batuta
-from batuta.extension import Command, Role
-from batuta.guarding import GuardLimits, guarded
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Command, Role
+from batuta.engine.process import GuardLimits, guarded
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain, StoreReplaced
 from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessHeld, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
-from batuta.supervise.address import listen
-from batuta.supervise.comeback import EXIT_AGAIN
-from batuta.supervise.file_watch import WATCHING_FILE, FileWatch
-from batuta.supervise.lag import leave
+from batuta.processes.exit import run_out, stop_on_signals
+from batuta.processes.loop_monitor import leave
+from batuta.processes.notify import LifeSign, Notifier
+from batuta.processes.recycling import WATCHING_FILE, FileWatch
+from batuta.processes.restarts import EXIT_AGAIN
+from batuta.processes.tree import die_with_parent
 from batuta.supervise.loop import LoopPolicy
-from batuta.supervise.notify import LifeSign, Notifier
-from batuta.supervise.parting import run_out
-from batuta.supervise.processes import die_with_parent
 from batuta.supervise.shutdown import MARGIN
-from batuta.supervise.signals import stop_on_signals
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
+from batuta.web.server import listen
+
+GRACE = timedelta(seconds=1)
+
+
+@asynccontextmanager
+async def shown(work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor) -> AsyncIterator[None]:
+    """While the block runs. Without the setting: nothing."""
+    port = settings.batuta_metrics_port
+    if port is None:
+        yield
+        return
+    try:
+        from batuta.web.api import create_side_api
+        from batuta.web.server import serve
+    except ModuleNotFoundError as missing:
+        problem, next_step = f"BATUTA_METRICS_PORT needs {missing.name}", "pip install 'batuta[web]'"
+        raise ConfigError(problem=problem, next_step=next_step) from None
+    listening = listen(settings.host, port, "BATUTA_METRICS_PORT")
+    stop = asyncio.Event()
+    api = create_side_api(work, settings, role, lambda: supervisor.running)
+    serving = asyncio.create_task(serve(api, listening, stop, GRACE))
+    try:
+        yield
+    finally:
+        stop.set()
+        await serving
+
+
+def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
+    """Under `batuta up` all share one environment: the parent has the port, the scheduler the next, the workers those after."""
+    port = settings.batuta_metrics_port
+    after = {"scheduler": 1, "worker": 1 + number}.get(role)
+    return {} if port is None else {"BATUTA_METRICS_PORT": "" if after is None else str(port + after)}
+
 
 CLOSES_WITHIN = timedelta(seconds=2)
 

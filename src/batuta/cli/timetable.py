@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import DONE, FAILED, Desk, JsonFlag, desk_of, wait_for, who
-from batuta.dispatch.timetable import Change, Comparison, Fire, compare, day_of
+from batuta.cli.context import DONE, FAILED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.dispatch.forecast import Change, Comparison, Fire, compare, day_of
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, read_window, written
 from batuta.texts import Texts

@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import FAILED, Desk, JsonFlag, desk_of, wait_for, who
-from batuta.guard.tokens import Scope, Token, mint
+from batuta.access.tokens import Scope, Token, mint
+from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.texts import Texts
 
 T = TypeVar("T")

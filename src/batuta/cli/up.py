@@ -10,25 +10,22 @@ from typing import Annotated
 
 import typer
 
-from batuta.cli.announcer import Announcer
-from batuta.cli.desk import ENV_FILE, Desk, desk_of
-from batuta.cli.roles import close_soon, longest_stop, roles_of, supervise, told
-from batuta.cli.sidecar import port_of_child
-from batuta.cli.voices import Voices
+from batuta.cli.context import ENV_FILE, Desk, desk_of
+from batuta.cli.output import Announcer, Voices
+from batuta.cli.roles import close_soon, longest_stop, port_of_child, roles_of, supervise, told
 from batuta.config import EngineSettings, unset
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.kernel.events import ProcessHeld, ProcessServing
-from batuta.supervise.address import listen
-from batuta.supervise.chronicle import WRITING, Chronicle
-from batuta.supervise.hearing import Ear
+from batuta.processes.exit import run_out
+from batuta.processes.notify import Ear, Notifier
+from batuta.processes.restart_log import WRITING, Chronicle
+from batuta.processes.tree import KILLING, ChildSpec, Family, Patience
 from batuta.supervise.loop import FOR_EVER, LoopPolicy
-from batuta.supervise.notify import Notifier
-from batuta.supervise.parting import run_out
-from batuta.supervise.processes import KILLING, ChildSpec, Family, Patience
 from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.stacks import StackFolder
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
+from batuta.web.server import listen
 
 PARENT = "up"
 # Whatever the parent meets, it is the last that may give up.

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.desk import Desk, JsonFlag, desk_of, wait_for
-from batuta.health.timetables import LOOKED_AT, TimetableState, state_of
+from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for
+from batuta.health.jobs import LOOKED_AT, TimetableState, state_of
 from batuta.health.workers import FORGOTTEN, Beat, LoopSeen, Signs
-from batuta.kernel.durations import brief
+from batuta.kernel.clock import brief
 from batuta.kernel.identity import short
-from batuta.runlog.timetables import Timetable
-from batuta.supervise.beats import Status
-from batuta.supervise.restarts import Restart
+from batuta.processes.heartbeat import Status
+from batuta.processes.restarts import Restart
+from batuta.runlog.log import Timetable
 from batuta.texts import Texts
 
 MOST_RESTARTS = 50

@@ -13,16 +13,36 @@ decides. A scheduler that stands by finishes its runs and renews its timetable. 
 renewals, not by a clock.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
-from batuta.dispatch.unchanged import Unchanged
 from batuta.kernel.clock import Clock
-from batuta.queue.lease import Tenure
-from batuta.runlog.log import ExecutionLog
-from batuta.runlog.timetables import OwnTimetable, Timetable
+from batuta.queue.item import Tenure
+from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Unchanged(Generic[Key]):
+    """A look counts for ``longest_look`` at most: what happened between two looks that are further apart, because this
+    process or the database stood still, was not seen.
+    """
+
+    def __init__(self, longest_look: timedelta) -> None:
+        self._longest_look = longest_look
+        self._seen: dict[Key, timedelta] = {}
+        self._looked_at: float | None = None
+
+    def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
+        """For how long each of the keys was there at every look. A key that is not named is forgotten."""
+        since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
+        counted = min(since, self._longest_look)
+        self._looked_at = monotonic
+        self._seen = {key: self._seen[key] + counted if key in self._seen else timedelta(0) for key in keys}
+        return self._seen
+
 
 # A timetable is renewed each third of a lease. Without a renewal for two leases none of its schedulers lives. The lease of the
 # other version may be another one, so neither depends on it alone.

@@ -11,11 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from batuta.dispatch.activation import Activation, Active, StandsBy, TakesOver
-from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job
-from batuta.dispatch.lanes import RESERVED
 from batuta.dispatch.plan import hold, plan
-from batuta.dispatch.runner import Gate, Runner
+from batuta.dispatch.registry import JobBook
+from batuta.dispatch.runner import RESERVED, Gate, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import (
@@ -27,10 +26,9 @@ from batuta.kernel.events import (
     TimetableActivated,
     TimetableStandsBy,
 )
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.runlog.execution import Registration
-from batuta.runlog.log import Controls, Decisions, ExecutionLog, Expected, Ledger, Opened
-from batuta.runlog.timetables import OwnTimetable
+from batuta.runlog.log import Controls, Decisions, ExecutionLog, Expected, Ledger, Opened, OwnTimetable
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 T = TypeVar("T")

@@ -8,13 +8,12 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
-from batuta.dispatch.endpoints import DEFAULT_TIMEOUT
 from batuta.guard.switches import SwitchRule
 from batuta.kernel.errors import InvalidCron, InvalidJob
+from batuta.receive.endpoints import DEFAULT_TIMEOUT
 from batuta.runlog.execution import Ending, Execution
 from batuta.schedule.cron import Cron, parse
-from batuta.schedule.due import CatchUp
-from batuta.schedule.period import default_sla, period
+from batuta.schedule.due import CatchUp, default_sla, period
 from batuta.schedule.window import Window
 
 LONGEST_CATCH_UP = timedelta(hours=24)

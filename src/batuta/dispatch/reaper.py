@@ -9,14 +9,14 @@ longer. A run that was handed back, or whose process is proven dead, is taken ov
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
-from batuta.dispatch.book import JobBook
+from batuta.dispatch.activation import Unchanged
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import hold
+from batuta.dispatch.registry import JobBook
 from batuta.dispatch.runner import Runner
-from batuta.dispatch.unchanged import Unchanged
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, ExecutionTakenOver
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.runlog.execution import DEAD, HANDED_BACK, SILENT, Ending, Execution, Status, Trigger
 from batuta.runlog.log import ExecutionLog, Ledger, SilentRun
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace

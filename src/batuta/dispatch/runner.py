@@ -12,19 +12,34 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from batuta.dispatch.job import Job, Run
-from batuta.dispatch.lanes import Lanes
-from batuta.guard.foreign import name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored, StatementRefused, StoreConflict, StoreTimeout, StoreUnavailable
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
 from batuta.kernel.trace import bind, of_run
+from batuta.kernel.usercode import name_of
 from batuta.kernel.waiting import insist
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.runlog.execution import HELD, Ending, Execution, Status, storable, without_details
 from batuta.runlog.log import Closing, ExecutionLog
 from batuta.supervise.loop import Doorbell, Idle, Pace
-from batuta.supervise.progress import bind as bind_progress
+from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown
+
+PLACES = 4
+RESERVED = MappingProxyType({"critico": 8})
+
+
+class Lanes:
+    def __init__(self, places: int = PLACES, reserved: Mapping[str, int] = RESERVED) -> None:
+        self._places = places
+        self._reserved = dict(reserved)
+        self._lanes: dict[str, asyncio.Semaphore] = {}
+
+    def of(self, categoria: str) -> asyncio.Semaphore:
+        if categoria not in self._lanes:
+            self._lanes[categoria] = asyncio.Semaphore(self._reserved.get(categoria, self._places))
+        return self._lanes[categoria]
+
 
 # Whoever waited longer than this for a place asks again whether it may go: a pause must not let the waiting ones through.
 STALE = timedelta(milliseconds=500)
@@ -214,3 +229,23 @@ class Runner:
             return closing is Closing.WRITTEN
 
         return await insist(close, self._clock)
+
+
+# A lease is renewed each third of its length; while its row is locked, each twelfth.
+RETRIES = 12
+
+
+class RunLeases:
+    name = "run-leases"
+
+    def __init__(self, log: ExecutionLog, runner: Runner, clock: Clock, tenure: Tenure) -> None:
+        self.doorbell = Doorbell()
+        self._log = log
+        self._runner = runner
+        self._clock = clock
+        self._tenure = tenure
+
+    async def tick(self) -> Pace:
+        renewed = await self._log.renew(self._runner.held(), self._tenure)
+        self._runner.release(renewed.lost)
+        return Idle(self._clock.now() + self._tenure.lease / RETRIES) if renewed.unchecked else Idle()

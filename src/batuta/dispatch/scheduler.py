@@ -5,20 +5,18 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
-from batuta.dispatch.book import JobBook
 from batuta.dispatch.dispatcher import Dispatcher, gate, registration
 from batuta.dispatch.job import Job
-from batuta.dispatch.lanes import Lanes
-from batuta.dispatch.leases import RunLeases
 from batuta.dispatch.plan import plan_manual
 from batuta.dispatch.reaper import Reaper
-from batuta.dispatch.runner import Runner
+from batuta.dispatch.registry import JobBook
+from batuta.dispatch.runner import Lanes, RunLeases, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.kernel.waiting import ended, first_of, insist
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger
 from batuta.supervise.loop import Loop, LoopPolicy

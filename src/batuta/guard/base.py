@@ -1,12 +1,16 @@
 """What a guard answers, and what it is told afterwards."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeAlias
+from zoneinfo import ZoneInfo
 
+from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
+from batuta.schedule.window import Window
 
 # What the other side may say about itself although it is a 4xx: come back later.
 PASSING = frozenset({408, 425, 429})
@@ -95,3 +99,75 @@ def effect_of_error(error: BaseException) -> Effect:
         return Effect.UNREACHED
     cut_off = (TimeoutError, DeadlineExceeded, asyncio.CancelledError)
     return Effect.TIMED_OUT if isinstance(error, cut_off) else Effect.BROKE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoursGuard:
+    """The end of the window is outside: at 20:00 sharp nothing leaves any more."""
+
+    name: str
+    window: Window
+    zone: ZoneInfo
+
+    async def admit(self, now: datetime) -> Verdict:
+        opens = self.window.next_open(now, self.zone)
+        if opens <= now:
+            return Admit()
+        return Hold(opens, f"outside {self.name}: opens {opens.astimezone(self.zone):%d/%m %H:%M}")
+
+
+# Whoever was kept waiting longer than this asks the free guards again: the hours may be over, a switch may be turned.
+STALE = timedelta(milliseconds=500)
+
+
+class Together:
+    """In order; the first Hold wins, and what the ones before it gave out is given back."""
+
+    def __init__(self, *guards: Guard, clock: Clock) -> None:
+        self._guards = guards
+        self._clock = clock
+
+    async def admit(self, now: datetime) -> Verdict:
+        asked = self._clock.monotonic()
+        admitted: list[tuple[Guard, Admit]] = []
+        try:
+            held = await self._ask(self._guards, now, admitted)
+            waited = timedelta(seconds=self._clock.monotonic() - asked)
+            free = [guard for guard, admit in admitted if admit.ticket is FREE]
+            if held is None and waited >= STALE and len(free) < len(admitted):
+                held = await self._ask(free, now + waited, [])
+        except BaseException:
+            await asyncio.shield(_all(admitted).unused())
+            raise
+        if held is None:
+            by = min((admit.by for _, admit in admitted if admit.by is not None), default=None)
+            return Admit(_all(admitted), by)
+        await _all(admitted).unused()
+        return held
+
+    @staticmethod
+    async def _ask(guards: Iterable[Guard], now: datetime, admitted: list[tuple[Guard, Admit]]) -> Hold | None:
+        for guard in guards:
+            verdict = await guard.admit(now)
+            if isinstance(verdict, Hold):
+                return verdict
+            admitted.append((guard, verdict))
+        return None
+
+
+def _all(admitted: Iterable[tuple[Guard, Admit]]) -> Ticket:
+    tickets = tuple(admit.ticket for _, admit in admitted if admit.ticket is not FREE)
+    return _Tickets(tickets) if tickets else FREE
+
+
+@dataclass(frozen=True, slots=True)
+class _Tickets:
+    tickets: tuple[Ticket, ...]
+
+    async def used(self, told: Told) -> None:
+        for ticket in self.tickets:
+            await ticket.used(told)
+
+    async def unused(self) -> None:
+        for ticket in reversed(self.tickets):
+            await ticket.unused()

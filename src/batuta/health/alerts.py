@@ -11,8 +11,7 @@ from enum import StrEnum
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
-from batuta.health.finding import Finding, Severity
-from batuta.health.score import Assessment
+from batuta.health.finding import Assessment, Finding, Severity
 from batuta.schedule.window import Window
 
 COOL_DOWN: Mapping[Severity, timedelta] = {

@@ -7,24 +7,22 @@ from typing import Protocol, TypeAlias
 
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.guard.circuits import Circuits
-from batuta.health.finding import Check, Finding, Report, Section, Severity, merged
-from batuta.health.jobs import JobHealth, JobState, nothing_works
+from batuta.health.finding import BELOW_HEALTHY, WEIGHTS, Check, Finding, Report, Section, Severity, merged
+from batuta.health.jobs import LOOKED_AT, JobHealth, JobState, JobWatch, Timetables, judge_timetables, nothing_works
 from batuta.health.queues import WatchedQueue, judge_queue
 from batuta.health.ready import PATIENCE, Part, Probes, State, look
-from batuta.health.restarts import COUNTED, judge_restarts
-from batuta.health.score import BELOW_HEALTHY, WEIGHTS
-from batuta.health.timetables import LOOKED_AT, Timetables, judge_timetables
-from batuta.health.watch import JobWatch
 from batuta.health.workers import (
+    COUNTED,
     FORGOTTEN,
     SCHEDULER_SILENT,
     Beats,
+    judge_restarts,
     judge_scheduler,
     judge_workers,
 )
 from batuta.kernel.clock import Clock
-from batuta.runlog.report import ENOUGH_FAILURES, Reports
-from batuta.supervise.restarts import RestartStore
+from batuta.processes.restarts import RestartStore
+from batuta.runlog.history import ENOUGH_FAILURES, Reports
 
 MOST_NAMES = 5
 EXPLAINED = ("jobs.stale", "jobs.not_succeeding")  # by the finding that no job works

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Collection
 from datetime import timedelta
 
-from batuta.guard.foreign import Returned, attempt, name_of
 from batuta.health.workers import DISPATCHER
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, PingFailed
+from batuta.kernel.usercode import Returned, attempt, name_of
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 from batuta.supervise.running import Running
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from batuta.guard.foreign import Returned, attempt, name_of
+from batuta.health.aggregator import DATABASE_DOWN, Watchman
 from batuta.health.alerts import Alert, AlertPolicy, Kind, Said, Told, Wording, speak
+from batuta.health.finding import Assessment, assess
 from batuta.health.incidents import Incident, LastSeen, Turn, turn
-from batuta.health.score import Assessment, assess
-from batuta.health.watchman import DATABASE_DOWN, Watchman
 from batuta.kernel.backoff import exponential
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
 from batuta.kernel.events import AlertFailed, AlertRaised, AlertSent, Events
+from batuta.kernel.usercode import Returned, attempt, name_of
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 
 EVERY = timedelta(seconds=10)

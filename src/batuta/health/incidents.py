@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from batuta.health.score import Assessment, Grade
+from batuta.health.finding import Assessment, Grade
 
 AUTOMATIC = "automatic"
 BY_HAND = "manual"

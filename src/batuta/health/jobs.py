@@ -7,15 +7,24 @@ A job *does not succeed* when its last three runs failed, or when it is stale an
 holds, or that is not implemented yet, does not count.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Protocol
 
 from batuta.dispatch.job import Job
+from batuta.dispatch.plan import held_by_switch
+from batuta.dispatch.registry import JobBook
+from batuta.guard.switches import Switch
+from batuta.health.finding import Finding, Report, Severity, merged
+from batuta.kernel.clock import brief
+from batuta.kernel.identity import short
 from batuta.runlog.execution import HELD, PARTIAL, UNFINISHED
-from batuta.runlog.report import ENOUGH_FAILURES, Facts
+from batuta.runlog.history import ENOUGH_FAILURES, Facts, Reports
+from batuta.runlog.log import ExecutionLog, Timetable
 from batuta.schedule.due import last_fire
+from batuta.schedule.window import Window
 
 DAY = timedelta(hours=24)
 _FAILED = ("error", "timeout", "abandoned")
@@ -154,3 +163,120 @@ def expectations(
         if (fire := expected(job, since, now)) is not None:
             found[name] = fire
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsSeen:
+    now: datetime
+    profile: str
+    windows: Mapping[str, Window]
+    switches: Mapping[str, Switch]
+    jobs: tuple[JobHealth, ...]  # in the order of the catalogue
+
+
+class JobWatch:
+    def __init__(self, book: JobBook, log: ExecutionLog, reports: Reports, opened_at: Callable[[], datetime]) -> None:
+        """``opened_at``: since when runs are expected of jobs that no scheduler has registered, or one never would be missed."""
+        self._book = book
+        self._log = log
+        self._reports = reports
+        self._opened_at = opened_at
+
+    async def look(self, profile: str | None = None) -> JobsSeen:
+        """``profile``: as if this one counted; None: the one that does."""
+        ledger = await self._log.look()
+        controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
+        now, windows = ledger.now, self._book.windows_now(controls)
+        jobs = self._book.timetable(controls)
+        facts = await self._reports.facts(since=now - DAY, now=now)
+        otherwise = await self._reports.known_since() or self._opened_at()
+        due = expectations(jobs, facts, otherwise, now)
+        answered = await self._reports.answered(due, now)
+        return JobsSeen(
+            now=now,
+            profile=self._book.profile(controls),
+            windows=windows,
+            switches=ledger.switches,
+            jobs=tuple(
+                judge(
+                    job,
+                    facts.get(name, Facts()),
+                    expected_at=due.get(name),
+                    is_answered=name in answered,
+                    held=held_by_switch(job, ledger.switches, now),
+                    now=now,
+                )
+                for name, job in jobs.items()
+            ),
+        )
+
+
+# A living scheduler renews its timetable every two seconds.
+LIVES = timedelta(seconds=30)
+# A more recent version that was gone for longer than this was most likely rolled back on purpose.
+REMEMBERED = timedelta(hours=1)
+LOOKED_AT = 10
+SOURCE = "jobs"
+
+
+class Timetables(Protocol):
+    async def newest(self, limit: int) -> Sequence[Timetable]:
+        """The most recent ones first, and the active one."""
+        ...
+
+
+class TimetableState(StrEnum):
+    ACTIVE = "active"
+    STANDING_BY = "standing_by"
+    GONE = "gone"
+
+
+def state_of(timetable: Timetable, now: datetime) -> TimetableState:
+    if timetable.is_active:
+        return TimetableState.ACTIVE
+    return TimetableState.STANDING_BY if now - timetable.renewed_at <= LIVES else TimetableState.GONE
+
+
+def judge_timetables(seen: Sequence[Timetable], now: datetime) -> Report:
+    active = next((each for each in seen if each.is_active), None)
+    if active is None:
+        return Report()
+    return merged([_standing_in(active, seen, now), _standing_by(active, seen, now)])
+
+
+def _standing_in(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
+    """The schedulers of a more recent version are gone, and the schedules of an older one fire."""
+    gone = [
+        each
+        for each in seen
+        if each.position > active.position and each.has_been_active and LIVES < now - each.renewed_at <= REMEMBERED
+    ]
+    if not gone:
+        return Report()
+    last = max(gone, key=lambda each: each.renewed_at)
+    finding = Finding(
+        severity=Severity.WARNING,
+        source=SOURCE,
+        cause="timetable.older_active",
+        says="older_timetable",
+        facts={"timetable": active.release or active.fingerprint, "gone": last.release or last.fingerprint,
+               "last": brief(now - last.renewed_at)},
+        since=last.renewed_at,
+    )  # fmt: skip
+    return Report(findings=(finding,), lost=5)
+
+
+def _standing_by(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
+    older = [each for each in seen if state_of(each, now) is TimetableState.STANDING_BY]
+    older = [each for each in older if each.position < active.position]
+    if not older:
+        return Report()
+    finding = Finding(
+        severity=Severity.INFO,
+        source=SOURCE,
+        cause="timetable.standing_by",
+        says="scheduler_stands_by",
+        facts={"schedulers": ", ".join(short(each.renewed_by) for each in older)},
+        value=len(older),
+    )
+    return Report(findings=(finding,))

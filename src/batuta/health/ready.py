@@ -7,9 +7,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from batuta.guard.foreign import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
+from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
 
 PATIENCE = timedelta(seconds=2)
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from batuta.health.finding import Check, Finding, Report, Section, Severity
-from batuta.kernel.durations import brief
+from batuta.kernel.clock import brief
 
 OLD = timedelta(minutes=1)
 # Fewer than so many transactions since: nothing is written, and so nothing piles up.

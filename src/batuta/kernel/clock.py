@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -23,3 +23,29 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+def brief(length: timedelta) -> str:
+    seconds = max(0, round(length.total_seconds()))
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A little further, and what one database wrote cannot be read back, or not in every zone.
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+FARTHEST = datetime(9999, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def microseconds(instant: datetime) -> int:
+    return (instant - EPOCH) // _MICROSECOND
+
+
+def instant(microseconds: int) -> datetime:
+    try:
+        return EPOCH + timedelta(0, 0, microseconds)
+    except OverflowError:
+        return FARTHEST if microseconds > 0 else EARLIEST

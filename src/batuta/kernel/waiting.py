@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from batuta.kernel.backoff import exponential
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StoreError, is_store_away
+from batuta.kernel.errors import DeadlineExceeded, StoreError, is_store_away
 
 T = TypeVar("T")
 FIRST_REST = timedelta(milliseconds=250)
@@ -44,3 +44,20 @@ async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
                 raise
             failures += 1
         await clock.sleep(exponential(failures, FIRST_REST, LONGEST_REST).total_seconds())
+
+
+async def by(deadline: datetime, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
+    """The result, or DeadlineExceeded and the work cancelled."""
+    work = asyncio.ensure_future(awaitable)
+    alarm = asyncio.ensure_future(clock.sleep(max(0.0, (deadline - clock.now()).total_seconds())))
+    try:
+        await asyncio.wait([work, alarm], return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise DeadlineExceeded(what=what, deadline=deadline.isoformat(timespec="seconds"))
+        return work.result()
+    finally:
+        await ended(work, alarm)
+
+
+async def within(limit: timedelta, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
+    return await by(clock.now() + limit, awaitable, clock, what)

@@ -1,11 +1,13 @@
 """Structured values as they may be shown: hidden by the field's name, masked by what they hold, plain for JSON."""
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from logging import LogRecord, makeLogRecord
 from pathlib import PurePath
 from uuid import UUID
 
@@ -106,3 +108,43 @@ def _key(key: object) -> str:
 
 _CONTROLS = [*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029]
 _UNPRINTABLE = {code: "\N{REPLACEMENT CHARACTER}" for code in _CONTROLS if chr(code) not in "\t\n"} | {ord("\r"): ""}
+
+
+_LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*'|\"(?:[^\"\\\r\n]|\\.)*\"")
+
+
+def with_safe_message(record: LogRecord) -> LogRecord:
+    """A copy whose message is text and whose arguments are already in it."""
+    words = worded(record.msg, record.args)
+    if record.name == "asyncio":
+        # It shows the arguments of callbacks and the results of tasks.
+        words = _LITERAL.sub("'…'", words)
+    safe = makeLogRecord(record.__dict__)
+    safe.msg, safe.args = words, ()
+    return safe
+
+
+def worded(message: object, arguments: object) -> str:
+    """``message % arguments``, the arguments' own insides scrubbed. What they become is masked with the whole line."""
+    words = str(scrub(message)) if is_structured(message) else str(message)
+    if not arguments:
+        return words
+    try:
+        return words % _scrubbed(arguments)
+    except (TypeError, ValueError, KeyError):
+        return f"{words} [its arguments do not fit]"
+
+
+def _scrubbed(arguments: object) -> object:
+    if isinstance(arguments, Mapping):
+        return {name: scrub_field(str(name), value) for name, value in arguments.items()}
+    if isinstance(arguments, tuple):
+        return tuple(_scrubbed_argument(argument) for argument in arguments)
+    return _scrubbed_argument(arguments)
+
+
+def _scrubbed_argument(argument: object) -> object:
+    """Numbers stay numbers, for %d."""
+    if isinstance(argument, BaseException):
+        return summary(argument)
+    return scrub(argument) if is_structured(argument) else argument

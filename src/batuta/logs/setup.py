@@ -20,8 +20,7 @@ from batuta.kernel.errors import InvalidSetting, Reason
 from batuta.kernel.events import Fanout
 from batuta.kernel.trace import current
 from batuta.logs.hooks import LOGGER, log_what_python_prints
-from batuta.logs.records import with_safe_message, worded
-from batuta.logs.scrubbing import scrub_field, scrub_text
+from batuta.logs.scrubbing import scrub_field, scrub_text, with_safe_message, worded
 from batuta.logs.subscriber import LogSubscriber
 from batuta.logs.tracebacks import describe
 

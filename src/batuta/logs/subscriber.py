@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import structlog
 
-from batuta.kernel.durations import brief
+from batuta.kernel.clock import brief
 from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
 from batuta.kernel.events import (
     AlertFailed,
@@ -70,7 +70,7 @@ from batuta.kernel.events import (
 from batuta.logs.hooks import LOGGER
 from batuta.logs.scrubbing import plain
 from batuta.logs.tracebacks import summary
-from batuta.supervise.comeback import EXIT_AGAIN
+from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.shutdown import Phase
 
 FAILED_OUTCOMES = frozenset({"error", "timeout"})

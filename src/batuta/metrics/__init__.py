@@ -2,8 +2,15 @@
 
 from batuta.metrics.counting import MetricsSubscriber
 from batuta.metrics.observing import LoopCollector, observe_databases, process_registry
-from batuta.metrics.readings import Reading, Readings
-from batuta.metrics.stored import circuits_seen, jobs_seen, limits_seen, queues_seen, transaction_seen
+from batuta.metrics.readings import (
+    Reading,
+    Readings,
+    circuits_seen,
+    jobs_seen,
+    limits_seen,
+    queues_seen,
+    transaction_seen,
+)
 
 __all__ = [
     "LoopCollector",

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
-from batuta.stores.observed import ObservedDatabase
+from batuta.stores.connections import ObservedDatabase
 from batuta.supervise.running import Running
 
 CALL_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30)

@@ -46,3 +46,11 @@ class Lease(NamedTuple):
     spoilt: tuple[
         str, ...
     ] = ()  # columns that somebody wrote by hand and nobody can read: nothing is to be done with it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenure:
+    """``owner`` is never the same twice. A process that is silent for longer than ``lease`` loses what it holds."""
+
+    owner: str
+    lease: timedelta

@@ -14,12 +14,10 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Protocol
 
-from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
-from batuta.kernel.waiting import ended, insist
-from batuta.queue.item import Lease
-from batuta.queue.lease import Tenure
+from batuta.kernel.waiting import ended, insist, within
+from batuta.queue.item import Lease, Tenure
 from batuta.queue.store import Renewed
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 

@@ -8,9 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.queue.item import ItemState, Lease
-from batuta.queue.outcome import Failed, Outcome, Snooze
-from batuta.queue.retry import FullJitter, RetryPolicy
-from batuta.queue.settle import Settlement, settle
+from batuta.queue.outcome import Failed, FullJitter, Outcome, RetryPolicy, Settlement, Snooze, settle
 
 
 def _settled(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:

@@ -8,14 +8,13 @@ monotonic clock. So a clock that is put forward, a rescuer that has just started
 while its worker wanted to renew it cost a living worker nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
-from batuta.queue.item import ItemState
-from batuta.queue.lease import Tenure
+from batuta.queue.item import ItemState, Tenure
 from batuta.queue.store import Lapsing, QueueStore, Rescued
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
@@ -106,3 +105,29 @@ class Rescuer:
             self._bell.ring()  # items that waited for the clock are due
         await self._store.renew((), self._nobody)
         return self._clock.monotonic() - began > self._lease.total_seconds() / 3
+
+
+MOST_BATCHES = 200
+
+
+class ItemRecovery:
+    """``ring`` tells the workers of this process that items came back."""
+
+    def __init__(self, name: str, store: QueueStore, events: Events, ring: Callable[[], None]) -> None:
+        self._name = name
+        self._store = store
+        self._events = events
+        self._ring = ring
+
+    async def recover(self, owners: Collection[str]) -> int:
+        recovered = 0
+        for _ in range(MOST_BATCHES):
+            rescued = await self._store.rescue_owned(owners, BATCH)
+            if rescued:
+                recovered += len(rescued)
+                dead = sum(each.state is ItemState.DEAD for each in rescued)
+                self._events.emit(ItemsRescued(self._name, len(rescued), dead, proven=True))
+                self._ring()
+            if len(rescued) < BATCH:
+                break
+        return recovered

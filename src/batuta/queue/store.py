@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, TypeAlias
 
-from batuta.queue.item import ItemState, Lease, NewItem
-from batuta.queue.lease import Tenure
-from batuta.queue.settle import Settlement
+from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.outcome import Settlement
 
 Endings: TypeAlias = Sequence[tuple[Lease, Settlement]]
 

@@ -22,19 +22,17 @@ from batuta.kernel.errors import (
 from batuta.kernel.events import Events, ItemLost, ItemOverdue, ItemsClaimed
 from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
-from batuta.queue.attempt import Attempts, Running
+from batuta.queue.attempt import Attempts, Running, Stop, Stopping
 from batuta.queue.isolation import Isolation, Verdict
-from batuta.queue.item import Lease
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Lease, Tenure
 from batuta.queue.lease_keeper import LeaseKeeper
+from batuta.queue.outcome import Settlement, given_back, put_off
 from batuta.queue.recipe import SPOILT, Recipe, unknown_recipe
-from batuta.queue.settle import Settlement, given_back, put_off
 from batuta.queue.settler import Settler
-from batuta.queue.stopping import Stop, Stopping
 from batuta.queue.storable import MAX_PAYLOAD
 from batuta.queue.store import QueueStore, Renewed
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
-from batuta.supervise.progress import bind as bind_progress
+from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown
 from batuta.supervise.stacks import of_task
 

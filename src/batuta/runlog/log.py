@@ -7,10 +7,32 @@ from enum import Enum
 from typing import Protocol
 
 from batuta.guard.switches import Switch
-from batuta.queue.lease import Tenure
+from batuta.queue.item import Tenure
 from batuta.runlog.execution import Ending, Execution, Opening, Registration
-from batuta.runlog.timetables import OwnTimetable, Timetable
 from batuta.schedule.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTimetable:
+    """The jobs of this process, in all profiles. ``release``: the deployment, if the operator names it."""
+
+    fingerprint: str
+    jobs: int
+    release: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timetable:
+    fingerprint: str
+    position: int  # the order of deployment: the highest is the most recent
+    jobs: int
+    release: str | None
+    first_seen_at: datetime
+    renewals: int
+    renewed_at: datetime
+    renewed_by: str
+    has_been_active: bool
+    is_active: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ What is missed is said fire by fire, or, where there are many, as one gap that i
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from functools import cache
 from itertools import islice
@@ -125,3 +125,45 @@ def _days_in_year(cron: Cron, length: int, first_weekday: int) -> int:
     like = next(year for year in range(2000, 2028) if _kind(year) == (length, first_weekday))
     first = date(like, 1, 1)
     return sum(cron.matches(first + n * DAY) for n in range(length))
+
+
+WEEK = timedelta(days=7)
+# Any Monday without a change of the clocks near it: a period is about the schedule, not about a particular week.
+_REFERENCE = datetime(2026, 1, 5, tzinfo=UTC)
+_SHORTEST = timedelta(minutes=1)
+
+# What operators agreed on; any other period is forgiven twice: three times the period.
+_AGREED = {
+    timedelta(minutes=1): timedelta(minutes=3),
+    timedelta(minutes=5): timedelta(minutes=15),
+    timedelta(minutes=10): timedelta(minutes=30),
+    timedelta(minutes=15): timedelta(minutes=45),
+    timedelta(hours=1): timedelta(hours=2),
+    timedelta(days=1): timedelta(hours=25),
+    WEEK: timedelta(days=8),
+}
+
+
+@cache
+def period(cron: Cron, zone: ZoneInfo) -> timedelta:
+    """The shortest gap between two fires in a week; of a rarer schedule, the next gap. Monday to Friday counts as daily."""
+    last = cron.next_after(_REFERENCE, zone)
+    shortest = None
+    while shortest is None or (last < _REFERENCE + WEEK and shortest > _SHORTEST):
+        following = cron.next_after(last, zone)
+        shortest = min(shortest or following - last, following - last)
+        last = following
+    return shortest
+
+
+def default_sla(every: timedelta) -> timedelta:
+    """How long after an expected fire a successful run must have started."""
+    return _AGREED.get(every, 3 * every)
+
+
+@cache
+def fires_per_week(cron: Cron, zone: ZoneInfo) -> int:
+    count, at = 0, _REFERENCE
+    while (at := cron.next_after(at, zone)) <= _REFERENCE + WEEK:
+        count += 1
+    return count

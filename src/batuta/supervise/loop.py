@@ -3,12 +3,27 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias
 
-from batuta.kernel.durations import brief
+from batuta.kernel.clock import brief
 from batuta.kernel.errors import InvalidLoop, InvalidName
+
+_note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", default=None)
+
+
+def note_progress() -> None:
+    """Say that the loop this is called in got somewhere: a page read, a message sent. From a tick, and whatever it calls."""
+    if (note := _note.get()) is not None:
+        note()
+
+
+def bind(note: Callable[[], None] | None) -> None:
+    """Whose progress is noted from here on. None: nobody's; for what a tick starts and does not wait for."""
+    _note.set(note)
+
 
 FOR_EVER = 1_000_000  # failures, or restarts, of whoever must never give up
 

@@ -29,8 +29,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from batuta.kernel.backoff import equal_jitter, exponential
-from batuta.kernel.clock import Clock
-from batuta.kernel.durations import brief
+from batuta.kernel.clock import Clock, brief
 from batuta.kernel.errors import CancelIgnored, ExitRefused, InvalidName, LoopGaveUp, is_store_away
 from batuta.kernel.events import (
     Events,
@@ -43,8 +42,7 @@ from batuta.kernel.events import (
     TaskDeaf,
 )
 from batuta.kernel.waiting import ended, first_of
-from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace, drain_of
-from batuta.supervise.progress import bind
+from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace, bind, drain_of
 from batuta.supervise.running import Running, Treatment
 from batuta.supervise.shutdown import Phase, Shutdown
 from batuta.supervise.watchdog import GRACE, WATCHING, Watchdog

@@ -5,14 +5,14 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from batuta.dispatch.answer import JobAnswer, Ok, Partial, Skipped, TimedOut
 from batuta.dispatch.job import Run
 from batuta.dispatch.runner import RUNS
-from batuta.guard.foreign import Attempt, Late, Raised, Returned, Threads, attempt
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
+from batuta.kernel.usercode import Attempt, Late, Raised, Returned, Threads, attempt
 from batuta.kernel.waiting import first_of
 from batuta.queue.outcome import Failed
+from batuta.receive.endpoints import JobAnswer, Ok, Partial, Skipped, TimedOut
 from batuta.runlog.execution import OVERLAP, PARTIAL, Ending, Status
 from batuta.supervise.running import MOST_CANCELS
 from batuta.supervise.stacks import of_task

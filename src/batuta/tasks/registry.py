@@ -3,20 +3,57 @@
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from batuta.guard.foreign import Threads
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
 from batuta.kernel.nearest import unknown
 from batuta.kernel.trace import HEADER
+from batuta.kernel.usercode import Threads
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
+from batuta.queue.outcome import Cancelled, Done, Failed, FullJitter, Outcome, RetryPolicy, Snooze, after_seconds
 from batuta.queue.recipe import Recipe
-from batuta.queue.retry import FullJitter, RetryPolicy, after_seconds
+from batuta.queue.table import QueueTable
+
+TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStatus:
+    job_id: str
+    name: str
+    status: TaskState
+    enqueue_time: datetime
+    start_time: datetime | None
+    finish_time: datetime | None
+    attempts: int
+    result: Json
+    error: str | None
+    progress: Json
+
+
+TASKS = QueueTable(
+    name="tasks",
+    ready=("queued",),
+    running="in_progress",
+    done="complete",
+    dead="failed",
+    priority="priority",
+    key="unique_key",
+    queue="queue",
+    result="result",
+    expires_at="expires_at",
+    started_at="started_at",
+    cancel_requested="cancel_requested",
+    fixed_times=False,
+    given=("name", "args", "created_at"),
+)
+# Where other processes run the tasks: the death of one that only waits for an outcome says nothing about the task.
+RELAYED_TASKS = replace(TASKS, crash_cap=1_000_000)
+
 
 TaskFunction: TypeAlias = Callable[..., Any]
 # Has a task run somewhere else, and says what became of it.

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from batuta.kernel.json import Json
-from batuta.queue.settle import bounded
+from batuta.queue.outcome import bounded
 from batuta.queue.storable import (
     MAX_PAYLOAD,
     refuse_each_unstorable,
@@ -13,8 +13,7 @@ from batuta.queue.storable import (
     refuse_unstorable_key,
     refuse_unstorable_priority,
 )
-from batuta.tasks.registry import Task, TaskFunction, TaskRegistry
-from batuta.tasks.status import TaskStatus
+from batuta.tasks.registry import Task, TaskFunction, TaskRegistry, TaskStatus
 
 
 class TaskBackend(Protocol):

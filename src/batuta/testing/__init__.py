@@ -3,12 +3,10 @@ you say so, a judge of a scheduler's run and of a sender's, and the contracts ev
 """
 
 from batuta.testing.checker import Check, Verdict, Violation, judge
-from batuta.testing.clock import FakeClock
+from batuta.testing.clock import FakeClock, FastClock
 from batuta.testing.evidence import Logged, Receipt, Rules, Span, Target
-from batuta.testing.fast import FastClock
-from batuta.testing.loops import Puppet, kept, loops_of, tick
+from batuta.testing.loops import EventRecorder, Puppet, kept, loops_of, tick
 from batuta.testing.messages import judge_messages
-from batuta.testing.recorder import EventRecorder
 
 __all__ = [
     "Check",

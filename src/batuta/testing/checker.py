@@ -13,8 +13,20 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TypeAlias
 
-from batuta.testing.case import NEVER_RAN, Case, Outcome, Run, Service, Spans, by_job, repeated
-from batuta.testing.evidence import Logged, Receipt, Rules, Target
+from batuta.testing.evidence import (
+    NEVER_RAN,
+    Case,
+    Logged,
+    Outcome,
+    Receipt,
+    Rules,
+    Run,
+    Service,
+    Spans,
+    Target,
+    by_job,
+    repeated,
+)
 
 Finding: TypeAlias = tuple[datetime, str]  # when, and what
 SHOWN = 20

@@ -8,16 +8,46 @@ async with kept(outbound, clock=clock, events=events):
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import TypeVar
 
-from batuta.engine import Batuta
-from batuta.kernel.events import Events
+from batuta.engine.batuta import Batuta
+from batuta.kernel.events import Event, Events
 from batuta.kernel.nearest import unknown
 from batuta.supervise.loop import Doorbell, Loop, LoopPolicy, Pace, drain_of
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing.clock import FakeClock, settle
+
+E = TypeVar("E")
+PATIENCE = 10.0
+
+
+class EventRecorder:
+    """An Events, and a subscriber for a Fanout as well."""
+
+    def __init__(self) -> None:
+        self.all: list[Event] = []
+        self._more = asyncio.Event()
+
+    def emit(self, event: Event) -> None:
+        self.all.append(event)
+        self._more.set()
+
+    __call__ = emit
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.all if isinstance(event, kind)]
+
+    async def wait_for(self, kind: type[E], where: Callable[[E], bool] = lambda event: True) -> E:
+        """The first such fact, already announced or yet to come. Real time, bounded: a test that waits in vain fails."""
+        async with asyncio.timeout(PATIENCE):
+            while not (found := [event for event in self.of(kind) if where(event)]):
+                self._more.clear()
+                await self._more.wait()
+        return found[0]
+
 
 GRACE = timedelta(seconds=1)
 # Times the grace that a shutdown may take: its deadline, cancelled ticks that do not end, and the loops that outlive the others.

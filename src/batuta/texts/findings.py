@@ -4,7 +4,7 @@ from datetime import datetime
 
 from batuta.health.alerts import Told
 from batuta.health.finding import Finding
-from batuta.kernel.durations import brief
+from batuta.kernel.clock import brief
 from batuta.texts import Texts
 
 

@@ -11,14 +11,15 @@ from prometheus_client import CollectorRegistry
 
 from batuta import __version__
 from batuta.config import EngineSettings
-from batuta.engine import Batuta
+from batuta.engine.batuta import Batuta
 from batuta.metrics import Reading, Readings
 from batuta.supervise.running import Running
 from batuta.texts import LANGUAGES, Texts
-from batuta.web import circuits, document, health, incidents, job_health, jobs, metrics, panel, problems, reference
-from batuta.web.access import OPEN, authorise, make_sessions
+from batuta.web import panel, problems
+from batuta.web.auth import OPEN, authorise, make_sessions
 from batuta.web.context import ApiState
 from batuta.web.middleware import Accounted, BodyLimit
+from batuta.web.routes import circuits, health, incidents, job_health, jobs, metrics, openapi
 
 # For the loops beside a server that somebody else runs.
 GRACE = timedelta(seconds=5)
@@ -42,7 +43,7 @@ def create_api(
     registry = metrics.observed(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
     state = _state(work, settings, registry, looks, service, OPEN | frozenset(own_proof))
-    own = (health, job_health, incidents, circuits, jobs, metrics, reference, panel)
+    own = (health, job_health, incidents, circuits, jobs, metrics, openapi, panel)
     every = (*(each.router for each in own), *routers, health.pages, panel.home)
     return _assembled(state, every, dict(larger_bodies or {}))
 
@@ -97,7 +98,7 @@ def _assembled(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Map
     problems.install(api)
     for router in routers:
         api.include_router(router)
-    document.describe(api, state.open_routes)
+    openapi.describe(api, state.open_routes)
     api.add_middleware(
         BodyLimit, limit=lambda path: larger_bodies.get(path, settings.batuta_max_body_bytes), clock=work.clock
     )

@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
+from batuta.access.sessions import Sessions
 from batuta.config import EngineSettings
-from batuta.engine import Batuta
-from batuta.guard.sessions import Sessions
+from batuta.engine.batuta import Batuta
 from batuta.metrics import Readings
 from batuta.texts import Language, Texts
 

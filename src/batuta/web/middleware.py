@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from batuta.guard.deadline import within
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.events import Events, RequestAnswered, RequestCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.masking import mask
 from batuta.kernel.trace import HEADER, bind, follow
+from batuta.kernel.waiting import within
 from batuta.web.context import request_id_of, route_of
 from batuta.web.problems import Problem, answer
 

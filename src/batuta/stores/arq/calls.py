@@ -26,9 +26,9 @@ from arq.constants import (
 from arq.utils import timestamp_ms
 from redis.exceptions import RedisError
 
-from batuta.guard.foreign import Late, Raised, Returned, name_of
 from batuta.kernel.errors import UnstorableValue
 from batuta.kernel.json import Json, dumps
+from batuta.kernel.usercode import Late, Raised, Returned, name_of
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
 from batuta.queue.storable import refuse_unstorable

@@ -8,11 +8,11 @@ from typing import Any, Final, Protocol
 from arq.connections import ArqRedis
 from arq.worker import Function, func
 
-from batuta.guard.foreign import Raised, Returned, attempt
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed
 from batuta.kernel.json import Json, loads
+from batuta.kernel.usercode import Raised, Returned, attempt
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze
 from batuta.queue.storable import MAX_PAYLOAD

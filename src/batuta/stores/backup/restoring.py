@@ -7,11 +7,16 @@ happened since, and whatever could have happened is not repeated.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from batuta.stores.sql.database import AsJson, Dialect, Reading, Row, Transaction
-from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.queue.table import QueueTable
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
+from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.queries import in_dialect, load, query_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +57,196 @@ async def insert(
     )
     query = in_dialect(query_of(f"insert_{table}", text, writes=True), dialect)
     return sum([await new.run(query, **row) for row in rows])
+
+
+DATABASE_ID = "database_id"
+RESTORES = "restores"
+# Runs that began earlier have ended: no job may take that long.
+LONGEST_RUN = timedelta(days=1)
+# Larger than any number of attempts: a process that outlived the restore can settle nothing.
+FENCE_STEP = 1_000_000
+INTERRUPTED = "its process ended before the database was restored"
+UNKNOWN = "the database was restored from a backup of {taken_at}; fires since then may have run, and are not repeated"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoringBook:
+    fact: Query
+    settle: Query
+    record: Query
+    alive: Query
+    executions: Query
+    forget_executions: Query
+    abandon: Query
+    schedules: Query
+    account: Query
+    skip: Query
+    switches: Query
+    forget_switches: Query
+    settings: Query
+    tokens: Query
+    rates: Query
+    audit: Query
+    tasks: Query
+    end_task: Query
+    forget_beats: Query
+    forget_leases: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFacts:
+    executions: Sequence[Row]
+    schedules: Sequence[Row]
+    switches: Sequence[Row]
+    settings: Sequence[Row]
+    tokens: Sequence[Row]
+    rates: Sequence[Row]
+    audit: Sequence[Row]
+    tasks: Sequence[Row]
+
+
+def restoring_book(dialect: Dialect) -> RestoringBook:
+    return load(RestoringBook, BOOKS / "restoring.sql", dialect)
+
+
+class DatabaseId:
+    """The id that a database shares with all its backups. It proves that one state is a later state of the other."""
+
+    def __init__(self, dialect: Dialect, ids: Ids | None = None) -> None:
+        self._ids = ids
+        self._book = restoring_book(dialect)
+
+    async def read(self, reading: Reading) -> str | None:
+        row = await reading.one(self._book.fact, name=DATABASE_ID)
+        return None if row is None else str(row["setting"])
+
+    async def settle(self, transaction: Transaction, *, now: datetime) -> str:
+        """Read it, or make it if there is none yet."""
+        found = await self.read(transaction)
+        if found is not None or self._ids is None:
+            return found or ""
+        await transaction.run(self._book.settle, name=DATABASE_ID, setting=AsJson(self._ids.new()), now=now)
+        return await self.read(transaction) or ""
+
+
+async def blind_restores(database: Database) -> list[Restored]:
+    """Restores after which nobody knows what happened between the backup and the restore; the oldest backup first."""
+    row = await database.one(restoring_book(database.dialect).fact, name=RESTORES)
+    found = [
+        Restored(
+            taken_at=datetime.fromisoformat(each["taken_at"]),
+            restored_at=datetime.fromisoformat(each["restored_at"]),
+            has_old=False,
+            by="",
+        )
+        for each in ([] if row is None else row["setting"])
+        if not each["has_old"]
+    ]
+    return sorted(found, key=lambda restored: restored.taken_at)
+
+
+class EngineRestoring:
+    def __init__(self, dialect: Dialect, queues: Sequence[QueueTable], ids: Ids) -> None:
+        self._dialect = dialect
+        self._queues = queues
+        self._ids = ids
+        self._audit = AuditLog(dialect, ids)
+        self._book = restoring_book(dialect)
+
+    async def collect(self, old: Reading, since: datetime) -> EngineFacts:
+        book = self._book
+        return EngineFacts(
+            executions=await old.all(book.executions, since=since - LONGEST_RUN),
+            schedules=await old.all(book.schedules),
+            switches=await old.all(book.switches),
+            settings=await old.all(book.settings),
+            tokens=await old.all(book.tokens),
+            rates=await old.all(book.rates, since=since),
+            audit=await old.all(book.audit, since=since),
+            tasks=await old.all(book.tasks, since=since),
+        )
+
+    async def apply(self, new: Transaction, collected: EngineFacts | None, restored: Restored) -> Mapping[str, int]:
+        await new.run(self._book.forget_beats)
+        await new.run(self._book.forget_leases)
+        counts = {"leases": sum([await self._release(new, table) for table in self._queues])}
+        if collected is None:
+            counts["jobs"] = await self._skip_fires(new, restored)
+        else:
+            counts |= await self._carry_over(new, collected, restored)
+        await new.run(self._book.abandon, reason=INTERRUPTED, now=restored.restored_at)
+        await self._remember(new, restored)
+        return counts
+
+    async def _release(self, new: Transaction, table: QueueTable) -> int:
+        """Give back what was held when the backup was taken, and make every fence newer than any that was ever given."""
+        state = table.state
+        if table.running is not None:
+            state = f"CASE {table.state} WHEN '{table.running}' THEN '{table.ready[0]}' ELSE {table.state} END"
+        release = (
+            f"UPDATE {table.name} SET {table.lease_until} = NULL, {table.owner} = NULL, {table.state} = {state}"
+            f" WHERE {table.lease_until} IS NOT NULL"
+        )
+        released = await new.run(self._made("release", release))
+        ended = ", ".join(f"'{state}'" for state in (table.done, table.dead, table.cancelled))
+        step = (
+            f"UPDATE {table.name} SET {table.fence} = {table.fence} + {FENCE_STEP} WHERE {table.state} NOT IN ({ended})"
+        )
+        await new.run(self._made("step_fence", step))
+        return released
+
+    async def _skip_fires(self, new: Transaction, restored: Restored) -> int:
+        """Nobody knows which fires ran since the backup: none is repeated, and each job gets a row that says so."""
+        reason = UNKNOWN.format(taken_at=restored.taken_at.isoformat(timespec="seconds"))
+        span = {"from": restored.taken_at.isoformat(), "to": restored.restored_at.isoformat()}
+        schedules = [row for row in await new.all(self._book.schedules) if row["active"]]
+        for row in schedules:
+            await new.run(self._book.account, job=row["job_name"], until=restored.restored_at)
+            await new.run(
+                self._book.skip,
+                id=self._ids.new(),
+                job=row["job_name"],
+                categoria=row["categoria"],
+                reason=reason,
+                span=AsJson(span),
+                now=restored.restored_at,
+            )
+        return len(schedules)
+
+    async def _carry_over(self, new: Transaction, old: EngineFacts, restored: Restored) -> dict[str, int]:
+        await new.run(self._book.forget_executions, since=restored.taken_at - LONGEST_RUN)
+        await insert(new, self._dialect, "job_executions", as_values(old.executions, ("result", "params")))
+        for row in old.schedules:
+            await new.run(self._book.account, job=row["job_name"], until=row["accounted_until"])
+        await new.run(self._book.forget_switches)
+        await insert(new, self._dialect, "feature_flags", as_values(old.switches, ("value",)))
+        newer = "(name) DO UPDATE SET setting = excluded.setting, updated_at = excluded.updated_at"
+        await insert(new, self._dialect, "app_settings", as_values(old.settings, ("setting",)), newer)
+        revoked = "(id) DO UPDATE SET revoked_at = excluded.revoked_at"
+        await insert(new, self._dialect, "api_tokens", as_values(old.tokens, ("scopes",)), revoked)
+        await insert(new, self._dialect, "rate_tokens", as_values(old.rates))
+        await insert(new, self._dialect, "audit_log", as_values(old.audit, ("before", "after")))
+        ended = [await new.run(self._book.end_task, **row) for row in as_values(old.tasks, ("result",))]
+        return {"executions": len(old.executions), "tasks": sum(ended), "switches": len(old.switches)}
+
+    async def _remember(self, new: Transaction, restored: Restored) -> None:
+        row = await new.one(self._book.fact, name=RESTORES)
+        before = [] if row is None else row["setting"]
+        entry: dict[str, Json] = {
+            "taken_at": restored.taken_at.isoformat(),
+            "restored_at": restored.restored_at.isoformat(),
+            "has_old": restored.has_old,
+        }
+        await new.run(self._book.record, name=RESTORES, setting=AsJson([*before, entry]), now=restored.restored_at)
+        await self._audit.note(
+            new,
+            actor=restored.by,
+            action="database.restore",
+            subject=f"backup:{restored.taken_at.isoformat(timespec='seconds')}",
+            before=None,
+            after=entry,
+            now=restored.restored_at,
+        )
+
+    def _made(self, name: str, text: str) -> Query:
+        return in_dialect(query_of(name, text, writes=True), self._dialect)

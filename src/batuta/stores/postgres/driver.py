@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import asyncpg
 
+from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable
-from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import dumps, loads
 from batuta.stores.postgres.errors import DRIVERS, translated
 from batuta.stores.postgres.server import (

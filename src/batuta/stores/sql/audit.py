@@ -6,7 +6,7 @@ from datetime import datetime
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.stores.sql.database import AsJson, Dialect, Query, Transaction
-from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import load
 
 

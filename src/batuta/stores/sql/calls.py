@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from batuta.dispatch.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
 from batuta.kernel.json import Json
+from batuta.receive.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
 from batuta.stores.sql.database import AsJson, Database, Query, Row
-from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import load
 
 

@@ -10,7 +10,7 @@ from batuta.kernel.events import CircuitMoved, Events
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Query, Row, Transaction
-from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import load
 
 _MILLISECOND = timedelta(milliseconds=1)

@@ -2,19 +2,37 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from batuta.guard.switches import Switch
 from batuta.kernel.errors import InvalidWindow
-from batuta.kernel.events import ControlSet, Events
+from batuta.kernel.events import ControlSet, Events, SwitchTurned
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, read_window, written
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Query, Reading
-from batuta.stores.sql.deciding_clock import DecidingClock
-from batuta.stores.sql.engine_schema import BOOKS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row
+from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.queries import load, query_of
+
+CLOCK = query_of("clock", "SELECT clock_timestamp() AS now", writes=False)
+
+
+class DecidingClock:
+    def __init__(self, dialect: Dialect, *, own_time: bool) -> None:
+        """``own_time``: the caller's clock decides. On SQLite it always does."""
+        self._is_own = own_time or dialect == "sqlite"
+
+    async def ahead(self, within: Reading, now: datetime) -> timedelta:
+        """``now``: by the caller's clock."""
+        if self._is_own:
+            return timedelta(0)
+        row = await within.one(CLOCK)
+        assert row is not None
+        there: datetime = row["now"]
+        return there - now
+
 
 PROFILE = "schedule_profile"
 WINDOWS = "windows"
@@ -82,3 +100,63 @@ def _windows(setting: Json) -> Mapping[str, Window]:
         except (TypeError, ValueError, AttributeError, OverflowError, InvalidWindow):
             continue
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchBook:
+    switch: Query
+    all: Query
+    turn: Query
+
+
+class SqlSwitches:
+    def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
+        """``own_time``: False where PostgreSQL's clock decides when a switch was turned and until when it counts."""
+        self._database = database
+        self._clock = DecidingClock(database.dialect, own_time=own_time)
+        self._events = events
+        self._book = load(SwitchBook, BOOKS / "switches.sql", database.dialect)
+        self._audit = AuditLog(database.dialect, ids)
+
+    async def read(self, key: str, within: Reading | None = None) -> Switch | None:
+        """``within`` a claiming transaction, the answer holds until that transaction ends."""
+        row = await (within or self._database).one(self._book.switch, key=key)
+        return None if row is None else _switch(row)
+
+    async def all(self, within: Reading | None = None) -> dict[str, Switch]:
+        """Every switch that somebody ever turned."""
+        rows = await (within or self._database).all(self._book.all)
+        return {row["key"]: _switch(row) for row in rows}
+
+    async def turn(
+        self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
+    ) -> Switch:
+        async with self._database.transaction() as transaction:
+            ahead = await self._clock.ahead(transaction, now)
+            now, until = now + ahead, None if until is None else until + ahead
+            before = await self.read(key, within=transaction)
+            await transaction.run(
+                self._book.turn, key=key, value=AsJson(on), reason=reason, until=until, by=by, now=now
+            )
+            await self._audit.note(
+                transaction,
+                actor=by,
+                action="switch.turn",
+                subject=key,
+                before=None if before is None else before.on,
+                after=on,
+                now=now,
+            )
+        self._events.emit(SwitchTurned(key, on, by, reason, until))
+        return Switch(key=key, on=on, reason=reason, until=until, turned_by=by, turned_at=now)
+
+
+def _switch(row: Row) -> Switch:
+    return Switch(
+        key=row["key"],
+        on=row["value"] if isinstance(row["value"], bool) else None,
+        reason=row["reason"],
+        until=row["until"],
+        turned_by=row["updated_by"],
+        turned_at=row["updated_at"],
+    )

@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import MigrationChanged, QueryBookError, SchemaOutOfDate, StatementRefused
+from batuta.kernel.errors import MarkerMismatch, MigrationChanged, QueryBookError, SchemaOutOfDate, StatementRefused
 from batuta.kernel.events import Events, MigrationApplied
 from batuta.stores.backup.archive import Applied
-from batuta.stores.sql.database import Database, Dialect, Reading, Transaction
-from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Transaction
+from batuta.stores.sql.queries import in_dialect, load, query_of
 
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _PART = re.compile(r"^-- on (sqlite|postgres|both)\s*$", re.MULTILINE)
@@ -148,3 +148,36 @@ def missing_of(migrations: Sequence[Migration], applied: dict[tuple[str, int], s
         if recorded != migration.checksum:
             raise MigrationChanged(migration=migration.title)
     return [migration for migration in migrations if (migration.namespace, migration.number) not in applied]
+
+
+HERE = Path(__file__).parent
+BOOKS = HERE / "books"
+
+
+def engine_migrations() -> list[Migration]:
+    return read_folder("batuta", HERE / "schema")
+
+
+PROJECT = "supabase_project_ref"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerBook:
+    setting: Query
+    settle: Query
+
+
+class Marker:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._book = load(MarkerBook, BOOKS / "marker.sql", database.dialect)
+
+    async def set_once(self, project: str, *, now: datetime) -> None:
+        await self._database.run(self._book.settle, name=PROJECT, setting=AsJson(project), now=now)
+
+    async def require(self, project: str | None) -> None:
+        """None: it must bear no mark. Forgetting the setting must not open somebody's marked database."""
+        row = await self._database.one(self._book.setting, name=PROJECT)
+        found = None if row is None else row["setting"]
+        if found != project:
+            raise MarkerMismatch(found=found or "-", wanted=project or "-")

@@ -10,7 +10,7 @@ from batuta.guard.rate import USE_WITHIN, Limit, Reservation, Reserved, full_unt
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transaction
-from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import load
 
 # Kept for so long after it counts for nobody: who confirmed late is still within it.

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from batuta.guard.tokens import Scope, Token
+from batuta.access.tokens import Scope, Token
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row
-from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import load
 
 

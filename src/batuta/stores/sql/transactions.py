@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from batuta.health.transactions import OpenTransaction
 from batuta.stores.sql.database import Database, Query
-from batuta.stores.sql.engine_schema import BOOKS
+from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import load
 
 

@@ -1,15 +1,17 @@
 """How a connection is opened: its pragmas, its types, its sense of time, and what its errors mean to us."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from asyncio import Future
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 from uuid import UUID
 
-from batuta.kernel.clock import Clock
+from batuta.kernel.clock import Clock, instant, microseconds
 from batuta.kernel.errors import (
     BatutaError,
     FileReadOnly,
@@ -19,7 +21,6 @@ from batuta.kernel.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from batuta.kernel.instants import instant, microseconds
 from batuta.kernel.json import dumps, loads
 from batuta.stores.sql.database import AsJson, Limits, Query, Values, checked
 from batuta.stores.sqlite.identity import OpenFile
@@ -179,3 +180,62 @@ def our_name_for(error: sqlite3.Error, where: str) -> BatutaError:
     if primary in _BROKEN:
         return StoreUnavailable(where=where, why=f"{why}: restore a backup, or name another file in DATABASE_URL")
     return StatementRefused(why=why)
+
+
+Act: TypeAlias = Callable[[sqlite3.Connection], Any]
+
+
+class Acts:
+    """Queries as acts: values are bound here, on the event loop; rows are read where the connection is."""
+
+    def __init__(self, clock: Clock, limits: Limits) -> None:
+        self._clock = clock
+        self._limit = limits.statement
+
+    def all(self, query: Query, values: Values) -> Act:
+        ready = bound(query, values)
+
+        def act(connection: sqlite3.Connection) -> list[Any]:
+            with time_limit(connection, self._clock, self._limit):
+                return connection.execute(query.text, ready).fetchall()
+
+        return act
+
+    def run(self, query: Query, values: Values) -> Act:
+        ready = bound(query, values)
+
+        def act(connection: sqlite3.Connection) -> int:
+            with time_limit(connection, self._clock, self._limit):
+                return connection.execute(query.text, ready).rowcount
+
+        return act
+
+    def run_many(self, query: Query, rows: Sequence[Values]) -> Act:
+        ready = [bound(query, values) for values in rows]
+
+        def act(connection: sqlite3.Connection) -> None:
+            with time_limit(connection, self._clock, self._limit):
+                connection.executemany(query.text, ready)
+
+        return act
+
+
+def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, BatutaError | None]:
+    try:
+        return act(connection), None
+    except BatutaError as error:
+        return None, error
+    except sqlite3.Error as error:
+        return None, our_name_for(error, where)
+    except Exception as error:  # noqa: BLE001 - the thread must outlive any statement, or every writer after it waits for ever
+        return None, StatementRefused(why=f"{type(error).__name__} while reading its rows")
+
+
+def settle(future: "Future[Any]", result: object, error: BatutaError | None) -> None:
+    """On the event loop. A future that is done was cancelled by its caller; what was committed stays committed."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

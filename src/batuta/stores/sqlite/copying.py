@@ -12,8 +12,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BackupDamaged, Reason, RestoreRefused
 from batuta.stores.backup.archive import Applied, open_private, sync_folder
 from batuta.stores.sql.database import Limits, Query, Row, Values
-from batuta.stores.sqlite.acts import Acts
-from batuta.stores.sqlite.connection import open_connection, register_types, translated
+from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translated
 
 PAGES = 2_000  # between two reports of progress
 # A process that has the file open holds it for as long as it runs, so waiting longer changes nothing.

@@ -24,8 +24,7 @@ from batuta.stores.sql.database import (
     Transaction,
     Values,
 )
-from batuta.stores.sqlite.acts import Act, Acts
-from batuta.stores.sqlite.connection import open_connection, prepare, translated
+from batuta.stores.sqlite.connection import Act, Acts, open_connection, prepare, translated
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.readers import Pinned, Readers
 from batuta.stores.sqlite.writer import Session, Single, Writer

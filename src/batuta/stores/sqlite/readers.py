@@ -18,8 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable
 from batuta.stores.sql.database import Limits
-from batuta.stores.sqlite.acts import Act, attempt, settle
-from batuta.stores.sqlite.connection import close, translated
+from batuta.stores.sqlite.connection import Act, attempt, close, settle, translated
 from batuta.stores.sqlite.identity import OpenFile
 
 T = TypeVar("T")

@@ -26,8 +26,7 @@ from typing import Any, Protocol
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable, TransactionMisuse
-from batuta.stores.sqlite.acts import Act, attempt, settle
-from batuta.stores.sqlite.connection import close, our_name_for
+from batuta.stores.sqlite.connection import Act, attempt, close, our_name_for, settle
 from batuta.stores.sqlite.identity import OpenFile
 
 # A group ends when it holds this many units or has been open this long, so that nobody waits for latecomers.

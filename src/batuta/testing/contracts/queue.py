@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from batuta.queue.item import ItemState, Lease, NewItem
-from batuta.queue.lease import Tenure
-from batuta.queue.settle import Settlement
+from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.outcome import Settlement
 from batuta.queue.store import QueueStore
 from batuta.testing.clock import FakeClock
 

@@ -7,14 +7,17 @@ from typing import Self
 
 from starlette.datastructures import QueryParams
 
-from batuta.dispatch.book import JobBook
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import rules_of
+from batuta.dispatch.registry import JobBook
 from batuta.guard.base import Hold
 from batuta.guard.switches import verdict as verdict_of
-from batuta.health.jobs import JobHealth, JobState, Level, level
-from batuta.health.watch import JobsSeen
-from batuta.web.panel import crons, reasons
+from batuta.health.finding import WEIGHTS, Assessment
+from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
+from batuta.texts import Texts
+from batuta.texts.findings import message_of, next_step_of
+from batuta.web.panel import reasons
+from batuta.web.panel import words as crons
 from batuta.web.panel.words import Words, folded
 
 # As an operator reads: what is wrong, what somebody did, what goes well, what is not there yet. ``running`` and ``waiting``
@@ -208,3 +211,43 @@ def shares(by_status: Mapping[str, int]) -> list[tuple[str, float, float]]:
             found.append((outcome, round(begins, 2), round(width, 2)))
             begins += width
     return found
+
+
+MOST_FINDINGS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PartShown:
+    name: str
+    points: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindingShown:
+    severity: str
+    message: str
+    next_step: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthShown:
+    score: int
+    grade: str
+    parts: Sequence[PartShown]
+    findings: Sequence[FindingShown]
+    more: int
+
+
+def shown(assessment: Assessment, texts: Texts) -> HealthShown:
+    roots = [finding for finding in assessment.findings if finding.cause not in assessment.silenced]
+    return HealthShown(
+        score=assessment.score,
+        grade=assessment.grade.value,
+        parts=[PartShown(section.value, points, WEIGHTS[section]) for section, points in assessment.points.items()],
+        findings=[
+            FindingShown(finding.severity.value, message_of(finding, texts), next_step_of(finding, texts))
+            for finding in roots[:MOST_FINDINGS]
+        ],
+        more=max(0, len(roots) - MOST_FINDINGS),
+    )

@@ -9,9 +9,9 @@ from typing import Self
 
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import held_by_switch
-from batuta.health.watch import JobsSeen
+from batuta.health.jobs import JobsSeen
 from batuta.kernel.json import Json
-from batuta.runlog.report import Recorded
+from batuta.runlog.history import Recorded
 from batuta.schedule.calendar import holidays
 from batuta.web.panel import reasons
 from batuta.web.panel.words import Words

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import sqrt
 
-from batuta.runlog.report import Recorded, Slice
+from batuta.runlog.history import Recorded, Slice
 from batuta.web.panel.words import Words
 
 SLICE = timedelta(minutes=15)

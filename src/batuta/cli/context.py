@@ -1,0 +1,175 @@
+"""What every command works with: the language, the application behind ``--app``, and the one way to print."""
+
+import asyncio
+import getpass
+import importlib
+import json
+import logging
+import os
+import sys
+import tomllib
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+
+from batuta.config import EngineSettings, environment, load
+from batuta.engine.batuta import Batuta
+from batuta.kernel.errors import BatutaError, UnknownApp
+from batuta.texts import Language, Texts
+
+ENV_FILE = Path(".env")
+
+# Exit codes, the same for every command; docs/reference.md has them too.
+DONE = 0
+FAILED = 1  # it ran and found or met a problem
+REFUSED = 2  # it did not run: the command line or the configuration is wrong
+INTERRUPTED = 130
+
+WIDE = 240
+
+T = TypeVar("T")
+_NOWHERE = logging.NullHandler()
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON document.")]
+
+
+@dataclass(slots=True)
+class Desk:
+    language: Language
+    app_name: str | None
+    env: Mapping[str, str]
+    out: Console
+    err: Console
+    _work: Batuta | None = None
+    unloaded: BatutaError | None = None
+    """Why the application's own words are not there."""
+
+    def work(self) -> Batuta:
+        if self._work is None:
+            self._work = load_app(self.app_name or default_app(Path.cwd()))
+        return self._work
+
+    def settings(self) -> EngineSettings:
+        return self.work().settings or load(EngineSettings, self.env, ENV_FILE)
+
+    def texts(self) -> Texts:
+        folders = self._work.extension.texts if self._work else ()
+        return Texts(self.language, folders)
+
+    def show(self, document: Mapping[str, Any], as_json: bool, readable: Callable[[], None]) -> None:
+        """The same content either way: JSON for machines, words for people."""
+        if as_json:
+            self.print_json(document)
+        else:
+            readable()
+
+    def print_json(self, document: object) -> None:
+        self.out.print_json(json.dumps(document, ensure_ascii=False, default=str))
+
+    def say(self, text: str) -> None:
+        """As it is: the terminal breaks lines, not we."""
+        self.out.print(text, soft_wrap=True)
+
+    def say_wrong(self, sentence: str) -> None:
+        self.err.print(f"batuta: {sentence}", style="red", soft_wrap=True)
+
+    def complain(self, error: BatutaError) -> None:
+        self.say_wrong(self.texts().error(error))
+
+    def local(self, instant: datetime) -> str:
+        return f"{instant.astimezone(self.work().zone):%d/%m/%Y %H:%M:%S}"
+
+
+def desk_of(context: typer.Context) -> Desk:
+    desk: Desk = context.obj
+    return desk
+
+
+def wait_for(running: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end. What goes wrong is told once, by its error; what drivers and the loop say of it besides is not."""
+    for name in ("asyncio", "asyncpg"):
+        logging.getLogger(name).addHandler(_NOWHERE)
+    return asyncio.run(_interruptible(running))
+
+
+async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await running
+    except BatutaError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # what a person stopped did not fail
+            raise asyncio.CancelledError from None
+        raise
+
+
+def who() -> str:
+    """Whoever types this. In a container a user may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid:{os.getuid()}"
+
+
+def load_app(name: str) -> Batuta:
+    """The Batuta at ``module:object``. Importing it may read the configuration, and may refuse it."""
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise UnknownApp(app=name, why="a colon between the module and the object is missing")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as missing:
+        raise UnknownApp(app=name, why=f"no module is called {missing.name}") from None
+    except AttributeError:
+        raise UnknownApp(app=name, why=f"{module_name} has no {attribute}") from None
+    if not isinstance(found, Batuta):
+        raise UnknownApp(app=name, why=f"{attribute} is a {type(found).__name__}")
+    return found
+
+
+def default_app(start: Path) -> str:
+    """What ``[tool.batuta] app`` says in the nearest pyproject.toml."""
+    for folder in (start, *start.parents):
+        file = folder / "pyproject.toml"
+        if file.is_file() and (app := _app_in(file)):
+            return app
+    raise UnknownApp(app="", why="no pyproject.toml here has [tool.batuta] app")
+
+
+def _app_in(file: Path) -> str | None:
+    try:
+        tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise UnknownApp(app="", why=f"{file} is not TOML") from None
+    app = tools.get("batuta", {}).get("app")
+    return None if app is None else str(app)
+
+
+def make_desk(argv: list[str]) -> Desk:
+    env = environment()
+    wanted = option(argv, "--lang") or env.get("BATUTA_LANG", "")
+    language: Language = "en" if wanted == "en" else "pt-BR"
+    # What goes into a file or a pipe is not cut to the width of a terminal that is not there.
+    width = None if sys.stdout.isatty() else WIDE
+    return Desk(language, option(argv, "--app"), env, _console(width=width), _console(stderr=True))
+
+
+def _console(*, width: int | None = None, stderr: bool = False) -> Console:
+    """What people and jobs wrote is printed as they wrote it: brackets and colons in it mean nothing."""
+    return Console(width=width, stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def option(argv: list[str], name: str) -> str | None:
+    """The value of a global option, looked for before the command tree exists: the application adds to that tree."""
+    for place, word in enumerate(argv):
+        if word == name and place + 1 < len(argv):
+            return argv[place + 1]
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+    return None

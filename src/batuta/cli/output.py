@@ -1,0 +1,142 @@
+"""Everybody's lines on one stream, each with its speaker's name in front where people read them.
+
+A thread writes them: a terminal that is held up (Ctrl-S, a pager, a log collector that does not take more) holds up nobody's work.
+What does not fit any more is dropped, and how much is said.
+"""
+
+import asyncio
+import io
+import queue
+import threading
+import urllib.request
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from batuta.supervise.loop import Doorbell, Idle, Pace
+
+MOST_LINES = 20_000
+MOST_CHARACTERS = 16 * 1024 * 1024
+PATIENCE = 2.0  # seconds that the last lines may take
+COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
+FAINT = 2
+
+
+class Voices:
+    def __init__(
+        self,
+        out: TextIO,
+        names: Sequence[str],
+        *,
+        prefixed: bool,
+        coloured: bool,
+        most: int = MOST_LINES,
+        most_characters: int = MOST_CHARACTERS,
+    ) -> None:
+        self._out = out
+        self._names = names
+        self._prefixed = prefixed
+        self._coloured = coloured
+        self._lines: queue.Queue[str | None] = queue.Queue(most)
+        self._most_characters = most_characters
+        self._said = 0  # characters that were handed over, and of them those that were written
+        self._written = 0
+        self._dropped = 0
+        self._writing = threading.Thread(target=self._work, name="voices", daemon=True)
+        self._writing.start()
+
+    def say(self, name: str, line: str) -> None:
+        """Never waits."""
+        if self._dropped and not self._put(f"… {self._dropped} lines were dropped: nobody took them"):
+            self._dropped += 1
+            return
+        self._dropped = 0 if self._put(self._prefix(name) + line) else self._dropped + 1
+
+    def stream(self, name: str) -> TextIO:
+        """For whoever writes to a file: each line of it is said."""
+        return _Voice(self, name, self._out.isatty())
+
+    def close(self) -> None:
+        """What was said is written, unless nobody takes it."""
+        if self._put(None):
+            self._writing.join(PATIENCE)
+
+    def _prefix(self, name: str) -> str:
+        if not self._prefixed:
+            return ""
+        label = f"{name:<{max(map(len, self._names))}} |"
+        if not self._coloured:
+            return f"{label} "
+        colour = COLOURS[self._names.index(name) % len(COLOURS)] if name in self._names[1:] else FAINT
+        return f"\x1b[{colour}m{label}\x1b[0m "
+
+    def _put(self, line: str | None) -> bool:
+        length = len(line or "")
+        if length and self._said - self._written + length > self._most_characters:
+            return False
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            return False
+        self._said += length
+        return True
+
+    def _work(self) -> None:
+        while (line := self._lines.get()) is not None:
+            try:
+                self._out.write(f"{_writable(line, self._out.encoding)}\n")
+                if self._lines.empty():
+                    self._out.flush()
+            except (OSError, ValueError):
+                continue  # whoever read us is gone; the others are still to be minded
+            finally:
+                self._written += len(line)
+
+
+def _writable(line: str, encoding: str | None) -> str:
+    """A letter that the terminal has not got must not cost the line."""
+    return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
+
+
+class _Voice(io.StringIO):
+    def __init__(self, voices: Voices, name: str, is_terminal: bool) -> None:
+        super().__init__()
+        self._voices = voices
+        self._name = name
+        self._is_terminal = is_terminal
+        self._begun = ""
+
+    def write(self, text: str, /) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._voices.say(self._name, line)
+        return len(text)
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+class Announcer:
+    """A loop that asks ``/health`` until it answers, and then rests for good."""
+
+    name = "announcer"
+
+    def __init__(self, address: str, announce: Callable[[], None]) -> None:
+        self.doorbell = Doorbell()
+        self._address = address
+        self._announce = announce
+        self._told = False
+
+    async def tick(self) -> Pace:
+        if not self._told and await asyncio.to_thread(answers, self._address):
+            self._told = True
+            self._announce()
+        return Idle()
+
+
+def answers(address: str) -> bool:
+    """Somebody who speaks as we do is there."""
+    try:
+        with urllib.request.urlopen(f"{address}/health", timeout=1) as answer:  # noqa: S310 - our own address
+            return bool(answer.status == 200) and b'"healthy"' in answer.read()
+    except OSError:
+        return False

@@ -1,0 +1,122 @@
+"""Every job that is declared, in every profile. Which of them are scheduled now follows from the controls."""
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+
+from batuta.dispatch.job import Job
+from batuta.kernel.errors import InvalidJob
+from batuta.kernel.json import Json, dumps
+from batuta.kernel.nearest import unknown
+from batuta.runlog.log import Controls, OwnTimetable
+from batuta.schedule.window import Window, written
+
+ONLY_PROFILE = "default"
+
+
+class JobBook:
+    """``profiles``: the names of the timetables; ``first`` counts until somebody chooses at run time."""
+
+    def __init__(
+        self,
+        profiles: Collection[str] = (ONLY_PROFILE,),
+        first: str | None = None,
+        windows: Mapping[str, Window] = MappingProxyType({}),
+    ) -> None:
+        self.profiles = tuple(profiles)
+        self.windows = dict(windows)
+        self._jobs: dict[str, dict[str, Job]] = {profile: {} for profile in self.profiles}
+        self.first = self.known_profile(first or self.profiles[0])
+
+    def add(self, job: Job, profiles: Collection[str] | None = None) -> None:
+        """``profiles`` None: in every one."""
+        if job.window is not None and job.window not in self.windows:
+            raise InvalidJob(job=job.name, why=f"no window is called '{job.window}'")
+        for profile in self.profiles if profiles is None else profiles:
+            jobs = self._jobs[self.known_profile(profile)]
+            if job.name in jobs:
+                raise InvalidJob(job=job.name, why="another job has this name")
+            jobs[job.name] = job
+
+    def timetable(self, controls: Controls) -> Mapping[str, Job]:
+        """The jobs that are scheduled under these controls, by name."""
+        profile = self.profile(controls)
+        windows = self.windows_now(controls)
+        return {
+            name: job if job.window is None else job.at(windows[job.window])
+            for name, job in self._jobs[profile].items()
+        }
+
+    def profile(self, controls: Controls) -> str:
+        # A profile that was chosen once and is gone from the code must not silence everything.
+        return controls.profile if controls.profile in self._jobs else self.first
+
+    def windows_now(self, controls: Controls) -> Mapping[str, Window]:
+        return {**self.windows, **{name: each for name, each in controls.windows.items() if name in self.windows}}
+
+    def known_profile(self, word: str) -> str:
+        return _known(word, self.profiles, "profile")
+
+    def known_window(self, word: str) -> str:
+        return _known(word, tuple(self.windows), "window")
+
+    def find(self, name: str, controls: Controls) -> Job:
+        """As it is scheduled now, or as another profile has it: a person may run it anyhow."""
+        now = self.timetable(controls)
+        job = now.get(name) or self.declared(_known(name, tuple(sorted(self.names)), "job"))
+        assert job is not None
+        return job
+
+    def declared(self, name: str) -> Job | None:
+        """As any profile has it; None: this code does not know it."""
+        return next((job for job in self if job.name == name), None)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(job.name for job in self)
+
+    @property
+    def categorias(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(job.categoria for job in self))
+
+    def own(self, release: str | None = None) -> OwnTimetable:
+        """This timetable as other versions of the code know it: everything that decides when which jobs fire."""
+        told = {
+            "release": release,
+            "profiles": self.profiles,
+            "first": self.first,
+            "windows": {name: written(window) for name, window in sorted(self.windows.items())},
+            "jobs": {
+                profile: [_schedule(job) for _, job in sorted(jobs.items())] for profile, jobs in self._jobs.items()
+            },
+        }
+        fingerprint = hashlib.sha256(dumps(told).encode()).hexdigest()[:16]
+        return OwnTimetable(fingerprint=fingerprint, jobs=len(self.names), release=release)
+
+    def __iter__(self) -> Iterator[Job]:
+        """Every job of every profile."""
+        for jobs in self._jobs.values():
+            yield from jobs.values()
+
+    def __len__(self) -> int:
+        return sum(len(jobs) for jobs in self._jobs.values())
+
+
+def _schedule(job: Job) -> list[Json]:
+    return [
+        job.name,
+        job.categoria,
+        job.cron.text,
+        job.zone.key,
+        job.window,
+        job.catch_up.value,
+        job.max_age.total_seconds(),
+        job.overlap.value,
+        [[rule.key, rule.hold_when, rule.at_rest] for rule in job.holds],
+    ]
+
+
+def _known(word: str, known: Collection[str], kind: str) -> str:
+    if word in known:
+        return word
+    raise unknown(kind, word, known)

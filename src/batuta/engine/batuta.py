@@ -1,0 +1,547 @@
+"""The composition root of the engine: everything a program of background work is made of, put together once.
+
+work = Batuta("sqlite:///work.db")
+
+@work.job("*/5 8-19 * * 1-5", category="report")
+async def resumo(run): ...
+
+@work.loop(every=2, stuck_after=60)
+async def outbound(): ...
+
+async with work: ...        # opens the database; `batuta --app module:work up` runs it all
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from batuta import __version__
+from batuta.config import EngineSettings, known_zone
+from batuta.dispatch.job import Target, make_job
+from batuta.dispatch.registry import JobBook
+from batuta.dispatch.scheduler import LEASE, Scheduler
+from batuta.engine.extension import Extension
+from batuta.engine.observability import Watching
+from batuta.engine.queues import Served, queue_loops, stages
+from batuta.guard.breaker import CircuitRule
+from batuta.guard.circuits import Circuits
+from batuta.guard.rate import Limit, RatePruner
+from batuta.health.jobs import JobWatch
+from batuta.health.ready import Part, Probe, State
+from batuta.kernel.clock import Clock, SystemClock
+from batuta.kernel.errors import InvalidJob, InvalidName
+from batuta.kernel.events import Fanout
+from batuta.kernel.identity import make_owner
+from batuta.kernel.ids import Ids
+from batuta.processes.heartbeat import Heart
+from batuta.processes.presence import PresenceFolder, crash_loops
+from batuta.queue.isolation import Isolation
+from batuta.queue.item import Lease, Tenure
+from batuta.queue.outcome import RetryPolicy
+from batuta.queue.pipeline import Pipeline
+from batuta.queue.recipe import Recipe
+from batuta.queue.rescuer import Rescuer
+from batuta.queue.storable import MAX_PAYLOAD
+from batuta.queue.store import Rescued
+from batuta.queue.table import QueueTable
+from batuta.queue.worker import WorkerPolicy
+from batuta.receive.calls import JobCallPruner
+from batuta.receive.endpoints import DEFAULT_TIMEOUT, JobEndpoints
+from batuta.receive.receiver import Reception
+from batuta.stores import ASIDE
+from batuta.stores.connections import Connections, PoolSizes
+from batuta.stores.sql.calls import SqlJobCalls
+from batuta.stores.sql.circuits import SqlCircuits
+from batuta.stores.sql.controls import SqlControls, SqlSwitches
+from batuta.stores.sql.executions import SqlExecutionLog
+from batuta.stores.sql.history import SqlReports
+from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
+from batuta.stores.sql.queries import query_of
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
+from batuta.stores.sql.rates import SqlRates
+from batuta.stores.sql.tokens import SqlTokens
+from batuta.stores.wakeups import Ears
+from batuta.supervise.loop import Loop, LoopPolicy, loop_of, policy_in_seconds
+from batuta.supervise.supervisor import Supervisor
+from batuta.targets import http_caller
+from batuta.targets.call import CallTarget, JobFunction
+from batuta.targets.guarded import GuardedTarget
+from batuta.tasks.maintenance import REHOMING, TaskPruner, TaskRehomer, ThreadWatch
+from batuta.tasks.maintenance import WATCHING as THREADS
+from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, TaskRunner, retry_policy
+from batuta.tasks.service import TaskService
+
+if TYPE_CHECKING:
+    from batuta.targets.http import HttpCaller
+
+SomeLoop = TypeVar("SomeLoop", bound=Callable[..., Any])
+# A worker that shows no sign of life for this long loses its items.
+QUEUE_LEASE = timedelta(seconds=30)
+ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
+DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
+PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2))
+
+
+class Batuta:
+    only: Collection[str] = ()  # the queues that its worker serves, and nothing else; empty: everything there is
+
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        timezone: str = "America/Sao_Paulo",
+        settings: EngineSettings | None = None,
+        extension: Extension | None = None,
+        clock: Clock | None = None,
+        migrate: bool = True,
+        lease: timedelta = LEASE,
+        concurrency: int = 20,
+    ) -> None:
+        """``migrate``: opening brings the schema up to date; False: opening refuses an old one.
+
+        ``clock``: decides all times; None: the machine's, and PostgreSQL's own where there is one. ``lease``: how long a
+        process may be silent before its runs are taken over. ``concurrency``: tasks at a time in one worker.
+        """
+        self.settings = settings
+        self.extension = extension or Extension()
+        self.zone = known_zone(timezone)
+        self._migrates = migrate
+        self._own_time = clock is not None
+        self.clock = clock or SystemClock()
+        self.ids = Ids(self.clock)
+        self.events = Fanout()
+        self.connections = _connections(database_url, settings, lambda: self.queue_lease, lease)
+        self.database, self.liveness = self.connections.database, self.connections.liveness
+        self.switches = SqlSwitches(self.database, self.ids, self.events, own_time=clock is not None)
+        self.controls = SqlControls(self.database, self.ids, self.events, own_time=clock is not None)
+        self.circuit_store = SqlCircuits(self.database, self.ids, self.clock, self.events, own_time=clock is not None)
+        self.circuits = Circuits(self.circuit_store, self.clock)
+        self.rates = SqlRates(self.database, self.ids, self.clock, own_time=clock is not None)
+        self.limits: dict[str, Limit] = {}
+        self.executions = self._execution_log()
+        self.book = JobBook(self.extension.profiles, self.extension.first_profile, self.extension.windows)
+        self.reports = SqlReports(self.database)
+        self.opened_at = self.clock.now()
+        self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
+        self._lease = lease
+        self._app_queues: dict[str, Served] = {}
+        max_payload = settings.batuta_max_payload_bytes if settings else MAX_PAYLOAD
+        self.worker_policy = WorkerPolicy(limit=concurrency, max_result=max_payload)
+        self.queue_lease = QUEUE_LEASE
+        self._isolation = Isolation(self.clock)
+        self._http: HttpCaller | None = None
+        self.tokens = SqlTokens(self.database, self.ids)
+        self.ears = Ears(self.database)
+        self.task_registry = TaskRegistry()
+        self._task_store = self._tasks_in_sql()
+        self.tasks = TaskService(self.task_registry, self._task_store, max_payload)
+        self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
+        self.endpoints = JobEndpoints()
+        calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
+        self.reception = Reception(calls, self.clock, self.ids, self.events)
+        self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
+        self.watching = self._watching()
+        self.health, self.beats = self.watching.watchman, self.watching.beats
+        self.closers: list[Callable[[], Awaitable[None]]] = []  # of whatever is open besides the database
+        pruners = JobCallPruner(calls), RatePruner(self.rates, self.limits)
+        self._loops: list[tuple[Loop, LoopPolicy]] = [(pruner, PRUNING) for pruner in pruners]
+
+    def job(
+        self,
+        schedule: str,
+        *,
+        category: str = "default",
+        name: str | None = None,
+        timeout: float = DEFAULT_SECONDS,
+        **options: Any,
+    ) -> Callable[[JobFunction], JobFunction]:
+        """Register a function to be run on a schedule, in this process. It gets the run, if it takes an argument.
+
+        ``options`` are those of a job: sla, max_age (timedelta), critical, catch_up, overlap, holds, window; and circuit, the
+        name of a breaker it stands behind.
+        """
+
+        if callable(schedule):
+            why = 'its schedule is missing: write @work.job("*/5 * * * *") above it'
+            raise InvalidJob(job=str(getattr(schedule, "__name__", "job")), why=why)
+
+        def register(function: JobFunction) -> JobFunction:
+            called = name or str(getattr(function, "__name__", "job"))
+            self.add_job(called, schedule, CallTarget(function, self.clock), category, timeout, **options)
+            return function
+
+        return register
+
+    def http_job(
+        self,
+        name: str,
+        schedule: str,
+        url: str,
+        *,
+        category: str = "default",
+        timeout: float = DEFAULT_SECONDS,
+        token: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Register an address to be POSTed to on a schedule. ``token``: sent as a bearer token."""
+        self.add_job(name, schedule, self.http_target(url, token, name), category, timeout, **options)
+
+    def http_target(self, url: str, token: str | None = None, job: str = "") -> Target:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise InvalidJob(job=job, why=f"'{url}' is no address: it begins with http:// or https://")
+        caller = self._caller()
+        from batuta.targets.http import HttpTarget
+
+        return HttpTarget(url, caller, token)
+
+    def _caller(self) -> "HttpCaller":
+        if self._http is None:
+            self._http = http_caller(self.clock)
+            self.closers.append(self._http.close)
+        return self._http
+
+    def add_job(
+        self,
+        name: str,
+        schedule: str,
+        target: Target,
+        category: str,
+        timeout: float = DEFAULT_SECONDS,
+        *,
+        profiles: Sequence[str] | None = None,
+        circuit: str | None = None,
+        **options: Any,
+    ) -> None:
+        """``circuit``: the breaker its target stands behind; while that is open, fires are skipped and say so."""
+        if circuit is not None:
+            target = GuardedTarget(target, self.circuits.breaker(circuit), self.clock)
+        job = make_job(
+            name,
+            schedule,
+            target,
+            zone=self.zone,
+            categoria=category,
+            timeout=timeout,
+            **options,
+        )
+        if circuit is not None and job.timeout > (longest := self.circuits.rule_of(circuit).probe_within):
+            why = f"its timeout is longer than a probe of circuit {circuit} may take ({longest.total_seconds():g} s)"
+            raise InvalidJob(job=name, why=why)
+        self.book.add(job, profiles)
+
+    def circuit(
+        self,
+        name: str,
+        *,
+        failures: int = 5,
+        reset: float = 60,
+        longest_reset: float = 1800,
+        count_timeouts: bool = False,
+        probe_within: float = DEFAULT_SECONDS,
+    ) -> None:
+        """Register a circuit breaker, shared by all processes; times are seconds. ``chip:*`` is the rule of a family."""
+        self.circuits.add(
+            CircuitRule(
+                name=name,
+                failures=failures,
+                reset=timedelta(seconds=reset),
+                longest_reset=timedelta(seconds=longest_reset),
+                count_timeouts=count_timeouts,
+                probe_within=timedelta(seconds=probe_within),
+            )
+        )
+
+    def limit(self, limit: Limit) -> Limit:
+        """Register a rate limit, so that people see it: `batuta limits`. It counts where it is asked for (``work.rates``)."""
+        if limit.name in self.limits:
+            raise InvalidName(name=limit.name, kind="limit", why="another limit is called that")
+        self.limits[limit.name] = limit
+        return limit
+
+    def scheduler(self) -> Scheduler:
+        release = self.settings.batuta_release if self.settings else None
+        log = self.executions
+        return Scheduler(self.book, log, self.clock, self.ids, self.events, lease=self._lease, release=release)
+
+    def loop(
+        self,
+        *,
+        every: float,
+        stuck_after: float = 60,
+        name: str | None = None,
+        finishes_tick: bool = False,
+        **limits: float,
+    ) -> Callable[[SomeLoop], SomeLoop]:
+        """Register an async function, or a class with an async ``tick``, as a supervised loop. It stays what it is.
+
+        Times are seconds. ``stuck_after``: silence between notes of progress (``batuta.note_progress``) after which its tick is
+        cancelled and restarted. ``finishes_tick``: at a shutdown a tick in flight may end; otherwise it is cancelled, unless the
+        loop is a class with a ``drain``. ``limits``: longest_call, max_failures, max_restarts, as in ``LoopPolicy``.
+        """
+
+        def register(function: SomeLoop) -> SomeLoop:
+            called = name or str(getattr(function, "__name__", "loop"))
+            policy = policy_in_seconds(called, every, stuck_after, finishes_tick=finishes_tick, **limits)
+            self.add_loop(loop_of(called, function), policy)
+            return function
+
+        return register
+
+    def task(
+        self,
+        *bare: TaskFunction,
+        retry: RetryPolicy | Sequence[float] | None = None,
+        timeout: float = DEFAULT_SECONDS,
+        keep_result: float = 3600,
+        queue: str = DEFAULT_QUEUE,
+        name: str | None = None,
+        retry_timeout: bool = False,
+    ) -> Callable[[TaskFunction], TaskFunction]:
+        """Register a function that can be enqueued; times are seconds. Its first argument is the context.
+
+        ``retry``: a list of waits (n waits: the first attempt and n retries), or a policy; None: full jitter, five retries.
+        """
+
+        def register(function: TaskFunction) -> TaskFunction:
+            task = Task(
+                name=name or str(getattr(function, "__name__", "task")),
+                function=function,
+                queue=queue,
+                timeout=timedelta(seconds=timeout),
+                retry=retry_policy(retry),
+                retry_timeout=retry_timeout,
+                keep_result=timedelta(seconds=keep_result),
+            )
+            self.task_registry.add(task)
+            return function
+
+        if bare:
+            name = str(getattr(bare[0], "__name__", "task"))
+            raise InvalidName(name=name, kind="task", why="write @work.task() above it, with the parentheses")
+        return register
+
+    def relay_tasks(self, runner: TaskRunner) -> None:
+        """Have ``runner`` run the tasks in other processes: a worker here claims them and waits for their outcomes."""
+        self.task_registry.elsewhere = runner
+        self._task_store.relay()
+
+    def add_queue(
+        self, table: QueueTable, recipe_of: Callable[[Lease], Recipe | None], *, concurrency: int | None = None
+    ) -> SqlQueue:
+        """A table of the application's own as a queue that the worker serves. What is returned can be put into."""
+        if table.name in self.queues:
+            raise InvalidName(name=table.name, kind="queue", why="another queue is called that")
+        store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time, liveness=self.liveness)
+        policy = self.worker_policy if concurrency is None else replace(self.worker_policy, limit=concurrency)
+        self._app_queues[table.name] = Served(store, recipe_of, policy)
+        return store
+
+    def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
+        """A table of the application's own as a pipeline: the worker serves each stage as a queue of its name."""
+        store = partial(
+            SqlQueue,
+            self.database,
+            pipeline.table,
+            self.ids,
+            self.clock,
+            own_time=self._own_time,
+            ring=self.ears.ring,
+            liveness=self.liveness,
+        )
+        made = stages(pipeline, lambda name: store(queue=name), self.worker_policy, look_every, self.queues)
+        self._app_queues |= {served.store.name: served for served in made}
+
+    @property
+    def queues(self) -> Mapping[str, SqlQueue]:
+        """Every queue there is, by name."""
+        return {served.store.name: served.store for served in self._served()}
+
+    def _execution_log(self) -> SqlExecutionLog:
+        return SqlExecutionLog(
+            self.database,
+            self.switches,
+            self.controls,
+            self.ids,
+            self.clock,
+            own_time=self._own_time,
+            liveness=self.connections.run_liveness,
+        )
+
+    def _tasks_in_sql(self) -> SqlTasks:
+        return SqlTasks(
+            self.database, self.ids, self.clock, self.ears.ring, own_time=self._own_time, liveness=self.liveness
+        )
+
+    @property
+    def unserved(self) -> UnservedItems:
+        """Waiting items of queues and stages that this version does not have."""
+        return UnservedItems(self._task_store, self.queues)
+
+    def _watching(self) -> Watching:
+        return Watching(
+            database=self.database,
+            liveness=self.liveness,
+            version=__version__,
+            service=self.extension.service,
+            clock=self.clock,
+            ids=self.ids,
+            events=self.events,
+            now=self.now,
+            probes=self.probes,
+            jobs=self.watch,
+            reports=self.reports,
+            book=self.book,
+            circuits=self.circuits,
+            task_queues=lambda: self.queues,
+            unserved=lambda: self.unserved,
+            settings=self.settings,
+            zone=self.zone,
+            texts=self.extension.texts,
+            caller=self._caller,
+            another=lambda: self.connections.another(ASIDE),
+        )
+
+    @cached_property
+    def presence(self) -> PresenceFolder:
+        """Where the processes of this host that work on this database find each other."""
+        return PresenceFolder.of(self.database.where)
+
+    def now(self) -> datetime | None:
+        """The time that decides; None: the database's own."""
+        return self.clock.now() if self._own_time else None
+
+    def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
+        self._loops.append((loop, policy))
+
+    def supervisor(self, role: str = "worker", *, heart: Heart | None = None) -> Supervisor:
+        """Of the worker: the loops that were registered, and the queues. Whatever the role, it shows signs of life.
+
+        ``heart``: one that beats outside this event loop (``guarding``); None: one of the loops here does.
+        """
+        return self.watching.supervisor(role, self._loops_of(role), heart)
+
+    def _loops_of(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
+        if role == "scheduler":
+            scheduler = self.scheduler()
+            yield from scheduler.loops()
+            owner, recover = scheduler.tenure.owner, [scheduler.reaper.recover]
+            yield from crash_loops(self.presence, owner, recover, self.clock, starts_work=True)
+        elif role == "worker":
+            yield from () if self.only else self._loops
+            yield from self._queue_loops()
+
+    def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
+        if self.queues:
+            yield TaskPruner(self._task_store), PRUNING
+            yield TaskRehomer(self._task_store, self.task_registry), REHOMING
+            yield ThreadWatch(self.task_registry, self.events), THREADS
+            looks = self.worker_policy.look_every
+            yield from queue_loops(
+                self._served(),
+                self._tenure(),
+                looks,
+                self.ears,
+                self.clock,
+                self.events,
+                self.only,
+                self.presence,
+                self._isolation,
+            )
+
+    async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
+        """Work on what is due in a queue, at most so many, beside whoever else does: the claim keeps them apart."""
+        served = next(each for each in self._served() if each.store.name == queue)
+        tenure = self._tenure()
+        with self.presence.announced(tenure.owner):
+            return await served.worker(tenure, self._isolation, self.clock, self.events, at_a_time).once(most)
+
+    async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
+        """Release the items of a queue whose workers stopped renewing, without a worker in this process.
+
+        ``waits`` is called with the time it takes to make sure, if there is something to make sure of.
+        """
+        rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
+        return await rescuer.look_twice(waits)
+
+    def _tenure(self) -> Tenure:
+        return Tenure(owner=make_owner(self.ids), lease=self.queue_lease)
+
+    def _served(self) -> Iterator[Served]:
+        recipes = self.task_registry.recipes(self._task_store.report)
+
+        def recipe_of(lease: Lease) -> Recipe | None:
+            return recipes.get(lease.row["name"])
+
+        for name in self.task_registry.queues:
+            yield Served(self._task_store.queue(name), recipe_of, self.worker_policy)
+        yield from self._app_queues.values()
+
+    async def open(self) -> None:
+        """Open the database and check that it is ours and up to date."""
+        await self.connections.open()
+        self.opened_at = self.clock.now()
+        try:
+            if self._migrates:
+                await self.migrate()
+            await self.check()
+        except BaseException:
+            await self.connections.close()
+            raise
+
+    async def check(self) -> None:
+        """The open database has the schema this code needs, and is the one this project means."""
+        await self.migrator().require_current()
+        if self.extension.marked:
+            await Marker(self.database).require(self.extension.project)
+
+    async def migrate(self) -> list[Migration]:
+        applied = await self.migrator().migrate()
+        if self.extension.marked:
+            marker = Marker(self.database)
+            if self.extension.project is not None:
+                await marker.set_once(self.extension.project, now=self.clock.now())
+            await marker.require(self.extension.project)
+        return applied
+
+    def migrator(self) -> Migrator:
+        migrations = [*engine_migrations(), *self.extension.migrations]
+        return Migrator(self.database, migrations, self.clock, self.events)
+
+    async def close(self) -> None:
+        for close in (*self.closers, self.connections.close):
+            await close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _database_answers(self) -> Part:
+        await self.migrator().require_current()
+        if self.liveness is not self.database:
+            await self.liveness.one(ANSWERS)
+        return Part(State.OK)
+
+
+def _connections(
+    url: str, settings: EngineSettings | None, queue_lease: Callable[[], timedelta], run_lease: timedelta
+) -> Connections:
+    if settings is None:
+        return Connections(url, PoolSizes(), queue_lease=queue_lease, run_lease=run_lease)
+    direct = settings.database_direct_url
+    return Connections(
+        url,
+        PoolSizes(settings.batuta_pool_size, settings.batuta_liveness_pool_size),
+        queue_lease=queue_lease,
+        run_lease=run_lease,
+        direct_url=None if direct is None else direct.get_secret_value(),
+    )

@@ -1,0 +1,208 @@
+"""Everything that watches over the rest, put together once: signs of life, checks, score, alerts, incidents, dead man's switch."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from batuta.config import EngineSettings
+from batuta.dispatch.registry import JobBook
+from batuta.guard.circuits import Circuits
+from batuta.health import checks
+from batuta.health.aggregator import Watchman
+from batuta.health.alerts import AlertPolicy
+from batuta.health.deadman import PINGING, DeadMansSwitch
+from batuta.health.finding import Severity
+from batuta.health.hub import WATCHING, AlertHub, LogSink, Sink
+from batuta.health.jobs import JobWatch
+from batuta.health.queues import QueueLimits, WatchedQueue, unserved
+from batuta.health.ready import Probe
+from batuta.health.transactions import OLD, transactions
+from batuta.kernel.clock import Clock
+from batuta.kernel.events import Events, Fanout
+from batuta.kernel.identity import make_owner
+from batuta.kernel.ids import Ids
+from batuta.processes.heartbeat import BEATING, Heart
+from batuta.queue.store import Unserved
+from batuta.schedule.window import Window
+from batuta.stores.sql.alerts import SqlAlerts, SqlIncidents
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.executions import SqlTimetables
+from batuta.stores.sql.history import SqlReports
+from batuta.stores.sql.processes import SqlBeats, SqlRestarts
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.queue.tasks import UnservedItems
+from batuta.stores.sql.transactions import SqlTransactions
+from batuta.supervise.loop import Loop, LoopPolicy
+from batuta.supervise.running import Running
+from batuta.supervise.supervisor import Supervisor
+from batuta.texts import Texts
+from batuta.texts.findings import FindingWords
+
+if TYPE_CHECKING:
+    from batuta.targets.http import HttpCaller
+
+
+@dataclass(slots=True, kw_only=True)
+class Watching:
+    """``now`` gives None where the database's own clock decides."""
+
+    database: Database
+    liveness: Database
+    version: str
+    service: str  # whose alerts they are
+    clock: Clock
+    ids: Ids
+    events: Events
+    now: Callable[[], datetime | None]
+    probes: Mapping[str, Probe]
+    jobs: JobWatch
+    reports: SqlReports
+    book: JobBook
+    circuits: Circuits
+    task_queues: Callable[[], Mapping[str, SqlQueue]]
+    unserved: Callable[[], UnservedItems]
+    settings: EngineSettings | None
+    zone: ZoneInfo
+    texts: Sequence[Path]  # an application's own tables of words
+    caller: Callable[[], "HttpCaller"]  # made when somebody outside is to be told
+    another: Callable[[], Database]  # the same database once more, for whoever is on another event loop
+    # Through which circuit those of a family go: while it is open, they have nothing to add.
+    behind: dict[str, str] = field(default_factory=dict)
+    beats: SqlBeats = field(init=False)
+    restarts: SqlRestarts = field(init=False)
+    timetables: SqlTimetables = field(init=False)
+    transactions: SqlTransactions = field(init=False)
+    watchman: Watchman = field(init=False)
+    incidents: SqlIncidents = field(init=False)
+    alerts: SqlAlerts = field(init=False)
+    _queues: dict[str, WatchedQueue] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.beats = SqlBeats(self.database, self.version, liveness=self.liveness)
+        self.restarts = SqlRestarts(self.database, self.ids)
+        self.timetables = SqlTimetables(self.database, self.now)
+        self.transactions = SqlTransactions(self.database)
+        self.incidents = SqlIncidents(self.database, self.ids, self.events)
+        self.alerts = SqlAlerts(self.database, self.incidents, self.ids, self.events)
+        self.watchman = Watchman(self.clock)
+        for check in (
+            checks.connectivity(self.probes, self.clock),
+            checks.jobs(self.jobs, self.book),
+            checks.scheduler(self.beats, self.reports, self.timetables, self.book, self.now),
+            checks.workers(self.beats, self.restarts, self.now),
+            checks.queues(self.queues, self.beats, self.now),
+            unserved(self._unserved_tasks, self._unserved_stages, self.beats, self.now, self.clock),
+            checks.circuits(self.circuits, self.behind),
+            transactions(self.transactions, self._old_transaction),
+        ):
+            self.watchman.add(check)
+
+    @property
+    def _old_transaction(self) -> timedelta:
+        return OLD if self.settings is None else timedelta(seconds=self.settings.batuta_old_transaction_seconds)
+
+    def watch_queue(
+        self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str, hands_over: bool = False
+    ) -> None:
+        """Make an application's own queue part of health. ``loops``: who works on it; unless said, a worker of its name."""
+        working = loops or (f"worker:{queue.name}",)
+        self._queues[queue.name] = WatchedQueue(
+            name=queue.name,
+            pulse=queue.pulse,
+            loops=working,
+            limits=limits or QueueLimits(),
+            hands_over=hands_over,
+        )
+
+    def queues(self) -> Iterator[WatchedQueue]:
+        yield from self._queues.values()
+        for name, queue in self.task_queues().items():
+            if name not in self._queues:
+                yield WatchedQueue(name=name, pulse=queue.pulse, loops=(f"worker:{name}",))
+
+    async def _unserved_tasks(self) -> list[Unserved]:
+        return [each.items for each in await self.unserved().of_tasks()]
+
+    async def _unserved_stages(self) -> list[Unserved]:
+        return [each.items for each in await self.unserved().of_stages()]
+
+    def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
+        """What watches in a process of this role. ``running``: its loops, asked each time."""
+        yield self.hub(), WATCHING
+        if role == "scheduler" and (url := self._secret("deadman_url")) is not None:
+            yield DeadMansSwitch(lambda: self._ping(url), running, self.clock, self.events), PINGING
+
+    def supervisor(self, role: str, own: Iterable[tuple[Loop, LoopPolicy]], heart: Heart | None = None) -> Supervisor:
+        """Of a role's own loops and of what watches them. ``heart``: one that beats elsewhere."""
+        events = Fanout(self.events.emit)
+        supervisor = Supervisor(self.clock, events)
+        # First, so that they drain last: they live until everything else has ended.
+        if heart is None:
+            heart = self.heart(role, lambda: supervisor.running)
+            supervisor.add(heart, BEATING)
+        events.subscribe(heart.hear)
+        for loop, policy in (*self.loops(role, lambda: supervisor.running), *own):
+            supervisor.add(loop, policy)
+        return supervisor
+
+    def heart(self, worker_name: str, running: Callable[[], Collection[Running]]) -> Heart:
+        """For an event loop that it shares with those it tells of. ``sentry`` has a better one."""
+        return Heart(
+            worker_id=make_owner(self.ids),
+            worker_name=worker_name,
+            store=self.beats,
+            restarts=self.restarts,
+            running=running,
+            clock=self.clock,
+            now=self.now,
+        )
+
+    def hub(self) -> AlertHub:
+        return AlertHub(
+            make_owner(self.ids),
+            self.watchman,
+            self.alerts,
+            self._sinks,
+            self._policy(),
+            FindingWords(Texts(self.settings.batuta_lang if self.settings else "pt-BR", self.texts)),
+            self.clock,
+            self.events,
+            self.now,
+        )
+
+    def _policy(self) -> AlertPolicy:
+        if (settings := self.settings) is None:
+            return AlertPolicy(zone=self.zone)
+        minutes = {
+            Severity.CRITICAL: settings.batuta_alert_critical_minutes,
+            Severity.ERROR: settings.batuta_alert_error_minutes,
+            Severity.WARNING: settings.batuta_alert_warning_minutes,
+        }
+        opens, closes = (int(hour) for hour in settings.batuta_alert_hours.split("-"))
+        return AlertPolicy(
+            zone=self.zone,
+            cool_down={severity: timedelta(minutes=each) for severity, each in minutes.items()},
+            hours=Window(opens=time(opens), lasts=timedelta(hours=closes - opens)),
+        )
+
+    def _sinks(self) -> list[Sink]:
+        sinks: list[Sink] = [LogSink(self.events)]
+        slack, webhook = self._secret("slack_webhook_url"), self._secret("alert_webhook_url")
+        if slack or webhook:
+            from batuta.targets.http import SlackSink, WebhookSink
+
+            sinks += [SlackSink(slack, self.caller(), self.service)] if slack else []
+            sinks += [WebhookSink(webhook, self.caller(), self.service)] if webhook else []
+        return sinks
+
+    async def _ping(self, url: str) -> None:
+        from batuta.targets.http import ping
+
+        await ping(self.caller(), url)
+
+    def _secret(self, name: str) -> str | None:
+        found = getattr(self.settings, name, None)
+        return None if found is None else str(found.get_secret_value())

@@ -1,0 +1,207 @@
+"""A process under guard: its loops are supervised, and a sentry outside its event loop beats, watches and speaks to the parent.
+
+async with guarded(work, "worker", stop, notifier=…) as supervisor:
+    await supervisor.run(stop, grace)
+"""
+
+import asyncio
+import faulthandler
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self, TextIO
+
+from batuta.config import EngineSettings
+from batuta.engine.batuta import Batuta
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import Recycled, StoreReplaced
+from batuta.kernel.events import ProcessEnded, ProcessRecycled, StackFound
+from batuta.kernel.identity import make_owner
+from batuta.processes.heartbeat import BEATING, Heart, Status
+from batuta.processes.loop_monitor import Lag, looking
+from batuta.processes.notify import Notifier
+from batuta.processes.recycling import LOOKING, WATCHING_FILE, FileWatch, Recycler
+from batuta.processes.restarts import NewRestart, Reason, reason_of_dump
+from batuta.processes.watchdog_thread import Sentry
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.processes import SqlBeats, SqlRestarts
+from batuta.supervise.stacks import StackFolder
+from batuta.supervise.supervisor import Supervisor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardLimits:
+    blocked: timedelta = timedelta(seconds=15)
+    most_megabytes: int | None = None
+    longest: timedelta | None = None
+
+    @classmethod
+    def told(cls, settings: EngineSettings) -> Self:
+        hours = settings.batuta_recycle_hours
+        return cls(
+            blocked=timedelta(seconds=settings.batuta_blocked_seconds),
+            most_megabytes=settings.batuta_recycle_mb,
+            longest=None if hours is None else timedelta(hours=hours),
+        )
+
+
+class OwnDatabase:
+    """Of the sentry alone, opened in its thread by whoever needs it first."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._is_open = False
+
+    async def open(self) -> None:
+        if not self._is_open:
+            await self.database.open()
+            self._is_open = True
+
+    async def close(self) -> None:
+        if self._is_open:
+            await self.database.close()
+
+
+@asynccontextmanager
+async def guarded(
+    work: Batuta,
+    role: str,
+    stop: asyncio.Event,
+    *,
+    limits: GuardLimits | None = None,
+    notifier: Notifier | None = None,
+    worker_name: str | None = None,
+) -> AsyncIterator[Supervisor]:
+    """The supervisor of a role, for as long as the block runs.
+
+    Recycled: it was this process that wanted to end. StoreReplaced: its database file was deleted or replaced.
+
+    ``worker_name``: how the process is called in ``worker_heartbeats``, if not like its role.
+    """
+    name, notifier = worker_name or role, notifier or Notifier()
+    with _dump(work, name) as dump:
+        guard = _Guard(work, role, name, stop, limits or GuardLimits(), notifier, dump)
+        guard.tell_what_was_left()
+        guard.sentry.begin()
+        notifier.ready()
+        try:
+            yield guard.supervisor
+        finally:
+            notifier.stopping()
+            await guard.sentry.end()
+    if guard.file_watch.lost is not None:
+        raise guard.file_watch.lost
+    if guard.recycler.why is not None:
+        raise Recycled(why=guard.recycler.why)
+
+
+class _Guard:
+    def __init__(
+        self,
+        work: Batuta,
+        role: str,
+        name: str,
+        stop: asyncio.Event,
+        limits: GuardLimits,
+        notifier: Notifier,
+        dump: TextIO | None,
+    ) -> None:
+        self._work = work
+        self._name = name
+        self._stop = stop
+        self._home = asyncio.get_running_loop()
+        own = OwnDatabase(work.watching.another())
+        self.heart = Heart(
+            worker_id=make_owner(work.ids),
+            worker_name=name,
+            store=SqlBeats(own.database, work.watching.version),
+            restarts=SqlRestarts(own.database, work.ids),
+            running=lambda: self.supervisor.running,
+            clock=work.clock,
+            now=work.now,
+            state=self._state,
+            open=own.open,
+        )
+        self.supervisor = work.supervisor(role, heart=self.heart)
+        self._lag = Lag(
+            home=self._home,
+            thread=threading.get_ident(),
+            limit=limits.blocked,
+            clock=SystemClock(),
+            events=work.events,
+            notifier=notifier,
+            last_words=self._last_words,
+            noticed=self.heart.ring,
+            dump=dump,
+        )
+        self.recycler = Recycler(
+            most_megabytes=limits.most_megabytes, longest=limits.longest, clock=SystemClock(), recycle=self._recycle
+        )
+        self.file_watch = FileWatch(
+            check=work.database.check_file, stop=self._stop_soon, clock=SystemClock(), forced=self._forced
+        )
+        # Beats are for those who read the work's clock; how long nothing moves is told by the machine's.
+        beating, watching = Supervisor(work.clock, work.events), Supervisor(SystemClock(), work.events)
+        beating.add(self.heart, BEATING)
+        watching.add(self._lag, looking(limits.blocked, notifier))
+        watching.add(self.recycler, LOOKING)
+        watching.add(self.file_watch, WATCHING_FILE)
+        self.sentry = Sentry(beating, watching, close=own.close)
+
+    def tell_what_was_left(self) -> None:
+        """By processes of this role that ended without a word: their stacks go where the others are."""
+        for left in StackFolder.of(self._work.database.where).left(self._name):
+            self._work.events.emit(StackFound(left.role, left.pid, left.stack))
+            restart = NewRestart(
+                worker_name=left.role,
+                reason=reason_of_dump(left.stack),
+                detail="it ended without a word, and left its stacks",
+                host=socket.gethostname(),
+                pid=left.pid,
+                stack=left.stack,
+            )
+            self.heart.pend(restart)
+
+    def _state(self) -> Status | None:
+        if self._lag.is_blocked:
+            return Status.STALLED
+        return Status.DRAINING if self._stop.is_set() else None
+
+    async def _last_words(self, stack: str, silent: timedelta) -> None:
+        detail = f"the event loop did not answer for {silent.total_seconds():.1f} s"
+        await self.heart.last_words(self.heart.restart(Reason.BLOCKED, detail, stack=stack), Status.STALLED)
+
+    def _recycle(self, why: str) -> None:
+        self._work.events.emit(ProcessRecycled(self._name, why))
+        self.heart.record(Reason.RECYCLED, f"it {why}")
+        self._stop_soon()
+
+    def _stop_soon(self) -> None:
+        self._home.call_soon_threadsafe(self._stop.set)
+
+    def _forced(self, error: StoreReplaced) -> None:
+        self._work.events.emit(ProcessEnded(self._name, str(error), failed=True))
+
+
+@contextmanager
+def _dump(work: Batuta, name: str) -> Iterator[TextIO | None]:
+    """Where Python's own fault handler writes; None where there is no place for it."""
+    folder = StackFolder.of(work.database.where)
+    try:
+        file = folder.open(name, os.getpid())
+    except OSError:
+        yield None
+        return
+    try:
+        faulthandler.enable(file=file)
+        yield file
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        faulthandler.disable()
+        file.close()
+        folder.take(name, os.getpid())
+        folder.tidy()

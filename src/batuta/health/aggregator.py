@@ -1,0 +1,127 @@
+"""Asks every check at once, each within its own time limit, and keeps the answer for a few seconds.
+
+Kept means: asked again within KEPT, the same assessment is given, with the instant it was made at. So a crowd of callers costs one
+look, and nothing is hidden for longer than KEPT. Whoever must know at once asks for a fresh one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from batuta.health.finding import PATIENCE, WEIGHTS, Assessment, Check, Finding, Report, Section, Severity, assess
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import InvalidName, StoreUnavailable
+from batuta.kernel.usercode import Late, Question, Raised, Returned, name_of
+
+KEPT = timedelta(seconds=15)
+DATABASE_DOWN = "connectivity.database"
+
+T = TypeVar("T")
+Document: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthPage:
+    """``/health/<name>``: a document with a ``status`` of its own. ``aliases``: other names for the same."""
+
+    name: str
+    ask: Callable[[], Awaitable[Document]]
+    aliases: tuple[str, ...] = ()
+    patience: timedelta = PATIENCE
+    kept: timedelta = KEPT
+    about: str = ""
+
+
+@dataclass(slots=True)
+class Kept(Generic[T]):
+    """The newest answer. Whoever comes while somebody asks waits for that answer instead of asking too."""
+
+    ask: Callable[[], Awaitable[T]]
+    clock: Clock
+    kept: timedelta
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _answer: T | None = None
+    _until: float = 0.0
+
+    async def get(self, *, fresh: bool = False) -> T:
+        async with self._asking:
+            if fresh or self._answer is None or self.clock.monotonic() >= self._until:
+                self._answer = await self.ask()
+                self._until = self.clock.monotonic() + self.kept.total_seconds()
+            return self._answer
+
+
+class Watchman:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._checks: dict[str, tuple[Check, Question]] = {}
+        self._pages: dict[str, Kept[Document]] = {}
+        self._assessment = Kept(self._assess, clock, KEPT)
+
+    def add(self, check: Check) -> None:
+        if check.name in self._checks:
+            raise InvalidName(name=check.name, kind="check", why="another check is called that already")
+        question = Question(check.ask, check.patience, self._clock, f"the check of {check.name}")
+        self._checks[check.name] = check, question
+
+    def add_page(self, page: HealthPage) -> None:
+        question = Question(page.ask, page.patience, self._clock, f"/health/{page.name}")
+        kept = Kept(lambda: self._document(question), self._clock, page.kept)
+        for name in (page.name, *page.aliases):
+            if name in self._pages:
+                raise InvalidName(name=name, kind="health page", why="another page is called that already")
+            self._pages[name] = kept
+
+    async def look(self, *, fresh: bool = False) -> Assessment:
+        return await self._assessment.get(fresh=fresh)
+
+    @property
+    def page_names(self) -> frozenset[str]:
+        return frozenset(self._pages)
+
+    async def page(self, name: str) -> Document | None:
+        """None: there is no such page."""
+        kept = self._pages.get(name)
+        return None if kept is None else await kept.get()
+
+    async def _assess(self) -> Assessment:
+        checks = list(self._checks.values())
+        reports = await asyncio.gather(*(self._ask(check, question) for check, question in checks))
+        sections = (check.section for check, _ in checks)
+        return assess(zip(sections, reports, strict=True), self._clock.now())
+
+    async def _ask(self, check: Check, question: Question) -> Report:
+        match await question.ask():
+            case Returned(value=Report() as report):
+                return report
+            case Raised(error=error):
+                return _broken(check, name_of(error), is_database=isinstance(error, StoreUnavailable))
+            case Late():
+                return _broken(check, f"{check.patience.total_seconds():g} s", is_late=True)
+            case Returned(value=other):
+                return _broken(check, type(other).__name__)
+
+    async def _document(self, question: Question) -> Document:
+        now = self._clock.now()
+        match await question.ask():
+            case Returned(value=dict() as document):
+                return document
+            case Raised(error=error):
+                return {"status": "error", "error": name_of(error), "timestamp": now.isoformat()}
+            case _:
+                return {"status": "error", "error": "it did not answer in time", "timestamp": now.isoformat()}
+
+
+def _broken(check: Check, why: str, *, is_late: bool = False, is_database: bool = False) -> Report:
+    """Nobody knows how that part is: it is worth nothing until somebody does."""
+    finding = Finding(
+        severity=Severity.ERROR,
+        source=check.section.value,
+        cause=f"check.{check.name}",
+        says="check_late" if is_late else "check_failed",
+        facts={"check": check.name, "why": why},
+        because=(DATABASE_DOWN,) if is_database or is_late else (),
+    )
+    return Report(findings=(finding,), lost=WEIGHTS[Section(check.section)])

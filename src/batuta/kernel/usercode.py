@@ -1,0 +1,153 @@
+"""Code that is not ours, called so that whatever it does is a value: nothing it raises ends the process or passes for our own."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeAlias
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded, EffectFailed, ExitRefused
+from batuta.kernel.waiting import by, ended
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Its deadline came first, and it was stopped."""
+
+    error: str
+
+
+Attempt: TypeAlias = Returned | Raised | Late
+# How long one that is stopped has to take notice.
+STUBBORN = timedelta(seconds=1)
+
+
+async def attempt(call: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str) -> Attempt:
+    """A cancellation of our own task is the one thing that passes."""
+    try:
+        return await by(deadline, _outcome(call), clock, what)
+    except DeadlineExceeded as late:  # ours alone: one that the code itself raised is a value by now
+        return Late(str(late))
+    except asyncio.CancelledError as cancelled:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return Raised(_refused(cancelled))
+
+
+class Question:
+    """Asked again and again. While it does not let itself be stopped it is late, holds nobody up and is not asked a second time."""
+
+    def __init__(self, call: Callable[[], Awaitable[object]], patience: timedelta, clock: Clock, what: str) -> None:
+        self._call = call
+        self._patience = patience
+        self._clock = clock
+        self._what = what
+        self._asking: asyncio.Task[Attempt] | None = None
+
+    async def ask(self) -> Attempt:
+        if self._asking is None or self._asking.done():
+            deadline = self._clock.now() + self._patience
+            self._asking = asyncio.create_task(attempt(self._call, deadline, self._clock, self._what))
+        asking = self._asking
+        alarm = asyncio.create_task(self._clock.sleep((self._patience + STUBBORN).total_seconds()))
+        try:
+            await asyncio.wait([asking, alarm], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await ended(alarm)
+        return asking.result() if asking.done() else Late(f"{self._what} does not end")
+
+
+def name_of(error: Exception) -> str:
+    """Return the class of the error for an operator; its message may hold personal data."""
+    return str(error.facts["raised"]) if isinstance(error, ExitRefused | EffectFailed) else type(error).__name__
+
+
+class Threads:
+    """A thread for each call, so that nobody waits for a place in somebody else's pool.
+
+    Nothing can stop a thread. One whose caller no longer waits is left behind: what it says is not heard, and the end of the
+    process does not wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._threads: dict[threading.Thread, asyncio.Future[Returned | Raised]] = {}
+
+    @property
+    def left_behind(self) -> int:
+        return sum(thread.is_alive() and heard.cancelled() for thread, heard in self._threads.items())
+
+    async def call(self, function: Callable[..., object], *arguments: object, name: str) -> object:
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[Returned | Raised] = loop.create_future()
+        inside = partial(contextvars.copy_context().run, function, *arguments)
+
+        def work() -> None:
+            outcome = _outcome_here(inside)
+            with suppress(RuntimeError):  # the loop has ended: nobody is there to be told
+                loop.call_soon_threadsafe(_tell, heard, outcome)
+
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        thread.start()
+        self._threads = {each: future for each, future in self._threads.items() if each.is_alive()} | {thread: heard}
+        outcome = await heard
+        if isinstance(outcome, Raised):
+            raise outcome.error
+        return outcome.value
+
+
+def _tell(heard: "asyncio.Future[Returned | Raised]", outcome: Returned | Raised) -> None:
+    if not heard.done():
+        heard.set_result(outcome)
+
+
+async def _outcome(call: Callable[[], Awaitable[object]]) -> Returned | Raised:
+    try:
+        return Returned(await ordinary(call))
+    except Exception as error:  # noqa: BLE001 - whatever it raises is told to whoever called it, as a value
+        return Raised(error)
+
+
+async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
+    """What it raises is an Exception, or a cancellation."""
+    try:
+        return await call()
+    except BaseException as exit:
+        if isinstance(exit, Exception | asyncio.CancelledError):
+            raise
+        raise _refused(exit) from exit
+
+
+def _outcome_here(call: Callable[[], object]) -> Returned | Raised:
+    try:
+        return Returned(_ordinary_here(call))
+    except Exception as error:  # noqa: BLE001 - whatever it raises is told to whoever waits for the thread, as a value
+        return Raised(error)
+
+
+def _ordinary_here(call: Callable[[], object]) -> object:
+    try:
+        return call()
+    except BaseException as exit:
+        if isinstance(exit, Exception):
+            raise
+        raise _refused(exit) from exit
+
+
+def _refused(exit: BaseException) -> ExitRefused:
+    return ExitRefused(raised=type(exit).__name__)

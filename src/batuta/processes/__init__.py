@@ -1,0 +1,1 @@
+"""Operating system processes: children, restarts, heartbeats, signals and exit."""

@@ -1,0 +1,226 @@
+"""One child process, as its parent has it: what it says, how it ends, and how it is ended.
+
+It leads a group and a session of its own: Ctrl-C reaches the parent alone, and whatever it started is ended with it.
+"""
+
+import asyncio
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from batuta.supervise.stacks import NOT_WORTH_KEEPING, main_thread_first
+
+LONGEST_LINE = 64 * 1024
+MOST_WORDS = 400
+# How faulthandler writes: unlike a traceback, it puts no comma before "in".
+DUMP_BEGINS = re.compile(r"Fatal Python error: |Timeout \(\d+:\d\d:\d\d")
+DUMPED = re.compile(
+    r'(?:Current thread|Thread) 0x[0-9a-f]+|  File ".*", line \d+ in |  <(?:no Python frame|tstate )|  \.\.\.$'
+)
+# States in which a process does not answer (proc(5)), as an operator would say it.
+STATES = {"T": "stopped", "t": "stopped", "D": "waiting for a disk or a mount", "R": "busy"}
+STOPPED = STATES["T"]
+
+
+class Spawned(asyncio.SubprocessProtocol):
+    """``say`` gets its lines, ``rouse`` is called when it has ended."""
+
+    def __init__(self, say: Callable[[str], None], rouse: Callable[[], None]) -> None:
+        self._say = say
+        self._rouse = rouse
+        self._begun = b""
+        self._dump: list[str] = []
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._is_dumping = False
+        self._has_said_all = asyncio.Event()
+        self._has_ended = asyncio.Event()
+        self.pid = 0
+
+    @classmethod
+    async def start(
+        cls, argv: Sequence[str], env: Mapping[str, str], say: Callable[[str], None], rouse: Callable[[], None]
+    ) -> Self:
+        """Raises OSError if there is no room for another process, or no such program."""
+        _, spawned = await asyncio.get_running_loop().subprocess_exec(
+            lambda: cls(say, rouse),
+            *argv,
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        spawned.forbid_cores()
+        return spawned
+
+    @property
+    def exit_code(self) -> int | None:
+        """None: it lives. Negative: the signal that ended it."""
+        return None if self._transport is None else self._transport.get_returncode()
+
+    @property
+    def stack(self) -> str | None:
+        """Where it was when faulthandler spoke for it."""
+        return main_thread_first("\n".join(self._dump)) or None
+
+    @property
+    def state(self) -> str | None:
+        """What the kernel says it does; None: it rests, or this system does not tell."""
+        try:
+            told = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return None
+        return STATES.get(told.rpartition(")")[2].split()[0])
+
+    def forbid_cores(self) -> None:
+        """One that is asked for its stack must not write its memory, with everybody's messages in it, to a disk."""
+        if sys.platform == "linux":
+            try:
+                resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
+            except OSError:
+                return  # it has ended already
+
+    def ask_to_end(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def ask_for_stack(self) -> None:
+        """The last thing it does: faulthandler writes it, also when no Python can run any more."""
+        self._signal(signal.SIGABRT)
+
+    def kill(self) -> None:
+        """It, and whatever it started."""
+        assert self.pid  # the group of nobody would be our own
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    async def has_ended(self, within: float) -> bool:
+        """Whether it has by then."""
+        try:
+            async with asyncio.timeout(within):
+                await self._has_ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def bury(self, patience: float) -> None:
+        """What it left behind is ended; its last lines are waited for, unless somebody else holds on to its pipe."""
+        self.kill()
+        try:
+            async with asyncio.timeout(patience):
+                await self._has_ended.wait()
+                await self._has_said_all.wait()
+        except TimeoutError:
+            self._has_said_all.set()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._transport is not None and self.exit_code is None:
+            self._transport.send_signal(number)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
+        self.pid = transport.get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        if len(self._begun) > LONGEST_LINE:
+            lines, self._begun = [*lines, self._begun], b""
+        for line in lines:
+            self._hear(line)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if self._begun:
+            self._hear(self._begun)
+        self._has_said_all.set()
+
+    def process_exited(self) -> None:
+        """Known before its pipe is closed: a process that it started may hold that open for ever."""
+        self._has_ended.set()
+        self._rouse()
+
+    def _hear(self, line: bytes) -> None:
+        text = line.decode(errors="replace").rstrip()
+        if DUMP_BEGINS.match(text):
+            self._dump, self._is_dumping = [text], True
+        elif self._is_dumping and (not text or DUMPED.match(text) or text.startswith(NOT_WORTH_KEEPING)):
+            self._dump += [text] if len(self._dump) < MOST_WORDS else []
+        else:
+            self._say(text)
+
+
+def how_it_ended(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"exit code {exit_code}"
+    try:
+        return f"killed by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"killed by signal {-exit_code}"
+
+
+SCRIPT = """trap '' HUP INT TERM
+while read -r told; do groups=$told; done
+for group in ${groups:-}; do kill -s KILL -- "$group"; done"""
+PATIENCE = 2.0
+
+
+class Undertaker:
+    """``told`` always says all of them; the last word counts."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def told(self, groups: Iterable[int]) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._close()
+            self._process = self._start()
+        self._say(" ".join(f"-{group}" for group in groups))
+
+    def dismiss(self) -> None:
+        """Everybody ended in an orderly way: nobody is to be looked for."""
+        if self._process is None:
+            return
+        self._say("")
+        self._close()
+        try:
+            self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _start(self) -> "subprocess.Popen[bytes] | None":
+        try:
+            started = subprocess.Popen(
+                ["/bin/sh", "-c", SCRIPT, "batuta-undertaker"],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # what ends the parent's group must not end it
+            )
+        except OSError:
+            return None  # no shell, or no room for another process: the children themselves end with their parent
+        assert started.stdin is not None
+        os.set_blocking(started.stdin.fileno(), False)
+        return started
+
+    def _say(self, groups: str) -> None:
+        if self._process is None or self._process.stdin is None:
+            return
+        try:
+            self._process.stdin.write(f"{groups}\n".encode())
+        except OSError:
+            return  # it has just ended: the next word starts another
+
+    def _close(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()

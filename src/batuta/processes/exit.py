@@ -1,0 +1,138 @@
+"""The end of a process: what it started and nobody can stop ends with it, and does not keep it from ending.
+
+its work is over ──▶ tasks are cancelled, threads are waited for ──▶ it ends
+                 └── 3 s, and one of them goes on all the same ────▶ it ends, and says which
+"""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from batuta.processes.loop_monitor import leave
+
+PATIENCE = 3.0
+FAILED = 1
+
+
+def run_out(
+    main: Coroutine[Any, Any, int | None],
+    held: Callable[[str], None],
+    *,
+    patience: float = PATIENCE,
+    exit: Callable[[int], None] = leave,
+) -> int:
+    """Run what a process is for; what it returns is the exit code. ``held`` is told who would have kept it."""
+    before = frozenset(threading.enumerate())
+    last_call = _LastCall(before, held, patience, exit)
+    try:
+        return asyncio.run(_until_over(main, last_call))
+    finally:
+        if not _strangers(before):
+            last_call.cancel()
+
+
+async def _until_over(main: Coroutine[Any, Any, int | None], last_call: "_LastCall") -> int:
+    code = FAILED
+    try:
+        code = await main or 0
+    finally:
+        last_call.begin(code)
+    return code
+
+
+class _LastCall:
+    """A thread that nobody waits for: the interpreter itself waits for threads that are still at something."""
+
+    def __init__(
+        self,
+        before: Collection[threading.Thread],
+        held: Callable[[str], None],
+        patience: float,
+        exit: Callable[[int], None],
+    ) -> None:
+        self._before = before
+        self._held = held
+        self._patience = patience
+        self._exit = exit
+        self._timer: threading.Timer | None = None
+
+    def begin(self, code: int) -> None:
+        self._timer = threading.Timer(self._patience, self._end, [code, asyncio.get_running_loop()])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end(self, code: int, home: asyncio.AbstractEventLoop) -> None:
+        names = _tasks(home) or [thread.name for thread in _strangers(self._before)]
+        self._held(", ".join(sorted(names)))
+        self._exit(code)
+
+
+def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:
+    """Those of somebody's own that go on although they were cancelled; the loop itself waits for threads in one."""
+    names = [str(getattr(task.get_coro(), "__qualname__", task.get_name())) for task in asyncio.all_tasks(home)]
+    return [name for name in names if not name.startswith("BaseEventLoop.")]
+
+
+def _strangers(before: Collection[threading.Thread]) -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each not in before and not each.daemon]
+
+
+ASKING = (signal.SIGTERM, signal.SIGINT)
+_HEARD: set[signal.Signals] = set()  # by this process
+_FORKING = threading.local()  # the signals that a thread did not take before it began to fork
+
+
+@contextmanager
+def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Set ``stop`` at the first signal, and say so; leave the process at the second."""
+    loop = asyncio.get_running_loop()
+
+    def asked(number: int) -> None:
+        if stop.is_set() and number in ASKING:
+            os._exit(128 + number)
+        if not stop.is_set():
+            stop.set()
+            asked_to()
+
+    heard = ASKING if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*ASKING, signal.SIGHUP)  # nohup
+    _deafen_children()
+    for number in heard:
+        loop.add_signal_handler(number, asked, number)
+    _HEARD.update(heard)
+    try:
+        yield
+    finally:
+        _HEARD.clear()
+        for number in heard:
+            loop.remove_signal_handler(number)
+
+
+@cache
+def _deafen_children() -> None:
+    """A child that is forked off shares the pipe by which asyncio is told of signals: what ends the child would end us."""
+    os.register_at_fork(before=_hold_back, after_in_parent=_let_in, after_in_child=_forget)
+
+
+def _hold_back() -> None:
+    _FORKING.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+
+
+def _let_in() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _FORKING.mask)
+
+
+def _forget() -> None:
+    if _HEARD:
+        signal.set_wakeup_fd(-1)
+    for number in _HEARD:
+        signal.signal(number, signal.SIG_DFL)
+    _let_in()

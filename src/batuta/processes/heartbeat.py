@@ -1,0 +1,225 @@
+"""A process's signs of life: that it lives, which of its loops work, and what had to be started again."""
+
+import asyncio
+import os
+import resource
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from batuta.kernel.clock import Clock, brief
+from batuta.kernel.events import Event, LoopAbandoned, LoopRestarted, TaskDeaf
+from batuta.processes.restarts import KEPT, NewRestart, Reason, RestartStore
+from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.running import Running
+
+_PAGE = resource.getpagesize()
+_STATM = Path("/proc/self/statm")
+
+
+def rss_bytes() -> int:
+    """What it holds in memory now; where the system does not tell, the most it ever held."""
+    try:
+        return int(_STATM.read_text().split()[1]) * _PAGE
+    except (OSError, IndexError, ValueError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def cpu_seconds() -> float:
+    used = os.times()
+    return round(used.user + used.system, 2)
+
+
+EVERY = timedelta(seconds=15)
+BEATING = LoopPolicy(
+    every=EVERY,
+    stuck_after=timedelta(minutes=1),
+    backoff=timedelta(seconds=1),
+    max_failures=1_000,
+    max_restarts=1_000,
+    outlives=True,
+)
+
+# How long a process that ended is remembered, and how often the memory is cleared.
+REMEMBERED = timedelta(days=7)
+CLEARED_EVERY = timedelta(hours=1)
+MOST_PENDING = 100
+
+LoopsTold: TypeAlias = Mapping[str, Mapping[str, bool | float | int | None]]
+
+
+class Status(StrEnum):
+    ONLINE = "online"
+    DEGRADED = "degraded"  # a loop fails, is stuck or has ended
+    DRAINING = "draining"
+    STALLED = "stalled"  # the event loop does not answer
+    OFFLINE = "offline"  # ended in order: nobody has to look for it
+
+
+class BeatStore(Protocol):
+    async def beat(
+        self,
+        worker_id: str,
+        worker_name: str,
+        loops: LoopsTold,
+        *,
+        now: datetime | None = None,
+        status: str = "online",
+        rss_bytes: int | None = None,
+        cpu_seconds: float | None = None,
+    ) -> None: ...
+
+    async def forget(self, *, before: datetime) -> int: ...
+
+
+async def _is_open() -> None:
+    """Nothing to open."""
+
+
+def _runs() -> Status | None:
+    return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Heart:
+    """A loop: tells of all its neighbours, on whichever event loop it runs itself.
+
+    ``running`` is asked at each beat; ``now`` gives None for the database's own time; ``state`` what is known of the whole
+    process, None if there is nothing to say; ``open`` is called before each beat.
+    """
+
+    worker_id: str
+    worker_name: str
+    store: BeatStore
+    restarts: RestartStore
+    running: Callable[[], Collection[Running]]
+    clock: Clock
+    now: Callable[[], datetime | None]
+    state: Callable[[], Status | None] = _runs
+    open: Callable[[], Awaitable[None]] = _is_open
+    name: str = "heart"
+    doorbell: Doorbell = field(default_factory=Doorbell)
+    _pending: "deque[NewRestart]" = field(default_factory=lambda: deque(maxlen=MOST_PENDING))
+    _home: asyncio.AbstractEventLoop | None = None
+    _cleared_at: float = float("-inf")
+
+    async def tick(self) -> Pace:
+        self._home = asyncio.get_running_loop()
+        await self.open()
+        await self._write_restarts()
+        await self._beat(self.state() or status_of(self._neighbours(), self.clock.monotonic()))
+        await self._clear()
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        """The last one says that nobody has to look for it."""
+        await self.open()
+        await self._write_restarts()
+        await self._beat(Status.OFFLINE)
+
+    def hear(self, event: Event) -> None:
+        """A subscriber: what the supervisor of the neighbours says."""
+        match event:
+            case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
+                detail = f"no progress for {brief(silent)}"
+                self.record(Reason.STUCK, detail, loop=loop, stack=stack, restarts=restarts)
+            case LoopAbandoned(loop=loop, error=error, failures=failures):
+                detail = f"{failures} failures in a row, the last {type(error).__name__}"
+                self.record(Reason.FAILED, detail, loop=loop)
+            case TaskDeaf(loop=loop, what=what, stack=stack):
+                self.record(Reason.DEAF, f"{what} goes on although it was cancelled", loop=loop, stack=stack)
+
+    def record(
+        self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
+    ) -> None:
+        """From any thread; written with the next beat, which comes at once."""
+        self.pend(self.restart(reason, detail, loop=loop, stack=stack, restarts=restarts))
+
+    def pend(self, restart: NewRestart) -> None:
+        self._pending.append(restart)
+        self.ring()
+
+    def ring(self) -> None:
+        """From any thread."""
+        if self._home is not None and not self._home.is_closed():
+            self._home.call_soon_threadsafe(self.doorbell.ring)
+
+    def restart(
+        self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
+    ) -> NewRestart:
+        return NewRestart(
+            worker_id=self.worker_id,
+            worker_name=self.worker_name,
+            reason=reason,
+            detail=detail,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            loop=loop,
+            stack=stack,
+            restarts_in_window=restarts,
+        )
+
+    async def last_words(self, restart: NewRestart, status: Status) -> None:
+        """Before the process is ended by force."""
+        await self.open()
+        await self.restarts.add(restart, now=self.now())
+        await self._beat(status)
+
+    def _neighbours(self) -> list[Running]:
+        return [each for each in self.running() if each.loop is not self]
+
+    async def _beat(self, status: Status) -> None:
+        passed = self.clock.monotonic()
+        await self.store.beat(
+            self.worker_id,
+            self.worker_name,
+            {each.loop.name: told_of(each, passed) for each in self._neighbours()},
+            now=self.now(),
+            status=status.value,
+            rss_bytes=rss_bytes(),
+            cpu_seconds=cpu_seconds(),
+        )
+
+    async def _write_restarts(self) -> None:
+        for _ in range(len(self._pending)):
+            await self.restarts.add(self._pending[0], now=self.now())
+            self._pending.popleft()
+
+    async def _clear(self) -> None:
+        passed = self.clock.monotonic()
+        if passed - self._cleared_at >= CLEARED_EVERY.total_seconds():
+            await self.store.forget(before=self.clock.now() - REMEMBERED)
+            await self.restarts.prune(before=self.clock.now() - KEPT)
+            self._cleared_at = passed
+
+
+def status_of(neighbours: Collection[Running], passed: float) -> Status:
+    if any(each.is_ending for each in neighbours):
+        return Status.DRAINING
+    is_well = all(
+        each.is_alive and not each.failures and each.treatment is None and not each.is_stuck(passed)
+        for each in neighbours
+    )
+    return Status.ONLINE if is_well else Status.DEGRADED
+
+
+def told_of(running: Running, passed: float) -> Mapping[str, bool | float | int | None]:
+    """Lengths, not instants: clocks of two machines need not agree."""
+    return {
+        "alive": running.is_alive and not running.is_stuck(passed),
+        "last_ping_ago": _ago(running.last_beat or None, passed),
+        "last_progress_ago": _ago(running.worked_at, passed),
+        "progress": running.notes,
+        "failures": running.failures,
+        "restarts": running.restarts,
+        "stuck_threads": getattr(running.loop, "stuck_threads", 0),
+    }
+
+
+def _ago(at: float | None, passed: float) -> float | None:
+    return None if at is None else round(max(0.0, passed - at), 3)

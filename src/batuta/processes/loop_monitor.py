@@ -1,0 +1,150 @@
+"""Whether the event loop of this process answers, asked from the sentry's thread; and what is done if it does not.
+
+answers ──▶ the parent is told that we live
+silent: 2 of 15 s ──▶ a warning · half of it ──▶ its stack in the log, `stalled` in the heartbeat
+        15 s ──▶ a row with the stack, and the process ends with 75: whoever is its parent starts it again
+the interpreter itself is held (a regular expression without end): the timer in C writes every stack into a file and ends
+the process; whoever comes next finds it there
+"""
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TextIO
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreError
+from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked, Events
+from batuta.processes.heartbeat import cpu_seconds
+from batuta.processes.notify import Notifier
+from batuta.processes.restarts import EXIT_AGAIN, LEFT_BY_TIMEOUT
+from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.stacks import of_thread
+
+MARGIN = timedelta(seconds=1)  # of the timer in C over the thread, which does it more gently
+LAST_WORDS = timedelta(seconds=3)
+# Who slept much longer than it wanted was stopped together with the whole process: nobody else is to blame.
+OVERSLEPT = timedelta(seconds=2)
+
+
+def leave(code: int) -> None:
+    """Now, whatever still runs here: what cannot be cancelled or stopped would hold a gentler end."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
+    """Often enough for the limit, and for the parent's patience."""
+    often = [timedelta(seconds=1), limit / 10, *([notifier.watchdog_every / 2] if notifier.watchdog_every else [])]
+    return LoopPolicy(
+        every=min(often), stuck_after=timedelta(minutes=1), max_failures=1_000, max_restarts=1_000, outlives=True
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Lag:
+    """A loop of the sentry's. ``last_words`` is given the stack before the process is ended."""
+
+    home: asyncio.AbstractEventLoop
+    thread: int  # that runs it
+    limit: timedelta
+    clock: Clock
+    events: Events
+    notifier: Notifier
+    last_words: Callable[[str, timedelta], Awaitable[None]]
+    noticed: Callable[[], None]  # something about the process has changed that people should see
+    dump: TextIO | None  # where the timer in C writes; None: there is no such timer
+    exit: Callable[[int], None] = os._exit
+    name: str = "lag"
+    doorbell: Doorbell = field(default_factory=Doorbell)
+    _asked_at: float | None = None  # None: answered
+    _looked: "tuple[float, float] | None" = (
+        None  # when it last looked, and what the process had used of its processor then
+    )
+    _told: int = 0  # how much of it was told already
+    _silent: timedelta = timedelta(0)
+
+    @property
+    def is_blocked(self) -> bool:
+        return self._told > 0
+
+    async def tick(self) -> Pace:
+        now = self.clock.monotonic()
+        self._forgive_a_pause(now)
+        self._ask(now)
+        silent = timedelta(seconds=0.0 if self._asked_at is None else now - self._asked_at)
+        self._arm(silent)
+        if silent < self.limit:
+            self.notifier.alive()
+        await self._tell(silent)
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        if self.dump is not None:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _forgive_a_pause(self, now: float) -> None:
+        """Stopped, or without a turn on a busy machine: it cannot have worked. Who holds the interpreter has worked all along."""
+        used = cpu_seconds()
+        if self._looked is not None and self._asked_at is not None:
+            slept, worked = now - self._looked[0], used - self._looked[1]
+            if slept > OVERSLEPT.total_seconds() and worked < slept / 2:
+                self._asked_at = now
+        self._looked = now, used
+
+    def _ask(self, now: float) -> None:
+        if self._asked_at is not None:
+            return
+        self._asked_at = now
+        try:
+            self.home.call_soon_threadsafe(self._answer)
+        except RuntimeError:  # it has ended: there is nothing left to watch
+            self._asked_at = None
+
+    def _answer(self) -> None:
+        """On the loop that is watched."""
+        self._asked_at = None
+
+    def _arm(self, silent: timedelta) -> None:
+        if self.dump is not None:
+            left = max(LAST_WORDS, self.limit - silent) + MARGIN
+            faulthandler.dump_traceback_later(left.total_seconds(), exit=True, file=self.dump)
+
+    async def _tell(self, silent: timedelta) -> None:
+        steps = (self.limit * (2 / 15), self.limit / 2, self.limit)
+        reached = sum(silent >= step for step in steps)
+        self._silent = max(silent, self._silent) if reached else self._silent
+        if reached < self._told and reached == 0:
+            self._told = 0
+            self.events.emit(EventLoopAnswers(self._silent))
+            self._silent = timedelta(0)
+            self.noticed()
+        elif reached > self._told:
+            self._told = reached
+            stack = of_thread(self.thread) if reached > 1 else None
+            self.events.emit(EventLoopBlocked(silent, self.limit, stack))
+            self.noticed()
+            if stack is not None and reached == len(steps):
+                await self._end(stack, silent)
+
+    async def _end(self, stack: str, silent: timedelta) -> None:
+        try:
+            async with asyncio.timeout(LAST_WORDS.total_seconds()):
+                await self.last_words(stack, silent)
+        except (TimeoutError, StoreError):
+            self._leave(stack)
+        self.exit(EXIT_AGAIN)
+
+    def _leave(self, stack: str) -> None:
+        """The database did not take it, perhaps because we hold it ourselves: whoever comes next finds it and tells it."""
+        if self.dump is not None:
+            with contextlib.suppress(OSError):
+                self.dump.write(f"{LEFT_BY_TIMEOUT}\n{stack}\n")
+                self.dump.flush()

@@ -1,0 +1,143 @@
+"""What a process tells its parent: that it is ready, that it lives, that it stops. In systemd's words, whoever the parent is.
+
+The parent names a datagram socket in ``NOTIFY_SOCKET`` and, in ``WATCHDOG_USEC``, the longest silence it forgives.
+Without a parent that listens all of this is nothing, and nothing that goes wrong here reaches the work.
+"""
+
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self
+
+from batuta.supervise.loop import Doorbell, Idle, Pace
+
+SOCKET = "NOTIFY_SOCKET"
+LIMIT = "WATCHDOG_USEC"
+WHOSE = "WATCHDOG_PID"
+SPOKEN_OF = (SOCKET, LIMIT, WHOSE)  # what a parent must not pass on to its own children
+
+LONGEST_LIMIT = 18  # digits of microseconds: whoever waits for longer than thirty thousand years waits for no sign
+
+READY = "READY=1"
+ALIVE = "WATCHDOG=1"
+STOPPING = "STOPPING=1"
+STATUS = "STATUS="
+EXTEND = "EXTEND_TIMEOUT_USEC="
+
+
+@dataclass(frozen=True, slots=True)
+class Notifier:
+    address: str | None = None  # a path, or @name for one without a file; None: nobody listens
+    watchdog_limit: timedelta | None = None  # the silence that the parent will not forgive; None: it waits for no sign
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str], pid: int | None = None) -> Self:
+        """``env``: the process's own (``batuta.config.environment``). ``pid``: whose limit counts; None: this process's."""
+        address, limit = env.get(SOCKET, ""), env.get(LIMIT, "")
+        is_ours = env.get(WHOSE, "") in ("", str(os.getpid() if pid is None else pid))
+        is_number = limit.isascii() and limit.isdecimal() and len(limit) <= LONGEST_LIMIT
+        microseconds = int(limit) if is_number and is_ours else 0
+        return cls(
+            address if address[:1] in ("/", "@") else None,
+            timedelta(microseconds=microseconds) if microseconds else None,
+        )
+
+    @property
+    def watchdog_every(self) -> timedelta | None:
+        """How often to say that we live: twice within the limit, so that one late sign is forgiven."""
+        return None if self.watchdog_limit is None else self.watchdog_limit / 2
+
+    def ready(self) -> bool:
+        return self._tell(READY)
+
+    def alive(self) -> bool:
+        """To be said only while the process is well: the parent believes it."""
+        return self._tell(ALIVE)
+
+    def stopping(self, within: timedelta | None = None) -> bool:
+        """``within``: the longest the stop may take. systemd then waits for it, also if its own limit is shorter."""
+        extend = "" if within is None else f"\n{EXTEND}{within // timedelta(microseconds=1)}"
+        return self._tell(STOPPING + extend)
+
+    def status(self, text: str) -> bool:
+        """One line for people: `systemctl status` shows it."""
+        return self._tell(STATUS + " ".join(text.split()))
+
+    def _tell(self, words: str) -> bool:
+        """Whether it was handed over. Never waits: a parent whose inbox is full has troubles of its own."""
+        if self.address is None:
+            return False
+        address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as outbox:
+                outbox.sendto(words.encode(errors="replace"), address)
+        except (OSError, ValueError):  # a path with a null byte is a ValueError
+            return False
+        return True
+
+
+class LifeSign:
+    """A loop: says that we live, for as long as the event loop it runs on goes round."""
+
+    name = "life-sign"
+
+    def __init__(self, notifier: Notifier) -> None:
+        self.doorbell = Doorbell()
+        self._notifier = notifier
+
+    async def tick(self) -> Pace:
+        self._notifier.alive()
+        return Idle()
+
+
+LONGEST = 4096
+_CREDENTIALS = struct.Struct("3i")  # process, user, group
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    pid: int
+    words: tuple[str, ...]
+
+
+class Ear:
+    def __init__(self, inbox: socket.socket) -> None:
+        self._inbox = inbox
+        self.address = "@" + inbox.getsockname()[1:].decode()
+
+    @classmethod
+    def open(cls) -> Self | None:
+        """None where the system cannot say who spoke: then silence proves nothing either."""
+        if sys.platform != "linux":
+            return None
+        inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        inbox.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        inbox.bind("")  # Linux finds a free name
+        return cls(inbox)
+
+    def fileno(self) -> int:
+        return self._inbox.fileno()
+
+    def heard(self) -> Iterator[Sign]:
+        """Everything that was said up to now."""
+        while (sign := self._next()) is not None:
+            yield sign
+
+    def _next(self) -> Sign | None:
+        try:
+            words, extra, _, _ = self._inbox.recvmsg(LONGEST, socket.CMSG_SPACE(_CREDENTIALS.size))
+        except BlockingIOError:
+            return None
+        pids = [
+            _CREDENTIALS.unpack(told[: _CREDENTIALS.size])[0]
+            for level, kind, told in extra
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS)
+        ]
+        return Sign(pids[0] if pids else 0, tuple(words.decode(errors="replace").split("\n")))
+
+    def close(self) -> None:
+        self._inbox.close()

@@ -1,0 +1,190 @@
+"""Presence files: which lease owners run on this host, known to other processes without a statement.
+
+One empty file for each lease owner, named like it, in a folder of this user and this database. The file only says where to look;
+the kernel says whether the process has ended (``kernel.identity``). Where the folder cannot be used, the lease decides.
+"""
+
+import contextlib
+import hashlib
+import math
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeAlias
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.identity import ProcessIdentity, ProcFiles, Verdict, identity, verdict
+from batuta.supervise.loop import FOR_EVER, Doorbell, Idle, Loop, LoopPolicy, Pace
+from batuta.supervise.stacks import temporary_folder
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder is this user's alone, and checked to be
+ANNOUNCING = LoopPolicy(
+    every=timedelta(seconds=2),
+    stuck_after=timedelta(minutes=1),
+    max_failures=FOR_EVER,
+    max_restarts=FOR_EVER,
+    outlives=True,  # leases are held until the other loops have drained
+)
+Judge = Callable[[ProcessIdentity], Verdict]
+
+
+def judge_here(process: ProcessIdentity) -> Verdict:
+    return verdict(process, identity(), ProcFiles())
+
+
+class PresenceFolder:
+    def __init__(self, folder: Path, judge: Judge = judge_here) -> None:
+        self.folder = folder
+        self._judge = judge
+        self._announced: set[str] = set()
+
+    @classmethod
+    def of(cls, where: str) -> "PresenceFolder":
+        """``where``: the address of the database. Preferably in /dev/shm, which services with a private /tmp share."""
+        place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else temporary_folder()
+        return cls(place / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}-owners")
+
+    def is_usable(self) -> bool:
+        try:
+            return self._is_ours(make=True) and os.access(self.folder, os.W_OK | os.X_OK)
+        except OSError:
+            return False
+        finally:
+            self._remove_if_empty()
+
+    def announce(self, owner: str) -> None:
+        """Again and again: whatever tidies temporary folders may have removed the file."""
+        process = ProcessIdentity.parse(owner)
+        if process is None or not process.is_provable:
+            return
+        self._announced.add(owner)
+        file = self.folder / owner
+        with contextlib.suppress(OSError):
+            if not file.exists() and self._is_ours(make=True):
+                file.touch(mode=0o600)
+
+    def withdraw(self, owner: str) -> None:
+        """The owner holds no lease any more. The folder goes with its last file."""
+        if owner in self._announced:
+            self._announced.remove(owner)
+            self.forget(owner)
+
+    def forget(self, owner: str) -> None:
+        with contextlib.suppress(OSError):
+            (self.folder / owner).unlink(missing_ok=True)
+        self._remove_if_empty()
+
+    @contextmanager
+    def announced(self, owner: str) -> Iterator[None]:
+        self.announce(owner)
+        try:
+            yield
+        finally:
+            self.withdraw(owner)
+
+    def dead(self) -> list[str]:
+        """The announced owners whose processes have ended, proven by the kernel."""
+        return [owner for owner, process in self._others() if self._judge(process) is Verdict.DEAD]
+
+    def _others(self) -> Iterator[tuple[str, ProcessIdentity]]:
+        try:
+            names = [file.name for file in self.folder.iterdir()] if self._is_ours() else []
+        except OSError:
+            return
+        for name in sorted(names):
+            process = ProcessIdentity.parse(name)
+            if process is not None and name not in self._announced:
+                yield name, process
+
+    def _is_ours(self, *, make: bool = False) -> bool:
+        if make:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+        return self.folder.lstat().st_uid == os.getuid()
+
+    def _remove_if_empty(self) -> None:
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+
+
+class Announcement:
+    """A loop: keeps the presence file of a lease owner of this process until the process has given up its leases."""
+
+    name = "presence"
+
+    def __init__(self, folder: PresenceFolder, owner: str) -> None:
+        self.doorbell = Doorbell()
+        self._folder = folder
+        self._owner = owner
+
+    async def tick(self) -> Pace:
+        self._folder.announce(self._owner)
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        self._folder.withdraw(self._owner)
+
+
+LOOK_EVERY = timedelta(milliseconds=500)
+CRASH_WATCHING = LoopPolicy(
+    every=LOOK_EVERY,
+    stuck_after=timedelta(minutes=1),
+    max_failures=FOR_EVER,
+    max_restarts=FOR_EVER,
+    backoff=LOOK_EVERY,
+    backoff_cap=timedelta(seconds=2),
+)
+WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
+KEPT = 60.0  # seconds from the discovery of a crash to the removal of the file
+
+# Takes up the work of these owners and returns how many items or runs that were.
+Recover: TypeAlias = Callable[[Collection[str]], Awaitable[int]]
+
+
+@dataclass(slots=True)
+class Crash:
+    found_at: float
+    due_at: float
+    recoveries: int = 0
+
+    def recovered(self, now: float) -> None:
+        self.due_at = now + WAITS[self.recoveries] if self.recoveries < len(WAITS) else math.inf
+        self.recoveries += 1
+
+
+class CrashWatch:
+    name = "crash-watch"
+
+    def __init__(self, presence: PresenceFolder, recover: Iterable[Recover], clock: Clock) -> None:
+        self.doorbell = Doorbell()
+        self._presence = presence
+        self._recover = tuple(recover)
+        self._clock = clock
+        self._crashes: dict[str, Crash] = {}
+
+    async def tick(self) -> Pace:
+        now = self._clock.monotonic()
+        self._crashes = {owner: self._crashes.get(owner) or Crash(now, now) for owner in self._presence.dead()}
+        due = [owner for owner, crash in self._crashes.items() if crash.due_at <= now]
+        if due:
+            for recover in self._recover:
+                await recover(due)
+            for owner in due:
+                self._crashes[owner].recovered(self._clock.monotonic())
+        for owner, crash in self._crashes.items():
+            if crash.recoveries > len(WAITS) and now - crash.found_at >= KEPT:
+                self._presence.forget(owner)
+        return Idle()
+
+
+def crash_loops(
+    presence: PresenceFolder, owner: str, recover: Iterable[Recover], clock: Clock, *, starts_work: bool = False
+) -> Iterator[tuple[Loop, LoopPolicy]]:
+    """Of a process that holds leases as ``owner``: other processes see its crash, and it sees theirs.
+
+    ``starts_work``: a recovery starts what it took up in this process, so that at a shutdown the tick in flight must end.
+    """
+    yield Announcement(presence, owner), ANNOUNCING
+    yield CrashWatch(presence, recover, clock), replace(CRASH_WATCHING, finishes_tick=starts_work)

@@ -1,0 +1,129 @@
+"""What was started again, and why: a loop inside its process, or a whole process by its parent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from batuta.kernel.backoff import equal_jitter, exponential
+
+# How long a restart is told of.
+KEPT = timedelta(days=30)
+
+
+class Reason(StrEnum):
+    STUCK = "stuck"  # a loop made no note of progress for longer than it may
+    FAILED = "failed"  # a loop failed too often in a row; its process ends
+    DEAF = "deaf"  # a task did not end when it was cancelled; its process ends
+    BLOCKED = "blocked"  # the event loop of a process did not answer
+    STALLED = "stalled"  # a process showed its parent no sign of life
+    CRASHED = "crashed"  # a process ended by itself
+    CRASH_LOOP = "crash_loop"  # a process ended too often: its parent waits longer and raises an alarm
+    RECYCLED = "recycled"  # a process ended in an orderly way, because it had grown too large or too old
+
+
+# As Python's own fault handler begins, when its timer ends a process.
+LEFT_BY_TIMEOUT = "Timeout"
+
+
+def reason_of_dump(stack: str) -> Reason:
+    """What the first line says that Python's own fault handler writes."""
+    if stack.startswith(LEFT_BY_TIMEOUT):
+        return Reason.BLOCKED
+    return Reason.STALLED if "Aborted" in stack.partition("\n")[0] else Reason.CRASHED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRestart:
+    """``worker_id``: None if only its ``host`` and ``pid`` are known, as by a parent. ``loop``: None is the whole process."""
+
+    worker_name: str
+    reason: Reason
+    detail: str
+    host: str
+    pid: int
+    worker_id: str | None = None
+    loop: str | None = None
+    stack: str | None = None
+    exit_code: int | None = None
+    restarts_in_window: int = 1  # of this loop, or of this role, this one included
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    id: str
+    at: datetime
+    worker_id: str
+    worker_name: str
+    reason: str
+    detail: str
+    host: str
+    pid: int
+    loop: str | None
+    stack: str | None
+    exit_code: int | None
+    restarts_in_window: int
+
+
+class RestartStore(Protocol):
+    async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
+        """Its id. ``now``: None is the database's own time."""
+        ...
+
+    async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
+        """Newest first."""
+        ...
+
+    async def prune(self, *, before: datetime) -> int: ...
+
+
+EXIT_CONFIG = 2  # no other start can heal it
+EXIT_AGAIN = 75  # it drained and asks to be started afresh
+
+AT_ONCE = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    base: timedelta = timedelta(seconds=1)
+    cap: timedelta = timedelta(minutes=1)
+    window: timedelta = timedelta(minutes=10)
+    most: int = 5  # ends within the window that make a crash loop
+    # A child that ended sooner than this has not worked: it waits, also if it asked to be started afresh.
+    too_young: timedelta = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Comeback:
+    wait: timedelta | None  # None: it is hopeless
+    ends: tuple[float, ...]  # the instants that count, this one included
+    is_looping: bool
+
+
+def comeback(
+    exit_code: int,
+    lived: timedelta,
+    was_ready: bool,
+    ends: tuple[float, ...],
+    passed: float,
+    chance: float,
+    budget: Budget,
+) -> Comeback:
+    """``was_ready``: one of this role has been ready before. ``ends``, ``passed``: monotonic seconds."""
+    counted = (*within(ends, passed, budget), passed)
+    is_looping = len(counted) >= budget.most
+    if exit_code == EXIT_AGAIN and lived >= budget.too_young:
+        return Comeback(AT_ONCE, counted, is_looping)
+    # What worked before was changed under it: somebody will mend that, and the others go on meanwhile.
+    if exit_code == EXIT_CONFIG and not was_ready:
+        return Comeback(None, counted, is_looping=False)
+    longest = is_looping or exit_code == EXIT_CONFIG
+    if len(counted) == 1 and lived >= budget.too_young and not longest:
+        return Comeback(AT_ONCE, counted, is_looping)
+    wait = budget.cap if longest else exponential(len(counted), budget.base, budget.cap)
+    return Comeback(equal_jitter(wait, chance), counted, is_looping)
+
+
+def within(ends: tuple[float, ...], passed: float, budget: Budget) -> tuple[float, ...]:
+    return tuple(end for end in ends if passed - end < budget.window.total_seconds())

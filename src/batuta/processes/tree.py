@@ -1,0 +1,322 @@
+"""The parent of a process tree: starts its children, hears that they live, ends those that do not, starts again those that end.
+
+    due ──▶ [ starting ] ── first sign ──▶ [ living ] ── silent for too long ──▶ [ asked for its stack ] ── 3 s ──▶ killed
+     ▲                           │ ends        │ ends                                  │ ends                        │
+     └── the wait that supervise.comeback decides ◀────────────────────────────────────┴─────────────────────────────┘
+
+A child that cannot start because of its configuration ends the whole family, and its word is passed on; nothing else that becomes
+of one child takes the others along.
+"""
+
+import asyncio
+import ctypes
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from math import ceil
+
+from batuta.kernel.clock import Clock, brief
+from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted, Events
+from batuta.processes.child import STOPPED, Spawned, Undertaker, how_it_ended
+from batuta.processes.notify import ALIVE, LIMIT, READY, SOCKET, SPOKEN_OF, Ear
+from batuta.processes.restarts import EXIT_AGAIN, Budget, NewRestart, Reason, comeback, within
+from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.supervise.stacks import main_thread_alone
+
+PR_SET_PDEATHSIG = 1
+LOOK = timedelta(milliseconds=500)
+LAST_LINES = 1.0  # seconds that the last lines of a child may take
+KILLING = timedelta(seconds=3)  # of a family's grace: to kill the children that are left, and to read their last lines
+TIMED_OUT = "Timeout"  # how faulthandler begins when nobody told it in time that the event loop goes round
+NOT_STARTED = 127  # what a shell says of a program that it could not start
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    role: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    name: str = ""  # where there are several of a role; otherwise the role
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.role)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a child may show no sign of life: while it starts, afterwards, when it is asked for its stack, when it is killed."""
+
+    starting: timedelta = timedelta(
+        seconds=120
+    )  # a busy machine imports slowly, and a start that is cut off helps nobody
+    living: timedelta = timedelta(seconds=20)
+    stack: timedelta = timedelta(seconds=3)
+    kill: timedelta = timedelta(seconds=10)  # that even SIGKILL may take
+    # If we ourselves were away for so long (stopped, suspended), the silence was ours: nobody is blamed for it.
+    absence: timedelta = timedelta(seconds=5)
+
+
+@dataclass(slots=True)
+class Child:
+    spec: ChildSpec
+    process: Spawned | None = None
+    due_at: float = 0.0
+    started_at: float = 0.0
+    heard_at: float = 0.0
+    is_ready: bool = False  # this one
+    signs: bool = False  # this one has said that it lives, and will be expected to go on saying it
+    was_ready: bool = False  # this one, or one before it
+    silent_for: timedelta | None = None  # it was, and is being ended
+    asked_at: float = 0.0
+    state: str | None = None
+    ends: tuple[float, ...] = ()
+    is_looping: bool = False
+    has_ended: bool = False  # once, or more often
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    pid: int
+    exit_code: int
+    how: str
+    stack: str | None = None
+
+
+class Recorder:
+    """What a family writes down of its children, and finds of theirs. This one: nothing."""
+
+    def stalled(self, host: str, pid: int) -> None: ...
+    def restarted(self, restart: NewRestart) -> None: ...
+    def found(self, role: str, pid: int) -> str | None:
+        """The stack that a process wrote into a file of its own before it ended."""
+
+
+@dataclass(slots=True)
+class Family:
+    """A loop: each tick minds the children that live, buries the ones that ended and starts those that are due."""
+
+    specs: Sequence[ChildSpec]
+    clock: Clock
+    events: Events
+    stop: asyncio.Event
+    say: Callable[[str, str], None]  # the name of a child, and a line of what it said
+    ear: Ear | None = None  # None: nobody's silence is noticed
+    recorder: Recorder = field(default_factory=Recorder)
+    patience: Patience = field(default_factory=Patience)
+    budget: Budget = field(default_factory=Budget)
+    chance: Callable[[], float] = random.random
+    changed: Callable[[], None] = lambda: None  # somebody is ready, or has ended
+    lives: Callable[[], object] = lambda: None  # called at each tick: the parent's own sign of life
+    name: str = "family"
+    doorbell: Doorbell = field(default_factory=Doorbell)
+    exit_code: int = 0
+    _children: list[Child] = field(default_factory=list)
+    _undertaker: Undertaker = field(default_factory=Undertaker)
+    _undead: list[Spawned] = field(default_factory=list)  # not even SIGKILL ended them, so far
+    _looked_at: float | None = None
+
+    @property
+    def children(self) -> Sequence[Child]:
+        return tuple(self._children)
+
+    @property
+    def is_complete(self) -> bool:
+        """Everybody has been ready, or has at least been tried."""
+        return bool(self._children) and all(child.was_ready or child.has_ended for child in self._children)
+
+    async def tick(self) -> Pace:
+        if not self._children:
+            self._begin()
+        self._hear()
+        passed = self.clock.monotonic()
+        self._forgive_own_absence(passed)
+        for child in self._children:
+            await self._look_after(child, passed)
+        self.lives()
+        return self._rest()
+
+    async def drain(self, grace: timedelta) -> None:
+        """Ask every child to end, all at the same time. Each has the whole grace, less the moment that a kill takes."""
+        patience = max(grace - KILLING, grace / 2)
+        await asyncio.gather(*(self._end(child, child.process, patience) for child in self._children if child.process))
+        await asyncio.gather(*(process.bury(LAST_LINES) for process in self._undead))
+        if self.ear is not None:
+            asyncio.get_running_loop().remove_reader(self.ear.fileno())
+        self._undertaker.dismiss()
+
+    def _begin(self) -> None:
+        self._children = [Child(spec) for spec in self.specs]
+        if self.ear is not None:
+            asyncio.get_running_loop().add_reader(self.ear.fileno(), self._hear)
+
+    def _hear(self) -> None:
+        if self.ear is None:
+            return
+        living = {child.process.pid: child for child in self._children if child.process is not None}
+        for sign in self.ear.heard():
+            if (child := living.get(sign.pid)) is not None:
+                child.heard_at = self.clock.monotonic()
+                child.signs = child.signs or ALIVE in sign.words
+                if READY in sign.words and not child.is_ready:
+                    self._ready(child)
+
+    def _ready(self, child: Child) -> None:
+        child.is_ready = child.was_ready = True
+        took = timedelta(seconds=child.heard_at - child.started_at)
+        self.events.emit(ChildReady(child.spec.name, child.process.pid if child.process else 0, took))
+        self.changed()
+
+    def _forgive_own_absence(self, passed: float) -> None:
+        if self._looked_at is not None and passed - self._looked_at > self.patience.absence.total_seconds():
+            for child in self._children:
+                child.heard_at = passed
+        self._looked_at = passed
+
+    async def _look_after(self, child: Child, passed: float) -> None:
+        if child.process is not None and child.process.exit_code is not None:
+            await self._bury(child, child.process, child.process.exit_code)
+        elif child.process is not None:
+            self._mind(child, child.process, passed)
+        if child.process is None and not self.stop.is_set() and passed >= child.due_at:
+            await self._start(child)
+        if child.is_looping and len(within(child.ends, passed, self.budget)) < self.budget.most:
+            child.is_looping = False
+            self.events.emit(ChildRecovered(child.spec.name, len(child.ends)))
+
+    async def _start(self, child: Child) -> None:
+        name, env = child.spec.name, dict(child.spec.env)
+        child.started_at = child.heard_at = self.clock.monotonic()
+        child.is_ready, child.signs, child.silent_for, child.state = False, False, None, None
+        for spoken in SPOKEN_OF:
+            env.pop(spoken, None)
+        if self.ear is not None:
+            limit = self.patience.living // timedelta(microseconds=1)
+            env |= {SOCKET: self.ear.address, LIMIT: str(limit), "PYTHONFAULTHANDLER": "1"}
+        try:
+            child.process = await Spawned.start(
+                child.spec.argv, env, lambda line: self.say(name, line), self.doorbell.ring
+            )
+        except OSError as error:  # no room for another process, most likely: the others go on
+            self._decide(child, End(0, NOT_STARTED, f"it could not be started: {error.strerror}"))
+            return
+        self._tell_undertaker()
+        self.events.emit(ChildStarted(name, child.process.pid))
+
+    def _mind(self, child: Child, process: Spawned, passed: float) -> None:
+        if child.silent_for is not None:
+            self._finish_off(child, process, timedelta(seconds=passed - child.asked_at))
+            return
+        silent_for = timedelta(seconds=passed - child.heard_at)
+        if (limit := self._limit(child)) is None or silent_for <= limit:
+            return
+        child.silent_for, child.asked_at, child.state = silent_for, passed, process.state
+        self.events.emit(ChildSilent(child.spec.name, process.pid, silent_for, child.state))
+        self.recorder.stalled(socket.gethostname(), process.pid)
+        if child.state == STOPPED:
+            process.kill()  # it could not answer
+        else:
+            process.ask_for_stack()
+
+    def _finish_off(self, child: Child, process: Spawned, asked_ago: timedelta) -> None:
+        if asked_ago >= self.patience.stack:
+            process.kill()
+        if asked_ago >= self.patience.stack + self.patience.kill:
+            # In the kernel, waiting for a device that does not answer. It will end when that does; its place is another's.
+            self._undead.append(process)
+            child.process = None
+            how = f"silent for {brief(asked_ago)} after it was killed: {process.state or 'the kernel holds it'}"
+            self._decide(child, End(process.pid, -signal.SIGKILL, how))
+
+    def _limit(self, child: Child) -> timedelta | None:
+        """None: it has never promised a sign, so that its silence means nothing."""
+        if self.ear is None or (child.is_ready and not child.signs):
+            return None
+        return self.patience.living if child.signs else self.patience.starting
+
+    async def _bury(self, child: Child, process: Spawned, exit_code: int) -> None:
+        await process.bury(LAST_LINES)
+        child.process = None
+        self._tell_undertaker()
+        how = how_it_ended(exit_code)
+        if child.silent_for is not None:
+            how = f"silent for {brief(child.silent_for)}{f' ({child.state})' if child.state else ''}, {how}"
+        stack = process.stack or self.recorder.found(child.spec.role, process.pid)
+        self._decide(child, End(process.pid, exit_code, how, stack))
+
+    def _decide(self, child: Child, end: End) -> None:
+        passed = self.clock.monotonic()
+        lived = timedelta(seconds=passed - child.started_at)
+        decided = comeback(end.exit_code, lived, child.was_ready, child.ends, passed, self.chance(), self.budget)
+        where = None if end.stack is None else main_thread_alone(end.stack)  # the rest is in the row
+        self.events.emit(ChildEnded(child.spec.name, end.pid, end.exit_code, decided.wait, end.how, where))
+        begins_to_loop = decided.is_looping and not child.is_looping
+        if begins_to_loop:
+            self.events.emit(ChildLooping(child.spec.name, len(decided.ends), self.budget.window, self.budget.cap))
+        asked = end.exit_code == EXIT_AGAIN  # then it has itself written down why
+        if not asked or decided.is_looping:
+            self._record(child, end, len(decided.ends), is_loop=begins_to_loop or asked)
+        child.ends, child.is_looping, child.has_ended = decided.ends, decided.is_looping, True
+        if decided.wait is None:
+            self.exit_code = end.exit_code
+            self.stop.set()
+        else:
+            child.due_at = passed + decided.wait.total_seconds()
+        self.changed()
+
+    def _record(self, child: Child, end: End, ends: int, is_loop: bool) -> None:
+        if is_loop:
+            reason = Reason.CRASH_LOOP
+        elif child.silent_for is not None:
+            reason = Reason.STALLED
+        else:
+            reason = Reason.BLOCKED if end.stack is not None and end.stack.startswith(TIMED_OUT) else Reason.CRASHED
+        self.recorder.restarted(
+            NewRestart(
+                worker_name=child.spec.role,
+                reason=reason,
+                detail=end.how,
+                host=socket.gethostname(),
+                pid=end.pid,
+                stack=end.stack,
+                exit_code=end.exit_code,
+                restarts_in_window=ends,
+            )
+        )
+
+    def _rest(self) -> Pace:
+        passed = self.clock.monotonic()
+        due = [child.due_at - passed for child in self._children if child.process is None]
+        return Idle(self.clock.now() + timedelta(seconds=max(0.0, min([*due, 1.0]))))
+
+    def _tell_undertaker(self) -> None:
+        self._undertaker.told(child.process.pid for child in self._children if child.process is not None)
+
+    async def _end(self, child: Child, process: Spawned, patience: timedelta) -> None:
+        process.ask_to_end()
+        for _ in range(max(1, ceil(patience / LOOK))):
+            # A process that is stopped (SIGSTOP) cannot act on the signal.
+            if await process.has_ended(LOOK.total_seconds()) or process.state == STOPPED:
+                break
+        await process.bury(LAST_LINES)
+        exit_code = process.exit_code if process.exit_code is not None else -signal.SIGKILL
+        child.process = None
+        if exit_code:
+            how = how_it_ended(exit_code)
+            self.events.emit(ChildEnded(child.spec.name, process.pid, exit_code, None, how, process.stack))
+
+
+def die_with_parent(parent: int) -> bool:
+    """Ask Linux to end this process when its parent does, however it ends. False: the parent is gone already.
+
+    At once and not in an orderly way: nobody is left who could end it if it did not want to.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Asked after, not before: a parent that dies in between is noticed by one of the two.
+    return os.getppid() == parent

@@ -1,0 +1,142 @@
+"""A stage, and what its handler says happened."""
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TypeAlias, assert_never
+
+from batuta.kernel.errors import InvalidName
+from batuta.kernel.writable import told
+from batuta.queue.item import ItemState, Lease, NewItem
+from batuta.queue.outcome import LONGEST_ERROR, Effect, Failed, RetryPolicy, Settlement, Snooze, Waits, settle
+from batuta.queue.recipe import Recipe
+from batuta.queue.table import QueueTable
+
+# The first attempt, and three retries.
+PATIENCE = Waits((timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15)))
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """On to the following stage; after the last, it is finished."""
+
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """On to another stage than the following."""
+
+    stage: str
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """One item becomes several at the following stage, and is itself finished. Each needs a key: a repeat adds none."""
+
+    items: tuple[NewItem, ...]
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Nothing here for us, and that is fine."""
+
+    reason: str
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Finished here, although stages follow: what it was for is done."""
+
+    effect: Effect | None = None
+
+
+StageOutcome: TypeAlias = Next | Jump | FanOut | Drop | Finish | Snooze | Failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """``budget``: items of this stage at a time, in one worker."""
+
+    name: str
+    handle: Callable[[Lease], Awaitable[StageOutcome]]
+    budget: int = 10
+    timeout: timedelta = timedelta(seconds=60)
+    retry: RetryPolicy = field(default=PATIENCE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """``table`` keeps the stage in its state column: the names of the stages are its ready values, in order."""
+
+    table: QueueTable
+    stages: tuple[Stage, ...]
+    dropped: str  # the value of an item that was dropped
+
+    def __post_init__(self) -> None:
+        names = tuple(stage.name for stage in self.stages)
+        if names != self.table.ready or self.table.running is not None or self.table.queue != self.table.state:
+            raise InvalidName(
+                name=self.table.name,
+                kind="pipeline",
+                why="its table's ready values must be its stages in order, its queue the stage, and running None",
+            )
+
+    def recipe(self, stage: Stage) -> Recipe:
+        async def handle(lease: Lease) -> StageOutcome:
+            outcome = await stage.handle(lease)
+            # What cannot be settled is found here, where it is the item's failure and nobody else's.
+            self.settle(stage, lease, outcome, stage.retry)
+            return outcome
+
+        return Recipe(
+            handle=handle,
+            timeout=stage.timeout,
+            retry=stage.retry,
+            settle=lambda lease, outcome, retry: self.settle(stage, lease, outcome, retry),
+        )
+
+    def settle(self, stage: Stage, lease: Lease, outcome: StageOutcome, retry: RetryPolicy) -> Settlement:
+        match outcome:
+            case Next(effect=effect):
+                return self._to(self._after(stage), effect)
+            case Jump(stage=name, effect=effect):
+                return self._to(self._known(name), effect)
+            case FanOut(items=items, effect=effect):
+                following = self._after(stage) or self.table.done
+                made = tuple(self._item(item, following) for item in items)
+                return Settlement(state=ItemState.DONE, follow_ups=made, effect=effect)
+            case Drop(reason=reason, effect=effect):
+                return Settlement(
+                    state=ItemState.DONE, stage=self.dropped, error=told(reason, LONGEST_ERROR), effect=effect
+                )
+            case Finish(effect=effect):
+                return Settlement(state=ItemState.DONE, effect=effect)
+            case Snooze() | Failed():
+                return settle(lease.attempt, outcome, retry, random.random)
+            case _:
+                assert_never(outcome)
+
+    def _to(self, stage: str | None, effect: Effect | None) -> Settlement:
+        if stage is None:
+            return Settlement(state=ItemState.DONE, effect=effect)
+        return Settlement(state=ItemState.READY, stage=stage, wait=timedelta(0), effect=effect)
+
+    def _item(self, item: NewItem, stage: str) -> NewItem:
+        if item.key is None:
+            raise InvalidName(name=self.table.name, kind="fan-out", why="every item of it needs a key")
+        return replace(item, values={**item.values, self.table.state: stage})
+
+    def _after(self, stage: Stage) -> str | None:
+        names: Sequence[str] = self.table.ready
+        following = names.index(stage.name) + 1
+        return names[following] if following < len(names) else None
+
+    def _known(self, name: str) -> str:
+        if name not in self.table.ready:
+            raise InvalidName(name=name, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
+        return name

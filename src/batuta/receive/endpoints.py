@@ -1,0 +1,165 @@
+"""The registry of job handlers: ``POST /jobs/<endpoint>`` runs what is registered here, and nothing else."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeAlias, assert_never
+
+from batuta.kernel.errors import InvalidName
+from batuta.kernel.json import Json
+from batuta.kernel.nearest import nearest
+from batuta.kernel.writable import count, json_object, told
+from batuta.queue.outcome import Failed
+from batuta.runlog.execution import LONGEST_ERROR
+
+LARGEST_DETAILS = 1024 * 1024
+Details: TypeAlias = Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """It worked. ``items`` is how many it worked on; None where counting makes no sense."""
+
+    items: int | None = None
+    details: Details = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """It worked for some. Kept as a success with a reason, and the job shows as degraded."""
+
+    reason: str
+    items: int | None = None
+    details: Details = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """It had good reason not to do anything: a pause, a window, pilot mode."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """Its deadline came first, and it was stopped."""
+
+    error: str
+
+
+JobAnswer: TypeAlias = Ok | Partial | Skipped | Failed | TimedOut
+
+
+def http_status(answer: JobAnswer) -> int:
+    match answer:
+        case Ok() | Partial() | Skipped():
+            return 200
+        case Failed(permanent=True):
+            return 400  # as it was asked for it can never work: nobody need ask again
+        case Failed():
+            return 500
+        case TimedOut():
+            return 504
+        case _:
+            assert_never(answer)
+
+
+def body(answer: JobAnswer) -> dict[str, Json]:
+    """As it can be sent and kept: whatever the handler put into it, with texts in which nobody's data shows."""
+    match answer:
+        case Ok(items=items, details=details):
+            return {**_sent(details), "status": "ok", "items_processed": count(items)}
+        case Partial(reason=reason, items=items, details=details):
+            said = {"status": "partial", "items_processed": count(items), "reason": told(reason, LONGEST_ERROR)}
+            return {**_sent(details), **said}
+        case Skipped(reason=reason):
+            return {"status": "skipped", "items_processed": 0, "reason": told(reason, LONGEST_ERROR)}
+        case Failed(error=error) | TimedOut(error=error):
+            return {"status": "error", "items_processed": None, "error": told(error, LONGEST_ERROR)}
+        case _:
+            assert_never(answer)
+
+
+def _sent(details: Details) -> dict[str, Json]:
+    if not isinstance(details, Mapping):
+        return {"details": told(details, LONGEST_ERROR)}
+    sent = json_object(details, LARGEST_DETAILS)
+    return {"details": "left out: they are longer than 1 MB"} if sent is None else sent
+
+
+def outcome(answer: JobAnswer) -> str:
+    """One word for logs and counters."""
+    return {Ok: "ok", Partial: "partial", Skipped: "skipped", Failed: "error", TimedOut: "timeout"}[type(answer)]
+
+
+_FORM = re.compile(r"^[a-z0-9]+(-[a-z0-9]+)*$")
+DEFAULT_TIMEOUT = timedelta(seconds=300)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCall:
+    """One call of an endpoint, as its handler sees it. ``by``: who called, where somebody did."""
+
+    key: str
+    params: Mapping[str, str]
+    started_at: datetime
+    deadline: datetime
+    by: str | None = None
+
+
+Handler: TypeAlias = Callable[[JobCall], Awaitable[JobAnswer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """``apart_by``: parameters that make two calls different work, so that they may run side by side.
+
+    ``finished``: False where the handler says honestly that its work is not there yet.
+    """
+
+    name: str
+    handler: Handler
+    timeout: timedelta
+    manual: bool
+    apart_by: tuple[str, ...]
+    finished: bool = True
+
+    def subject(self, params: Mapping[str, str]) -> str:
+        parts = [f"{name}={params[name]}" for name in self.apart_by if name in params]
+        return "&".join([self.name, *parts])
+
+
+class JobEndpoints:
+    def __init__(self) -> None:
+        self._endpoints: dict[str, Endpoint] = {}
+
+    def add(
+        self,
+        name: str,
+        handler: Handler,
+        *,
+        timeout: timedelta = DEFAULT_TIMEOUT,
+        manual: bool = False,
+        apart_by: tuple[str, ...] = (),
+        finished: bool = True,
+    ) -> None:
+        """``manual``: on purpose in nobody's schedule."""
+        if not _FORM.match(name):
+            raise InvalidName(name=name, kind="job endpoint", why="it is written in small letters and hyphens")
+        if name in self._endpoints:
+            raise InvalidName(name=name, kind="job endpoint", why="another handler has it already")
+        if timeout <= timedelta(0):
+            raise InvalidName(name=name, kind="job endpoint", why="its timeout must be longer than nothing")
+        self._endpoints[name] = Endpoint(
+            name=name, handler=handler, timeout=timeout, manual=manual, apart_by=apart_by, finished=finished
+        )
+
+    def find(self, name: str) -> Endpoint | None:
+        return self._endpoints.get(name)
+
+    def nearest(self, name: str) -> str | None:
+        return nearest(name, self._endpoints)
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self._endpoints.values())

@@ -1,0 +1,146 @@
+"""How a call of a job is received: once per key, one at a time per subject, and never past its deadline."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeAlias, assert_never
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.events import Events, JobAnswered, JobCrashed
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json, dumps
+from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
+from batuta.kernel.waiting import ended, insist
+from batuta.queue.outcome import Failed
+from batuta.receive.calls import Answered, Busy, JobCalls, KeyReused, NewCall, Opened
+from batuta.receive.endpoints import (
+    Endpoint,
+    JobAnswer,
+    JobCall,
+    Ok,
+    Partial,
+    Skipped,
+    TimedOut,
+    body,
+    http_status,
+    outcome,
+)
+
+# A call whose process shows no sign of life for this long may be run again by another.
+LEASE = timedelta(seconds=15)
+LONGEST = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: Mapping[str, Json]
+    replayed: bool = False
+
+
+Received: TypeAlias = Reply | Busy | KeyReused
+
+
+class Reception:
+    def __init__(self, calls: JobCalls, clock: Clock, ids: Ids, events: Events) -> None:
+        self._calls = calls
+        self._clock = clock
+        self._ids = ids
+        self._events = events
+
+    async def receive(
+        self,
+        endpoint: Endpoint,
+        params: Mapping[str, str],
+        *,
+        key: str | None,
+        deadline: datetime | None,
+        by: str | None = None,
+    ) -> Received:
+        """``key`` None: a call of a person, always new. ``deadline`` None: the endpoint's own timeout."""
+        now = self._clock.now()
+        call = JobCall(
+            key=key or self._ids.new(),
+            params=params,
+            started_at=now,
+            deadline=min(deadline or now + endpoint.timeout, now + LONGEST),
+            by=by,
+        )
+        if call.deadline <= now:
+            return self._reply(endpoint, TimedOut("the deadline had passed before the call came"), now)
+        opening = await self._calls.open(_new_call(endpoint, call))
+        match opening:
+            case Opened(at=opened_at):
+                return await self._run(endpoint, call, opened_at)
+            case Answered(response_code=code, response=response):
+                return Reply(code, response, replayed=True)
+            case Busy() | KeyReused():
+                return opening
+            case _:
+                assert_never(opening)
+
+    async def _run(self, endpoint: Endpoint, call: JobCall, opened_at: datetime) -> Reply:
+        alive = asyncio.create_task(self._stay_alive(call, opened_at))
+        try:
+            answer = await self._answer(endpoint, call)
+            reply = self._reply(endpoint, answer, call.started_at)
+            closing = partial(self._calls.close, call.key, reply.status, reply.body, opened_at=opened_at)
+            await insist(closing, self._clock)
+        except BaseException:
+            # Cancelled from outside, most likely by a shutdown: hand the work back now, not when the lease ends.
+            await self._calls.forget(call.key, opened_at=opened_at)
+            raise
+        finally:
+            await ended(alive)
+        return reply
+
+    async def _stay_alive(self, call: JobCall, opened_at: datetime) -> None:
+        while True:
+            await self._clock.sleep(LEASE.total_seconds() / 3)
+            with suppress(
+                StoreUnavailable
+            ):  # the next renewal may work; if none does, no other process can take it either
+                await self._calls.renew(call.key, opened_at=opened_at, lease=LEASE)
+
+    async def _answer(self, endpoint: Endpoint, call: JobCall) -> JobAnswer:
+        match await attempt(lambda: endpoint.handler(call), call.deadline, self._clock, f"job {endpoint.name}"):
+            case Returned(value=Ok() | Partial() | Skipped() | Failed() | TimedOut() as answer):
+                return answer
+            case Returned(value=value):
+                return Failed(f"the handler returned {type(value).__name__}, which is no answer of a job")
+            case Late(error=error):
+                return TimedOut(error)
+            case Raised(error=crash):
+                self._events.emit(JobCrashed(endpoint.name, crash))
+                return Failed(f"{name_of(crash)} in the handler; the log has the traceback")
+
+    def _reply(self, endpoint: Endpoint, answer: JobAnswer, started_at: datetime) -> Reply:
+        said = body(answer)
+        reason = said.get("reason") or said.get("error")
+        items = said["items_processed"]
+        self._events.emit(
+            JobAnswered(
+                endpoint=endpoint.name,
+                outcome=outcome(answer),
+                reason=str(reason) if reason else None,
+                items=items if isinstance(items, int) else None,
+                took=self._clock.now() - started_at,
+            )
+        )
+        return Reply(http_status(answer), said)
+
+
+def _new_call(endpoint: Endpoint, call: JobCall) -> NewCall:
+    asked = dumps([endpoint.name, sorted(call.params.items())])
+    return NewCall(
+        key=call.key,
+        endpoint=endpoint.name,
+        subject=endpoint.subject(call.params),
+        fingerprint=hashlib.sha256(asked.encode()).hexdigest(),
+        lease=LEASE,
+    )

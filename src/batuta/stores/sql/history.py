@@ -1,0 +1,170 @@
+"""What ``job_executions`` can tell: every question is answered from an index, however many rows there are."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from batuta.kernel.clock import microseconds
+from batuta.runlog.history import BEFORE_ANY, ENOUGH_FAILURES, Counts, Facts, LastRun, Recorded, Slice
+from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.queries import load
+
+_MICROSECOND = timedelta(microseconds=1)
+_RAN = ("success", "error", "timeout")
+_ID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportBook:
+    known_since: Query
+    expect: Query
+    schedules: Query
+    last_runs: Query
+    last_errors: Query
+    failures: Query
+    counts: Query
+    slow: Query
+    answered: Query
+    activity: Query
+    running: Query
+    recent: Query
+    recent_of_job: Query
+    recent_in_status: Query
+    recent_of_job_in_status: Query
+    execution: Query
+
+
+class SqlReports:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._book = load(ReportBook, BOOKS / "reports.sql", database.dialect)
+
+    async def expect(self, *, now: datetime) -> None:
+        """Somebody serves this database: from now on its jobs are expected to run, also if no scheduler ever comes."""
+        await self._database.run(self._book.expect, since=AsJson(now.isoformat()), now=now)
+
+    async def known_since(self) -> datetime | None:
+        row = await self._database.one(self._book.known_since)
+        return None if row is None else datetime.fromisoformat(row["since"])
+
+    async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
+        book = self._book
+        async with self._database.snapshot() as snapshot:
+            schedules = await snapshot.all(book.schedules)
+            last = {row["job_name"]: _last(row) for row in await snapshot.all(book.last_runs)}
+            errors = {row["job_name"]: row["error"] for row in await snapshot.all(book.last_errors)}
+            failures = await snapshot.all(book.failures, enough=ENOUGH_FAILURES)
+            slow = {row["job_name"]: row["duration_ms"] for row in await snapshot.all(book.slow, since=since)}
+            running = {row["job_name"]: row["runs"] for row in await snapshot.all(book.running, now=now)}
+            counted = await snapshot.all(book.counts, since=since)
+        counts = _counts(counted, slow)
+        failed = {row["job_name"]: row["failures"] for row in failures}
+        return {
+            name: Facts(
+                expected_since=row["expected_since"] if row["active"] else None,
+                last=last.get(name),
+                last_error=errors.get(name),
+                failures_in_a_row=failed.get(name, 0),
+                running=running.get(name, 0),
+                counts=counts.get(name, Counts()),
+            )
+            for row in schedules
+            if (name := row["job_name"])
+        }
+
+    async def answered(self, expected: Mapping[str, datetime], now: datetime) -> frozenset[str]:
+        instants = AsJson({job: microseconds(instant) for job, instant in expected.items()})
+        rows = await self._database.all(self._book.answered, expected=instants, now=now)
+        return frozenset(row["job_name"] for row in rows)
+
+    async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
+        rows = await self._database.all(self._book.activity, since=since, length=length // _MICROSECOND)
+        return [
+            Slice(categoria=row["categoria"], status=row["status"], place=row["slice"], runs=row["runs"])
+            for row in rows
+        ]
+
+    async def recent(
+        self,
+        *,
+        job: str | None = None,
+        status: str | None = None,
+        before: datetime,
+        before_id: str = BEFORE_ANY,
+        limit: int,
+    ) -> Sequence[Recorded]:
+        book = self._book
+        asked = {"before": before, "before_id": before_id, "limit": limit}
+        match job, status:
+            case None, None:
+                rows = await self._database.all(book.recent, **asked)
+            case str(), None:
+                rows = await self._database.all(book.recent_of_job, job=job, **asked)
+            case None, str():
+                rows = await self._database.all(book.recent_in_status, status=status, **asked)
+            case _:
+                rows = await self._database.all(book.recent_of_job_in_status, job=job, status=status, **asked)
+        return [_recorded(row) for row in rows]
+
+    async def execution(self, id: str) -> Recorded | None:
+        if not is_uuid(id):
+            return None  # PostgreSQL would take it for a mistake, not for a miss
+        row = await self._database.one(self._book.execution, id=id)
+        return None if row is None else _recorded(row)
+
+
+def is_uuid(text: str) -> bool:
+    return _ID.match(text) is not None
+
+
+def _counts(rows: Sequence[Row], slow: Mapping[str, int]) -> dict[str, Counts]:
+    by_job: dict[str, list[Row]] = {}
+    for row in rows:
+        by_job.setdefault(row["job_name"], []).append(row)
+    return {job: _counts_of(of_job, slow.get(job)) for job, of_job in by_job.items()}
+
+
+def _counts_of(rows: Sequence[Row], p95: int | None) -> Counts:
+    ran = [row for row in rows if row["status"] in _RAN]
+    runs = sum(row["runs"] for row in ran)
+    return Counts(
+        by_status={row["status"]: row["runs"] for row in rows},
+        mean_ms=round(sum(int(row["total_ms"] or 0) for row in ran) / runs) if runs else None,
+        p95_ms=p95,
+        items=sum(int(row["items"] or 0) for row in rows),
+    )
+
+
+def _last(row: Row) -> LastRun:
+    return LastRun(
+        id=row["id"],
+        started_at=row["started_at"],
+        status=row["status"],
+        duration_ms=row["duration_ms"],
+        error=row["error"],
+        reason=row["reason"],
+        items=row["items_processed"],
+    )
+
+
+def _recorded(row: Row) -> Recorded:
+    return Recorded(
+        id=row["id"],
+        job=row["job_name"],
+        categoria=row["categoria"],
+        scheduled_for=row["scheduled_for"],
+        trigger=row["trigger"],
+        attempt=row["attempt"],
+        owner=row["owner"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        status=row["status"],
+        duration_ms=row["duration_ms"],
+        response_code=row["response_code"],
+        error=row["error"],
+        items=row["items_processed"],
+        reason=row["reason"],
+        result=row["result"],
+    )

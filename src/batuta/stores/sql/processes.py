@@ -1,0 +1,180 @@
+"""Signs of life in ``worker_heartbeats``. That something lives is one record; that it is paused is another (``feature_flags``)."""
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from batuta.health.workers import Beat, LoopSeen, Signs
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.processes.heartbeat import LoopsTold
+from batuta.processes.restarts import NewRestart, Restart
+from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.queries import load
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class BeatBook:
+    beat: Query
+    put_back: Query
+    stall: Query
+    seen: Query
+    forget: Query
+
+
+class SqlBeats:
+    def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
+        """``liveness``: the connections that heartbeats are written with, if not those of ``database``."""
+        self._database = database
+        self._liveness = liveness or database
+        self._version = version
+        self._book = load(BeatBook, BOOKS / "beats.sql", database.dialect)
+
+    async def beat(
+        self,
+        worker_id: str,
+        worker_name: str,
+        loops: LoopsTold | Mapping[str, Json],
+        *,
+        now: datetime | None = None,
+        status: str = "online",
+        rss_bytes: int | None = None,
+        cpu_seconds: float | None = None,
+        host: str | None = None,
+        pid: int | None = None,
+    ) -> None:
+        await self._liveness.run(
+            self._book.beat,
+            worker_id=worker_id,
+            worker_name=worker_name,
+            status=status,
+            now=now,
+            loops=AsJson(loops),
+            host=host or socket.gethostname(),
+            pid=pid or os.getpid(),
+            version=self._version,
+            rss_bytes=rss_bytes,
+            cpu_seconds=cpu_seconds,
+        )
+        await self._liveness.run(self._book.put_back, now=now)
+
+    async def stalled(self, *, host: str, pid: int) -> bool:
+        """Said by the parent of a process that cannot say it itself. False: nobody of that number is known, or it has ended."""
+        return bool(await self._database.run(self._book.stall, host=host, pid=pid))
+
+    async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
+        rows = await self._database.all(self._book.seen, within=within // _MICROSECOND, now=now)
+        return Signs(now=rows[0]["now"], beats=tuple(_beat(row) for row in rows if _is_process(row)))
+
+    async def forget(self, *, before: datetime) -> int:
+        return await self._database.run(self._book.forget, before=before)
+
+
+def _is_process(row: Row) -> bool:
+    """A job may leave a sign of life too; a process tells of its loops."""
+    told = row["loops_status"]
+    return isinstance(told, dict) and any(isinstance(loop, dict) for loop in told.values())
+
+
+def _beat(row: Row) -> Beat:
+    beat_at = row["last_heartbeat_at"]
+    told = {name: loop for name, loop in row["loops_status"].items() if isinstance(loop, dict)}
+    return Beat(
+        worker_id=row["worker_id"],
+        role=row["worker_name"],
+        status=row["status"],
+        beat_at=beat_at,
+        started_at=row["started_at"],
+        host=row["host"],
+        pid=row["pid"],
+        version=row["version"],
+        rss_bytes=row["rss_bytes"],
+        cpu_seconds=row["cpu_seconds"],
+        loops={name: _loop(loop, beat_at) for name, loop in told.items()},
+    )
+
+
+def _loop(told: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
+    return LoopSeen(
+        alive=told.get("alive") is not False,
+        pinged_at=_instant(told.get("last_ping_ago"), beat_at),
+        worked_at=_instant(told.get("last_progress_ago"), beat_at),
+        failures=_count(told.get("failures")),
+        restarts=_count(told.get("restarts")),
+        stuck_threads=_count(told.get("stuck_threads")),
+    )
+
+
+def _instant(ago: Json, beat_at: datetime) -> datetime | None:
+    """``last_ping_ago`` and the like are seconds before the beat."""
+    return beat_at - timedelta(seconds=ago) if isinstance(ago, int | float) else None
+
+
+def _count(told: Json) -> int:
+    return told if isinstance(told, int) else 0
+
+
+# A stack without end says no more than its beginning and its end, and no row should be a megabyte.
+LONGEST_STACK = 16_000
+NUL = "\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartBook:
+    add: Query
+    since: Query
+    prune: Query
+
+
+class SqlRestarts:
+    def __init__(self, database: Database, ids: Ids) -> None:
+        self._database = database
+        self._ids = ids
+        self._book = load(RestartBook, BOOKS / "restarts.sql", database.dialect)
+
+    async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
+        id = self._ids.new()
+        await self._database.run(
+            self._book.add,
+            id=id,
+            now=now,
+            worker_id=restart.worker_id,
+            otherwise=f"{restart.host}:{restart.pid}",
+            worker_name=restart.worker_name,
+            loop=restart.loop,
+            reason=restart.reason.value,
+            detail=_storable(restart.detail),
+            stack=None if restart.stack is None else _shortened(_storable(restart.stack)),
+            exit_code=restart.exit_code,
+            restarts_in_window=restart.restarts_in_window,
+            host=restart.host,
+            pid=restart.pid,
+        )
+        return id
+
+    async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
+        return [_restart(row) for row in await self._database.all(self._book.since, since=since, limit=limit)]
+
+    async def prune(self, *, before: datetime) -> int:
+        return await self._database.run(self._book.prune, before=before)
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL keeps no NUL and no half of a character."""
+    return text.replace(NUL, "").encode(errors="replace").decode()
+
+
+def _shortened(stack: str) -> str:
+    if len(stack) <= LONGEST_STACK:
+        return stack
+    half = LONGEST_STACK // 2
+    return f"{stack[:half]}\n…\n{stack[-half:]}"
+
+
+def _restart(row: Row) -> Restart:
+    return Restart(**dict(row))

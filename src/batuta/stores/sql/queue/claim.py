@@ -1,0 +1,350 @@
+"""How what ended is settled and what comes next is claimed: the two databases do it in different ways, to the same end."""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime, timedelta
+from itertools import count, pairwise
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from batuta.kernel.clock import instant, microseconds
+from batuta.kernel.json import Json, dumps, loads
+from batuta.queue.item import ItemState, Lease
+from batuta.queue.outcome import Settlement, Writes, bounded
+from batuta.queue.store import Endings
+from batuta.queue.table import QueueTable
+from batuta.stores.sql.database import AsJson, Query, Transaction
+from batuta.stores.sql.queue.statements import MOST_LEVELS, needed, postgres_turn_book, sqlite_turn_book
+
+MICROSECOND = timedelta(microseconds=1)
+Asked = Mapping[str, object]
+Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
+# What reading a value raises that somebody wrote by hand.
+_UNREADABLE = (ValueError, TypeError, OverflowError)
+
+
+class Unwritten(NamedTuple):
+    """Endings that were not written: their lease is lost, or their row is locked and was skipped."""
+
+    lost: list[Lease]
+    unchecked: list[Lease]
+
+
+class Turns(Protocol):
+    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
+        """Write the endings without waiting for a row lock."""
+        ...
+
+    async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]: ...
+
+    async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]: ...
+
+
+class PostgresTurns:
+    def __init__(self, table: QueueTable) -> None:
+        self._table = table
+        self._book = postgres_turn_book(table)
+        self._round = Round()
+
+    async def at_once(
+        self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
+    ) -> tuple[list[Lease], list[Lease]]:
+        """Settle and claim in one statement; returns the claimed and the lost leases. Waits for row locks of the endings."""
+        described = AsJson([ending(self._table, *each) for each in endings])
+        rows = await transaction.all(self._book.turn, endings=described, limit=limit, **asked)
+        settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
+        claimed = [_without_settled(dict(row)) for row in rows if row[self._table.id] is not None]
+        return [lease_of(self._table, row) for row in claimed], lost_of(endings, settled)
+
+    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
+        described = AsJson([ending(self._table, *each) for each in endings])
+        rows = await transaction.all(self._book.settle, endings=described, now=now)
+        unwritten = lost_of(endings, {(row["id"], row["fence"]) for row in rows})
+        if not unwritten:
+            return Unwritten([], [])
+        held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in unwritten])
+        leased = {(row["id"], row["fence"]) for row in await transaction.all(self._book.still_leased, held=held)}
+        unchecked = [lease for lease in unwritten if (lease.id, lease.fence) in leased]
+        return Unwritten([lease for lease in unwritten if (lease.id, lease.fence) not in leased], unchecked)
+
+    async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
+        query = self._book.claim_reversed if reversed and self._table.priority else self._book.claim
+        return [lease_of(self._table, dict(row)) for row in await transaction.all(query, limit=limit, **asked)]
+
+    async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        return await self._round.both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
+
+    async def _claim_groups(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        after = await self._round.place(transaction, self._book.somewhere, asked)
+        locked = await self._lock_groups(transaction, asked, after, limit)
+        if not locked:
+            return []
+        self._round.went_on_to(locked[-1])
+        groups = AsJson([{self._table.group: group} for group in locked])
+        rows = await transaction.all(
+            self._book.claim_groups, groups=groups, **_for(self._book.claim_groups, asked, limit)
+        )
+        return [lease_of(self._table, dict(row)) for row in rows]
+
+    async def _lock_groups(self, transaction: Transaction, asked: Asked, after: Any, limit: int) -> list[Any]:
+        book, known = self._book, {**asked, "after": after}
+        locked = await transaction.all(book.lock_groups, **_for(book.lock_groups, known, limit))
+        if after is not None and len(locked) < limit:
+            more = await transaction.one(book.has_more_groups, **_for(book.has_more_groups, known, limit))
+            if more is not None and more["has_more"]:
+                left = limit - len(locked)
+                locked += await transaction.all(book.lock_due_groups, **_for(book.lock_due_groups, known, left))
+        # A transaction may take the same advisory lock twice.
+        return list(dict.fromkeys(row["value"] for row in locked))
+
+    async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        query = self._book.claim_ungrouped
+        return [lease_of(self._table, dict(row)) for row in await transaction.all(query, **_for(query, asked, limit))]
+
+
+class SqliteTurns:
+    def __init__(self, table: QueueTable) -> None:
+        self._table = table
+        self._book = sqlite_turn_book(table)
+        self._round = Round()
+        self._unpack: Unpack | None = None
+
+    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
+        described = dumps([ending(self._table, *each) for each in endings])
+        found = await transaction.one(self._book.ours, endings=described)
+        assert found is not None
+        ours = set(loads(found["places"]))  # type: ignore[arg-type]
+        await transaction.run(self._book.settle, endings=described, now=now)
+        return Unwritten([lease for place, (lease, _) in enumerate(endings) if place not in ours], [])
+
+    async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
+        if self._table.priority is None:
+            return await self._taken(transaction, await self._pick(transaction, self._book.pick, asked, limit), asked)
+        book = self._book
+        walk, rest = (book.levels_reversed, book.pick_backward) if reversed else (book.levels, book.pick_onward)
+        levels = await transaction.all(walk, **_for(walk, asked, limit))
+        picked: list[int] = []
+        for level in levels:
+            if level["is_due"] and len(picked) < limit:
+                at_level = {**asked, "level": level["value"]}
+                picked += await self._pick(transaction, book.pick, at_level, limit - len(picked))
+        if len(levels) == MOST_LEVELS and len(picked) < limit:
+            beyond = {**asked, "level": levels[-1]["value"]}
+            picked += await self._pick(transaction, rest, beyond, limit - len(picked))
+        return await self._taken(transaction, picked, asked)
+
+    async def _pick(self, transaction: Transaction, query: Query, asked: Asked, limit: int) -> list[int]:
+        """The places of the next items in the table."""
+        row = await transaction.one(query, **_for(query, asked, limit))
+        return [] if row is None else loads(row["picked"])  # type: ignore[return-value]
+
+    async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        return await self._round.both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
+
+    async def _claim_groups(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        after = await self._round.place(transaction, self._book.somewhere, asked)
+        query = self._book.pick_in_turn
+        picked = await self._pick(transaction, query, {**asked, "after": after}, limit)
+        leases = await self._taken(transaction, picked, asked)
+        if leases:
+            self._round.went_on_to(leases[-1].row[self._table.group or ""])
+        return leases
+
+    async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        picked = await self._pick(transaction, self._book.pick_ungrouped, asked, limit)
+        return await self._taken(transaction, picked, asked)
+
+    async def _taken(self, transaction: Transaction, picked: list[int], asked: Asked) -> list[Lease]:
+        if not picked:
+            return []
+        unpack = self._unpack or await self._learn(transaction)
+        rows = dumps(picked)
+        taking = {name: asked[name] for name in self._book.take.parameters if name in asked}
+        await transaction.run(self._book.take, picked=rows, **taking)
+        held = await transaction.one(self._book.taken, picked=rows)
+        assert held is not None
+        try:
+            return [lease_of(self._table, row) for row in unpack(loads(held["items"].decode()))]
+        except _UNREADABLE:
+            packed = loads(held["items"].decode(errors="surrogateescape"))
+            return [_spoilt_lease(self._table, *each) for each in unpack.carefully(packed)]
+
+    async def _learn(self, transaction: Transaction) -> "Unpack":
+        """What the table is made of: it is there for sure when something was picked from it."""
+        types = {row["name"]: row["type"] for row in await transaction.all(self._book.columns)}
+        if self._table.given is not None:
+            types = {name: types[name] for name in (*needed(self._table), *self._table.given)}
+        self._book = sqlite_turn_book(self._table, types)
+        self._unpack = Unpack(types)
+        return self._unpack
+
+
+class Round:
+    """The group that this process claimed last. The first one is random, so that short-lived processes prefer none."""
+
+    def __init__(self) -> None:
+        self._after: Any = None
+        self._claims = count()
+
+    async def both(
+        self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
+    ) -> list[Lease]:
+        """Claim from groups and from rows without one; every other time the latter go first, so that neither starves."""
+        first, second = (groups, ungrouped) if next(self._claims) % 2 else (ungrouped, groups)
+        leases = await first(transaction, asked, limit)
+        if left := limit - len(leases):
+            leases += await second(transaction, asked, left)
+        return leases
+
+    async def place(self, transaction: Transaction, somewhere: Query, asked: Asked) -> Any:
+        if self._after is None:
+            asking = {name: asked[name] for name in somewhere.parameters}
+            found = await transaction.one(somewhere, **asking)
+            self._after = None if found is None else found["value"]
+        return self._after
+
+    def went_on_to(self, group: Any) -> None:
+        self._after = group
+
+
+class Unpack:
+    """Rows that travelled as one value, with the types their columns declare."""
+
+    _READERS: ClassVar[dict[str, Callable[[Any], object]]] = {
+        "TIMESTAMPTZ": instant,
+        "BOOLEAN": bool,
+        "DATE": date.fromisoformat,
+        "BLOB": bytes.fromhex,
+    }
+
+    def __init__(self, types: Mapping[str, str]) -> None:
+        self._names = list(types)
+        self._typed = [(name, self._READERS[type]) for name, type in types.items() if type in self._READERS]
+
+    def __call__(self, packed: Any) -> Iterator[dict[str, Any]]:
+        for values in packed:
+            row = dict(zip(self._names, values, strict=True))
+            for name, read in self._typed:
+                if row[name] is not None:
+                    row[name] = read(row[name])
+            yield row
+
+    def carefully(self, packed: Any) -> Iterator[tuple[dict[str, Any], list[str]]]:
+        """Value by value, and with each row the columns that nobody can read: there they hold nothing."""
+        readers = dict(self._typed)
+        for values in packed:
+            row = dict(zip(self._names, values, strict=True))
+            spoilt = [name for name, value in row.items() if not _is_readable(value, readers.get(name))]
+            row |= dict.fromkeys(spoilt)
+            row |= {name: read(row[name]) for name, read in self._typed if row[name] is not None}
+            yield row, spoilt
+
+
+def _is_readable(value: Any, read: Callable[[Any], object] | None) -> bool:
+    try:
+        dumps(value).encode()
+        return value is None or read is None or read(value) is not None
+    except _UNREADABLE:
+        return False
+
+
+def _for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
+    """Those of the values that the query takes."""
+    known = {**asked, "limit": limit}
+    return {name: known[name] for name in query.parameters if name in known}
+
+
+def _without_settled(row: dict[str, Any]) -> dict[str, Any]:
+    del row["settled_ids"], row["settled_fences"]
+    return row
+
+
+def lease_of(table: QueueTable, row: dict[str, Any]) -> Lease:
+    is_last_chance = row[table.crashes] + 1 >= table.crash_cap
+    return Lease(row[table.id], row[table.fence], row[table.attempts], row, is_last_chance, row[table.available_at])
+
+
+def _spoilt_lease(table: QueueTable, row: dict[str, Any], spoilt: list[str]) -> Lease:
+    numbers = {name: row[name] for name in (table.fence, table.attempts, table.crashes)}
+    spoilt += [name for name, value in numbers.items() if not isinstance(value, int) and name not in spoilt]
+    return lease_of(table, row | {name: 0 for name in numbers if name in spoilt})._replace(spoilt=tuple(spoilt))
+
+
+def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
+    # By the fence as well: an item that was lost and claimed again may stand here twice.
+    return [lease for lease, _ in endings if (lease.id, lease.fence) not in settled]
+
+
+def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str, Json]:
+    """How an item ended, for the database. What is not said is NULL: most end well, and have little to say."""
+    said: dict[str, Json] = {"id": lease.id, "fence": lease.fence}
+    if (state := _state(table, settlement)) is not None:
+        said["state"] = state
+    if settlement.state is not ItemState.READY:
+        said["ended"] = True
+    if settlement.wait is not None:
+        said["wait"] = bounded(settlement.wait) // MICROSECOND
+    elif settlement.available_at is not None:
+        said["available_at"] = microseconds(settlement.available_at)
+    if settlement.gives_back:
+        said["back"] = 1
+    if settlement.stage is not None:
+        said["anew"] = True
+    if settlement.untried:
+        said["untried"] = True
+    if settlement.error is not None:
+        said["error"] = settlement.error
+    if settlement.result is not None:
+        said["result"] = settlement.result
+    if settlement.keep is not None:
+        said["keep"] = bounded(settlement.keep) // MICROSECOND
+    if settlement.state is ItemState.DEAD and table.last_stage:
+        said["last_stage"] = lease.row[table.state]
+    return said
+
+
+def _state(table: QueueTable, settlement: Settlement) -> str | None:
+    match settlement.state:
+        case ItemState.DONE:
+            return settlement.stage or table.done
+        case ItemState.DEAD:
+            return table.dead
+        case ItemState.CANCELLED:
+            return table.cancelled
+        case _:
+            # A table without a running value kept its stage while it ran.
+            return settlement.stage or (table.ready[0] if table.running is not None else None)
+
+
+def turns_of(table: QueueTable, dialect: str) -> PostgresTurns | SqliteTurns:
+    return PostgresTurns(table) if dialect == "postgres" else SqliteTurns(table)
+
+
+def together(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:
+    """In an order that every worker keeps, the statements and the rows of each: two of them never wait for each other."""
+    rows: dict[Query, list[Mapping[str, object]]] = {}
+    shapes: set[tuple[Query, ...]] = set()
+    for effect in effects:
+        for query, values in effect.statements:
+            rows.setdefault(query, []).append(values)
+        shapes.add(tuple(query for query, _ in effect.statements))
+    return [(query, sorted(rows[query], key=repr)) for query in in_one_order(shapes)]
+
+
+def in_one_order(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
+    """After whatever an item names before it; beside that, by name. Where two items contradict each other, by name as well."""
+    before: dict[Query, set[Query]] = {}
+    for shape in shapes:
+        # One that is named again comes where it was named last: what stands between may be what it is to see.
+        own = list(dict.fromkeys(reversed(shape)))[::-1]
+        for query in own:
+            before.setdefault(query, set())
+        for earlier, later in pairwise(own):
+            before[later].add(earlier)
+    order: list[Query] = []
+    while before:
+        free = [query for query, earlier in before.items() if not earlier] or list(before)
+        first = min(free, key=lambda query: (query.name, query.text))
+        del before[first]
+        for named_before in before.values():
+            named_before.discard(first)
+        order.append(first)
+    return order

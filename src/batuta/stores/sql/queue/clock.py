@@ -1,0 +1,60 @@
+"""What a queue on SQLite does when the clock of its machine is set back.
+
+Every instant in the table comes from that clock: after a step of an hour, items that were due wait an hour, and the leases of
+dead workers last an hour longer. ``clock_marks`` holds the latest instant that was seen, so that a step is noticed however many
+processes run, and also by the first one that starts after it. The step is then subtracted from the waits that it made longer:
+
+- an item that was due before the step is due;
+- a wait that began after the instant the clock shows now (the row was created, or last claimed, in its future) is moved by the
+  step. A wait that began earlier stays: it may be from before the clock was put forward, and ends late at worst, not early;
+- an item that was put for an instant the application chose keeps it (``fixed_times``), unless it was created and came due in the
+  future of the clock.
+
+A lease is cut to its length from now. A live worker renews it; a dead one loses it in time.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from batuta.queue.table import QueueTable
+from batuta.stores.sql.database import Database, Query, Reading
+from batuta.stores.sql.queue.statements import clock_book
+
+MICROSECOND = timedelta(microseconds=1)
+# Smaller differences are adjustments by NTP, and what two processes see of each other.
+TOLERANCE = timedelta(seconds=2)
+MARK_EVERY = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockBook:
+    mark: Query
+    set_mark: Query
+    move_waiting: Query
+    cut_leases: Query
+
+
+class QueueClock:
+    def __init__(self, table: QueueTable) -> None:
+        self._book = clock_book(table, ClockBook)
+
+    async def follow(self, database: Database, now: datetime, lease: timedelta) -> timedelta:
+        """Note the time; if the clock was set back since it was last noted, correct the table. Returns by how much."""
+        seen = await self._seen(database)
+        if seen is not None and -TOLERANCE <= now - seen < MARK_EVERY:
+            return timedelta(0)
+        async with database.transaction() as transaction:
+            # Another process may have corrected the table meanwhile.
+            seen = await self._seen(transaction)
+            step = timedelta(0) if seen is None else seen - now
+            is_back = step > TOLERANCE
+            if is_back or seen is None:
+                moved = max(step, timedelta(0)) // MICROSECOND
+                await transaction.run(self._book.move_waiting, now=now, step=moved, seen=seen or now)
+                await transaction.run(self._book.cut_leases, now=now, lease=lease // MICROSECOND)
+            await transaction.run(self._book.set_mark, now=now)
+        return step if is_back else timedelta(0)
+
+    async def _seen(self, reading: Reading) -> datetime | None:
+        row = await reading.one(self._book.mark)
+        return None if row is None else row["seen_at"]

@@ -1,0 +1,517 @@
+"""The statements of a queue, written for one table: ``books/queue.sql`` with the table's own names in its gaps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from batuta.queue.table import QueueTable
+from batuta.stores.sql.database import Dialect, Query
+from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.queries import SomeBook, load_text
+
+# A claim looks at so many priorities one by one, which skips any number of items that are not due; the priorities beyond them are
+# read in the order of the index, which is faster where each has few items.
+MOST_LEVELS = 64
+# A claim looks at so many groups one by one; if that is not enough, one pass over the waiting rows finds those that are due.
+MOST_GROUPS = 500
+# The state of a leased row of a table that has no value for it.
+RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBook:
+    put: Query
+    present: Query
+    renew: Query
+    lapsing: Query
+    rescue: Query
+    rescue_seen: Query
+    rescue_owned: Query
+    release_stray: Query
+    owners: Query
+    unserved: Query
+    rehome: Query
+    discard_waiting: Query
+    next_at: Query
+    last_error: Query
+    cancel: Query
+    revive: Query
+    discard: Query
+    item: Query
+    listed: Query
+    counts: Query
+    depth: Query
+    pulse: Query
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTurnBook:
+    claim: Query
+    turn: Query
+    claim_reversed: Query
+    somewhere: Query
+    lock_groups: Query
+    has_more_groups: Query
+    lock_due_groups: Query
+    claim_groups: Query
+    claim_ungrouped: Query
+    settle: Query
+    still_leased: Query
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteTurnBook:
+    columns: Query
+    levels: Query
+    levels_reversed: Query
+    pick: Query
+    pick_onward: Query
+    pick_backward: Query
+    somewhere: Query
+    pick_in_turn: Query
+    pick_ungrouped: Query
+    take: Query
+    taken: Query
+    ours: Query
+    settle: Query
+
+
+def queue_book(
+    table: QueueTable, dialect: Dialect, own: Sequence[str] = ("id",), shared: Sequence[str] = ()
+) -> QueueBook:
+    """``own``: the columns of which ``put`` is given a value for each row; ``shared``: one for all of them."""
+    text = _written_for("queue.sql", _gaps(table, dialect) | _filled(table, dialect, own, shared))
+    return load_text(QueueBook, text, f"queue.sql of {table.name}", dialect)
+
+
+def postgres_turn_book(table: QueueTable) -> PostgresTurnBook:
+    text = _written_for("queue_on_postgres.sql", _gaps(table, "postgres"))
+    return load_text(PostgresTurnBook, text, f"queue_on_postgres.sql of {table.name}", "postgres", ["postgres"])
+
+
+def sqlite_turn_book(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteTurnBook:
+    """``given``: the columns that a worker gets of an item, and their types."""
+    packed = ", ".join(_packed(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
+    text = _written_for("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
+    return load_text(SqliteTurnBook, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
+
+
+def clock_book(table: QueueTable, book: type[SomeBook]) -> SomeBook:
+    """What a set clock asks of a table on SQLite."""
+    text = _written_for("queue_clock.sql", _gaps(table, "sqlite"))
+    return load_text(book, text, f"queue_clock.sql of {table.name}", "sqlite", ["sqlite"])
+
+
+def _packed(column: str, type: str) -> str:
+    """One value that JSON cannot hold must not keep every other item from being read."""
+    if type == "JSONB":
+        return f"CASE WHEN json_valid({column}) THEN json({column}) END"
+    return f"iif(typeof({column}) = 'blob', hex({column}), {column})"
+
+
+def needed(table: QueueTable) -> tuple[str, ...]:
+    """What the queue itself must know of an item."""
+    known = (table.id, table.fence, table.attempts, table.crashes, table.available_at)
+    return (*known, *([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
+
+
+def _written_for(book: str, gaps: Mapping[str, str]) -> str:
+    return (BOOKS / book).read_text(encoding="utf-8").format_map(gaps)
+
+
+def _filled(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
+    """The columns of ``put`` and their values. An item is created now and due after its delay, by the clock that decides."""
+    one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
+    filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
+    now = f"coalesce(:now, {_clock(dialect)})"
+    filled = {table.created_at: now, table.available_at: f"{now} + {_duration(':delay', dialect)}"} | filled
+    return {"columns": ", ".join(filled), "filled": ", ".join(filled.values())}
+
+
+def _clock(dialect: Dialect) -> str:
+    return "now()" if dialect == "sqlite" else "statement_timestamp()"
+
+
+def _duration(microseconds: str, dialect: Dialect) -> str:
+    return microseconds if dialect == "sqlite" else f"{microseconds}::bigint * INTERVAL '1 microsecond'"
+
+
+def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
+    names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
+    clock = _clock(dialect)
+    is_ready = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
+    is_ready += f" AND {table.doubt} IS NULL" if table.doubt else ""
+    in_queue = f" AND {table.queue} = :queue" if table.queue else ""
+    gaps = names | {
+        "table": table.name,
+        "clock": clock,
+        "given": "*" if table.given is None else ", ".join(dict.fromkeys((*needed(table), *table.given))),
+        "is_ready": is_ready,
+        "in_queue": in_queue,
+        "not_held": _not_held(dialect, clock),
+        "is_dead": f"{table.state} = '{table.dead}'{_died_in(table)}",
+        "id_type": "uuid",
+        "priority": table.priority or "0",
+        "group": table.group or "0",
+        "at_level": f" AND {table.priority} = :level" if table.priority else "",
+        "in_group_order": ", ".join([*_by_priority(table), table.available_at, table.id]),
+        "ready_index": f"{table.name}_ready",
+        "lease_index": f"{table.name}_leased",
+        "of_level": f" AND {table.priority} = level.value" if table.priority else "",
+        "bell": f"coalesce({table.queue}, :bell)" if table.queue else ":bell",
+        "own_bell": table.queue or f"'{table.name}'",
+        # Whoever works on the next stage hears of it.
+        "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS rung"
+        if table.queue == table.state
+        else "",
+        "taken": _taken(table, clock),
+        "rescued": _rescued(table, dialect, clock),
+        "released": _released(table, dialect, clock),
+        "all_waits_are_delays": "FALSE" if table.fixed_times else "TRUE",
+        "started_after_now": f"{table.started_at} > :now" if table.started_at else "TRUE",
+        "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
+    }
+    gaps |= _gaps_of_operators(table, dialect, is_ready)
+    gaps["settle"] = _settle(table, dialect, clock)
+    gaps["settle_unlocked"] = _settle(table, dialect, clock, skips_locked=True)
+    index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
+    gaps |= _by_level(table, gaps, index)
+    most = MOST_GROUPS if dialect == "postgres" else None
+    gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}", most)
+    gaps["most_groups"] = str(MOST_GROUPS)
+    return gaps
+
+
+def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> dict[str, str]:
+    """What listing, cancelling, reviving, moving and discarding items needs."""
+    clock = _clock(dialect)
+    return {
+        "of_queue": _of_queue(table),
+        "shown_state": _shown_state(table),
+        "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
+        "as_new": _as_new(table),
+        "unwanted": _unwanted(table, dialect, clock, is_ready),
+        "or_is_asked": _or_is_asked(table),
+        "waits": _waits(table),
+        "touched": f", {table.updated_at} = coalesce(:now, {clock})" if table.updated_at else "",
+        "dropped": _dropped(table, dialect, clock),
+    }
+
+
+def _by_level(table: QueueTable, gaps: dict[str, str], index: str) -> dict[str, str]:
+    """The parts of statements that go by priority: in the order of the claim, and from the other end."""
+    high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
+    levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
+    return {
+        "levels": levels,
+        "levels_reversed": backwards,
+        "levels_alone": levels.rstrip(",") or alone,
+        "levels_reversed_alone": backwards.rstrip(",") or alone,
+        "last_level": _last_level(table, high_first),
+        "pick": _pick(table, gaps, high_first),
+        "pick_reversed": _pick(table, gaps, not high_first),
+        "further": "<" if high_first else ">",
+        "back": ">" if high_first else "<",
+        "onward": ", ".join(_onward(table, high_first)),
+        "backward": ", ".join(_onward(table, not high_first)),
+    }
+
+
+def _is_one_of(column: str, values: Sequence[str]) -> str:
+    """Written exactly as in the table's partial indexes, or they would not be used."""
+    quoted = [f"'{value}'" for value in values]
+    return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
+
+
+def _not_held(dialect: Dialect, clock: str) -> str:
+    """A pause is read in the claiming statement; a switch that is neither on nor off holds too."""
+    keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
+    return (
+        f"NOT EXISTS (SELECT 1 FROM feature_flags AS held WHERE held.key IN ({keys}) AND held.value <> 'false'"
+        f" AND (held.until IS NULL OR held.until > coalesce(:now, {clock})))"
+    )
+
+
+def _died_in(table: QueueTable) -> str:
+    """A queue that is a stage of a pipeline has as its dead those that died in that stage."""
+    if table.queue != table.state:
+        return f" AND {table.queue} = :queue" if table.queue else ""
+    return f" AND {table.last_stage} = :queue" if table.last_stage else ""
+
+
+def _stage_of_dead(table: QueueTable) -> str:
+    """The stage that a dead row belongs to: where it died, or the first one if the pipeline no longer has that stage."""
+    stages = ", ".join(f"'{stage}'" for stage in table.ready)
+    return f"CASE WHEN {table.last_stage} IN ({stages}) THEN {table.last_stage} ELSE '{table.ready[0]}' END"
+
+
+def _of_queue(table: QueueTable) -> str:
+    """The rows that people see as a queue's own: of a stage also those that died in it."""
+    if table.queue is None:
+        return "TRUE"
+    own = f"{table.queue} = :queue"
+    if table.queue != table.state or not table.last_stage:
+        return own
+    return f"({own} OR ({table.state} = '{table.dead}' AND {_stage_of_dead(table)} = :queue))"
+
+
+def _shown_state(table: QueueTable) -> str:
+    """The state as people see it: a stage's rows do not say that they are being worked on."""
+    if table.running is not None:
+        return table.state
+    return f"CASE WHEN {table.lease_until} IS NOT NULL THEN '{RUNNING}' ELSE {table.state} END"
+
+
+def _by_priority(table: QueueTable) -> list[str]:
+    if table.priority is None:
+        return []
+    return [f"{table.priority} DESC" if table.urgent_is_high else table.priority]
+
+
+def _taken(table: QueueTable, clock: str) -> str:
+    sets = [
+        f"{table.attempts} = {table.attempts} + 1",
+        f"{table.fence} = {table.fence} + 1",
+        f"{table.owner} = :owner",
+    ]
+    if table.running is not None:
+        sets.append(f"{table.state} = '{table.running}'")
+    sets += [f"{column} = coalesce(:now, {clock})" for column in (table.started_at, table.updated_at) if column]
+    return ", ".join(sets)
+
+
+def _kept(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    """How long a row stays that ended without a worker's word."""
+    seconds = int(table.keep.total_seconds())
+    span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
+    return f"coalesce(:now, {clock}) + {span}"
+
+
+def _as_new(table: QueueTable) -> str:
+    """What a revived row must not keep of its former life: it would be cancelled, or pruned, while it runs."""
+    sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
+    sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
+    return "".join(f", {each}" for each in sets)
+
+
+def _unwanted(table: QueueTable, dialect: Dialect, clock: str, is_ready: str) -> str:
+    """In one statement: between two it could come back, and be met by neither."""
+    ends = {table.state: f"'{table.cancelled}'", table.error: ":reason", table.finished_at: f"coalesce(:now, {clock})"}
+    if table.expires_at:
+        ends[table.expires_at] = _kept(table, dialect, clock)
+    sets = [f"{column} = CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()]
+    if wish := table.cancel_requested:
+        sets.append(f"{wish} = CASE WHEN {is_ready} THEN {wish} ELSE TRUE END")
+    return ", ".join(sets)
+
+
+def _or_is_asked(table: QueueTable) -> str:
+    if table.cancel_requested is None:
+        return ""
+    return f" OR {table.lease_until} IS NOT NULL" + (f" OR {table.doubt} IS NOT NULL" if table.doubt else "")
+
+
+def _rescued(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    is_unwanted = table.cancel_requested or "FALSE"
+    is_cause = f"{table.crashes} + 1 >= {table.crash_cap}"
+    back = f"'{table.ready[0]}'" if table.running is not None else table.state
+    sets = [
+        f"{table.crashes} = {table.crashes} + 1",
+        f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}' WHEN {is_cause} THEN '{table.dead}' ELSE {back} END",
+        f"{table.error} = CASE WHEN {is_cause} THEN 'its worker died ' || ({table.crashes} + 1) || ' times while it ran'"
+        f" ELSE 'its worker died while it ran' END",
+        f"{table.finished_at} = CASE WHEN {is_cause} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
+        f"{table.fence} = {table.fence} + 1",
+        f"{table.owner} = NULL",
+        f"{table.lease_until} = NULL",
+    ]
+    if table.expires_at:
+        sets.append(
+            f"{table.expires_at} = CASE WHEN {is_cause} OR {is_unwanted} THEN {_kept(table, dialect, clock)} END"
+        )
+    if table.last_stage:
+        sets.append(f"{table.last_stage} = CASE WHEN {is_cause} THEN {table.state} ELSE {table.last_stage} END")
+    if table.updated_at:
+        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
+    return ", ".join(sets)
+
+
+def _released(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    """A claim is undone: the row is as it was before, or cancelled if that was requested since."""
+    is_unwanted = table.cancel_requested or "FALSE"
+    back = f"'{table.ready[0]}'" if table.running is not None else table.state
+    sets = [
+        f"{table.attempts} = {table.attempts} - 1",
+        f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE {back} END",
+        f"{table.finished_at} = CASE WHEN {is_unwanted} THEN coalesce(:now, {clock}) END",
+        f"{table.fence} = {table.fence} + 1",
+        f"{table.owner} = NULL",
+        f"{table.lease_until} = NULL",
+    ]
+    if table.expires_at:
+        sets.append(f"{table.expires_at} = CASE WHEN {is_unwanted} THEN {_kept(table, dialect, clock)} END")
+    if table.updated_at:
+        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
+    return ", ".join(sets)
+
+
+def _waits(table: QueueTable) -> str:
+    """The row waits, whatever its stage; a removed stage is in no index of ready rows."""
+    waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
+    return waits if table.queue == table.state else f"{waits} AND {_is_one_of(table.state, table.ready)}"
+
+
+def _dropped(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    sets = [
+        f"{table.state} = '{table.cancelled}'",
+        f"{table.error} = :reason",
+        f"{table.finished_at} = coalesce(:now, {clock})",
+    ]
+    if table.expires_at:
+        sets.append(f"{table.expires_at} = {_kept(table, dialect, clock)}")
+    if table.updated_at:
+        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
+    return ", ".join(sets)
+
+
+def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bool = False) -> str:
+    """One UPDATE of many rows, each guarded by its fence; ``ending`` describes how an item ended.
+
+    ``skips_locked``: lock the free rows first and update only those (PostgreSQL). That costs a tenth more than the plain
+    UPDATE, which waits for row locks. A row that changed between the snapshot and its lock is skipped as well.
+    """
+
+    def of(name: str) -> str:
+        return f"ending.value ->> '{name}'" if dialect == "sqlite" else f"ending.{name}"
+
+    def mine(column: str) -> str:
+        return _qualified(table, dialect, column)
+
+    def instant(name: str) -> str:
+        return of(name) if dialect == "sqlite" else f"TIMESTAMPTZ 'epoch' + {of(name)} * INTERVAL '1 microsecond'"
+
+    def after(name: str) -> str:
+        return f"coalesce(:now, {clock}) + ({of(name)})" + (
+            "" if dialect == "sqlite" else " * INTERVAL '1 microsecond'"
+        )
+
+    # What was to come back although somebody had asked for it to stop does not.
+    is_unwanted = f"{mine(table.cancel_requested)} AND {of('ended')} IS NULL" if table.cancel_requested else "FALSE"
+    sets = [
+        f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}'"
+        f" ELSE coalesce({of('state')}, {mine(table.state)}) END",
+        f"{table.available_at} = coalesce({after('wait')}, {instant('available_at')}, {mine(table.available_at)})",
+        f"{table.attempts} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
+        f"{table.crashes} = CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
+        f"{table.error} = {of('error')}",
+        f"{table.finished_at} = CASE WHEN {of('ended')} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
+        f"{table.lease_until} = NULL",
+        f"{table.owner} = NULL",
+    ]
+    if table.result:
+        result = "nullif(ending.value -> 'result', 'null')" if dialect == "sqlite" else "ending.result"
+        sets.append(f"{table.result} = {result}")
+    if table.expires_at:
+        sets.append(
+            f"{table.expires_at} = CASE WHEN {is_unwanted} THEN {_kept(table, dialect, clock)} ELSE {after('keep')} END"
+        )
+    if table.last_stage:
+        sets.append(f"{table.last_stage} = coalesce({of('last_stage')}, {mine(table.last_stage)})")
+    if table.updated_at:
+        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
+    target, row = (table.name, table.name) if dialect == "sqlite" else (f"{table.name} AS item", "item")
+    if skips_locked and dialect == "postgres":
+        row = "item.ctid = ending.tid AND item"
+    return (
+        f"UPDATE {target} SET {', '.join(sets)} FROM {_endings(table, dialect, skips_locked=skips_locked)}"
+        f" WHERE {row}.{table.id} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
+        f" AND {mine(table.lease_until)} IS NOT NULL"
+    )
+
+
+def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
+    """The endings as rows; with the place of their row in the table, which is then locked."""
+    if dialect == "sqlite":
+        return "json_each(:endings) AS ending"
+    source = (
+        "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, wait bigint, available_at bigint,"
+        " back integer, anew boolean, untried boolean, error text, ended boolean, result jsonb, keep bigint, last_stage text)"
+    )
+    if not skips_locked:
+        return source
+    return (
+        f"(SELECT free.ctid AS tid, ending.* FROM {source} JOIN {table.name} AS free ON free.{table.id} = ending.id"
+        f" AND free.{table.fence} = ending.fence AND free.{table.lease_until} IS NOT NULL"
+        f" FOR NO KEY UPDATE OF free SKIP LOCKED) AS ending"
+    )
+
+
+def _qualified(table: QueueTable, dialect: Dialect, column: str) -> str:
+    return f"{table.name if dialect == 'sqlite' else 'item'}.{column}"
+
+
+def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: str) -> str:
+    """The first priorities that are waiting, found by jumping from one to the next in the index."""
+    if table.priority is None:
+        return ""
+    direction, beyond = ("DESC", "<") if high_first else ("ASC", ">")
+    first = (
+        f"SELECT {table.priority} FROM {table.name}{index}"
+        f" WHERE {gaps['is_ready']}{gaps['in_queue']} AND {table.priority} IS NOT NULL"
+    )
+    order = f"ORDER BY {table.priority} {direction} LIMIT 1"
+    return (
+        f"level(value, step) AS (SELECT ({first} {order}), 1 UNION ALL"
+        f" SELECT ({first} AND {table.priority} {beyond} level.value {order}), level.step + 1"
+        f" FROM level WHERE level.value IS NOT NULL AND level.step < {MOST_LEVELS}),"
+    )
+
+
+def _last_level(table: QueueTable, high_first: bool) -> str:
+    """The last level, as a row; no row if there are no priorities beyond it, so that what is joined to it does not run."""
+    if table.priority is None:
+        return "SELECT 0 AS value WHERE FALSE"
+    return f"SELECT {'min' if high_first else 'max'}(value) AS value FROM level HAVING count(value) = {MOST_LEVELS}"
+
+
+def _onward(table: QueueTable, high_first: bool) -> list[str]:
+    """By priority in one direction, and within a priority the oldest first."""
+    by_priority = [] if table.priority is None else [f"{table.priority} {'DESC' if high_first else 'ASC'}"]
+    return [*by_priority, table.available_at, table.id]
+
+
+def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
+    """The groups of which something waits, found by jumping from one to the next in the index, as far as the reader goes.
+
+    ``most``: how many are looked at after ``after``, and again before it; None: all.
+    """
+
+    def walk(name: str, first: str = "", until: str = "", most: int | None = most) -> str:
+        until += "" if most is None else f" AND {name}.step < {most}"
+        return (
+            f"{name}(value, step) AS (SELECT (SELECT min({group}) {waiting}{first}), 1 UNION ALL"
+            f" SELECT (SELECT min({group}) {waiting} AND {group} > {name}.value), {name}.step + 1 FROM {name}"
+            f" WHERE {name}.value IS NOT NULL{until})"
+        )
+
+    rest = walk("rest", first=f" AND {group} > :after")
+    again = walk("again", until=" AND again.value < :after")
+    both = "groups AS (SELECT value FROM rest UNION ALL SELECT value FROM again WHERE value <= :after)"
+    return {"groups_from_the_first": walk("groups", most=None), "groups_in_turn": f"{rest}, {again}, {both}"}
+
+
+def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool) -> str:
+    """The due rows in order: level by level, then those beyond the levels. The second part runs if the first is not enough."""
+    due = (
+        f"SELECT {table.id} FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']}"
+        f" AND {table.available_at} <= coalesce(:now, statement_timestamp()) AND {gaps['not_held']}"
+    )
+    oldest = f"ORDER BY {table.available_at}, {table.id} LIMIT :limit FOR UPDATE SKIP LOCKED"
+    if table.priority is None:
+        return f"SELECT {table.id} FROM ({due} {oldest}) AS due"
+    return (
+        f"SELECT due.{table.id} FROM level CROSS JOIN LATERAL"
+        f" ({due} AND {table.priority} = level.value {oldest}) AS due WHERE level.value IS NOT NULL"
+        f" UNION ALL SELECT rest.{table.id} FROM ({_last_level(table, high_first)}) AS last CROSS JOIN LATERAL"
+        f" ({due} AND {table.priority} {'<' if high_first else '>'} last.value"
+        f" ORDER BY {', '.join(_onward(table, high_first))} LIMIT :limit FOR UPDATE SKIP LOCKED) AS rest"
+    )

@@ -1,0 +1,479 @@
+"""Any table that ``QueueTable`` describes, as a queue."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
+
+from batuta.health.queues import HOUR, STUCK_AFTER, Pulse
+from batuta.kernel.clock import Clock, microseconds
+from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, StoreConflict
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel.writable import told
+from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, bounded, within_reach
+from batuta.queue.storable import refuse_too_deep
+from batuta.queue.store import Depth, Endings, Lapsing, Renewed, Rescued, Turned, Unserved
+from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
+from batuta.stores.sql.queue.claim import MICROSECOND, Asked, PostgresTurns, Unwritten, together, turns_of
+from batuta.stores.sql.queue.clock import QueueClock
+from batuta.stores.sql.queue.statements import RUNNING, QueueBook, queue_book
+
+
+class SqlQueue:
+    """``queue`` names one of several in the same table. ``own_time``: the clock decides, not the database's.
+
+    ``ring`` is told which stages of a pipeline have something new, where the database does not tell them itself.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        table: QueueTable,
+        ids: Ids,
+        clock: Clock,
+        *,
+        queue: str | None = None,
+        own_time: bool = False,
+        ring: Callable[[str], None] | None = None,
+        liveness: Database | None = None,
+    ) -> None:
+        """``liveness``: the connections that renew, settle, claim and rescue, if not those of ``database``."""
+        self.table = table
+        self._ring = ring if table.queue == table.state and database.dialect == "sqlite" else None
+        self.name = queue or table.name
+        self._database = database
+        self._liveness = liveness or database
+        self._ids = ids
+        self._audit = AuditLog(database.dialect, ids)
+        self._clock = clock
+        self._own_time = own_time
+        self._queue = {} if table.queue is None else {"queue": self.name}
+        self._holds = AsJson([pause_of_queue(self.name), "pause.all"])
+        self._book = queue_book(table, database.dialect)
+        self._turns = turns_of(table, database.dialect)
+        self._set_clock = QueueClock(table) if database.dialect == "sqlite" else None
+        # Whoever works on it, and for however short: every eighth claim of all of them begins at the other end.
+        self.claims = count(1)
+        self._books: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueBook] = {}
+        # Items whose row was locked when they were settled: until they are written, their turns skip locked rows.
+        self._unchecked: set[str] = set()
+
+    @property
+    def where(self) -> str:
+        return self._database.where
+
+    async def put(
+        self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
+    ) -> list[str | None]:
+        """``within``: in the transaction of the business change they belong to. ``shared``: columns all of them have alike."""
+        if not items:
+            return []
+        alike = {**self._queue_column(), **(shared or {})}
+        every = {column: _written(value, self._database.dialect) for column, value in alike.items()}
+        rows = [_New(self._row(item), bounded(item.delay or _NOTHING) // MICROSECOND) for item in items]
+        if within is not None or self._goes_at_once(rows):
+            taken = await self._put(rows, every, within or self._database)
+        else:
+            async with self._database.transaction() as transaction:
+                taken = await self._put(rows, every, transaction)
+        return [id if id in taken else None for id in (str(new.row[self.table.id]) for new in rows)]
+
+    async def _put(self, rows: "Sequence[_New]", every: dict[str, Json], into: Transaction) -> set[str]:
+        """Insert rows of one shape with one statement each. A column that a row does not fill has its default.
+
+        Rows are sorted by key, so that two processes that put the same keys do not deadlock.
+        """
+        taken: set[str] = set()
+        of_one_shape: dict[_Shape, list[dict[str, Json]]] = {}
+        for new in sorted(rows, key=lambda new: str(new.row.get(self.table.key or ""))):
+            of_one_shape.setdefault(new.shape, []).append(new.row)
+        for shape, some in of_one_shape.items():
+            taken |= await self._written(shape, some, every, into)
+        return taken
+
+    async def _written(
+        self, shape: "_Shape", rows: Sequence[dict[str, Json]], every: dict[str, Json], into: Transaction
+    ) -> set[str]:
+        columns, delay = shape
+        book = self._put_book(columns, tuple(column for column in every if column not in columns))
+        known = {
+            "rows": AsJson(rows),
+            "every": AsJson(every),
+            "bell": self.name,
+            "delay": delay,
+            "now": self._asked_at(),
+        }
+        values = {name: known[name] for name in book.put.parameters}
+        if self._database.dialect == "postgres":
+            return {row["id"] for row in await into.all(book.put, **values)}
+        ids = {str(row[self.table.id]) for row in rows}
+        match await into.run(book.put, **values):
+            case 0:
+                return set()
+            case touched if touched == len(rows):
+                return ids
+        present = await into.one(book.present, ids=AsJson(sorted(ids)))
+        return set() if present is None else set(loads(present["ids"]))  # type: ignore[arg-type]
+
+    def _put_book(self, own: tuple[str, ...], shared: tuple[str, ...]) -> QueueBook:
+        if (own, shared) not in self._books:
+            for column in (*own, *shared):
+                refuse_no_identifier(column, f"column of {self.table.name}", "it is no SQL identifier")
+            self._books[own, shared] = queue_book(self.table, self._database.dialect, own, shared)
+        return self._books[own, shared]
+
+    def _goes_at_once(self, rows: "Sequence[_New]") -> bool:
+        """One statement is enough. Many rows on SQLite take two: to write them, and to ask which were refused."""
+        if self._database.dialect == "sqlite" and len(rows) > 1:
+            return False
+        return len({new.shape for new in rows}) == 1
+
+    async def turn(self, endings: Endings, tenure: Tenure, limit: int, *, reversed: bool = False) -> Turned:
+        asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}
+        if self.table.group is not None:
+            return await self._turn_by_group(endings, asked, limit)
+        plain = not any(settlement.follow_ups or settlement.effect for _, settlement in endings)
+        if (
+            isinstance(self._turns, PostgresTurns)
+            and plain
+            and limit
+            and not reversed
+            and self._expects_no_lock(endings)
+        ):
+            try:
+                return Turned(*await self._turns.at_once(self._liveness, endings, asked, limit))
+            except RowLocked:
+                self._unchecked |= {lease.id for lease, _ in endings}
+        # An effect is the application's code, and takes its time.
+        path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
+        async with path.transaction() as transaction:
+            unwritten = await self._settle(transaction, endings)
+            leases = await self._turns.claim(transaction, asked, limit, reversed=reversed) if limit else []
+        self._note_unchecked(endings, unwritten)
+        self._tell_stages(endings)
+        return Turned(leases, *unwritten)
+
+    async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> Turned:
+        """In two steps: a claim that meets another's on the same group is undone, and what ended must not be undone with it."""
+        path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
+        async with path.transaction() as transaction:
+            unwritten = await self._settle(transaction, endings)
+        try:
+            async with self._liveness.transaction() as transaction:
+                leases = await self._turns.claim_in_turn(transaction, asked, limit) if limit else []
+        except StoreConflict:
+            return Turned((), *unwritten)
+        return Turned(leases, *unwritten)
+
+    def _expects_no_lock(self, endings: Endings) -> bool:
+        """The single statement waits for row locks: it is used until the lock timeout shows that a row is locked."""
+        return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
+
+    def _note_unchecked(self, endings: Endings, unwritten: Unwritten) -> None:
+        if self._unchecked or unwritten.unchecked:
+            self._unchecked -= {lease.id for lease, _ in endings}
+            self._unchecked |= {lease.id for lease in unwritten.unchecked}
+
+    async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
+        async with self._database.transaction() as transaction:
+            unwritten = await self._settle(transaction, [(lease, settlement)])
+            if unwritten.unchecked:
+                raise RowLocked(where=self._database.where, why=f"item {lease.id} of {self.table.name}")
+        if unwritten.lost:
+            return False
+        self._tell_stages([(lease, settlement)])
+        return True
+
+    async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed:
+        held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in leases])
+        rows = await self._liveness.all(self._book.renew, held=held, **self._time(tenure))
+        ours = {(row["id"], row["fence"]) for row in rows}
+        return Renewed(
+            lost=frozenset(lease.id for lease in leases if (lease.id, lease.fence) not in ours),
+            cancelled=frozenset(row["id"] for row in rows if row["cancelled"]),
+            unchecked=frozenset(row["id"] for row in rows if not row["is_renewed"]),
+        )
+
+    async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
+        asked = {"within": within // MICROSECOND, "limit": limit, "now": self._now()}
+        rows = await self._liveness.all(self._book.lapsing, **asked)
+        return [Lapsing(row["id"], row["fence"], row["lease_until"]) for row in rows]
+
+    async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
+        # The instant of the call: while another process locks the file this statement waits, and so do the renewals.
+        asked = {"limit": limit, "now": self._asked_at()}
+        if only is None:
+            return self._rescued(await self._liveness.all(self._book.rescue, **asked))
+        leases = [[each.id, each.fence, microseconds(each.lease_until)] for each in only]
+        return self._rescued(await self._liveness.all(self._book.rescue_seen, seen=AsJson(leases), **asked))
+
+    async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
+        if not owners:
+            return []
+        asked = {"owners": AsJson(sorted(owners)), "limit": limit, "now": self._now()}
+        return self._rescued(await self._liveness.all(self._book.rescue_owned, **asked))
+
+    def _rescued(self, rows: Sequence[Row]) -> list[Rescued]:
+        ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
+        return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
+
+    async def follow_clock(self, lease: timedelta) -> timedelta:
+        if self._set_clock is None:
+            return timedelta(0)
+        return await self._set_clock.follow(self._liveness, self._clock.now(), lease)
+
+    async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
+        ids = AsJson(sorted(lease.id for lease in known))
+        rows = await self._liveness.all(
+            self._book.release_stray, owner=owner, known=ids, now=self._now(), **self._queue
+        )
+        return [row["id"] for row in rows]
+
+    async def owners(self) -> Sequence[str]:
+        return [row["owner"] for row in await self._liveness.all(self._book.owners)]
+
+    async def last_error(self, id: str) -> tuple[str | None, datetime]:
+        row = await self._liveness.one(self._book.last_error, id=id, now=self._now())
+        assert row is not None
+        return row["error"], row["now"]
+
+    async def next_at(self) -> datetime | None:
+        """The instant by this process's clock: a worker sleeps until then by its own clock."""
+        row = await self._next(self._liveness)
+        if row is None or row["at"] is None:
+            return None
+        at: datetime = row["at"]
+        return at if self._own_time or self._database.dialect == "sqlite" else self._clock.now() + (at - row["now"])
+
+    async def _next(self, path: Database) -> Row | None:
+        return await path.one(self._book.next_at, now=self._now(), **self._queue)
+
+    async def cancel(self, id: str, reason: str) -> bool:
+        asked = {"id": id, "reason": told(reason, LONGEST_ERROR), "now": self._now()}
+        return bool(await self._database.run(self._book.cancel, **asked))
+
+    async def revive(self, id: str, *, by: str | None = None) -> bool:
+        try:
+            return await self._by_hand(self._book.revive, "queue.retry", by, id=id, now=self._now())
+        except StoreConflict:
+            return False  # another with its key is alive
+
+    async def discard(self, id: str, *, by: str | None = None) -> bool:
+        return await self._by_hand(self._book.discard, "queue.discard", by, id=id)
+
+    async def unserved(self) -> list[Unserved]:
+        """Waiting items of a pipeline whose stage the pipeline no longer has. One pass over the table: ask every few minutes.
+
+        Items of ``tasks`` have a statement of their own (``SqlTasks.unserved``).
+        """
+        if self.table.queue != self.table.state:
+            return []
+        table = self.table
+        known = AsJson([*table.ready, table.done, table.dead, table.cancelled])
+        rows = await self._database.all(self._book.unserved, known=known)
+        return [Unserved(queue=row["queue"], name=None, count=row["items"], oldest=row["oldest"]) for row in rows]
+
+    async def rehome(self, source: str, target: str, limit: int, *, by: str) -> int:
+        """Move at most ``limit`` waiting items from one queue or stage to another; recorded with who did it.
+
+        Raises StoreConflict if an item with the same key is alive there: discard one of them.
+        """
+        if self.table.queue == self.table.state and target not in self.table.ready:
+            raise InvalidName(name=target, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
+        asked = {"source": source, "target": target, "limit": limit}
+        return await self._many_by_hand(self._book.rehome, "queue.rehome", by, {"queue": target}, asked)
+
+    async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
+        """Cancel at most ``limit`` waiting items of a queue or stage; recorded with who did it."""
+        asked = {"source": source, "limit": limit, "reason": f"discarded by an operator: nothing serves {source}"}
+        return await self._many_by_hand(self._book.discard_waiting, "queue.discard_waiting", by, None, asked)
+
+    async def _many_by_hand(self, query: Query, action: str, by: str, after: Json, asked: Mapping[str, object]) -> int:
+        """Change many items and record it once, or do neither."""
+        known = {"now": self._now(), **asked}
+        async with self._database.transaction() as transaction:
+            count = await transaction.run(query, **{name: known[name] for name in query.parameters})
+            if count:
+                await self._audit.note(
+                    transaction,
+                    actor=by,
+                    action=action,
+                    subject=f"{self.table.name}:{asked['source']}",
+                    before={"items": count},
+                    after=after,
+                    now=self._clock.now(),
+                )
+        return count
+
+    async def _by_hand(self, query: Query, action: str, by: str | None, *, id: str, **values: object) -> bool:
+        """Whoever does it is noted with what was done, or neither is."""
+        async with self._database.transaction() as transaction:
+            done = bool(await transaction.run(query, id=id, **values))
+            if done and by is not None:
+                subject = f"{self.table.name}:{id.lower()}"
+                await self._audit.note(
+                    transaction,
+                    actor=by,
+                    action=action,
+                    subject=subject,
+                    before=None,
+                    after=None,
+                    now=self._clock.now(),
+                )
+        return done
+
+    async def item(self, id: str) -> Row | None:
+        return await self._database.one(self._book.item, id=id)
+
+    async def listed(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
+        """The newest items in a state: ready, running, done, dead, cancelled, or a word of the table's own.
+
+        A stage of a pipeline has as its dead those that died in it. ``of``: another queue or stage of the table.
+        """
+        words: dict[str, tuple[str, ...]] = {
+            ItemState.READY: (*self.table.ready, *([of] if of else [])),
+            ItemState.RUNNING: (self.table.running or RUNNING,),
+            ItemState.DONE: (self.table.done,),
+            ItemState.DEAD: (self.table.dead,),
+            ItemState.CANCELLED: (self.table.cancelled,),
+        }
+        states = AsJson(list(words.get(state, (state,))))
+        queue = {"queue": of} if of and self._queue else self._queue
+        rows = await self._database.all(self._book.listed, states=states, limit=limit, **queue)
+        return [dict(row) for row in rows]
+
+    async def counts(self) -> dict[str, int]:
+        return {row["state"]: row["items"] for row in await self._database.all(self._book.counts, **self._queue)}
+
+    async def depth(self) -> Depth:
+        row = await self._database.one(self._book.depth, now=self._now(), **self._queue)
+        assert row is not None
+        following = await self._next(self._database) if row["due"] else None
+        oldest = None if following is None else following["at"]
+        return Depth(
+            due=row["due"],
+            later=row["ready"] - row["due"],
+            running=row["running"],
+            dead=row["dead"],
+            oldest_due=timedelta(0) if oldest is None else max(timedelta(0), row["now"] - oldest),
+        )
+
+    async def pulse(self) -> Pulse:
+        """How it is, counted exactly. Stuck: nobody brought it back although it should have been long ago."""
+        row = await self._database.one(
+            self._book.pulse,
+            now=self._now(),
+            holds=self._holds,
+            grace=STUCK_AFTER // MICROSECOND,
+            lately=HOUR // MICROSECOND,
+            **self._queue,
+        )
+        assert row is not None
+        return Pulse(
+            now=row["now"],
+            due=row["due"],
+            oldest_due_at=row["oldest_due_at"],
+            stuck=row["stuck"],
+            dead=row["dead"],
+            dead_lately=row["dead_lately"],
+            running=row["running"],
+            running_since=row["running_since"],
+            is_held=row["is_held"],
+            held_back=row["held_back"],
+        )
+
+    async def _settle(self, transaction: Transaction, endings: Endings) -> Unwritten:
+        """Write the endings, and the effects and follow-ups of those that were written."""
+        if not endings:
+            return Unwritten([], [])
+        unwritten = await self._turns.settle(transaction, endings, self._asked_at())
+        skipped = {(lease.id, lease.fence) for leases in unwritten for lease in leases}
+        settled = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in skipped]
+        # Effects first: a follow-up may refer to what they wrote.
+        await self._do(transaction, settled)
+        await self.put([item for settlement in settled for item in settlement.follow_ups], within=transaction)
+        return unwritten
+
+    async def _do(self, transaction: Transaction, settlements: Sequence[Settlement]) -> None:
+        written: list[Writes] = []
+        for settlement in settlements:
+            match settlement.effect:
+                case None:
+                    continue
+                case Writes() as writes:
+                    written.append(writes)
+                case effect:
+                    await effect(transaction)
+        for query, rows in together(written):
+            await transaction.run_many(query, rows)
+
+    def _tell_stages(self, endings: Endings) -> None:
+        if self._ring is not None:
+            named = {settlement.stage for _, settlement in endings if settlement.state is ItemState.READY}
+            named |= {str(item.values[self.table.state]) for _, ended in endings for item in ended.follow_ups}
+            for stage in named - {None, self.name}:
+                self._ring(str(stage))
+
+    def _row(self, item: NewItem) -> dict[str, Json]:
+        table, dialect = self.table, self._database.dialect
+        row: dict[str, Json] = {table.id: self._ids.new()}
+        if item.available_at is not None:
+            row[table.available_at] = _written(within_reach(item.available_at), dialect)
+        for column, value in item.values.items():
+            row[column] = _written(value, dialect)
+        if table.key is not None and item.key is not None:
+            row[table.key] = _written(item.key, dialect)
+        if table.priority is not None and item.priority is not None:
+            row[table.priority] = item.priority
+        return row
+
+    def _queue_column(self) -> dict[str, object]:
+        return {} if self.table.queue is None else {self.table.queue: self.name}
+
+    def _time(self, tenure: Tenure) -> dict[str, object]:
+        return {"now": self._now(), "lease": tenure.lease // MICROSECOND}
+
+    def _now(self) -> datetime | None:
+        """None: the clock of the database decides."""
+        return self._clock.now() if self._own_time else None
+
+    def _asked_at(self) -> datetime | None:
+        """As ``_now``. On SQLite, which has the clock of this machine, read once: its ``now()`` calls back for every row."""
+        return self._clock.now() if self._database.dialect == "sqlite" else self._now()
+
+
+class _New(NamedTuple):
+    """A row to insert, and its delay in microseconds."""
+
+    row: dict[str, Json]
+    delay: int
+
+    @property
+    def shape(self) -> "_Shape":
+        return tuple(self.row), self.delay
+
+
+_Shape: TypeAlias = tuple[tuple[str, ...], int]
+_NOTHING = timedelta(0)
+
+
+def _written(value: object, dialect: Dialect) -> Json:
+    """A value as it stands in a JSON row: SQLite takes instants as numbers and JSON as text, PostgreSQL both as JSON says."""
+    match value:
+        case datetime():
+            return microseconds(value) if dialect == "sqlite" else value.isoformat()
+        case AsJson(value=None):
+            return None
+        case str() if "\x00" in value:
+            raise StatementRefused(
+                why="a text with a NUL character, which PostgreSQL cannot hold and SQLite would cut off"
+            )
+        case AsJson(value=inner):
+            refuse_too_deep(inner, "item value")
+            return dumps(inner) if dialect == "sqlite" else inner  # type: ignore[return-value]
+        case _:
+            return value  # type: ignore[return-value]

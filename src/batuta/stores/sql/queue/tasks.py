@@ -1,0 +1,199 @@
+"""Tasks in the engine's own table."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
+from batuta.kernel.trace import HEADER, onward
+from batuta.queue.item import Lease, NewItem
+from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
+from batuta.queue.store import Unserved
+from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.history import is_uuid
+from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.queries import load
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import RELAYED_TASKS, TASKS, Task, TaskStatus
+
+
+@dataclass(frozen=True, slots=True)
+class TaskBook:
+    alive: Query
+    task: Query
+    unserved: Query
+    rehome: Query
+    report: Query
+    report_of_call: Query
+    wanted: Query
+    prune: Query
+
+
+class SqlTasks:
+    """A TaskBackend, and the queues behind it."""
+
+    def __init__(
+        self,
+        database: Database,
+        ids: Ids,
+        clock: Clock,
+        rang: Callable[[str], None],
+        *,
+        own_time: bool = False,
+        liveness: Database | None = None,
+    ) -> None:
+        """``rang`` is called with the queue that something was put into, so that a worker in this process starts at once.
+
+        ``liveness``: the connections that renew, settle, claim and rescue, if not those of ``database``.
+        """
+        self._database = database
+        self._liveness = liveness
+        self._ids = ids
+        self._clock = clock
+        self._rang = rang
+        self._own_time = own_time
+        self._table = TASKS
+        self._queues: dict[str, SqlQueue] = {}
+        self._book = load(TaskBook, BOOKS / "tasks.sql", database.dialect)
+
+    def relay(self) -> None:
+        """Have the queues count no crash against a task: other processes run it."""
+        self._table = RELAYED_TASKS
+        self._queues.clear()
+
+    def queue(self, name: str) -> SqlQueue:
+        if name not in self._queues:
+            self._queues[name] = SqlQueue(
+                self._database,
+                self._table,
+                self._ids,
+                self._clock,
+                queue=name,
+                own_time=self._own_time,
+                liveness=self._liveness,
+            )
+        return self._queues[name]
+
+    async def enqueue(
+        self,
+        task: Task,
+        arguments: Sequence[tuple[Sequence[Json], dict[str, Json]]],
+        *,
+        keys: Sequence[str | None],
+        delay: timedelta | None,
+        priority: int,
+        within: Any | None,
+    ) -> list[str]:
+        carried: Json = {HEADER: onward()}
+        shared: dict[str, object] = {"name": task.name, "priority": priority}
+        items = [
+            NewItem(values={"args": AsJson((given, named, carried))}, key=key, delay=delay)
+            for (given, named), key in zip(arguments, keys, strict=True)
+        ]
+        ids = await self.queue(task.queue).put(items, within=within, shared=shared)
+        if within is None:
+            self._rang(task.queue)
+        return [
+            id if id is not None else await self._alive(task.queue, item, shared, within)
+            for id, item in zip(ids, items, strict=True)
+        ]
+
+    async def status(self, id: str) -> TaskStatus | None:
+        row = await self._task(id)
+        return None if row is None or row["is_over"] else _status(row)
+
+    async def cancel(self, id: str, reason: str) -> bool:
+        row = await self._task(id)
+        return row is not None and await self.queue(row["queue"]).cancel(id, reason)
+
+    async def report(self, lease: Lease, progress: Json) -> None:
+        refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
+        await self._database.run(self._book.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
+
+    async def report_of_call(self, lease: Lease, progress: Json) -> None:
+        """Store the progress of a call that ARQ runs: the lease of ``lease`` may have passed to another relay."""
+        refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
+        await self._database.run(self._book.report_of_call, id=lease.id, progress=AsJson(progress))
+
+    async def wanted(self, ids: Collection[str]) -> Collection[str]:
+        """Return those of the tasks that are still to be run: neither ended nor cancelled."""
+        rows = await self._database.all(self._book.wanted, ids=AsJson(sorted(ids)))
+        return {str(row["id"]) for row in rows}
+
+    async def unserved(self, served: Collection[str]) -> list[Unserved]:
+        """The waiting tasks of queues that are not in ``served``, by queue and name. Cheap: served queues are skipped."""
+        rows = await self._database.all(self._book.unserved, served=AsJson(sorted(served)))
+        return [
+            Unserved(queue=row["queue"], name=row["name"], count=row["items"], oldest=row["oldest"]) for row in rows
+        ]
+
+    async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
+        """Move at most ``limit`` waiting tasks of a name to another queue. Their age and their attempts stay."""
+        moved = await self._database.run(self._book.rehome, name=name, source=source, target=target, limit=limit)
+        if moved:
+            self._rang(target)
+        return moved
+
+    async def prune(self, limit: int) -> int:
+        return await self._database.run(self._book.prune, now=self._now(), limit=limit)
+
+    async def _task(self, id: str) -> Row | None:
+        return await self._database.one(self._book.task, id=id, now=self._now()) if is_uuid(id) else None
+
+    async def _alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
+        """The one that has the key; if it ended in this very moment, ours is taken after all."""
+        while True:
+            row = await (within or self._database).one(self._book.alive, name=shared["name"], key=item.key)
+            if row is not None:
+                return str(row["id"])
+            (id,) = await self.queue(queue).put([item], within=within, shared=shared)
+            if id is not None:
+                return id
+
+    def _now(self) -> datetime | None:
+        """None: the clock of the database decides."""
+        return self._clock.now() if self._own_time else None
+
+
+def _status(row: Row) -> TaskStatus:
+    return TaskStatus(
+        job_id=row["id"],
+        name=row["name"],
+        status=row["status"],
+        enqueue_time=row["created_at"],
+        start_time=row["started_at"],
+        finish_time=row["finished_at"],
+        attempts=row["attempts"],
+        result=row["result"],
+        error=row["error"],
+        progress=row["progress"],
+    )
+
+
+class Stranded(NamedTuple):
+    items: Unserved
+    through: SqlQueue
+
+
+class UnservedItems:
+    def __init__(self, tasks: SqlTasks, queues: Mapping[str, SqlQueue]) -> None:
+        """``queues``: every queue and stage of this version, by name."""
+        self._tasks = tasks
+        self._queues = queues
+
+    async def of_tasks(self) -> list[Stranded]:
+        served = [queue.name for queue in self._queues.values() if queue.table.name == TASKS.name]
+        return [Stranded(each, self._tasks.queue(each.queue)) for each in await self._tasks.unserved(served)]
+
+    async def of_stages(self) -> list[Stranded]:
+        """One pass over the table of each pipeline: ask every few minutes."""
+        pipelines = {
+            queue.table.name: queue for queue in self._queues.values() if queue.table.queue == queue.table.state
+        }
+        return [Stranded(each, stage) for stage in pipelines.values() for each in await stage.unserved()]
+
+    async def all(self) -> list[Stranded]:
+        return [*await self.of_tasks(), *await self.of_stages()]

@@ -1,0 +1,97 @@
+"""Move waiting tasks to the queue that serves them.
+
+A task may move to another queue between two versions. What was accepted before waits in the old queue, and if no version
+serves that queue any more, nothing claims it. A worker that knows the task moves it at start-up, and every minute: during a
+deploy the older version still enqueues into the old queue.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from typing import Protocol
+
+from batuta.kernel.events import Events, TaskThreadsStuck
+from batuta.queue.store import Unserved
+from batuta.supervise.loop import FOR_EVER, Again, Doorbell, Idle, LoopPolicy, Pace
+from batuta.tasks.registry import Task, TaskRegistry
+
+REHOMED_AT_ONCE = 1000
+REHOMING = LoopPolicy(every=timedelta(minutes=1), stuck_after=timedelta(minutes=2))
+
+
+class TaskHomes(Protocol):
+    async def unserved(self, served: Collection[str]) -> Collection[Unserved]:
+        """Waiting tasks of queues that are not in ``served``."""
+        ...
+
+    async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
+        """Move at most ``limit`` waiting tasks of ``name`` from one queue to another."""
+        ...
+
+
+class TaskRehomer:
+    name = "task-rehomer"
+
+    def __init__(self, homes: TaskHomes, registry: TaskRegistry) -> None:
+        self.doorbell = Doorbell()
+        self._homes = homes
+        self._registry = registry
+
+    async def tick(self) -> Pace:
+        has_more = False
+        for stranded in await self._homes.unserved(self._registry.queues):
+            task = self._registry.find(stranded.name or "")
+            if task is not None:
+                moved = await self._homes.rehome(task.name, stranded.queue, task.queue, REHOMED_AT_ONCE)
+                has_more |= moved == REHOMED_AT_ONCE
+        return Again() if has_more else Idle()
+
+
+WATCHING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)
+
+
+class ThreadWatch:
+    """Count the stuck threads of a process's tasks. The heartbeat carries the number, and health reports it."""
+
+    name = "task-threads"
+
+    def __init__(self, tasks: Iterable[Task], events: Events) -> None:
+        self.doorbell = Doorbell()
+        self._tasks = tasks
+        self._events = events
+        self._reported: dict[str, int] = {}
+
+    @property
+    def stuck_threads(self) -> int:
+        return sum(task.threads.left_behind for task in self._tasks)
+
+    async def tick(self) -> Pace:
+        for task in self._tasks:
+            stuck = task.threads.left_behind
+            if stuck != self._reported.get(task.name, 0):
+                self._reported[task.name] = stuck
+                self._events.emit(TaskThreadsStuck(task.name, stuck))
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        """Nothing to drain: the process does not wait for its threads."""
+
+
+PRUNE_AT_ONCE = 1000
+
+
+class Results(Protocol):
+    async def prune(self, limit: int) -> int:
+        """Delete at most ``limit`` tasks that are past their retention by the clock of the database."""
+        ...
+
+
+class TaskPruner:
+    name = "task-pruner"
+
+    def __init__(self, results: Results) -> None:
+        self.doorbell = Doorbell()
+        self._results = results
+
+    async def tick(self) -> Pace:
+        pruned = await self._results.prune(PRUNE_AT_ONCE)
+        return Again() if pruned == PRUNE_AT_ONCE else Idle()

@@ -1,0 +1,208 @@
+"""Who may ask what. Everything is closed but the few paths named here.
+
+A caller is a bearer of a token, a browser with a session that a token opened, or, in development, a program on the same machine, so
+that a plain ``curl`` works. A web page of somebody else's must profit from neither: its Origin or Sec-Fetch-Site gives it away, the
+Host that a rebound name carries does, and a form of ours carries a proof it cannot know.
+"""
+
+import ipaddress
+import secrets
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from fastapi import Request
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+
+from batuta.access.sessions import Session, Sessions
+from batuta.access.tokens import EVERY_SCOPE, Scope, Token, proves, same, taken_apart
+from batuta.config import EngineSettings
+from batuta.web.context import ApiState, route_of, state_of
+from batuta.web.problems import Problem
+
+# Asked by load balancers, and what somebody needs who has yet to say who he is. An application may name more: webhooks that
+# verify a secret of their own.
+OPEN = frozenset({"/health", "/health/ready", "/painel/entrar", "/painel/static/{name}"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+SCOPE_KEY = "x-batuta-scope"
+SESSION_COOKIE = "batuta_session"
+PROOF_FIELD, PROOF_HEADER = "csrf", "x-csrf-token"
+FORM = "application/x-www-form-urlencoded"
+_HOSTS_OF_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+_FROM_THE_SAME_PLACE = frozenset({"", "none", "same-origin"})
+_SIGNS_OF_A_PROXY = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
+_MOST_FIELDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    name: str
+    scopes: frozenset[Scope]
+
+
+ANYBODY = Caller("anybody", frozenset())
+DEVELOPER = Caller("local", EVERY_SCOPE)
+
+
+def needs(scope: Scope) -> dict[str, Any]:
+    """``@router.post(…, openapi_extra=needs(Scope.SEND))``: the route asks for more than its method does."""
+    return {SCOPE_KEY: scope.value}
+
+
+def scope_of(route: object, method: str) -> Scope:
+    """What the route says; otherwise looking needs ``read`` and everything else ``operate``."""
+    declared = (getattr(route, "openapi_extra", None) or {}).get(SCOPE_KEY)
+    if declared is not None:
+        return Scope(declared)
+    return Scope.READ if method in SAFE_METHODS else Scope.OPERATE
+
+
+async def authorise(request: Request) -> Caller:
+    """Asked for every route."""
+    state = state_of(request)
+    if route_of(request.scope) in state.open_routes:
+        return ANYBODY
+    caller = await identify(request, state)
+    require(caller, scope_of(request.scope.get("route"), request.method))
+    request.state.caller = caller
+    return caller
+
+
+class DoorFirst(APIRoute):
+    """Of a route that takes a body: the framework would read and judge that before anybody is asked who he is."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def asked(request: Request) -> Response:
+            await authorise(request)
+            return await handle(request)
+
+        return asked
+
+
+def require(caller: Caller, scope: Scope) -> None:
+    # Whoever may do anything at all may look.
+    granted = caller.scopes | ({Scope.READ} if caller.scopes else frozenset())
+    if scope not in granted:
+        raise Problem(403, "forbidden", scope=scope.value)
+
+
+async def identify(request: Request, state: ApiState) -> Caller:
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and given:
+        return (await bearer(given.strip(), state))[1]
+    if (session := session_of(request)) is not None and (caller := await _holder(session, state)) is not None:
+        await _refuse_foreign_pages(request, state, session)
+        return caller
+    if not state.settings.in_production and is_local(request):
+        return DEVELOPER
+    raise Problem(401, "unauthorised", headers={"WWW-Authenticate": 'Bearer realm="batuta"'})
+
+
+async def bearer(given: str, state: ApiState) -> tuple[str, Caller]:
+    """Whose token it is, as a session remembers it, and what he may."""
+    master = state.settings.api_token
+    if master is not None and same(master.get_secret_value(), given):
+        return "API_TOKEN", Caller("API_TOKEN", EVERY_SCOPE)
+    if parts := taken_apart(given):
+        token = await state.work.tokens.find(parts[0])
+        if token is not None and proves(token, parts[1]):
+            return token.id, _caller(token)
+    raise Problem(401, "wrong_token", headers={"WWW-Authenticate": 'Bearer realm="batuta", error="invalid_token"'})
+
+
+def make_sessions(settings: EngineSettings) -> Sessions:
+    """Sealed with SECRET_KEY, and with API_TOKEN too: whoever changes either has ended them all."""
+    given = [each.get_secret_value() for each in (settings.secret_key, settings.api_token) if each is not None]
+    return Sessions("\n".join(given) if given else secrets.token_hex(32))
+
+
+def session_of(request: Request) -> Session | None:
+    state = state_of(request)
+    return state.sessions.find(request.cookies.get(SESSION_COOKIE, ""), now=state.work.clock.now())
+
+
+async def _holder(session: Session, state: ApiState) -> Caller | None:
+    """What whoever opened it may do now; None: his token is gone."""
+    if session.holder == "API_TOKEN":
+        return None if state.settings.api_token is None else Caller("API_TOKEN", EVERY_SCOPE)
+    token = await state.work.tokens.find(session.holder)
+    return None if token is None or token.revoked_at is not None else _caller(token)
+
+
+def _caller(token: Token) -> Caller:
+    return Caller(f"token:{token.name}", token.scopes)
+
+
+async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:
+    """A browser sends the cookie for any page that asks it to: what has effects needs the proof our own pages carry."""
+    proof = state.sessions.proof(session)
+    request.state.proof = proof
+    if request.method in SAFE_METHODS:
+        return
+    given = request.headers.get(PROOF_HEADER) or (await form_of(request)).get(PROOF_FIELD, "")
+    if not is_own_page(request) or not same(proof, given):
+        raise Problem(403, "foreign_page")
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form; nothing if it is not one."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+        return {}
+    try:
+        text = (await request.body()).decode()
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except ValueError:  # not UTF-8, or more fields than any form of ours has
+        raise Problem(400, "unreadable_form") from None
+
+
+def is_own_page(request: Request) -> bool:
+    """Whether one of our pages asks, as far as a browser says. Behind a proxy it knows us by another name."""
+    headers = request.headers
+    if (site := headers.get("sec-fetch-site")) is not None:
+        return site in _FROM_THE_SAME_PLACE
+    origin = headers.get("origin")
+    return origin is None or _netloc(origin) in {headers.get("host"), headers.get("x-forwarded-host")} - {"", None}
+
+
+def is_local(request: Request) -> bool:
+    """A program on this machine, asked by its own name, and not through a browser's page of somebody else's."""
+    headers = request.headers
+    if any(sign in headers for sign in _SIGNS_OF_A_PROXY):
+        return False
+    origin = headers.get("origin", "")
+    return (
+        request.client is not None
+        and _is_loopback(request.client.host)
+        and _host(f"//{headers.get('host', '')}") in _HOSTS_OF_THIS_MACHINE
+        and (not origin or (_host(origin) in _HOSTS_OF_THIS_MACHINE and _same_port(origin, headers.get("host", ""))))
+        and headers.get("sec-fetch-site", "") in _FROM_THE_SAME_PLACE
+    )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _netloc(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
+
+
+def _same_port(origin: str, host: str) -> bool:
+    return _netloc(origin).rpartition(":")[2] == host.rpartition(":")[2]

@@ -1,0 +1,110 @@
+"""``/incidents``: when health was critical, for how long and why. They open and close by themselves; people may write their own."""
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from batuta.health.finding import Grade
+from batuta.health.incidents import BY_HAND, Incident, NewIncident, stats
+from batuta.kernel.writable import json_object
+from batuta.web.auth import DoorFirst
+from batuta.web.context import ApiState, state_of
+from batuta.web.problems import Problem
+
+router = APIRouter(tags=["incidents"], route_class=DoorFirst)
+
+
+def _no_truth(value: object) -> object:
+    """In JSON, ``false`` is no number."""
+    if isinstance(value, bool):
+        raise ValueError("a score is a number")  # noqa: TRY004 - what pydantic turns into an answer
+    return value
+
+
+Days = Annotated[int, Query(ge=1, le=3650, description="how far back")]
+Score = Annotated[int, Field(ge=0, le=100), BeforeValidator(_no_truth)]
+LONGEST_DETAILS = 8_000
+
+
+class IncidentBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    from_status: Grade
+    to_status: Grade
+    from_score: Score | None = None
+    to_score: Score | None = None
+    trigger_source: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")] = BY_HAND
+    details: dict[str, Any] = Field(default_factory=dict)
+
+
+@router.get("/incidents", operation_id="list_incidents")
+async def incidents(
+    request: Request, days: Days = 30, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> dict[str, Any]:
+    """Those that were open at some time of the last days, newest first."""
+    state = state_of(request)
+    now = state.now()
+    found = await state.work.watching.incidents.within(now - timedelta(days=days), now, limit)
+    return {
+        "incidents": [described(incident, state) for incident in found],
+        "total": len(found),
+        "period_days": days,
+        "timestamp": now.isoformat(),
+    }
+
+
+@router.get("/incidents/stats", operation_id="incident_stats")
+async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
+    """How many, how bad, the mean time to recover and the share of the time without a critical one."""
+    state = state_of(request)
+    now = state.now()
+    since = now - timedelta(days=days)
+    figures = stats(await state.work.watching.incidents.within(since, now, 100_000), since, now)
+    return {
+        "period_days": days,
+        "total": figures.total,
+        "open": figures.open,
+        "by_severity": dict(figures.by_severity),
+        "mttr_seconds": figures.mttr_seconds,
+        "uptime_percent": figures.uptime_percent,
+        "timestamp": now.isoformat(),
+    }
+
+
+@router.post(
+    "/incidents", operation_id="write_incident", status_code=201, responses={200: {"description": "One that was open"}}
+)
+async def write_incident(request: Request, response: Response, body: IncidentBody) -> dict[str, Any]:
+    """By hand: to critical opens one, leaving it closes the open one of the same source; anything else is kept as a note."""
+    state = state_of(request)
+    if (details := json_object(body.details, LONGEST_DETAILS)) is None:
+        raise Problem(422, "invalid", count=1)
+    new = NewIncident(
+        from_status=body.from_status.value,
+        to_status=body.to_status.value,
+        from_score=body.from_score,
+        to_score=body.to_score,
+        trigger_source=body.trigger_source,
+        details={**details, "by": request.state.caller.name},
+    )
+    incident, is_new = await state.work.watching.incidents.write(new, now=state.work.clock.now())
+    response.status_code = 201 if is_new else 200
+    return described(incident, state)
+
+
+def described(incident: Incident, state: ApiState) -> dict[str, Any]:
+    zone = state.work.zone
+    return {
+        "id": incident.id,
+        "from_status": incident.from_status,
+        "to_status": incident.to_status,
+        "from_score": incident.from_score,
+        "to_score": incident.to_score,
+        "trigger_source": incident.trigger_source,
+        "details": incident.details,
+        "started_at": incident.started_at.astimezone(zone).isoformat(),
+        "resolved_at": incident.resolved_at and incident.resolved_at.astimezone(zone).isoformat(),
+        "duration_seconds": incident.duration_seconds,
+    }

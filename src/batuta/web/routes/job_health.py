@@ -1,0 +1,79 @@
+"""``/health/jobs``: every job of the timetable, judged by what was expected of it."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from batuta.health.jobs import JobHealth, JobsSeen, Level, level
+from batuta.web.context import state_of
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/health/jobs", operation_id="health_jobs")
+async def health_jobs(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
+    """Every job, also the one that never ran; stale is computed from the fires that were expected."""
+    state = state_of(request)
+    seen = await state.work.watch.look()
+    found = level(seen.jobs)
+    if strict and found is Level.CRITICAL:
+        response.status_code = 503
+    return {
+        "status": found.value,
+        "profile": seen.profile,
+        "jobs": {health.job.name: described(health, seen) for health in seen.jobs},
+        "alerts": _alerts(seen),
+        "sla_config": {
+            "critical_jobs": [health.job.name for health in seen.jobs if health.job.critical],
+            "sla_definitions": {health.job.name: int(health.job.sla.total_seconds()) for health in seen.jobs},
+        },
+        "period": "24h",
+        "total_executions": sum(health.facts.counts.rows for health in seen.jobs),
+        "timestamp": state.now().isoformat(),
+    }
+
+
+def described(health: JobHealth, seen: JobsSeen) -> dict[str, Any]:
+    job, facts, counts = health.job, health.facts, health.facts.counts
+    last = facts.last
+    return {
+        "state": health.state.value,
+        "why": health.why,
+        "categoria": job.categoria,
+        "schedule": job.cron.text,
+        "endpoint": job.target.address,
+        "critical": job.critical,
+        "autonomous": job.autonomous,
+        "last_run": last.started_at.astimezone(job.zone).isoformat() if last else None,
+        "last_status": last.status if last else None,
+        "last_reason": last.reason if last else None,
+        "last_error": facts.last_error,
+        "next_run": health.next_at.astimezone(job.zone).isoformat(),
+        "running": facts.running,
+        "runs_24h": counts.rows,
+        "success_24h": counts.of("success"),
+        "errors_24h": counts.of("error"),
+        "timeouts_24h": counts.of("timeout"),
+        "skipped_24h": counts.of("skipped"),
+        "missed_24h": counts.of("missed"),
+        "abandoned_24h": counts.of("abandoned"),
+        "avg_duration_ms": counts.mean_ms,
+        "p95_duration_ms": counts.p95_ms,
+        "total_items_processed": counts.items,
+        "sla_seconds": int(job.sla.total_seconds()),
+        "expected_at": health.expected_at.astimezone(job.zone).isoformat() if health.expected_at else None,
+        "is_stale": health.is_stale,
+        "seconds_since_last_run": int((seen.now - last.started_at).total_seconds()) if last else None,
+    }
+
+
+def _alerts(seen: JobsSeen) -> dict[str, list[str]]:
+    jobs = seen.jobs
+    stale = [health for health in jobs if health.is_stale]
+    return {
+        "jobs_with_errors": [health.job.name for health in jobs if health.facts.counts.of("error", "abandoned")],
+        "jobs_with_timeouts": [health.job.name for health in jobs if health.facts.counts.of("timeout")],
+        "stale_jobs": [health.job.name for health in stale],
+        "critical_stale": [health.job.name for health in stale if health.job.critical],
+        "missing_critical": [health.job.name for health in stale if health.job.critical and health.never_ran],
+    }

@@ -1,0 +1,85 @@
+"""``POST /jobs/<endpoint>``: how the scheduler, and a person with curl, run a job."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any, assert_never
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import JSONResponse
+
+from batuta.receive.calls import Busy, KeyReused
+from batuta.receive.endpoints import Endpoint
+from batuta.receive.receiver import Reply
+from batuta.web.context import state_of
+from batuta.web.problems import Problem
+
+router = APIRouter(tags=["jobs"])
+KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
+# A job that failed says so in its own words, and the status says it too.
+_OWN_WORDS: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    400: {"description": "a parameter or the deadline cannot be used", "content": _OWN_WORDS},
+    404: {"description": "no such job"},
+    409: {"description": "it is running already"},
+    500: {"description": "it failed", "content": _OWN_WORDS},
+    504: {"description": "it did not end by its deadline", "content": _OWN_WORDS},
+}
+DeadlineHeader = Annotated[datetime | None, Header(alias="X-Batuta-Deadline")]
+LONGEST_TIMEOUT = 24 * 3600
+TimeoutHeader = Annotated[
+    float | None, Header(alias="X-Batuta-Timeout", gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False, description="seconds")
+]
+
+
+@router.get("/jobs", operation_id="list_job_endpoints")
+async def endpoints(request: Request) -> dict[str, Any]:
+    """Every endpoint that can be called, with its time limit."""
+    known = state_of(request).work.endpoints
+    return {"endpoints": [_described(endpoint) for endpoint in known]}
+
+
+@router.post("/jobs/{endpoint}", operation_id="run_job", responses=ANSWERS)
+async def run(
+    request: Request,
+    endpoint: str,
+    idempotency_key: KeyHeader = None,
+    deadline: DeadlineHeader = None,
+    timeout: TimeoutHeader = None,
+) -> JSONResponse:
+    """Run a job now. The query string holds its parameters; the same key is answered with the first result.
+
+    ``X-Batuta-Timeout`` counts before ``X-Batuta-Deadline``: the clocks of two machines may differ.
+    """
+    work = state_of(request).work
+    found = work.endpoints.find(endpoint)
+    if found is None:
+        nearest = work.endpoints.nearest(endpoint)
+        if nearest is None:
+            raise Problem(404, "unknown_job_far", endpoint=endpoint[:80])
+        raise Problem(404, "unknown_job", endpoint=endpoint[:80], nearest=nearest)
+    if deadline is not None and deadline.tzinfo is None:
+        raise Problem(400, "deadline_without_zone")
+    if timeout is not None:
+        deadline = work.clock.now() + timedelta(seconds=timeout)
+    params = {name: value for name, value in request.query_params.items() if name != "lang"}
+    received = await work.reception.receive(
+        found, params, key=idempotency_key, deadline=deadline, by=str(request.state.caller.name)
+    )
+    match received:
+        case Reply(status=status, body=body, replayed=replayed):
+            return JSONResponse(body, status, headers={"Idempotency-Replayed": "true"} if replayed else None)
+        case Busy(same_key=True):
+            raise Problem(409, "still_running", endpoint=endpoint, headers={"Retry-After": "1"})
+        case Busy():
+            raise Problem(409, "already_running", endpoint=endpoint, headers={"Retry-After": "5"})
+        case KeyReused():
+            raise Problem(422, "key_reused")
+        case _:
+            assert_never(received)
+
+
+def _described(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "endpoint": f"/jobs/{endpoint.name}",
+        "timeout_seconds": endpoint.timeout.total_seconds(),
+        "manual": endpoint.manual,
+    }

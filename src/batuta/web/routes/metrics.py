@@ -1,0 +1,74 @@
+"""``/metrics`` in Prometheus' words.
+
+Every process shows what it did itself: the api at its own address, the others at BATUTA_METRICS_PORT. What the database knows of
+all of them together is shown by the api alone, so that a sum over the processes counts nothing twice.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+
+from batuta import __version__
+from batuta.engine.batuta import Batuta
+from batuta.metrics import (
+    LoopCollector,
+    MetricsSubscriber,
+    Reading,
+    Readings,
+    circuits_seen,
+    jobs_seen,
+    limits_seen,
+    observe_databases,
+    process_registry,
+    queues_seen,
+    transaction_seen,
+)
+from batuta.supervise.running import Running
+from batuta.web.context import state_of
+
+router = APIRouter(tags=["operation"])
+
+
+@router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """What this process did, and what the database knows; for Prometheus."""
+    state = state_of(request)
+    await state.readings.refresh()
+    return Response(generate_latest(state.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def observed(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = tuple) -> CollectorRegistry:
+    """Everything this process does from now on, in a registry of its own."""
+    registry = process_registry(__version__, role)
+    work.events.subscribe(MetricsSubscriber(registry))
+    observe_databases(work.connections, registry)
+    LoopCollector(loops, work.clock, registry)
+    return registry
+
+
+def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Reading]) -> Readings:
+    """What the database knows; ``own``: of the application's."""
+
+    async def jobs() -> Sequence[Metric]:
+        return jobs_seen(await work.watch.look())
+
+    async def queues() -> Sequence[Metric]:
+        return queues_seen({name: await queue.depth() for name, queue in work.queues.items()})
+
+    async def circuits() -> Sequence[Metric]:
+        return circuits_seen(await work.circuits.look())
+
+    async def limits() -> Sequence[Metric]:
+        shared = [
+            limit for limit in work.limits.values() if not limit.each
+        ]  # those of each person are as many as people
+        return limits_seen(shared, await work.rates.used(shared))
+
+    async def transactions() -> Sequence[Metric]:
+        return transaction_seen(await work.watching.transactions.oldest())
+
+    readings = {"jobs": jobs, "queues": queues, "circuits": circuits, "limits": limits, "transactions": transactions}
+    return Readings({**readings, **own}, work.clock, registry)

@@ -1,0 +1,135 @@
+"""The API reference, offline: our own page over our own OpenAPI document. Nothing is loaded from anywhere else."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import HTMLResponse, Response
+
+from batuta.access.tokens import Scope
+from batuta.web.auth import SAFE_METHODS, SCOPE_KEY
+from batuta.web.pages import page, static
+from batuta.web.panel.routes import PageRoute
+from batuta.web.problems import MEDIA_TYPE
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+@router.get("/docs")
+async def reference(request: Request) -> HTMLResponse:
+    document = request.app.openapi()
+    base = str(request.base_url).rstrip("/")
+    values = {"document": document, "operations": list(operations(document)), "base": base}
+    return page(request, "reference.html.j2", values)
+
+
+@router.get("/openapi.json")
+async def openapi(request: Request) -> dict[str, Any]:
+    document: dict[str, Any] = request.app.openapi()
+    return document
+
+
+@router.get("/docs/reference.css")
+async def style(request: Request) -> Response:
+    found = static(request, "reference.css")
+    assert found is not None
+    return found
+
+
+def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """One entry per path and method, in the order of the document, with what a reader wants to know at once."""
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield {
+                "method": method.upper(),
+                "path": path,
+                "id": operation["operationId"],
+                "tag": (operation.get("tags") or ["-"])[0],
+                "summary": operation.get("description") or operation.get("summary", ""),
+                "parameters": operation.get("parameters", []),
+                "has_body": "requestBody" in operation,
+                "answers": sorted(operation.get("responses", {})),
+            }
+
+
+# What may happen to any request. 422 stands where there is something to be wrong.
+ANYWHERE = (400, 408, 413, 500, 503)
+CLOSED = (401, 403)
+# What ``refuse_unwritable`` lets through, in the words of JSON Schema.
+WRITABLE = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$"
+_METHODS = frozenset({"get", "put", "post", "delete", "patch", "head", "options"})
+_PROBLEM = {
+    "type": "object",
+    "description": "RFC 9457, in the caller's language",
+    "required": ["type", "title", "status", "detail", "instance", "request_id"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "what happened, and the next step"},
+        "instance": {"type": "string"},
+        "request_id": {"type": "string"},
+        "trace_id": {"type": ["string", "null"]},
+        "errors": {"type": "array", "items": {"type": "object"}, "description": "where and what, never the value"},
+    },
+}
+
+
+def describe(api: FastAPI, open_routes: frozenset[str]) -> None:
+    """From now on ``api.openapi()`` is the whole truth."""
+    plain = api.openapi
+
+    def openapi() -> dict[str, Any]:
+        if api.openapi_schema is None:
+            complete(plain(), open_routes)
+        assert api.openapi_schema is not None
+        return api.openapi_schema
+
+    api.openapi = openapi  # type: ignore[method-assign]
+
+
+def complete(document: dict[str, Any], open_routes: frozenset[str]) -> None:
+    parts = document.setdefault("components", {})
+    schemas = parts.setdefault("schemas", {})
+    schemas["Problem"] = _PROBLEM
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    parts["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if method in _METHODS:
+                if "{" in path:  # what is named there may not exist
+                    operation["responses"].setdefault("404", {})
+                _complete(operation, method, is_open=path in open_routes)
+
+
+def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
+    answers = operation.setdefault("responses", {})
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
+        if parameter["in"] != "header" and parameter["schema"].get("type") == "string":
+            parameter["schema"].setdefault("pattern", WRITABLE)
+    if is_open:
+        operation["security"] = []
+    else:
+        by_method = Scope.READ if method.upper() in SAFE_METHODS else Scope.OPERATE
+        operation.setdefault(SCOPE_KEY, by_method.value)
+        operation["security"] = [{"bearer": []}]
+    for status in ANYWHERE if is_open else (*ANYWHERE, *CLOSED):
+        answers.setdefault(str(status), {})
+    for status, answer in answers.items():
+        if status.isdecimal() and int(status) >= 400:
+            answer["description"] = answer.get("description") or HTTPStatus(int(status)).phrase
+            # What FastAPI itself would say of a 422 is not what we answer.
+            said = {} if status == "422" else answer.get("content", {})
+            answer["content"] = {**said, MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A header or a query has no null: what may be missing is left out, and the word itself is a text like any other."""
+    match [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]:
+        case [only]:
+            return {**only, **{name: value for name, value in schema.items() if name != "anyOf"}}
+        case _:
+            return schema
