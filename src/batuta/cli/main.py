@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from batuta import __version__
 from batuta.cli import controls, database, doctor, guards, health, jobs, queues, roles, timetable, tokens, up, workers
-from batuta.cli import health as incidents
 from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, Desk, make_desk
 from batuta.config import reason_of
 from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate, UnknownApp
@@ -166,11 +165,11 @@ def tree(desk: Desk) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_options)
-    database.add_to(cli, texts)
+    database.add_migrate_to(cli, texts)
     database.add_to(cli, texts)
     doctor.add_to(cli, texts)
     health.add_to(cli, texts)
-    incidents.add_to(cli, texts)
+    health.add_incidents_to(cli, texts)
     tokens.add_to(cli, texts)
     jobs.add_to(cli, texts)
     controls.add_to(cli, texts)
