@@ -1,4 +1,4 @@
-"""``batuta backup FILE`` and ``batuta restore FILE``."""
+"""``batuta migrate``, ``batuta backup FILE`` and ``batuta restore FILE``."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ Force = Annotated[bool, typer.Option("--force", help="restore although processes
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
+    cli.command("migrate", help=texts("cli.migrate.help"))(migrate)
     cli.command("backup", help=texts("cli.backup.help"))(backup)
     cli.command("restore", help=texts("cli.restore.help"))(restore)
 
@@ -78,10 +79,6 @@ def _tell(desk: Desk, file: Path, report: RestoreReport) -> None:
         desk.say(texts("cli.restore.count", what=texts.known(f"cli.restore.counts.{name}", name), count=count))
     if report.kept is not None:
         desk.say(texts("cli.restore.kept", kept=report.kept))
-
-
-def add_migrate_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command("migrate", help=texts("cli.migrate.help"))(migrate)
 
 
 def migrate(context: typer.Context, as_json: JsonFlag = False) -> None:

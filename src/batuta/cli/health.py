@@ -1,4 +1,4 @@
-"""``batuta health``: the score, why it is what it is, and what to do about it."""
+"""``batuta health``: the score, its reasons and the next steps. ``batuta incidents``: critical periods and their causes."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -25,6 +25,7 @@ SIGNS = {
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
     cli.command("health", help=texts("cli.health.help"))(health)
+    cli.command("incidents", help=texts("cli.incidents.help"))(incidents)
 
 
 def health(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -86,10 +87,6 @@ def _tell(desk: Desk, assessment: Assessment) -> None:
 
 
 MOST = 100_000
-
-
-def add_incidents_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command("incidents", help=texts("cli.incidents.help"))(incidents)
 
 
 def incidents(

@@ -1,4 +1,4 @@
-"""Puts the command tree together, and turns every way of going wrong into one sentence and an exit code."""
+"""The command tree. Every error becomes one sentence in the operator's language and an exit code."""
 
 import sys
 from collections.abc import Sequence
@@ -165,11 +165,9 @@ def tree(desk: Desk) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_options)
-    database.add_migrate_to(cli, texts)
     database.add_to(cli, texts)
     doctor.add_to(cli, texts)
     health.add_to(cli, texts)
-    health.add_incidents_to(cli, texts)
     tokens.add_to(cli, texts)
     jobs.add_to(cli, texts)
     controls.add_to(cli, texts)

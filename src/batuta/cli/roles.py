@@ -1,4 +1,7 @@
-"""The roles: ``batuta api``, ``batuta worker`` and what the application adds. ``cli.up`` is the parent of them all."""
+"""The roles: ``batuta api``, ``batuta worker`` and those of the application. ``cli.up`` is the parent of them all.
+
+A role without an API of its own serves ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT.
+"""
 
 import asyncio
 import sys

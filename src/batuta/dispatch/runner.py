@@ -30,6 +30,8 @@ RESERVED = MappingProxyType({"critico": 8})
 
 
 class Lanes:
+    """The number of runs of a category at a time. Reserved lanes never wait for batch work."""
+
     def __init__(self, places: int = PLACES, reserved: Mapping[str, int] = RESERVED) -> None:
         self._places = places
         self._reserved = dict(reserved)
@@ -236,6 +238,12 @@ RETRIES = 12
 
 
 class RunLeases:
+    """Renews the leases of the runs in this process.
+
+    A loop of its own: it waits for no run, no connection of a handler and no row lock, and it continues during shutdown until the
+    last run has ended or was handed back.
+    """
+
     name = "run-leases"
 
     def __init__(self, log: ExecutionLog, runner: Runner, clock: Clock, tenure: Tenure) -> None:

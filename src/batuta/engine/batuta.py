@@ -421,7 +421,7 @@ class Batuta:
     def supervisor(self, role: str = "worker", *, heart: Heart | None = None) -> Supervisor:
         """Of the worker: the loops that were registered, and the queues. Whatever the role, it shows signs of life.
 
-        ``heart``: one that beats outside this event loop (``guarding``); None: one of the loops here does.
+        ``heart``: one that beats outside this event loop (``engine.process``); None: one of the loops here does.
         """
         return self.watching.supervisor(role, self._loops_of(role), heart)
 

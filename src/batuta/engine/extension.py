@@ -1,4 +1,4 @@
-"""What an application adds to the engine, besides its jobs and loops."""
+"""What an application adds to the engine beside its jobs and loops: roles, commands, checks and cards of the dashboard."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

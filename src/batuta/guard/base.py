@@ -1,4 +1,13 @@
-"""What a guard answers, and what it is told afterwards."""
+"""The guard interface, and guards made of it: opening hours and several guards as one.
+
+may = Together(SwitchGuard(…), HoursGuard(…), work.circuits.breaker("evolution"), RateGuard(…), clock=work.clock)
+match await may.admit(work.clock.now()):
+    case Hold(until=until, reason=reason):
+        return Snooze(until, reason)
+    case Admit(ticket=ticket):
+        …                                   # the effect
+        await ticket.used(WORKED)           # or the error; ticket.unused() if the effect was not tried
+"""
 
 import asyncio
 from collections.abc import Iterable

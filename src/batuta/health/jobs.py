@@ -175,6 +175,8 @@ class JobsSeen:
 
 
 class JobWatch:
+    """Judges every job of the active timetable."""
+
     def __init__(self, book: JobBook, log: ExecutionLog, reports: Reports, opened_at: Callable[[], datetime]) -> None:
         """``opened_at``: since when runs are expected of jobs that no scheduler has registered, or one never would be missed."""
         self._book = book

@@ -1,4 +1,4 @@
-"""Who lives, judged by signs of life: a process that missed three beats is dead, and a scheduler that does not tick is silent."""
+"""Liveness of processes, judged by heartbeats and restarts: three missed beats mean dead, repeated restarts a crash loop."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence

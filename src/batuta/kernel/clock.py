@@ -1,4 +1,6 @@
-"""The only place that reads the machine's time. Everything else is handed a clock, or an instant."""
+"""The only module that reads the machine's time; everything else receives a clock or an instant. Also instants as databases
+store them, clamped to the calendar so that reading never fails, and durations as people read them.
+"""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Facts, announced once. Log line, metric, dashboard and alert are subscribers; whoever announces knows none of them."""
+"""Facts, emitted once as frozen dataclasses. Log lines, metrics, the dashboard and alerts subscribe to them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

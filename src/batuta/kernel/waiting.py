@@ -1,4 +1,4 @@
-"""Waiting for whichever comes first, and leaving nothing behind."""
+"""Asyncio combinators: wait for the first of several, cancel and await, retry a write, and time limits for every outside call."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Structured values as they may be shown: hidden by the field's name, masked by what they hold, plain for JSON."""
+"""Structured values and log records as they may be shown: hidden by field name, masked by content, plain for JSON."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What is asked at the moment somebody looks: within a time limit, kept for a few seconds, and one that fails harms no other."""
+"""Metrics that are read on request: within a time limit, cached for a few seconds, each independent of the others."""
 
 import asyncio
 from collections import Counter

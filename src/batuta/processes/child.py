@@ -1,6 +1,8 @@
-"""One child process, as its parent has it: what it says, how it ends, and how it is ended.
+"""One child process and the reaper of orphans.
 
-It leads a group and a session of its own: Ctrl-C reaches the parent alone, and whatever it started is ended with it.
+A child leads a process group and a session of its own: Ctrl-C reaches the parent alone, and the parent ends the whole group.
+The kernel ends a child with its parent (``die_with_parent``), but not the processes that the child started. A small helper
+process therefore waits on a pipe for the parent's end and then kills every registered group.
 """
 
 import asyncio

@@ -1,7 +1,9 @@
-"""The end of a process: what it started and nobody can stop ends with it, and does not keep it from ending.
+"""The end of a process: the signals that ask for it, and a limit for threads and tasks that do not end.
 
-its work is over ──▶ tasks are cancelled, threads are waited for ──▶ it ends
-                 └── 3 s, and one of them goes on all the same ────▶ it ends, and says which
+    work is over ──▶ tasks are cancelled, threads are awaited ──▶ exit
+                 └── one of them still runs after 3 s ───────────▶ exit, and report which one
+
+SIGTERM and Ctrl-C ask for an orderly end; the second signal ends the process at once. A closed terminal may send its signal twice.
 """
 
 import asyncio

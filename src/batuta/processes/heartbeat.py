@@ -1,4 +1,4 @@
-"""A process's signs of life: that it lives, which of its loops work, and what had to be started again."""
+"""Heartbeat of a process: its loops, its memory and CPU, and the restarts of its loops."""
 
 import asyncio
 import os

@@ -1,7 +1,8 @@
-"""What a process tells its parent: that it is ready, that it lives, that it stops. In systemd's words, whoever the parent is.
+"""The sd_notify protocol between a parent and its children: ready, alive, stopping.
 
-The parent names a datagram socket in ``NOTIFY_SOCKET`` and, in ``WATCHDOG_USEC``, the longest silence it forgives.
-Without a parent that listens all of this is nothing, and nothing that goes wrong here reaches the work.
+The parent, systemd or ``batuta up``, names a datagram socket in ``NOTIFY_SOCKET`` and the longest silence it accepts in
+``WATCHDOG_USEC``. Without such a parent all of this does nothing, and no failure here reaches the work. On the parent's side the
+kernel names the sender of each datagram, so one process cannot speak for another; an abstract socket leaves no file behind.
 """
 
 import os

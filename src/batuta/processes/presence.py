@@ -1,7 +1,12 @@
 """Presence files: which lease owners run on this host, known to other processes without a statement.
 
-One empty file for each lease owner, named like it, in a folder of this user and this database. The file only says where to look;
+Each lease owner has one empty file, named like it, in a folder of this user and this database. The file only says where to look;
 the kernel says whether the process has ended (``kernel.identity``). Where the folder cannot be used, the lease decides.
+
+    presence file of a dead process ──▶ recover its leases, now and after 0.5, 1.5, 3.5 and 7.5 s ──▶ a minute later remove the file
+
+``CrashWatch`` recovers more than once: the database may execute a statement of the process after its end, and recovery skips
+locked rows. The file stays for a minute because each role recovers its own kind of leases. A look costs no statement.
 """
 
 import contextlib
@@ -155,6 +160,8 @@ class Crash:
 
 
 class CrashWatch:
+    """A loop: finds ended processes of this host that held leases, and recovers their work."""
+
     name = "crash-watch"
 
     def __init__(self, presence: PresenceFolder, recover: Iterable[Recover], clock: Clock) -> None:

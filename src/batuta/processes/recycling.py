@@ -1,4 +1,4 @@
-"""A process that has grown too large or too old drains, ends and is started again."""
+"""Reasons for a process to drain and start again: it grew too large or too old, or its database file was replaced."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,10 @@
-"""What was started again, and why: a loop inside its process, or a whole process by its parent."""
+"""Restarts of loops and processes: the record of each one, and the policy for a child that ended.
+
+The policy counts the ends of the last ten minutes, so a healthy stretch of that length restores the whole budget. Each restart
+waits longer than the one before. With the fifth the child is in a crash loop: the policy raises an alarm and retries at the
+longest wait. The first end of a child that worked for a minute restarts it at once, and so does a request to be recycled; both
+count for the alarm.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

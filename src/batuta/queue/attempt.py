@@ -52,6 +52,8 @@ class Told:
 
 
 class Stopping:
+    """Cancelled handlers that have not ended yet: cancelled a second time, then given up."""
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._told: dict[Task, Told] = {}

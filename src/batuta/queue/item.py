@@ -1,4 +1,4 @@
-"""What lies in a queue."""
+"""Items of a queue: their states, new items, leases and lease holders."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

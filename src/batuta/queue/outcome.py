@@ -1,4 +1,4 @@
-"""What a handler says happened to its item."""
+"""The outcome of a handler, the retry policy, and the settlement that follows from both: decided here, written by the store."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

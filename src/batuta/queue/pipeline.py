@@ -1,4 +1,4 @@
-"""A stage, and what its handler says happened."""
+"""Pipelines: a queue table whose items pass through stages. The outcome of a stage decides the settlement of its item."""
 
 import random
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,7 @@
 """Writes the endings of one queue, and claims its next items in the same transaction.
 
 One bad row never fails a batch. A turn that the store refuses is split at once; a turn that times out is split over the next
-turns (``unsettled``). A claim whose answer was lost leaves items that carry this process as their owner although no worker knows
+turns (``Unsettled``). A claim whose answer was lost leaves items that carry this process as their owner although no worker knows
 them: for the length of a lease after a failed claim they are looked for and released, without counting an attempt or a crash.
 """
 
@@ -31,6 +31,17 @@ class Deferred:
 
 
 class Unsettled:
+    """Endings that are not written yet.
+
+        add ──▶ [ waiting ] ── take ──▶ [ in flight ] ── written, or the lease was lost ──▶ gone
+                    ▲                       │ the store is away ──▶ waiting again
+                    │                       │ the turn timed out ──▶ waiting again, behind the others, in halves
+                    └──── when it is time ── [ deferred ] ◀── its row is locked, or its turn times out alone
+
+    A turn that times out is repeated with half as many endings, until the one that blocks the others is alone. That one is
+    deferred and retried alone, so that one bad row never delays the rest.
+    """
+
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
         """``recheck``: the pause before a deferred ending is tried again; after each timeout it doubles, up to ``longest``."""
         self._clock = clock

@@ -1,4 +1,6 @@
-"""The registry of job handlers: ``POST /jobs/<endpoint>`` runs what is registered here, and nothing else."""
+"""The registry of job endpoints and their answers. ``POST /jobs/<endpoint>`` runs a registered handler and nothing else; one
+function derives the HTTP status from the answer, so a failure never looks like a success.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping

@@ -1,4 +1,7 @@
-"""The execution log as the scheduler needs it. What is decided inside ``open_due`` is decided under a lock on the jobs."""
+"""The execution log as the scheduler needs it, and the timetables of the versions that share a database.
+
+Decisions inside ``open_due`` happen under a lock on the jobs.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -20,7 +20,10 @@ Observer: TypeAlias = Callable[[str, float, BaseException | None], None]
 
 
 class ObservedDatabase:
-    """A Database. A transaction counts as a whole: what it waits for is not the statements' fault."""
+    """A Database. A transaction counts as a whole: what it waits for is not the statements' fault.
+
+    Every answer is a note of progress for the loop that asked.
+    """
 
     def __init__(self, inner: Database, clock: Clock) -> None:
         self._inner = inner

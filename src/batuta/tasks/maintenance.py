@@ -1,9 +1,4 @@
-"""Move waiting tasks to the queue that serves them.
-
-A task may move to another queue between two versions. What was accepted before waits in the old queue, and if no version
-serves that queue any more, nothing claims it. A worker that knows the task moves it at start-up, and every minute: during a
-deploy the older version still enqueues into the old queue.
-"""
+"""Maintenance loops of the task queue: move tasks to the queue that serves them, count stuck threads, delete old results."""
 
 from collections.abc import Collection, Iterable
 from datetime import timedelta

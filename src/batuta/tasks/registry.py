@@ -1,4 +1,4 @@
-"""Functions that can be enqueued, by name, and how each is run."""
+"""Tasks: functions that can be enqueued by name, the queue table that holds them, and how each one runs."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""Time that passes only when the test says so."""
+"""Clocks for tests: one that moves only when the test says so, and one that runs faster than the machine's in every process."""
 
 import asyncio
 import heapq

@@ -1,4 +1,4 @@
-"""The api role: uvicorn, started and stopped by the process, with the phases of ``supervise.shutdown``."""
+"""The api role: its listening socket, and uvicorn with the shutdown phases of ``supervise.shutdown``."""
 
 import asyncio
 import errno

@@ -146,6 +146,8 @@ async def blind_restores(database: Database) -> list[Restored]:
 
 
 class EngineRestoring:
+    """The engine's part of a restore: jobs, tasks, switches, limits and leases."""
+
     def __init__(self, dialect: Dialect, queues: Sequence[QueueTable], ids: Ids) -> None:
         self._dialect = dialect
         self._queues = queues

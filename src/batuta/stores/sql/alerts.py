@@ -1,4 +1,4 @@
-"""What the alert hub knows and has to send: ``health_causes``, ``alertas_enviados``, and the lease under which it decides."""
+"""Alerts and incidents: ``health_causes``, ``alertas_enviados``, ``health_incidents``, and the lease of the alert hub."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,7 @@
-"""The profile and the windows that count now, in ``app_settings``. A change and its note in the audit log are one transaction."""
+"""Settings that operators change at run time: profile and windows in ``app_settings``, switches in ``feature_flags``.
+
+A change and its audit entry are one transaction.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +23,8 @@ CLOCK = query_of("clock", "SELECT clock_timestamp() AS now", writes=False)
 
 
 class DecidingClock:
+    """The offset of the deciding clock (on PostgreSQL the server's) from the machine's."""
+
     def __init__(self, dialect: Dialect, *, own_time: bool) -> None:
         """``own_time``: the caller's clock decides. On SQLite it always does."""
         self._is_own = own_time or dialect == "sqlite"

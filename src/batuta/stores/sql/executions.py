@@ -1,4 +1,4 @@
-"""The execution log in ``job_executions`` and ``job_schedules``."""
+"""The execution log in ``job_executions`` and ``job_schedules``, and timetables in ``job_timetables``."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

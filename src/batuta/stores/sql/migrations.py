@@ -168,6 +168,8 @@ class MarkerBook:
 
 
 class Marker:
+    """Marks the project that a database belongs to. The first migration that knows writes it; another project refuses to start."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
         self._book = load(MarkerBook, BOOKS / "marker.sql", database.dialect)

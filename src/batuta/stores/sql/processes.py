@@ -1,4 +1,4 @@
-"""Signs of life in ``worker_heartbeats``. That something lives is one record; that it is paused is another (``feature_flags``)."""
+"""Heartbeats in ``worker_heartbeats`` and restarts in ``worker_restarts``. A pause is a switch, not a heartbeat."""
 
 import os
 import socket

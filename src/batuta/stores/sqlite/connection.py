@@ -1,4 +1,4 @@
-"""How a connection is opened: its pragmas, its types, its sense of time, and what its errors mean to us."""
+"""SQLite connections: pragmas, types, time limits and errors, and the acts that a thread performs on them."""
 
 import sqlite3
 from asyncio import Future

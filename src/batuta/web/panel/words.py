@@ -1,4 +1,4 @@
-"""Instants, spans and numbers as people read them, in their language and their zone."""
+"""Instants, durations, numbers and schedules as people read them, in their language and their zone."""
 
 import unicodedata
 from collections.abc import Sequence

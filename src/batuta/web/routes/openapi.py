@@ -1,4 +1,4 @@
-"""The API reference, offline: our own page over our own OpenAPI document. Nothing is loaded from anywhere else."""
+"""The OpenAPI document, completed with scopes and problem answers, and its offline reference page."""
 
 from collections.abc import Iterator
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""How what ended is settled and what comes next is claimed: the two databases do it in different ways, to the same end."""
+"""Settle the items that ended and claim the next ones. The two databases do it with different statements, to the same end."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta

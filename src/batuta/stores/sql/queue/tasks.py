@@ -1,4 +1,4 @@
-"""Tasks in the engine's own table."""
+"""Tasks in the engine's own table, and waiting items that no queue or stage of this version serves."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
