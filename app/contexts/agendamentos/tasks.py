@@ -21,7 +21,7 @@ from app.contexts.agendamentos.service import Agendamentos, Ligado
 from app.contexts.agendamentos.texto import diz_nada, limpo
 from app.contexts.agendamentos.verificacao import pode_ter_documento
 from batuta.guard.base import Hold
-from batuta.kernel.batcher import Gathering
+from batuta.kernel.batcher import Batcher
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
@@ -102,8 +102,8 @@ class Normalizador:
         self._max_tries = max_tries
         self._timeout = max(timeout - SOONER, timeout / 2)
         self._book = appointment_book(database.dialect)
-        self._sources = Gathering(self._sources_of, self._source_of)
-        self._writing = Gathering(self._write_together, self._write_alone)
+        self._sources = Batcher(self._sources_of, self._source_of)
+        self._writing = Batcher(self._write_together, self._write_alone)
 
     async def normalize_appointment(self, ctx: TaskContext, appointment_id: str) -> dict[str, Json] | Failed | Snooze:
         log.info("Starting normalization for appointment %s", appointment_id)

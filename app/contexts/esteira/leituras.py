@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.ids import id_de
-from app.contexts.comum.juntos import Juntos
 from app.contexts.grupos.api import Estagio, da_vaga
 from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, VagaDita, heuristica, ler
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.api import NADA, Fechamentos, Limiares, Reajustado, Reajustes, alcanca
+from batuta.kernel.batcher import BatchLoader
 from batuta.kernel.clock import Clock
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.outcome import Effect, Snooze, Writes
@@ -103,7 +103,7 @@ class Leituras:
         self._limiares = limiares
         self._clock = clock
         self._book = load(MessageBook, Path(__file__).parent / "mensagens.sql", database.dialect)
-        self._messages = Juntos(self._of)
+        self._messages = BatchLoader(self._of)
 
     async def heuristica(self, lease: Lease) -> StageOutcome:
         mensagem = await self._messages.get(lease.row["mensagem_id"])

@@ -15,12 +15,12 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.ids import id_de
-from app.contexts.comum.juntos import Juntos
 from app.contexts.leitura_grupos.api import Periodo, chave
 from app.contexts.nomes.api import Achado, Dicionario, busca, onde
 from app.contexts.vagas.importacao import PERIODO_ID, Candidata, Decisao, Parecer, julgar
 from app.contexts.vagas.limiares import Limiares
 from app.contexts.vagas.retificacoes import Retificacoes, mesmo_autor, mudancas
+from batuta.kernel.batcher import BatchLoader
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.queue.item import Lease
@@ -65,8 +65,8 @@ class Vagas:
         self._zone = zone
         self._clock = clock
         self.book = load(VagaBook, Path(__file__).parent / "vagas.sql", database.dialect)
-        self._vagas = Juntos(self._of)
-        self._keys = Juntos(self._taken)
+        self._vagas = BatchLoader(self._of)
+        self._keys = BatchLoader(self._taken)
 
     async def normalizacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])

@@ -1,12 +1,12 @@
-"""Asked for one at a time, done many at a time: a statement costs more than a row of it.
+"""Batches calls that are made at the same time: one statement for many rows costs less than a statement for each row.
 
-Handlers that begin together ask together. Whatever is asked for until the event loop comes round goes into one call, and nobody
-waits for latecomers. One that cannot go with others (the call was refused, or gave it no answer) is asked for alone, so that it
-harms no neighbour.
+Handlers that begin together ask together. Everything asked for in one turn of the event loop goes into one call, without a delay.
+An element that cannot go with the others (the call was refused, or had no answer for it) is asked for alone, so that it harms no
+other element.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -16,47 +16,71 @@ Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
 
-class Gathering(Generic[Asked, Answer]):
+class Batcher(Generic[Asked, Answer]):
     def __init__(
         self,
         together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer | None]]],
         alone: Callable[[Asked], Coroutine[Any, Any, Answer]],
     ) -> None:
-        """``together`` answers in the order of what was asked; None: ask for that one alone."""
+        """``together`` answers in the order of the elements; None: ask for that element alone."""
         self._together = together
         self._alone = alone
         self._waiting: list[tuple[Asked, asyncio.Future[Answer | None]]] = []
-        self._going: set[asyncio.Task[Sequence[Answer | None]]] = set()  # a task that nobody holds may vanish
+        self._running: set[asyncio.Task[Sequence[Answer | None]]] = set()  # the event loop holds only weak references
 
     async def ask(self, one: Asked) -> Answer:
+        loop = asyncio.get_running_loop()
         if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._go)
-        heard: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((one, heard))
+            loop.call_soon(self._call)
+        future: asyncio.Future[Answer | None] = loop.create_future()
+        self._waiting.append((one, future))
         try:
-            answer = await heard
+            answer = await future
         except (StatementRefused, StoreConflict):
             answer = None
         return await self._alone(one) if answer is None else answer
 
-    def _go(self) -> None:
+    def _call(self) -> None:
         waiting, self._waiting = self._waiting, []
-        asked, heard = [one for one, _ in waiting], [heard for _, heard in waiting]
-        going = asyncio.create_task(self._together(asked))
-        self._going.add(going)
-        going.add_done_callback(self._going.discard)
-        going.add_done_callback(partial(_tell, heard))
+        asked, futures = [one for one, _ in waiting], [future for _, future in waiting]
+        call = asyncio.create_task(self._together(asked))
+        self._running.add(call)
+        call.add_done_callback(self._running.discard)
+        call.add_done_callback(partial(_distribute, futures))
 
 
-def _tell(waiting: Sequence["asyncio.Future[Answer | None]"], gone: "asyncio.Task[Sequence[Answer | None]]") -> None:
-    """Who was cancelled meanwhile takes nobody with him."""
-    error = None if gone.cancelled() else gone.exception()  # looked at, also if nobody waits any more
-    for place, heard in enumerate(waiting):
-        if heard.done():
+class BatchLoader(Generic[Asked, Answer]):
+    """Looks keys up in batches; ``load`` gets distinct keys in the order in which they were asked for."""
+
+    def __init__(self, load: Callable[[Sequence[Asked]], Coroutine[Any, Any, Mapping[Asked, Answer]]]) -> None:
+        self._load = load
+        # An answer is a tuple of one: a key that is absent has an answer as well.
+        self._batcher: Batcher[Asked, tuple[Answer | None]] = Batcher(self._together, self._alone)
+
+    async def get(self, key: Asked) -> Answer | None:
+        return (await self._batcher.ask(key))[0]
+
+    async def _together(self, keys: Sequence[Asked]) -> list[tuple[Answer | None] | None]:
+        found = await self._load(list(dict.fromkeys(keys)))
+        return [(found.get(key),) for key in keys]
+
+    async def _alone(self, key: Asked) -> tuple[Answer | None]:
+        return ((await self._load([key])).get(key),)
+
+
+def _distribute(
+    waiting: Sequence["asyncio.Future[Answer | None]"], call: "asyncio.Task[Sequence[Answer | None]]"
+) -> None:
+    """Set each future; a caller that was cancelled meanwhile affects only itself."""
+    error = (
+        None if call.cancelled() else call.exception()
+    )  # read in any case: asyncio reports an error that is not read
+    for place, future in enumerate(waiting):
+        if future.done():
             continue
-        if gone.cancelled():
-            heard.cancel()
+        if call.cancelled():
+            future.cancel()
         elif error is not None:
-            heard.set_exception(error)
+            future.set_exception(error)
         else:
-            heard.set_result(gone.result()[place])
+            future.set_result(call.result()[place])

@@ -2,11 +2,11 @@
 
 import asyncio
 import gc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from batuta.kernel.batcher import Gathering
+from batuta.kernel.batcher import Batcher, BatchLoader
 from batuta.kernel.errors import StatementRefused, StoreUnavailable
 
 
@@ -16,7 +16,7 @@ class Doubling:
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
         self.alone: list[int] = []
-        self.gathering = Gathering(self._together, self._one)
+        self.batcher = Batcher(self._together, self._one)
 
     async def _together(self, asked: Sequence[int]) -> list[int | None]:
         self.calls.append([*asked])
@@ -34,23 +34,23 @@ class Doubling:
 
 async def test_those_who_ask_at_the_same_time_are_answered_by_one_call() -> None:
     doubling = Doubling()
-    assert await asyncio.gather(*(doubling.gathering.ask(n) for n in (3, 1, 2))) == [6, 2, 4]
-    assert await doubling.gathering.ask(5) == 10
+    assert await asyncio.gather(*(doubling.batcher.ask(n) for n in (3, 1, 2))) == [6, 2, 4]
+    assert await doubling.batcher.ask(5) == 10
     assert doubling.calls == [[3, 1, 2], [5]]
 
 
 async def test_who_asks_while_others_are_being_answered_goes_with_the_next() -> None:
     doubling = Doubling()
-    first = asyncio.create_task(doubling.gathering.ask(1))
+    first = asyncio.create_task(doubling.batcher.ask(1))
     while not doubling.calls:
         await asyncio.sleep(0)
-    assert (await doubling.gathering.ask(2), await first) == (4, 2)
+    assert (await doubling.batcher.ask(2), await first) == (4, 2)
     assert doubling.calls == [[1], [2]]
 
 
 async def test_one_that_cannot_go_with_others_harms_none_of_them() -> None:
     doubling = Doubling()
-    answers = await asyncio.gather(*(doubling.gathering.ask(n) for n in (1, -1, 2)), return_exceptions=True)
+    answers = await asyncio.gather(*(doubling.batcher.ask(n) for n in (1, -1, 2)), return_exceptions=True)
     assert [answers[0], answers[2]] == [2, 4]
     assert isinstance(answers[1], StatementRefused)
     assert doubling.alone == [1, -1, 2]
@@ -58,13 +58,13 @@ async def test_one_that_cannot_go_with_others_harms_none_of_them() -> None:
 
 async def test_one_without_an_answer_is_asked_for_alone() -> None:
     doubling = Doubling()
-    assert await asyncio.gather(*(doubling.gathering.ask(n) for n in (0, 4))) == [0, 8]
+    assert await asyncio.gather(*(doubling.batcher.ask(n) for n in (0, 4))) == [0, 8]
     assert doubling.alone == [0]
 
 
 async def test_who_gives_up_takes_nobody_with_him() -> None:
     doubling = Doubling()
-    one, other = (asyncio.create_task(doubling.gathering.ask(n)) for n in (1, 2))
+    one, other = (asyncio.create_task(doubling.batcher.ask(n)) for n in (1, 2))
     await asyncio.sleep(0)
     one.cancel()
     assert await other == 4
@@ -81,7 +81,7 @@ async def test_a_call_that_fails_when_nobody_waits_any_more_is_no_news() -> None
         await failing.wait()
         raise StoreUnavailable(where="nowhere", why="it was closed")
 
-    asking = asyncio.create_task(Gathering(closed, closed).ask(1))
+    asking = asyncio.create_task(Batcher(closed, closed).ask(1))
     for _ in range(3):
         await asyncio.sleep(0)
     asking.cancel()
@@ -97,6 +97,43 @@ async def test_a_database_that_is_away_is_everybodys_failure() -> None:
     async def away(_: object) -> list[int | None]:
         raise StoreUnavailable(where="nowhere", why="it is not open")
 
-    gathering = Gathering(away, away)
-    answers = await asyncio.gather(*(gathering.ask(n) for n in (1, 2)), return_exceptions=True)
+    batcher = Batcher(away, away)
+    answers = await asyncio.gather(*(batcher.ask(n) for n in (1, 2)), return_exceptions=True)
     assert [type(each) for each in answers] == [StoreUnavailable, StoreUnavailable]
+
+
+class Doubles:
+    """Doubles of even numbers; an odd number has none, and a call with a negative number is refused."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[int]] = []
+        self.loader: BatchLoader[int, int] = BatchLoader(self._load)
+
+    async def _load(self, keys: Sequence[int]) -> Mapping[int, int]:
+        self.calls.append([*keys])
+        if min(keys) < 0:
+            raise StatementRefused(why="a number is negative")
+        return {key: 2 * key for key in keys if key % 2 == 0}
+
+
+async def test_keys_asked_for_together_are_loaded_once_each_and_in_order() -> None:
+    doubles = Doubles()
+    assert await asyncio.gather(*(doubles.loader.get(n) for n in (4, 1, 2, 4))) == [8, None, 4, 8]
+    assert doubles.calls == [[4, 1, 2]]
+
+
+async def test_callers_answered_together_ask_the_next_loader_together() -> None:
+    first, second = Doubles(), Doubles()
+
+    async def both(key: int) -> int | None:
+        return await second.loader.get(await first.loader.get(key) or 0)
+
+    assert await asyncio.gather(*(both(n) for n in (6, 2, 4))) == [24, 8, 16]
+    assert (first.calls, second.calls) == ([[6, 2, 4]], [[12, 4, 8]])
+
+
+async def test_a_key_whose_batch_is_refused_is_loaded_alone() -> None:
+    doubles = Doubles()
+    answers = await asyncio.gather(*(doubles.loader.get(n) for n in (2, -1)), return_exceptions=True)
+    assert answers[0] == 4
+    assert isinstance(answers[1], StatementRefused)
