@@ -243,6 +243,77 @@ async def test_a_suspect_that_is_not_alone_in_time_is_put_off_and_the_next_wait_
     assert (await bench.row(suspect))["status"] == "complete"
 
 
+@pytest.mark.parametrize("is_proven", [True, False])
+async def test_a_suspect_that_waits_when_a_neighbour_kills_the_process_counts_no_crash(
+    bench: Bench, is_proven: bool
+) -> None:
+    suspects, neighbours = Gate(), Gate()
+    bench.handles("suspeita", suspects)
+    bench.handles("mortal", neighbours)
+    (suspect,) = await bench.put("suspeita")
+    await bench.crash(suspect, times=2)
+    (killer,) = await bench.put("mortal", queue="outra")
+    first, second = await two_workers(bench)
+    await ticks(second)
+    await ticks(first, second)
+    assert (neighbours.going, suspects.going) == ([killer], [])
+    if is_proven:
+        await bench.store.rescue_owned(await bench.store.owners(), 100)
+    else:
+        bench.clock.step(LEASE + SECOND)
+        await bench.store.rescue(100)
+    waited, ran = await bench.row(suspect), await bench.row(killer)
+    assert (waited["status"], waited["attempts"], waited["crashes"]) == ("queued", 2, 2)
+    assert (ran["status"], ran["crashes"]) == ("queued", 1)
+    neighbours.go_on.set()
+    await settle()
+
+
+@pytest.mark.parametrize("waits_first", [True, False])
+async def test_a_suspect_that_runs_when_its_process_dies_is_dead(bench: Bench, waits_first: bool) -> None:
+    suspects, neighbours = Gate(), Gate()
+    bench.handles("suspeita", suspects)
+    bench.handles("vizinha", neighbours)
+    (suspect,) = await bench.put("suspeita")
+    await bench.crash(suspect, times=2)
+    if waits_first:
+        await bench.put("vizinha", queue="outra")
+    first, second = await two_workers(bench)
+    await ticks(second)
+    await ticks(first, second)
+    neighbours.go_on.set()
+    await settle()
+    await ticks(first, second)
+    assert suspects.going == [suspect]
+    await bench.store.rescue_owned(await bench.store.owners(), 100)
+    row = await bench.row(suspect)
+    assert (row["status"], row["error"]) == ("failed", "its worker died 3 times while it ran")
+    suspects.go_on.set()
+    await settle()
+
+
+async def test_a_suspect_whose_row_is_locked_is_put_off_in_the_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspects = Gate()
+    bench.handles("suspeita", suspects)
+    (suspect,) = await bench.put("suspeita")
+    await bench.crash(suspect, times=2)
+    worker = bench.worker()
+
+    async def skip(lease: Lease, error: str | None) -> bool:
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.store, "note", skip)
+        await ticks(worker)
+        assert (suspects.going, (await bench.row(suspect))["status"]) == ([], "in_progress")
+        await bench.clock.advance(FIRST_WAIT)
+        await ticks(worker, worker)
+    row = await bench.row(suspect)
+    assert (row["status"], row["attempts"], row["crashes"]) == ("queued", 2, 2)
+
+
 async def test_a_stop_hands_back_a_suspect_that_waits(bench: Bench) -> None:
     suspects, neighbours = Gate(), Gate()
     bench.handles("suspeita", suspects)
@@ -339,6 +410,34 @@ async def test_a_task_that_no_worker_knows_waits_longer_each_time_and_is_dead_af
     assert timedelta(minutes=20) <= bench.clock.now() - began <= timedelta(minutes=26)
     assert waits == sorted(waits)
     assert (waits[0], waits[-1]) == (timedelta(seconds=15), timedelta(minutes=5))
+
+
+async def test_an_unknown_task_with_one_crash_left_does_not_end_the_isolation_of_another(bench: Bench) -> None:
+    suspects, neighbours = Gate(), Gate()
+    bench.handles("suspeita", suspects)
+    bench.handles("vizinha", neighbours)
+    ids = await bench.put("suspeita", "de_amanha")
+    for _ in range(2):
+        await bench.crash(ids[0], times=1)
+    worker = bench.worker()
+    for _ in range(50):  # the other one asks the database since when it is unknown
+        if not suspects.going:
+            await ticks(worker)
+    assert suspects.going == ids[:1]
+    await bench.put("vizinha")
+    await ticks(worker, worker)
+    assert neighbours.going == []
+    suspects.go_on.set()
+    await settle()
+
+
+async def test_an_unknown_task_with_one_crash_left_is_dead_after_twenty_minutes_too(bench: Bench) -> None:
+    (id,) = await bench.put("de_amanha")
+    await bench.crash(id, times=2)
+    await bounces(bench, id)
+    row = await bench.row(id)
+    assert (row["status"], row["crashes"]) == ("failed", 2)
+    assert row["error"].startswith("no worker has known this task since ")
 
 
 # A rescuer and the living

@@ -3,14 +3,13 @@
     free ── reserve ──▶ [ reserved: no worker claims ] ── nothing else runs ──▶ [ runs alone ] ── it ends ──▶ free
                               └── not alone in time ──▶ the item is put off, free; the next wait for it is twice as long
 
-If the item kills the process, no other item counts a crash; if another item would have, this one is not taken for the cause. The
-wait for the other handlers is bounded, so one long handler does not keep the process from claiming for long. It doubles each
-time, up to the time limits of the handlers themselves, so the item starts in the end.
+If the item kills the process, no other item counts a crash; if another one kills it while this one waits, this one counts none:
+its row says that it has not started. The wait for the other handlers is bounded, so one long handler does not keep the process
+from claiming for long. It doubles each time, up to the time limits of the handlers themselves, so the item starts in the end.
 """
 
 from collections import OrderedDict
 from datetime import timedelta
-from enum import Enum, auto
 from typing import Protocol
 
 from batuta.kernel.clock import Clock
@@ -19,12 +18,6 @@ from batuta.supervise.loop import Doorbell
 FIRST_WAIT = timedelta(seconds=15)
 MOST_DOUBLINGS = 10
 MOST_REMEMBERED = 1_000
-
-
-class Verdict(Enum):
-    ALONE = auto()
-    WAIT = auto()
-    GIVE_UP = auto()
 
 
 class Member(Protocol):
@@ -70,15 +63,14 @@ class Isolation:
         self._until = self._clock.monotonic() + self._wait().total_seconds()
         return True
 
-    def check(self, member: Member) -> Verdict:
-        """Whether the reserved item may start."""
-        if not any(each.is_busy() for each in self._members):
-            return Verdict.ALONE
-        return Verdict.WAIT if self._clock.monotonic() < self._until else Verdict.GIVE_UP
+    @property
+    def is_alone(self) -> bool:
+        """Nothing runs in the process: the reserved item may start."""
+        return not any(each.is_busy() for each in self._members)
 
-    def release(self, member: Member, *, has_run: bool = True) -> timedelta:
-        """Let the workers claim again. Returns how long an item that did not run waits for its next try."""
-        if self._holder is not member:
+    def release(self, item: str, *, has_run: bool = True) -> timedelta:
+        """If ``item`` has the process, let the workers claim again. Returns how long an item that did not run waits."""
+        if self._holder is None or self._item != item:
             return timedelta(0)
         wait = self._wait()
         if has_run:

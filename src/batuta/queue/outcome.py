@@ -107,6 +107,8 @@ Outcome: TypeAlias = Done | Snooze | Failed | Cancelled
 LONGEST_ERROR = 500
 # A thousand years: beyond that, instants leave the calendar.
 LONGEST_WAIT = timedelta(days=365_000)
+# The error of an item with one crash left that was claimed and has not started: if its process dies meanwhile, no crash is counted.
+WAITS_ALONE = "its worker died twice while it ran: it waits for a place of its own"
 
 
 class Settlement(NamedTuple):
@@ -200,6 +202,6 @@ def put_off(wait: timedelta) -> Settlement:
         state=ItemState.READY,
         wait=wait,
         gives_back=True,
-        error="its worker died twice while it ran: it waits for a place of its own",
+        error=WAITS_ALONE,
         untried=True,
     )

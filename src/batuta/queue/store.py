@@ -131,6 +131,10 @@ class QueueStore(Protocol):
         """The owners that hold leases in this table."""
         ...
 
+    async def note(self, lease: Lease, error: str | None) -> bool:
+        """Write the error of an item that is leased. False: another transaction has locked its row, or the lease is lost."""
+        ...
+
     async def last_error(self, id: str) -> tuple[str | None, datetime]:
         """Return the recorded error of an item, and the present instant of the clock that decides."""
         ...

@@ -23,10 +23,10 @@ from batuta.kernel.events import Events, ItemLost, ItemOverdue, ItemsClaimed
 from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.attempt import Attempts, Running, Stop, Stopping
-from batuta.queue.isolation import Isolation, Verdict
+from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease, Tenure
 from batuta.queue.lease_keeper import LeaseKeeper
-from batuta.queue.outcome import Settlement, given_back, put_off
+from batuta.queue.outcome import WAITS_ALONE, Settlement, given_back, put_off
 from batuta.queue.recipe import SPOILT, Recipe, unknown_recipe
 from batuta.queue.settler import Settler
 from batuta.queue.storable import MAX_PAYLOAD
@@ -98,6 +98,7 @@ class Worker:
         self._is_handing_back = False
         self._unknown = unknown_recipe(store.last_error)
         self._suspect: Lease | None = None  # claimed with one crash left, until it may start
+        self._is_noted = False  # the suspect's row says that it has not started
         self._put_off_count = 0
         self._isolation = isolation or Isolation(clock)
         self._isolation.join(self)
@@ -114,7 +115,7 @@ class Worker:
             await self._turn(0)
             return Again()
         await self._settler.release_strays(self.held())
-        self._start_suspect()
+        await self._start_suspect()
         asked = self._places()
         if asked <= 0 and not self._unsettled.is_ready:
             return Idle(self._soon())
@@ -122,7 +123,7 @@ class Worker:
         claimed = await self._turn(asked)
         if self._suspect is not None:
             self._start_waiting()
-            self._start_suspect()
+            await self._start_suspect()
             return Again() if self._unsettled.is_ready else Idle(self._soon())
         is_full = claimed == asked > 0
         if not (is_full and len(self._running) + len(self._waiting) < self._policy.limit):
@@ -172,7 +173,7 @@ class Worker:
 
     async def _finish_suspect(self) -> None:
         while self._suspect is not None:
-            self._start_suspect()
+            await self._start_suspect()
             if self._suspect is not None:
                 self.doorbell.answer()
                 pause = max(0.0, (self._soon() - self._clock.now()).total_seconds())
@@ -195,7 +196,7 @@ class Worker:
             self._waiting = [each for each in self._waiting if each != lease]
             if self._suspect == lease:
                 self._suspect = None
-                self._isolation.release(self)
+                self._isolation.release(lease.id)
             # An item that is being settled may have been settled a moment ago: the settlement tells whose it was.
             if (running := self._started(lease)) is not None and not running.is_settling:
                 self._let_go(running)
@@ -220,7 +221,7 @@ class Worker:
         self._start_waiting()
         if (suspect := self._suspect) is not None:
             self._suspect = None
-            self._isolation.release(self)
+            self._isolation.release(suspect.id)
             self._unsettled.add(suspect, given_back()._replace(untried=True))
         shutdown = Shutdown.begin(self._clock, grace)
         await shutdown.within(Phase.FINISH, insist(self._finish, self._clock))
@@ -270,7 +271,7 @@ class Worker:
         for lease in leases:
             if (before := self._running.get(lease.id)) is not None:
                 self._let_go(before)  # the lease was lost, and claimed again before the keeper noticed
-            if lease.is_last_chance:
+            if lease.is_last_chance and self._recipe_of(lease) is not None:
                 self._isolate(lease)
             else:
                 self._waiting.append(lease)
@@ -280,21 +281,30 @@ class Worker:
         """Reserve the process for an item with one crash left, or put the item off while another has it."""
         self._put_off_count = 0 if self._suspect is None else self._put_off_count + 1
         if self._isolation.reserve(self, lease.id):
-            self._suspect = lease
+            self._suspect, self._is_noted = lease, False
         else:
             self._unsettled.add(lease, put_off(PUT_OFF * (1 + self._put_off_count)))
 
-    def _start_suspect(self) -> None:
-        """Start the isolated item once nothing else runs in the process. If that takes too long, put the item off."""
+    async def _start_suspect(self) -> None:
+        """Start the isolated item once nothing else runs in the process. If that takes too long, put the item off.
+
+        Its row says whether it has started: a death of the process counts a crash only then.
+        """
         if (lease := self._suspect) is None or self._unsettled.is_ready:
             return  # settle first: if the item kills the process, no neighbour's ending is lost with it
-        match self._isolation.check(self):
-            case Verdict.ALONE:
+        if self._isolation.is_alone:
+            has_begun = await self._store.note(lease, None)
+            if self._suspect != lease:
+                return  # the lease was lost meanwhile
+            if has_begun:
                 self._suspect = None
                 self._start(lease)
-            case Verdict.GIVE_UP:
-                self._suspect = None
-                self._unsettled.add(lease, put_off(self._isolation.release(self, has_run=False)))
+                return
+        if self._clock.monotonic() >= self._isolation.gives_up_at:
+            self._suspect = None
+            self._unsettled.add(lease, put_off(self._isolation.release(lease.id, has_run=False)))
+        elif not self._is_noted:
+            self._is_noted = await self._store.note(lease, WAITS_ALONE)
 
     def _start_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -342,7 +352,7 @@ class Worker:
             if self._running.get(running.lease.id) is running:
                 del self._running[running.lease.id]
             if running.lease.is_last_chance:
-                self._isolation.release(self)
+                self._isolation.release(running.lease.id)
             self._isolation.note_change()
             self.doorbell.ring()
 

@@ -109,6 +109,13 @@ SELECT DISTINCT {owner} AS owner FROM {table} INDEXED BY {lease_index} WHERE {le
 -- read owners on postgres: the owners that hold leases
 SELECT DISTINCT {owner} AS owner FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} IS NOT NULL;
 
+-- write note on sqlite: the error of an item that is leased
+UPDATE {table} SET {error} = :error WHERE {id} = :id AND {fence} = :fence AND {lease_until} IS NOT NULL;
+
+-- write note on postgres: the error of an item that is leased; a row that another transaction has locked is skipped
+UPDATE {table} SET {error} = :error
+WHERE {id} IN (SELECT {id} FROM {table} WHERE {id} = :id AND {fence} = :fence AND {lease_until} IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED);
+
 -- read last_error: the recorded error of an item; a row in any case, so that the instant is known
 SELECT (SELECT {error} FROM {table} WHERE {id} = :id) AS error, coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
 

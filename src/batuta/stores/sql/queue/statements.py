@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from batuta.queue.outcome import WAITS_ALONE
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import Dialect, Query
 from batuta.stores.sql.migrations import BOOKS
@@ -32,6 +33,7 @@ class QueueBook:
     rehome: Query
     discard_waiting: Query
     next_at: Query
+    note: Query
     last_error: Query
     cancel: Query
     revive: Query
@@ -311,14 +313,17 @@ def _or_is_asked(table: QueueTable) -> str:
 
 
 def _rescued(table: QueueTable, dialect: Dialect, clock: str) -> str:
+    """The process of its owner died. An item that had not started counts neither the crash nor the attempt."""
     is_unwanted = table.cancel_requested or "FALSE"
-    is_cause = f"{table.crashes} + 1 >= {table.crash_cap}"
+    has_waited = f"coalesce({table.error}, '') = '{WAITS_ALONE}'"
+    is_cause = f"({table.crashes} + 1 >= {table.crash_cap} AND NOT {has_waited})"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
     sets = [
-        f"{table.crashes} = {table.crashes} + 1",
+        f"{table.crashes} = {table.crashes} + CASE WHEN {has_waited} THEN 0 ELSE 1 END",
+        f"{table.attempts} = {table.attempts} - CASE WHEN {has_waited} THEN 1 ELSE 0 END",
         f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}' WHEN {is_cause} THEN '{table.dead}' ELSE {back} END",
         f"{table.error} = CASE WHEN {is_cause} THEN 'its worker died ' || ({table.crashes} + 1) || ' times while it ran'"
-        f" ELSE 'its worker died while it ran' END",
+        f" WHEN {has_waited} THEN {table.error} ELSE 'its worker died while it ran' END",
         f"{table.finished_at} = CASE WHEN {is_cause} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
         f"{table.fence} = {table.fence} + 1",
         f"{table.owner} = NULL",

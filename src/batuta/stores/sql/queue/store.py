@@ -236,6 +236,9 @@ class SqlQueue:
     async def owners(self) -> Sequence[str]:
         return [row["owner"] for row in await self._liveness.all(self._book.owners)]
 
+    async def note(self, lease: Lease, error: str | None) -> bool:
+        return bool(await self._liveness.run(self._book.note, id=lease.id, fence=lease.fence, error=error))
+
     async def last_error(self, id: str) -> tuple[str | None, datetime]:
         row = await self._liveness.one(self._book.last_error, id=id, now=self._now())
         assert row is not None
