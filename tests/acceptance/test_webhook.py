@@ -164,5 +164,3 @@ async def test_the_call_that_the_page_on_groups_shows_becomes_a_vacancy_with_the
         assert [row["status"] for row in await rows(work.database, "SELECT status FROM vagas")] == ["aberta"]
     described = opened.api.openapi()["paths"][PATH]["post"]["requestBody"]["content"]["application/json"]
     assert described["example"] == json.loads(body)
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    assert f"the webhook's secret is `{SIMULATED}`" in readme

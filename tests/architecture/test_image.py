@@ -302,9 +302,3 @@ def test_every_process_of_the_procfile_is_a_known_role() -> None:
     lines = [line for line in (ROOT / "Procfile").read_text().splitlines() if line and not line.startswith("#")]
     commands = [re.fullmatch(r"\w+: RUN_MODE=(\w+) scripts/entrypoint\.sh", line) for line in lines]
     assert [command and command[1] for command in commands] == ["api", "scheduler", "worker"]
-
-
-def test_the_licence_is_mit_as_the_package_says() -> None:
-    text = (ROOT / "LICENSE").read_text()
-    assert text.startswith("MIT License\n\nCopyright (c) 2026 the Batuta authors\n")
-    assert 'license = "MIT"' in (ROOT / "pyproject.toml").read_text()

@@ -46,12 +46,14 @@ WHILES = {
     "testing/clock.py": {"advance"},
     "testing/loops.py": {"wait_for"},
 }
+# How a test says that something must be so: the statement, and pytest's, the browser driver's and the language's own means.
+ASSERTIONS = frozenset({"assert", "raises", "warns", "fail", "expect", "AssertionError"})
 CLOCK_READS = {"now", "utcnow", "today", "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter"}
 
 
 @cache
 def trees() -> dict[Path, ast.Module]:
-    return {file: ast.parse(file.read_text()) for folder in OURS for file in sorted(folder.rglob("*.py"))}
+    return {file: parse(file) for folder in OURS for file in sorted(folder.rglob("*.py"))}
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -257,18 +259,82 @@ def test_tests_never_sleep_outside_the_faults() -> None:
     for file in sorted((ROOT / "tests").rglob("*.py")):
         if "faults" in file.parts:
             continue
-        for owner, method, node in called(ast.parse(file.read_text())):
+        for owner, method, node in called(parse(file)):
             is_turn = bool(node.args) and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
             if owner in ("asyncio", "time") and method == "sleep" and not is_turn:
                 sleepers.append(f"{file.name}:{node.lineno}")
     assert sleepers == []
 
 
+def test_every_test_has_an_assertion_that_can_fail() -> None:
+    assert [test for file in sorted((ROOT / "tests").rglob("test_*.py")) for test in lacking_assertion(file)] == []
+
+
+def test_a_test_without_an_assertion_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "test_example.py"
+    file.write_text(
+        "def check(): assert look()\n"
+        "def look(): return 1\n"
+        "def test_direct(): assert look()\n"
+        "def test_delegates(): check()\n"
+        "def test_expects(page): expect(page).to_have_title('x')\n"
+        "def test_raises():\n    with raises(ValueError): look()\n"
+        "def test_only_runs(): look()\n"
+        "class TestShared:\n    def test_runs(self): self.nothing()\n"
+    )
+    assert lacking_assertion(file) == ["test_example.py::test_only_runs", "test_example.py::test_runs"]
+
+
+def lacking_assertion(file: Path) -> list[str]:
+    """Tests that neither assert nor call a function, of their module or imported from ``tests``, that does."""
+    known = asserting(file)
+    return [
+        f"{file.name}::{name}" for name, _ in calls_by_function(file) if name.startswith("test_") and name not in known
+    ]
+
+
+@cache
+def asserting(file: Path) -> frozenset[str]:
+    """Names in this module of functions that assert: by a statement, by a call of ``ASSERTIONS``, or through each other."""
+    known = ASSERTIONS | {
+        alias.asname or alias.name
+        for node in parse(file).body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.")
+        for alias in node.names
+        if alias.name in asserting(ROOT / f"{str(node.module).replace('.', '/')}.py")
+    }
+    calls = calls_by_function(file)
+    while new := {name for name, called in calls if called & known} - known:
+        known |= new
+    return frozenset(known)
+
+
+@cache
+def calls_by_function(file: Path) -> list[tuple[str, set[str]]]:
+    """Each function with the names that it calls; an ``assert`` statement counts as a call."""
+    found = []
+    for function in functions(parse(file)):
+        called = set()
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assert):
+                called.add("assert")
+            elif isinstance(node, ast.Call):
+                called.add(node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""))
+        found.append((function.name, called))
+    return found
+
+
+@cache
+def parse(file: Path) -> ast.Module:
+    """Of a package, nothing: its ``__init__.py`` is empty here."""
+    return ast.parse(file.read_text() if file.exists() else "")
+
+
 def test_no_test_counts_on_chance_to_leave_a_few_letters_out() -> None:
     """Every id is made of such letters: of three of them, one text with an id in a hundred holds them all in a row."""
     found = []
     for file in sorted((ROOT / "tests").rglob("*.py")):
-        said = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Assert))
+        said = (node for node in ast.walk(parse(file)) if isinstance(node, ast.Assert))
         for node in (part for each in said for part in ast.walk(each) if isinstance(part, ast.Compare)):
             letters = node.left.value if isinstance(node.left, ast.Constant) else None
             is_absent = isinstance(node.ops[0], ast.NotIn) and isinstance(letters, str)

@@ -424,7 +424,7 @@ async def test_a_resume_wakes_whoever_sends_here_and_in_other_processes(office: 
         await office.campanhas.retomar(id, by="ana")
         await asyncio.wait_for(here.wait(), 30)
         await ear.probe()
-        await asyncio.wait_for(heard.wait(), 30)
+        assert await asyncio.wait_for(heard.wait(), 30)
     finally:
         await ear.close()
         await elsewhere.close()

@@ -34,6 +34,7 @@ CONNECTIONS = in_dialect(
     ),
     "postgres",
 )
+BEATS = in_dialect(query_of("beats", "SELECT worker_name FROM worker_heartbeats", writes=False), "postgres")
 WORKER = Tenure(owner="worker", lease=QUEUE_LEASE)
 SCHEDULER = Tenure(owner="scheduler", lease=LEASE)
 JOB = Registration(job="resumo", categoria="report", schedule="* * * * *", zone="UTC")
@@ -101,6 +102,7 @@ async def test_a_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
 async def test_a_busy_pool_delays_no_heartbeat(work: Batuta) -> None:
     async with all_connections_taken(work), asyncio.timeout(2):
         await work.beats.beat("one", "worker", {})
+        assert [row["worker_name"] for row in await work.liveness.all(BEATS)] == ["worker"]
 
 
 async def test_both_pool_sizes_are_settings(postgres_url: str) -> None:

@@ -160,12 +160,10 @@ async def test_doctor_reports_how_the_database_is_reached(
 
 
 async def test_without_a_direct_address_the_tables_are_polled_each_second(pooled: PostgresDatabase) -> None:
-    heard = asyncio.Event()
-    ear = await pooled.hear(lambda name: heard.set())
+    heard: asyncio.Queue[str | None] = asyncio.Queue()
+    ear = await pooled.hear(heard.put_nowait)
     async with asyncio.timeout(3):
-        await heard.wait()
-        heard.clear()
-        await heard.wait()
+        assert [await heard.get(), await heard.get()] == [None, None]
     await ear.close()
 
 

@@ -136,3 +136,4 @@ async def test_whoever_registers_and_whoever_fires_never_wait_for_each_other(hou
 
     await asyncio.wait_for(asyncio.gather(register(), fire(), register()), 60)
     await scheduler.runner.finish()
+    assert "success" in await house.statuses()

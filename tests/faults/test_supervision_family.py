@@ -205,7 +205,7 @@ async def test_only_a_child_itself_can_say_that_it_lives() -> None:
         async with watched(worker=LIVING + other + WAITS) as tree:
             await tree.ready("worker")
             os.kill(tree.pid("worker"), signal.SIGSTOP)
-            await tree.events.wait_for(ChildSilent)
+            assert (await tree.events.wait_for(ChildSilent)).role == "worker"
     finally:
         del os.environ["TEXT"]
 

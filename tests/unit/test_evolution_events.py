@@ -92,7 +92,8 @@ def test_a_reply_in_a_chat_that_disappears_keeps_what_it_answers_and_that_it_was
 
 
 def test_however_deep_it_is_wrapped_it_is_no_error() -> None:
-    told(within(*["ephemeralMessage"] * 300, message={"conversation": OFFER}), "imageMessage")
+    fact = told(within(*["ephemeralMessage"] * 300, message={"conversation": OFFER}), "imageMessage")
+    assert isinstance(fact, DeGrupo)
 
 
 @pytest.mark.parametrize(

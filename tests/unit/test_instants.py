@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -20,4 +20,4 @@ def test_what_lies_beyond_the_calendar_is_its_last_day_or_its_first(counted: int
 @pytest.mark.parametrize("end", [EARLIEST, FARTHEST])
 def test_the_ends_can_be_told_in_every_zone(end: datetime) -> None:
     for hours in (-23, 23):
-        end + timedelta(hours=hours)
+        assert end.astimezone(timezone(timedelta(hours=hours))) == end

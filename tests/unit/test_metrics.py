@@ -104,7 +104,8 @@ def test_no_fact_can_break_the_count(kind: type[Any]) -> None:
         tuple[str, ...]: ("x",),
     }
     given = [samples[hint] for hint in get_type_hints(kind).values()]
-    generate_latest(counted(kind(*given)))
+    scraped = generate_latest(counted(kind(*given))).decode()
+    assert all(sample.value >= 0 for family in text_string_to_metric_families(scraped) for sample in family.samples)
 
 
 def test_names_are_in_base_units_and_say_what_they_are() -> None:

@@ -51,6 +51,8 @@ def test_the_reason_is_named(value: object, why: str) -> None:
 )
 def test_values_that_return_equal_are_taken(value: object) -> None:
     refuse_unstorable(value, "thing")
+    written = json.dumps(value)
+    assert json.dumps(loads(written)) == written
 
 
 JSON = st.recursive(

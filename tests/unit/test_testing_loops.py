@@ -1,5 +1,6 @@
 """What an application can do to its own loops in its own tests."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,10 @@ async def test_a_loop_that_fails_is_seen_to_back_off(work: Batuta, clock: FakeCl
 async def test_what_hangs_at_the_end_of_the_test_does_not_hold_it(
     work: Batuta, clock: FakeClock, events: EventRecorder
 ) -> None:
-    outbound = Puppet(*loops_of(work)["outbound"])
+    outbound, before = Puppet(*loops_of(work)["outbound"]), asyncio.all_tasks()
     async with kept(outbound, clock=clock, events=events):
         outbound.hang(times=100)
         await clock.advance(10)
+        supervised = asyncio.all_tasks() - before
+    assert supervised
+    assert all(task.done() for task in supervised)

@@ -69,12 +69,23 @@ def test_a_terminal_that_is_held_up_holds_up_nobody_and_what_was_dropped_is_said
     assert lines == ["first", *map(str, range(10)), "… 5 lines were dropped: nobody took them", "last"]
 
 
-def test_a_reader_who_is_gone_harms_nobody() -> None:
-    out = Terminal()
+class Gone(Terminal):
+    """A pipe whose reader ended; it counts the lines that it refuses."""
+
+    refused = 0
+
+    def write(self, text: str, /) -> int:
+        self.refused += 1
+        raise BrokenPipeError
+
+
+def test_a_reader_that_ended_stops_neither_the_process_nor_the_writing_thread() -> None:
+    out = Gone()
     speaking = Voices(out, NAMES, prefixed=False, coloured=False)
-    out.close()
-    speaking.say("api", "to nobody")
+    for line in ("one", "two", "three"):
+        speaking.say("api", line)
     speaking.close()
+    assert out.refused == 3
 
 
 def test_long_lines_that_nobody_takes_are_dropped_before_they_fill_the_memory() -> None:
