@@ -24,6 +24,7 @@ from batuta.kernel.nearest import nearest
 # Read by the tests and by dev.py, never by a running system.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
 OURS = "BATUTA_"
+ENV_FILE = Path(".env")  # in the working folder
 NEAR_ENOUGH = 0.86
 SHORTEST_TOKEN = 16
 

@@ -63,7 +63,7 @@ def as_json(answer: tuple[int, str, str]) -> dict[str, Any]:
 def test_jobs_lists_every_job_of_the_profile_with_its_state(batuta: Command) -> None:
     code, out, _ = batuta("jobs")
     assert code == 0
-    assert "2 tarefas, perfil always" in out
+    assert "tarefas: 2, perfil always" in out
     assert "pulse" in out
     assert "aguardando" in out
     listed = as_json(batuta("jobs", "--profile", "windows", "--json"))

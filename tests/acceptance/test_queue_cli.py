@@ -192,3 +192,11 @@ def test_only_items_that_nothing_serves_are_moved_and_only_to_a_queue(
 def audited() -> list[str]:
     with sqlite3.connect("work.db") as database:
         return [f"{action} {subject}" for action, subject in database.execute("SELECT action, subject FROM audit_log")]
+
+
+def test_a_queue_without_dead_items_says_so_and_names_the_other_states(batuta: Command) -> None:
+    batuta("migrate")
+    out = batuta("--lang", "en", "queue", "show", "default")[1]
+    assert out.strip() == "no dead item in default; --state shows others: ready, running, done, cancelled"
+    waiting = batuta("--lang", "en", "queue", "show", "default", "--state", "ready")[1]
+    assert waiting.strip() == "no ready item in default; --state shows others: running, done, dead, cancelled"

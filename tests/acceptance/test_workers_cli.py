@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from batuta import Batuta
 from batuta.dispatch.scheduler import Scheduler
 from batuta.processes.restarts import NewRestart, Reason
 from tests.acceptance.conftest import Command
@@ -132,3 +133,40 @@ def test_the_timetables_of_two_versions_are_listed_with_who_is_active(batuta: Co
     told = json.loads(batuta(*ENGLISH, "workers", "--json")[1])["timetables"]
     assert [(each["release"], each["state"]) for each in told] == [("second", "active"), ("first", "standing_by")]
     assert "standing by" in batuta(*ENGLISH, "workers")[1]
+
+
+def test_jobs_of_a_version_that_does_not_fire_say_so(batuta: Command) -> None:
+    assert json.loads(batuta(*ENGLISH, "jobs", "--json")[1])["fires"] is True
+    work = importlib.import_module("program").work
+
+    async def deployed() -> None:
+        other = Batuta("sqlite:///work.db")
+        other.job("0 4 * * *", name="another")(lambda: 1)
+        async with work, other:
+            for each in (work, other):
+                await each.scheduler().dispatcher.tick()
+
+    asyncio.run(deployed())
+    assert json.loads(batuta(*ENGLISH, "jobs", "--json")[1])["fires"] is False
+    out = batuta(*ENGLISH, "jobs")[1]
+    assert "do not fire now: those of another version" in out
+    assert "`batuta workers`" in out
+
+
+def test_jobs_of_the_active_version_say_nothing_of_versions(batuta: Command) -> None:
+    work = importlib.import_module("program").work
+
+    async def deployed() -> None:
+        async with work:
+            release = Scheduler(work.book, work.executions, work.clock, work.ids, work.events, release="first")
+            await release.dispatcher.tick()
+
+    asyncio.run(deployed())
+    assert "version" not in batuta(*ENGLISH, "jobs")[1]
+
+
+def test_after_an_orderly_stop_workers_says_that_nothing_runs(batuta: Command) -> None:
+    batuta(*ENGLISH, "migrate")
+    out = batuta(*ENGLISH, "workers")[1]
+    assert "no process runs now: `batuta up` starts them" in out
+    assert "`batuta workers --all`" in out

@@ -353,7 +353,8 @@ async def test_a_run_in_a_dead_process_that_cannot_be_repeated_is_abandoned(
     await watch_leases(clock, alive)
     (row,) = await house.rows()
     assert (row["status"], row["reason"]) == ("abandoned", "its process stopped renewing its lease")
-    assert [event.again for event in events.of(ExecutionTakenOver)] == [False]
+    (taken,) = events.of(ExecutionTakenOver)
+    assert (taken.again, taken.reason) == (False, "its process stopped renewing its lease")
     # Its next fire is not taken for an overlap.
     await alive.dispatcher.tick()
     assert await house.statuses() == ["abandoned", "running"]

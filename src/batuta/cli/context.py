@@ -17,12 +17,10 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 
-from batuta.config import EngineSettings, environment, load
+from batuta.config import EngineSettings, environment
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import BatutaError, UnknownApp
 from batuta.texts import Language, Texts
-
-ENV_FILE = Path(".env")
 
 # Exit codes, the same for every command; docs/reference.md has them too.
 DONE = 0
@@ -55,7 +53,7 @@ class Desk:
         return self._work
 
     def settings(self) -> EngineSettings:
-        return self.work().settings or load(EngineSettings, self.env, ENV_FILE)
+        return self.work().settings
 
     def texts(self) -> Texts:
         folders = self._work.extension.texts if self._work else ()

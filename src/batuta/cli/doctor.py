@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 import typer
 
-from batuta.cli.context import ENV_FILE, FAILED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for
 from batuta.cli.output import answers
-from batuta.config import EngineSettings, in_file, names, near_misses, unset
+from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses, unset
 from batuta.engine.batuta import Batuta
 from batuta.health.ready import State, look
 from batuta.kernel.errors import AddressTaken, BatutaError

@@ -82,8 +82,7 @@ def _tell(desk: Desk, assessment: Assessment) -> None:
         desk.say(message_of(finding, texts))
         root = assessment.silenced.get(finding.cause)
         step = next_step_of(finding, texts) if root is None else texts("cli.health.explained", cause=root)
-        if finding.severity is not Severity.INFO:
-            desk.say(f"  → {step}")
+        desk.say(f"  → {step}")
 
 
 MOST = 100_000

@@ -8,11 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from batuta.cli.context import FAILED, INTERRUPTED, Desk, JsonFlag, desk_of, wait_for
-from batuta.health.jobs import JobHealth, JobsSeen, JobState
+from batuta.health.jobs import LOOKED_AT, JobHealth, JobsSeen, JobState
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.events import Event, ExecutionStarted
 from batuta.runlog.execution import Status
 from batuta.runlog.history import Recorded
+from batuta.runlog.log import Timetable
 from batuta.texts import Texts
 
 STYLES = {
@@ -48,9 +49,19 @@ def jobs(
     context: typer.Context, profile: Annotated[str | None, typer.Option("--profile")] = None, as_json: JsonFlag = False
 ) -> None:
     desk = desk_of(context)
-    seen = wait_for(_look(desk, profile))
-    document = {"profile": seen.profile, "jobs": [described(health) for health in seen.jobs]}
-    desk.show(document, as_json, lambda: desk.out.print(_jobs_table(desk, seen)))
+    seen, rival = wait_for(_look(desk, profile))
+    document = {
+        "profile": seen.profile,
+        "fires": rival is None,
+        "jobs": [described(health) for health in seen.jobs],
+    }
+
+    def tell() -> None:
+        desk.out.print(_jobs_table(desk, seen))
+        if rival is not None:
+            desk.say(desk.texts()("cli.jobs.stands_by", active=rival.release or rival.fingerprint))
+
+    desk.show(document, as_json, tell)
 
 
 def run(
@@ -92,11 +103,16 @@ def executions(
     desk.show(document, as_json, lambda: desk.out.print(_executions_table(desk, found)))
 
 
-async def _look(desk: Desk, profile: str | None) -> JobsSeen:
+async def _look(desk: Desk, profile: str | None) -> tuple[JobsSeen, Timetable | None]:
+    """The jobs of this code, and the active timetable if it is that of another version."""
     work = desk.work()
     known = None if profile is None else work.book.known_profile(profile)
     async with work:
-        return await work.watch.look(known)
+        seen = await work.watch.look(known)
+        active = next((each for each in await work.watching.timetables.newest(LOOKED_AT) if each.is_active), None)
+    # The release counts as that of this code: the shell of an operator need not name it.
+    is_ours = active is None or work.book.own(active.release).fingerprint == active.fingerprint
+    return seen, None if is_ours else active
 
 
 async def _run(desk: Desk, name: str, params: dict[str, str], even_if_held: bool) -> Recorded:

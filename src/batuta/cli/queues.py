@@ -47,8 +47,16 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    items = wait_for(_listed(desk, queue, state, limit))
-    desk.show({"queue": queue, "items": items}, as_json, lambda: desk.out.print(_items_table(desk, items)))
+    asked, items = wait_for(_listed(desk, queue, state, limit))
+
+    def tell() -> None:
+        if items:
+            desk.out.print(_items_table(desk, items))
+            return
+        others = ", ".join(each for each in ItemState if each != asked)
+        desk.say(desk.texts()("cli.queue.none", state=asked, queue=queue, others=others))
+
+    desk.show({"queue": queue, "items": items}, as_json, tell)
 
 
 def retry(context: typer.Context, queue: str, id: str, as_json: JsonFlag = False) -> None:
@@ -134,8 +142,11 @@ async def _counted(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any
         ]
 
 
-async def _listed(desk: Desk, queue: str, state: str | None, limit: int) -> list[dict[str, Any]]:
-    """``state`` in the words of every queue, or in the table's own; None: the dead, or what waits where nothing is served."""
+async def _listed(desk: Desk, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
+    """The state asked for, and its items.
+
+    ``state`` in the words of every queue, or in the table's own; None: the dead, or what waits where nothing is served.
+    """
     async with desk.work() as work:
         stranded = None if queue in work.queues else await _through(desk, queue)
         found = stranded or _known(desk, queue)
@@ -145,7 +156,10 @@ async def _listed(desk: Desk, queue: str, state: str | None, limit: int) -> list
             raise unknown("state", state, known)
         rows = await found.listed(state, limit, of=None if stranded is None else queue)
     columns = _shown(found.table)
-    return [{name: _plain(row[column], work.zone) for name, column in columns.items() if column in row} for row in rows]
+    shown = [
+        {name: _plain(row[column], work.zone) for name, column in columns.items() if column in row} for row in rows
+    ]
+    return state, shown
 
 
 async def _through(desk: Desk, source: str) -> SqlQueue:

@@ -13,8 +13,8 @@ from typing import Annotated, TextIO
 import typer
 
 from batuta import __version__
-from batuta.cli.context import ENV_FILE, FAILED, REFUSED, Desk, desk_of
-from batuta.config import EngineSettings, in_file, names, near_misses
+from batuta.cli.context import FAILED, REFUSED, Desk, desk_of
+from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Command, Role
 from batuta.engine.process import GuardLimits, guarded

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from batuta.cli.context import ENV_FILE, Desk, desk_of
+from batuta.cli.context import Desk, desk_of
 from batuta.cli.output import Announcer, Voices
 from batuta.cli.roles import close_soon, longest_stop, port_of_child, roles_of, supervise, told
-from batuta.config import EngineSettings, unset
+from batuta.config import ENV_FILE, EngineSettings, unset
 from batuta.engine.batuta import Batuta
 from batuta.kernel.events import ProcessHeld, ProcessServing
 from batuta.processes.exit import run_out

@@ -100,11 +100,12 @@ class Reaper:
         # A run by hand is not repeated: the person who asked for it no longer waits for it.
         may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL
         again = held is None and job is not None and may_repeat and not _is_enough(execution, job, ledger.now)
-        self._events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again))
+        reason = reason if again else _told(reason, execution, job, held)
+        self._events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again, reason))
         if job is not None and again:
             self._runner.start(execution, job, execution.params)
             return
-        await self._log.close(execution, Ending(status=Status.ABANDONED, reason=_told(reason, execution, job, held)))
+        await self._log.close(execution, Ending(status=Status.ABANDONED, reason=reason))
 
 
 def _told(reason: str, execution: Execution, job: Job | None, held: str | None) -> str:

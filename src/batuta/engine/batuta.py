@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from batuta import __version__
-from batuta.config import EngineSettings, known_zone
+from batuta.config import ENV_FILE, EngineSettings, environment, known_zone, load
 from batuta.dispatch.job import Target, make_job
 from batuta.dispatch.registry import JobBook
 from batuta.dispatch.scheduler import LEASE, Scheduler
@@ -45,7 +45,6 @@ from batuta.queue.outcome import RetryPolicy
 from batuta.queue.pipeline import Pipeline
 from batuta.queue.recipe import Recipe
 from batuta.queue.rescuer import Rescuer
-from batuta.queue.storable import MAX_PAYLOAD
 from batuta.queue.store import Rescued
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import WorkerPolicy
@@ -98,19 +97,20 @@ class Batuta:
         settings: EngineSettings | None = None,
         extension: Extension | None = None,
         clock: Clock | None = None,
-        migrate: bool = True,
+        migrate: bool | None = None,
         lease: timedelta = LEASE,
         concurrency: int = 20,
     ) -> None:
-        """``migrate``: opening brings the schema up to date; False: opening refuses an old one.
+        """``settings``: None: those of the environment and of ``.env``.
 
+        ``migrate``: opening brings the schema up to date; False: opening refuses an old one; None: False in production.
         ``clock``: decides all times; None: the machine's, and PostgreSQL's own where there is one. ``lease``: how long a
         process may be silent before its runs are taken over. ``concurrency``: tasks at a time in one worker.
         """
-        self.settings = settings
+        self.settings = settings = settings or load(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
         self.zone = known_zone(timezone)
-        self._migrates = migrate
+        self._migrates = not settings.in_production if migrate is None else migrate
         self._own_time = clock is not None
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock)
@@ -130,8 +130,7 @@ class Batuta:
         self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
         self._app_queues: dict[str, Served] = {}
-        max_payload = settings.batuta_max_payload_bytes if settings else MAX_PAYLOAD
-        self.worker_policy = WorkerPolicy(limit=concurrency, max_result=max_payload)
+        self.worker_policy = WorkerPolicy(limit=concurrency, max_result=settings.batuta_max_payload_bytes)
         self.queue_lease = QUEUE_LEASE
         self._isolation = Isolation(self.clock)
         self._http: HttpCaller | None = None
@@ -139,7 +138,7 @@ class Batuta:
         self.ears = Ears(self.database)
         self.task_registry = TaskRegistry()
         self._task_store = self._tasks_in_sql()
-        self.tasks = TaskService(self.task_registry, self._task_store, max_payload)
+        self.tasks = TaskService(self.task_registry, self._task_store, self.worker_policy.max_result)
         self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
         calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
@@ -264,7 +263,7 @@ class Batuta:
         return limit
 
     def scheduler(self) -> Scheduler:
-        release = self.settings.batuta_release if self.settings else None
+        release = self.settings.batuta_release
         log = self.executions
         return Scheduler(self.book, log, self.clock, self.ids, self.events, lease=self._lease, release=release)
 
@@ -533,10 +532,8 @@ class Batuta:
 
 
 def _connections(
-    url: str, settings: EngineSettings | None, queue_lease: Callable[[], timedelta], run_lease: timedelta
+    url: str, settings: EngineSettings, queue_lease: Callable[[], timedelta], run_lease: timedelta
 ) -> Connections:
-    if settings is None:
-        return Connections(url, PoolSizes(), queue_lease=queue_lease, run_lease=run_lease)
     direct = settings.database_direct_url
     return Connections(
         url,

@@ -19,7 +19,7 @@ from batuta.health.hub import WATCHING, AlertHub, LogSink, Sink
 from batuta.health.jobs import JobWatch
 from batuta.health.queues import QueueLimits, WatchedQueue, unserved
 from batuta.health.ready import Probe
-from batuta.health.transactions import OLD, transactions
+from batuta.health.transactions import transactions
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, Fanout
 from batuta.kernel.identity import make_owner
@@ -64,7 +64,7 @@ class Watching:
     circuits: Circuits
     task_queues: Callable[[], Mapping[str, SqlQueue]]
     unserved: Callable[[], UnservedItems]
-    settings: EngineSettings | None
+    settings: EngineSettings
     zone: ZoneInfo
     texts: Sequence[Path]  # an application's own tables of words
     caller: Callable[[], "HttpCaller"]  # made when somebody outside is to be told
@@ -102,7 +102,7 @@ class Watching:
 
     @property
     def _old_transaction(self) -> timedelta:
-        return OLD if self.settings is None else timedelta(seconds=self.settings.batuta_old_transaction_seconds)
+        return timedelta(seconds=self.settings.batuta_old_transaction_seconds)
 
     def watch_queue(
         self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str, hands_over: bool = False
@@ -167,15 +167,14 @@ class Watching:
             self.alerts,
             self._sinks,
             self._policy(),
-            FindingWords(Texts(self.settings.batuta_lang if self.settings else "pt-BR", self.texts)),
+            FindingWords(Texts(self.settings.batuta_lang, self.texts)),
             self.clock,
             self.events,
             self.now,
         )
 
     def _policy(self) -> AlertPolicy:
-        if (settings := self.settings) is None:
-            return AlertPolicy(zone=self.zone)
+        settings = self.settings
         minutes = {
             Severity.CRITICAL: settings.batuta_alert_critical_minutes,
             Severity.ERROR: settings.batuta_alert_error_minutes,

@@ -91,6 +91,10 @@ def queue_loops(
 
 
 def _recoveries(queues: Iterable[Served], ears: Ears, events: Events) -> Iterator[Recover]:
-    """One for each table, whichever of its queues are served."""
-    for name, store in {served.store.table.name: served.store for served in queues}.items():
-        yield ItemRecovery(name, store, events, ears.ring).recover
+    """One for each table, whichever of its queues are served. It has the name of the queue, if the table has only one here."""
+    tables: dict[str, list[SqlQueue]] = {}
+    for served in queues:
+        tables.setdefault(served.store.table.name, []).append(served.store)
+    for table, stores in tables.items():
+        name = stores[0].name if len(stores) == 1 else table
+        yield ItemRecovery(name, stores[0], events, ears.ring).recover

@@ -213,8 +213,8 @@ class JobWatch:
         )
 
 
-# A living scheduler renews its timetable every two seconds.
-LIVES = timedelta(seconds=30)
+# A living scheduler renews its timetable every two seconds; after two leases of a run another version may take its place.
+LIVES = timedelta(seconds=12)
 # A more recent version that was gone for longer than this was most likely rolled back on purpose.
 REMEMBERED = timedelta(hours=1)
 LOOKED_AT = 10

@@ -324,12 +324,13 @@ class ExecutionLost:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionTakenOver:
-    """Its process fell silent. ``again``: it is delivered once more, with the same key."""
+    """Its process does not run it any more. ``again``: it is delivered once more, with the same key; otherwise abandoned."""
 
     job: str
     execution: str
     attempt: int
     again: bool
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

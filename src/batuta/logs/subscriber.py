@@ -268,7 +268,7 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     ExecutionEnded: _execution_ended,
     ExecutionCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
     ExecutionLost: lambda event: Line("run was taken over by another process", logging.WARNING),
-    ExecutionTakenOver: lambda event: Line("run taken over: its process fell silent", logging.WARNING),
+    ExecutionTakenOver: lambda event: Line("run taken over" if event.again else "run abandoned", logging.WARNING),
     FireExplained: _fire_explained,
     TimetableActivated: lambda event: Line("timetable activated: its schedules fire"),
     TimetableStandsBy: lambda event: Line(

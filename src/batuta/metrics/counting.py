@@ -91,7 +91,9 @@ class MetricsSubscriber:
             "job_lateness_seconds", "From a scheduled fire to its delivery", "category", LATE_BUCKETS
         )
         self._runs_lost = make.counter("job_runs_lost", "Runs that another process took over from this one", "job")
-        self._runs_taken_over = make.counter("job_runs_taken_over", "Runs taken over: their process fell silent", "job")
+        self._runs_taken_over = make.counter(
+            "job_runs_taken_over", "Runs taken over: their process ended, stopped or fell silent", "job"
+        )
 
     def _count_items(self, make: "_Maker") -> None:
         self._claimed = make.counter("queue_items_claimed", "Items taken to be worked on", "queue")

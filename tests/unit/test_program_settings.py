@@ -1,0 +1,61 @@
+"""A program that names only its database obeys the settings of the environment, as docs/reference.md lists them."""
+
+from pathlib import Path
+
+import pytest
+
+from batuta import Batuta
+from batuta.config import EngineSettings, load
+from batuta.kernel.errors import InvalidSetting, PayloadTooLarge, SchemaOutOfDate
+
+URL = "sqlite:///work.db"
+PRODUCTION = {"APP_ENV": "production", "API_TOKEN": "a-token-of-a-test-only"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def test_the_limit_of_the_environment_is_the_limit_of_an_enqueue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATUTA_MAX_PAYLOAD_BYTES", "2048")
+    work = Batuta(URL)
+    work.task()(_nothing)
+    async with work:
+        with pytest.raises(PayloadTooLarge):
+            await work.enqueue(_nothing, "x" * 3000)
+
+
+async def test_a_file_of_settings_counts_and_the_environment_wins(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / ".env").write_text("BATUTA_RELEASE=from-the-file\nBATUTA_POOL_SIZE=7\n", encoding="utf-8")
+    monkeypatch.setenv("BATUTA_RELEASE", "from-the-environment")
+    work = Batuta(URL)
+    assert work.settings.batuta_release == "from-the-environment"
+    assert work.settings.batuta_pool_size == 7
+
+
+async def test_production_does_not_migrate_unless_the_program_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PRODUCTION.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SchemaOutOfDate):
+        await Batuta(URL).open()
+    async with Batuta(URL, migrate=True) as work:
+        await work.check()
+
+
+def test_a_setting_that_cannot_be_used_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATUTA_POOL_SIZE", "none")
+    with pytest.raises(InvalidSetting, match="BATUTA_POOL_SIZE"):
+        Batuta(URL)
+
+
+def test_settings_that_the_program_gives_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATUTA_RELEASE", "from-the-environment")
+    assert Batuta(URL, settings=load(EngineSettings, {})).settings.batuta_release is None
+
+
+async def _nothing(context: object, text: str) -> None:
+    pass
