@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.errors import StoreTimeout, StoreUnavailable
 from batuta.kernel.identity import ProcessIdentity, Verdict, make_owner
 from batuta.kernel.ids import Ids
 from batuta.processes.presence import KEPT, Announcement, CrashWatch, PresenceFolder, judge_here
@@ -96,6 +96,17 @@ async def test_a_crash_is_recovered_when_the_database_is_back_and_as_often(host:
     await host.look(60)
     assert host.recovered == [[DEAD]] * 5
     assert DEAD not in host.files
+
+
+async def test_a_table_that_cannot_be_recovered_delays_no_other(host: Host) -> None:
+    async def time_out(owners: Collection[str]) -> int:
+        raise StoreTimeout(where="here", why="its table is locked")
+
+    watch = CrashWatch(host.presence, [time_out, host._recover], host.clock)
+    host.announce(DEAD)
+    with pytest.raises(StoreTimeout):
+        await watch.tick()
+    assert host.recovered == [[DEAD]]
 
 
 async def test_a_clock_that_is_set_makes_nobody_dead(host: Host) -> None:

@@ -9,6 +9,7 @@ the kernel says whether the process has ended (``kernel.identity``). Where the f
 locked rows. The file stays for a minute because each role recovers its own kind of leases. A look costs no statement.
 """
 
+import asyncio
 import contextlib
 import hashlib
 import math
@@ -176,8 +177,11 @@ class CrashWatch:
         self._crashes = {owner: self._crashes.get(owner) or Crash(now, now) for owner in self._presence.dead()}
         due = [owner for owner, crash in self._crashes.items() if crash.due_at <= now]
         if due:
-            for recover in self._recover:
-                await recover(due)
+            # At the same time, and each to its end: a table that is locked delays the recovery of no other.
+            results = await asyncio.gather(*(recover(due) for recover in self._recover), return_exceptions=True)
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise result
             for owner in due:
                 self._crashes[owner].recovered(self._clock.monotonic())
         for owner, crash in self._crashes.items():
