@@ -6,6 +6,7 @@
 import asyncio
 import json
 import os
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ class Plan:
     tick: float = 0.0  # a loop with a drain whose tick takes so long
     run: float = 0.0  # a scheduled function that takes so long
     request: float = 0.0  # an endpoint, /jobs/wait, that answers after so long
+    is_deaf: bool = False  # handlers and drains ignore their cancellation
 
 
 def build(plan: Plan, settings: EngineSettings) -> Batuta:
@@ -58,10 +60,20 @@ def note(plan: Plan, *words: object) -> None:
 def _handler(plan: Plan):  # type: ignore[no-untyped-def]
     async def handler(ctx: object, number: int, seconds: float) -> None:
         note(plan, "begin", number, os.getpid())
-        await asyncio.sleep(seconds)
+        await _sleep(plan, seconds)
         note(plan, "effect", number, os.getpid())
 
     return handler
+
+
+async def _sleep(plan: Plan, seconds: float) -> None:
+    ends = time.monotonic() + seconds
+    while (left := ends - time.monotonic()) > 0:
+        try:
+            await asyncio.sleep(left)
+        except asyncio.CancelledError:
+            if not plan.is_deaf:
+                raise
 
 
 def _poll(plan: Plan):  # type: ignore[no-untyped-def]
@@ -80,6 +92,8 @@ def _slow(plan: Plan) -> type:
 
         async def drain(self, grace: timedelta) -> None:
             note(plan, "drain", os.getpid())
+            if plan.is_deaf:
+                await _sleep(plan, 120)
 
     return Slow
 

@@ -22,8 +22,9 @@ from batuta.kernel.waiting import first_of
 
 LONGEST_QUIET = timedelta(seconds=1)
 # Time beyond the grace in which a process that follows its deadline has ended: drains that ignore the deadline are
-# abandoned, the last heartbeat is written, connections and threads are closed. A parent kills only after that.
-MARGIN = timedelta(seconds=10)
+# abandoned, the last heartbeat is written, connections and threads are closed. A parent kills only after that. It is longer
+# than the limits of these steps together: a database that hangs and a handler that ignores its cancellation use each of them up.
+MARGIN = timedelta(seconds=13)
 
 
 class Phase(StrEnum):
