@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Any
 
+from app.web.routes.jobs import HISTORY
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database, Query
-from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queries import in_dialect, load_all, query_of
 from batuta.testing.clock import START
 
 PHONE = "5511900000001"
@@ -24,6 +25,14 @@ async def rows(database: Database, sql: str, **values: Any) -> list[dict[str, An
 async def one(database: Database, sql: str, **values: Any) -> dict[str, Any]:
     (row,) = await rows(database, sql, **values)
     return row
+
+
+async def prune(database: Database, context: str, *, before: datetime, limit: int = 10) -> dict[str, int]:
+    """Run the statements of a context's history.sql; the deleted rows by table."""
+    (file,) = (file for file in HISTORY if file.parent.name == context)
+    return {
+        query.name: await database.run(query, before=before, limit=limit) for query in load_all(file, database.dialect)
+    }
 
 
 async def add_doctor(database: Database, telefone: str = PHONE, *, now: datetime = START) -> str:

@@ -22,7 +22,7 @@ from app.composition.julia import build
 from app.integrations.redis.arq import HEARING, RedisAway, add_arq, redis_of, require_redis, where_of
 from app.settings import Settings
 from batuta.config import environment, load
-from batuta.engine.batuta import PRUNING, Batuta
+from batuta.engine.batuta import Batuta
 from batuta.engine.queues import Served, queue_loops
 from batuta.kernel.errors import BatutaError, ConfigError
 from batuta.kernel.identity import make_owner
@@ -32,8 +32,9 @@ from batuta.queue.item import Tenure
 from batuta.stores.arq.calls import GONE
 from batuta.stores.arq.runner import LATER, ArqRunner, Here, functions
 from batuta.stores.sql.queue.tasks import SqlTasks
+from batuta.supervise.pruner import PRUNING, Pruner
 from batuta.supervise.supervisor import Supervisor
-from batuta.tasks.maintenance import REHOMING, WATCHING, TaskPruner, TaskRehomer, ThreadWatch
+from batuta.tasks.maintenance import REHOMING, WATCHING, TaskRehomer, ThreadWatch
 
 if TYPE_CHECKING:
     WorkerSettings: type
@@ -165,7 +166,7 @@ class Serving:
             supervisor.add(loop, policy)
         supervisor.add(self._relay, HEARING)
         supervisor.add(TaskRehomer(self._store, work.task_registry), REHOMING)
-        supervisor.add(TaskPruner(self._store), PRUNING)
+        supervisor.add(Pruner(work.retentions()), PRUNING)
         for loop, policy in recovery_loops(work, self._settings):
             supervisor.add(loop, policy)
         return supervisor

@@ -39,7 +39,7 @@ WHILES = {
     "queue/worker.py": {"_finish", "_finish_suspect", "_settle_all"},
     "stores/sql/queue/tasks.py": {"_alive"},
     "testing/contracts/queue.py": {"test_two_thousand_items_go_through"},
-    "app/contexts/operacao/jobs.py": {"limpar_historico"},
+    "supervise/pruner.py": {"prune_all"},
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_what_waits"},
     "stores/sqlite/readers.py": {"_work"},

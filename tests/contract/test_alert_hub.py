@@ -14,6 +14,7 @@ from batuta.health.hub import CALM, EVERY, LEASE, MOST_TRIES, SETTLING, AlertHub
 from batuta.health.incidents import NewIncident
 from batuta.kernel.errors import StoreError, StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.supervise.pruner import Pruner
 from batuta.testing import FakeClock
 from batuta.texts import Texts
 from batuta.texts.findings import FindingWords
@@ -289,4 +290,5 @@ async def test_old_sendings_go(ward: Ward) -> None:
     ward.findings = []
     ward.clock.step(timedelta(days=91))
     await ward.hub("b").tick()
+    await Pruner(ward.work.retentions()).tick()
     assert [row["kind"] for row in await ward.rows()] == ["recovery"]

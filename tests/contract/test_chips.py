@@ -15,7 +15,7 @@ from batuta.engine.batuta import Batuta
 from batuta.queue.outcome import Failed
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.testing import FakeClock
-from tests.julia import add_chip, add_doctor, one, rows, write
+from tests.julia import add_chip, add_doctor, one, prune, rows, write
 from tests.line import ScriptedLine
 
 # A Wednesday, eleven o'clock in São Paulo.
@@ -437,15 +437,12 @@ async def test_without_a_snapshot_of_the_day_before_the_reset_makes_it_first(chi
 
 
 async def test_the_past_of_the_chips_is_pruned_and_their_days_stay(chips: Chips) -> None:
-    from app.contexts.chips.history import ChipHistory
-
     chip = await add_chip(chips.database)
     await chips.failed(chip)
     await chips.run("atualizar_trust_scores")
     await chips.run("snapshot_chips_diario")
-    history = ChipHistory(chips.database)
-    assert await history.prune(before=OPEN, limit=10) == 0
-    assert await history.prune(before=OPEN + HOUR, limit=10) == 2
+    assert await prune(chips.database, "chips", before=OPEN) == {"chip_trust_history": 0, "chip_erros": 0}
+    assert await prune(chips.database, "chips", before=OPEN + HOUR) == {"chip_trust_history": 1, "chip_erros": 1}
     assert len(await rows(chips.database, "SELECT id FROM chip_daily_snapshots")) == 1
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from app.contexts.esteira.jobs import CANARIO
-from app.contexts.grupos.history import GroupHistory
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Failed
 from batuta.queue.pipeline import Drop, StageOutcome
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
+from tests.julia import prune
 
 
 @pytest.fixture
@@ -132,10 +132,12 @@ async def test_chatter_of_long_ago_goes_and_what_told_of_a_vaga_stays_with_it(me
     await mesa.trabalha()
     await mesa.dizem("ninguém leu ainda", id="3EBC")
     mesa.clock.step(timedelta(days=40))
-    history, before = GroupHistory(mesa.work.database), mesa.clock.now() - timedelta(days=30)
-    assert await history.prune(before=before, limit=10) == 0  # its row is in the queue still
+    before = mesa.clock.now() - timedelta(days=30)
+    assert (await prune(mesa.work.database, "grupos", before=before))[
+        "mensagens_grupo"
+    ] == 0  # its row is in the queue still
     await ok(mesa, "limpar-grupos-finalizados")
-    assert [await history.prune(before=before, limit=10) for _ in range(2)] == [1, 0]
+    assert [(await prune(mesa.work.database, "grupos", before=before))["mensagens_grupo"] for _ in range(2)] == [1, 0]
     left = await mesa.rows("SELECT message_id FROM mensagens_grupo ORDER BY message_id")
     assert [row["message_id"] for row in left] == ["3EBB", "3EBC"]
 

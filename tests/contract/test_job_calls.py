@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from batuta.kernel.clock import SystemClock
-from batuta.receive.calls import Answered, Busy, JobCallPruner, KeyReused, NewCall, Opened
+from batuta.receive.calls import Answered, Busy, KeyReused, NewCall, Opened
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.database import Database
-from batuta.supervise.loop import Idle
 from batuta.testing import FakeClock
 
+DAY = timedelta(days=1)
 LEASE = timedelta(minutes=5)
 
 
@@ -67,12 +67,11 @@ async def test_a_call_that_was_cut_off_can_be_repeated_at_once(calls: SqlJobCall
 async def test_answers_are_forgotten_after_a_day(calls: SqlJobCalls, clock: FakeClock) -> None:
     await calls.open(call())
     await calls.close("k1", 200, {}, opened_at=clock.now())
-    pruner = JobCallPruner(calls)
     await clock.advance(timedelta(hours=23))
-    assert await pruner.tick() == Idle()
+    assert await calls.prune(keep=DAY, limit=10) == 0
     assert isinstance(await calls.open(call()), Answered)
     await clock.advance(timedelta(hours=2))
-    await pruner.tick()
+    assert await calls.prune(keep=DAY, limit=10) == 1
     assert await calls.open(call()) == Opened(clock.now())
 
 

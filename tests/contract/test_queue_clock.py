@@ -14,7 +14,6 @@ from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import Idle
-from batuta.tasks.maintenance import TaskPruner
 from batuta.tasks.registry import Task, TaskRegistry
 from batuta.tasks.service import TaskService
 from batuta.testing import EventRecorder
@@ -140,7 +139,7 @@ async def test_a_finished_item_is_kept_as_long_as_it_says(machine: Machine) -> N
     await machine.queue.turn([(lease, ended)], ANN, 0)
     row = await machine.row()
     assert row["expires_at"] == row["finished_at"] + timedelta(days=30)
-    await TaskPruner(machine.store).tick()
+    await machine.store.prune(10)
     assert await machine.tasks.status(id) is not None
 
 
@@ -150,5 +149,5 @@ async def test_a_result_goes_when_its_time_is_over(machine: Machine) -> None:
         "UPDATE tasks SET status = 'complete', finished_at = now() - interval '1 hour', expires_at = now() - interval '1 s'"
     )
     assert await machine.tasks.status(id) is None
-    await TaskPruner(machine.store).tick()
+    await machine.store.prune(10)
     assert await machine.queue.item(id) is None

@@ -8,7 +8,7 @@ import pytest
 
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import WORKED, Admit, Effect, Hold, Told
-from batuta.guard.rate import Limit, RateGuard, RatePruner, Reserved, gap
+from batuta.guard.rate import Limit, RateGuard, Reserved, gap
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
@@ -16,6 +16,7 @@ from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.rates import MARGIN, SqlRates
+from batuta.supervise.pruner import Pruner
 from batuta.testing import FakeClock
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -201,7 +202,7 @@ async def test_a_token_of_a_short_window_is_kept_for_the_long_one_of_its_key(
 ) -> None:
     work = Batuta(database_url, clock=clock)
     hour, day = Limit(name="h", key="k", most=2, per=HOUR), Limit(name="d", key="k", most=4, per=DAY)
-    pruner = RatePruner(work.rates, work.limits)
+    pruner = Pruner(work.retentions())
     async with work:
         for limit in (hour, day):
             work.limit(limit)

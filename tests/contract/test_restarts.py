@@ -4,10 +4,12 @@ from datetime import timedelta
 
 import pytest
 
+from batuta.engine.batuta import Batuta
 from batuta.kernel.ids import Ids
 from batuta.processes.restarts import NewRestart, Reason
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import LONGEST_STACK, SqlBeats, SqlRestarts
+from batuta.supervise.pruner import Pruner
 from batuta.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)
@@ -80,5 +82,20 @@ async def test_old_restarts_are_forgotten(restarts: SqlRestarts, clock: FakeCloc
     start = clock.now()
     await restarts.add(of_process(), now=start)
     await restarts.add(of_process(), now=start + MINUTE)
-    assert await restarts.prune(before=start + MINUTE) == 1
+    assert await restarts.prune(before=start + MINUTE, limit=10) == 1
     assert len(await restarts.since(start)) == 1
+
+
+async def test_the_engine_keeps_a_heartbeat_a_week_and_a_restart_a_month(database_url: str, clock: FakeClock) -> None:
+    start = clock.now()
+    async with Batuta(database_url, clock=clock) as work:
+        pruner = Pruner(work.retentions())
+        await work.watching.beats.beat("here:1:a", "worker", {"queue": {"alive": True}}, now=start)
+        await work.watching.restarts.add(of_process(), now=start)
+        kept = []
+        for days in (6, 2, 23):
+            await clock.advance(timedelta(days=days))
+            await pruner.tick()
+            signs = await work.watching.beats.seen(within=timedelta(days=365), now=clock.now())
+            kept.append((len(signs.beats), len(await work.watching.restarts.since(start))))
+        assert kept == [(1, 1), (0, 1), (0, 0)]

@@ -18,7 +18,6 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Entregue
-from app.contexts.webhooks.history import WebhookHistory
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution.events import delivery_of, facts_of
 from batuta.kernel.ids import Ids
@@ -28,7 +27,7 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import FakeClock
 from batuta.testing.contracts.queue import ANN, BEN
-from tests.julia import PHONE, add_chip, add_doctor, one, rows, write
+from tests.julia import PHONE, add_chip, add_doctor, one, prune, rows, write
 
 CHIP, GROUP, HIDDEN = "julia-sim", "120363000000000001@g.us", "999000111222333@lid"
 JID = f"{PHONE}@s.whatsapp.net"
@@ -165,10 +164,14 @@ async def test_what_was_worked_on_long_ago_goes_and_what_nobody_worked_on_stays(
     await desk.told("messages.upsert", desk.message())
     await desk.told("send.message", desk.message(mine=True))
     await desk.hears("messages.upsert", desk.message())
-    history = WebhookHistory(desk.database)
-    assert await history.prune(before=desk.clock.now(), limit=10) == 0
-    later = desk.clock.now() + timedelta(seconds=1)
-    assert [await history.prune(before=later, limit=limit) for limit in (1, 10, 10)] == [1, 2, 0]
+    before = desk.clock.now()
+    assert await prune(desk.database, "webhooks", before=before) == {"webhook_inbox": 0, "provedor_mensagens": 0}
+    later = before + timedelta(seconds=1)
+    assert await prune(desk.database, "webhooks", before=later, limit=1) == {
+        "webhook_inbox": 1,
+        "provedor_mensagens": 1,
+    }
+    assert await prune(desk.database, "webhooks", before=later) == {"webhook_inbox": 1, "provedor_mensagens": 0}
     assert [row["status"] for row in await rows(desk.database, "SELECT status FROM webhook_inbox")] == ["pendente"]
 
 

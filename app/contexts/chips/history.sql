@@ -1,6 +1,6 @@
--- write prune_history: how far chips were trusted long ago
+-- write chip_trust_history: old trust scores; snapshots of a day and changes of status stay
 DELETE FROM chip_trust_history WHERE id IN (
     SELECT id FROM chip_trust_history WHERE created_at < :before ORDER BY created_at LIMIT :limit);
 
--- write prune_errors: errors of long ago
+-- write chip_erros: old errors
 DELETE FROM chip_erros WHERE id IN (SELECT id FROM chip_erros WHERE created_at < :before ORDER BY created_at LIMIT :limit);

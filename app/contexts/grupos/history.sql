@@ -1,4 +1,4 @@
--- write prune_chatter: messages of long ago of which no vaga came, and that nobody works on any more
+-- write mensagens_grupo: old messages that are processed and gave no vaga; a message of a vaga stays with it
 DELETE FROM mensagens_grupo WHERE id IN (
     SELECT mensagem.id FROM mensagens_grupo AS mensagem
     WHERE mensagem.created_at < :before AND mensagem.status <> 'pendente' AND coalesce(mensagem.qtd_vagas_extraidas, 0) = 0
@@ -7,6 +7,6 @@ DELETE FROM mensagens_grupo WHERE id IN (
       AND NOT EXISTS (SELECT 1 FROM vagas_grupo_fontes AS fonte WHERE fonte.mensagem_id = mensagem.id)
     ORDER BY mensagem.created_at LIMIT :limit);
 
--- write prune_asked: what a model was asked long ago
+-- write leituras_modelo: old answers of the language model
 DELETE FROM leituras_modelo WHERE chave IN (
     SELECT chave FROM leituras_modelo WHERE respondida_em < :before ORDER BY respondida_em LIMIT :limit);

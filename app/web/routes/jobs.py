@@ -5,11 +5,9 @@ What is not built yet says so: skipped, never a success.
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 
-from app.contexts.chips.history import ChipHistory
-from app.contexts.grupos.history import GroupHistory
 from app.contexts.operacao.jobs import Upkeep
-from app.contexts.webhooks.history import WebhookHistory
 from app.settings import Settings
 from app.workers.scheduler import CATALOGUE, Entry
 from batuta import __version__
@@ -19,6 +17,10 @@ from batuta.guard.switches import SwitchGuard, SwitchRule
 from batuta.receive.endpoints import Handler, JobAnswer, JobCall, Skipped
 from batuta.runlog.execution import HELD, UNFINISHED
 from batuta.stores.sql.processes import SqlBeats
+from batuta.stores.sql.retention import retentions_in
+from batuta.supervise.pruner import Retention, keep_for
+
+HISTORY = sorted((Path(__file__).parents[2] / "contexts").glob("*/history.sql"))
 
 
 def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
@@ -31,10 +33,7 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, Handler]) -> None:
     """``handlers`` of the contexts, by the name under ``/jobs/``."""
-    keep_for = timedelta(days=settings.batuta_keep_executions_days)
-    own = (WebhookHistory(work.database), ChipHistory(work.database), GroupHistory(work.database))
-    histories = (work.executions, work.circuit_store, *own)
-    upkeep = Upkeep(SqlBeats(work.database, __version__), histories, keep_for, work.clock)
+    upkeep = Upkeep(SqlBeats(work.database, __version__), history(work, settings), work.clock)
     built: dict[str, Handler] = {
         "heartbeat": upkeep.heartbeat,
         "limpar-historico": upkeep.limpar_historico,
@@ -49,6 +48,16 @@ def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, Handl
             finished=handler is not None,
             apart_by=("tipo",) if endpoint == "report-periodo" else (),
         )
+
+
+def history(work: Batuta, settings: Settings) -> list[Retention]:
+    """The rows that `limpar_historico` deletes by age: runs, circuits and the `history.sql` of each context."""
+    age = timedelta(days=settings.batuta_keep_executions_days)
+    return [
+        keep_for(age, "job_executions", work.executions, work.clock),
+        keep_for(age, "circuit_transitions", work.circuit_store, work.clock),
+        *(each for file in HISTORY for each in retentions_in(file, age, work.database, work.clock)),
+    ]
 
 
 async def unfinished(call: JobCall) -> JobAnswer:

@@ -29,7 +29,7 @@ from batuta.engine.observability import Watching
 from batuta.engine.queues import Served, queue_loops, stages
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
-from batuta.guard.rate import Limit, RatePruner
+from batuta.guard.rate import Limit
 from batuta.health.jobs import JobWatch
 from batuta.health.ready import Part, Probe, State
 from batuta.kernel.clock import Clock, SystemClock
@@ -48,7 +48,6 @@ from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import Rescued
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import WorkerPolicy
-from batuta.receive.calls import JobCallPruner
 from batuta.receive.endpoints import DEFAULT_TIMEOUT, JobEndpoints
 from batuta.receive.receiver import Reception
 from batuta.stores import ASIDE
@@ -66,11 +65,12 @@ from batuta.stores.sql.rates import SqlRates
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.stores.wakeups import Ears
 from batuta.supervise.loop import Loop, LoopPolicy, loop_of, policy_in_seconds
+from batuta.supervise.pruner import PRUNING, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets import http_caller
 from batuta.targets.call import CallTarget, JobFunction
 from batuta.targets.guarded import GuardedTarget
-from batuta.tasks.maintenance import REHOMING, TaskPruner, TaskRehomer, ThreadWatch
+from batuta.tasks.maintenance import REHOMING, TaskRehomer, ThreadWatch
 from batuta.tasks.maintenance import WATCHING as THREADS
 from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, TaskRunner, retry_policy
 from batuta.tasks.service import TaskService
@@ -83,7 +83,7 @@ SomeLoop = TypeVar("SomeLoop", bound=Callable[..., Any])
 QUEUE_LEASE = timedelta(seconds=30)
 ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
-PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2))
+DAY = timedelta(days=1)
 
 
 class Batuta:
@@ -141,14 +141,13 @@ class Batuta:
         self.tasks = TaskService(self.task_registry, self._task_store, self.worker_policy.max_result)
         self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
-        calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
-        self.reception = Reception(calls, self.clock, self.ids, self.events)
+        self._calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
+        self.reception = Reception(self._calls, self.clock, self.ids, self.events)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.watching = self._watching()
         self.health, self.beats = self.watching.watchman, self.watching.beats
         self.closers: list[Callable[[], Awaitable[None]]] = []  # of whatever is open besides the database
-        pruners = JobCallPruner(calls), RatePruner(self.rates, self.limits)
-        self._loops: list[tuple[Loop, LoopPolicy]] = [(pruner, PRUNING) for pruner in pruners]
+        self._loops: list[tuple[Loop, LoopPolicy]] = []
 
     def job(
         self,
@@ -424,7 +423,24 @@ class Batuta:
         """
         return self.watching.supervisor(role, self._loops_of(role), heart)
 
+    def retentions(self) -> list[Retention]:
+        """For how long the engine keeps its own rows. Runs and circuits are history: the application decides about them."""
+        return [
+            Retention("tasks", self._task_store.prune),  # each row holds the instant
+            Retention("rate_tokens", self._prune_rates),
+            Retention("job_calls", lambda limit: self._calls.prune(keep=DAY, limit=limit)),
+            keep_for(7 * DAY, "worker_heartbeats", self.watching.beats, self.clock),
+            keep_for(30 * DAY, "worker_restarts", self.watching.restarts, self.clock),
+            keep_for(90 * DAY, "alertas_enviados", self.watching.alerts, self.clock),
+        ]
+
+    async def _prune_rates(self, limit: int) -> int:
+        """A token that was taken for a short window counts in the long one of its key too."""
+        longest = max((each.per for each in self.limits.values()), default=timedelta(0))
+        return await self.rates.prune(spare=longest, limit=limit)
+
     def _loops_of(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
+        yield Pruner(self.retentions()), PRUNING
         if role == "scheduler":
             scheduler = self.scheduler()
             yield from scheduler.loops()
@@ -436,7 +452,6 @@ class Batuta:
 
     def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
         if self.queues:
-            yield TaskPruner(self._task_store), PRUNING
             yield TaskRehomer(self._task_store, self.task_registry), REHOMING
             yield ThreadWatch(self.task_registry, self.events), THREADS
             looks = self.worker_policy.look_every

@@ -14,7 +14,6 @@ from typing import Any, Protocol, TypeAlias
 from batuta.guard.base import Admit, Effect, Hold, Told, Verdict
 from batuta.guard.switches import PATIENCE
 from batuta.kernel.errors import InvalidName, StoreUnavailable
-from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
 LONGEST_WINDOW = timedelta(days=366)
 USE_WITHIN = timedelta(minutes=1)
@@ -140,26 +139,3 @@ def in_words(span: timedelta) -> str:
         if span >= unit and not span % unit:
             return f"{span // unit} {word}"
     return f"{span.total_seconds():g} s"
-
-
-PRUNE_AT_ONCE = 1000
-
-
-class Tokens(Protocol):
-    async def prune(self, *, spare: timedelta, limit: int) -> int: ...
-
-
-class RatePruner:
-    """``limits``: all there are. A token that was taken for a short window counts in the long one of its key too."""
-
-    name = "rate-pruner"
-
-    def __init__(self, tokens: Tokens, limits: Mapping[str, Limit]) -> None:
-        self.doorbell = Doorbell()
-        self._tokens = tokens
-        self._limits = limits
-
-    async def tick(self) -> Pace:
-        longest = max((limit.per for limit in self._limits.values()), default=timedelta(0))
-        pruned = await self._tokens.prune(spare=longest, limit=PRUNE_AT_ONCE)
-        return Again() if pruned == PRUNE_AT_ONCE else Idle()

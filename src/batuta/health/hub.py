@@ -37,8 +37,6 @@ SENDING = timedelta(seconds=5)
 AT_ONCE = 20
 FIRST_RETRY, LONGEST_RETRY = timedelta(seconds=30), timedelta(hours=1)
 MOST_TRIES = 12
-KEPT = timedelta(days=90)
-PRUNE_AT_ONCE = 1_000
 
 
 class Sink(Protocol):
@@ -121,8 +119,6 @@ class AlertStore(Protocol):
         """``again_in`` None: it is given up."""
         ...
 
-    async def prune(self, *, before: datetime, limit: int) -> int: ...
-
 
 class AlertHub:
     name = "alerts"
@@ -154,7 +150,6 @@ class AlertHub:
         self._look_at = 0.0
         self._decided_last = False
         self._said_alone: list[SaidAlone] = []
-        self._prune_at = 0.0
 
     async def tick(self) -> Pace:
         if (left := self._quiet_until - self._clock.monotonic()) > 0:
@@ -181,7 +176,6 @@ class AlertHub:
             sent = await self._deliver()
             is_calm = not (assessment.findings or decision.said.told or sent)
             self._look_at = self._clock.monotonic() + (CALM.total_seconds() if is_calm else 0)
-            await self._prune()
 
     def _decide(self, assessment: Assessment, before: Before) -> Decision:
         return Decision(
@@ -231,11 +225,6 @@ class AlertHub:
                 took = await asyncio.gather(*(self._send(sink, alert, 1) for sink in sinks))
                 names = tuple(sink.name for sink, is_there in zip(sinks, took, strict=True) if is_there)
                 self._said_alone.append(SaidAlone(told=told, alert=alert, sinks=names))
-
-    async def _prune(self) -> None:
-        if self._clock.monotonic() >= self._prune_at:
-            self._prune_at = self._clock.monotonic() + 3600
-            await self._store.prune(before=self._clock.now() - KEPT, limit=PRUNE_AT_ONCE)
 
     def _all(self) -> dict[str, Sink]:
         if self._sinks is None:

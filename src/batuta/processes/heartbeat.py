@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.events import Event, LoopAbandoned, LoopRestarted, TaskDeaf
-from batuta.processes.restarts import KEPT, NewRestart, Reason, RestartStore
+from batuta.processes.restarts import NewRestart, Reason, RestartStore
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 from batuta.supervise.running import Running
 
@@ -45,9 +45,6 @@ BEATING = LoopPolicy(
     outlives=True,
 )
 
-# How long a process that ended is remembered, and how often the memory is cleared.
-REMEMBERED = timedelta(days=7)
-CLEARED_EVERY = timedelta(hours=1)
 MOST_PENDING = 100
 
 LoopsTold: TypeAlias = Mapping[str, Mapping[str, bool | float | int | None]]
@@ -73,8 +70,6 @@ class BeatStore(Protocol):
         rss_bytes: int | None = None,
         cpu_seconds: float | None = None,
     ) -> None: ...
-
-    async def forget(self, *, before: datetime) -> int: ...
 
 
 async def _is_open() -> None:
@@ -106,14 +101,12 @@ class Heart:
     doorbell: Doorbell = field(default_factory=Doorbell)
     _pending: "deque[NewRestart]" = field(default_factory=lambda: deque(maxlen=MOST_PENDING))
     _home: asyncio.AbstractEventLoop | None = None
-    _cleared_at: float = float("-inf")
 
     async def tick(self) -> Pace:
         self._home = asyncio.get_running_loop()
         await self.open()
         await self._write_restarts()
         await self._beat(self.state() or status_of(self._neighbours(), self.clock.monotonic()))
-        await self._clear()
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
@@ -189,13 +182,6 @@ class Heart:
         for _ in range(len(self._pending)):
             await self.restarts.add(self._pending[0], now=self.now())
             self._pending.popleft()
-
-    async def _clear(self) -> None:
-        passed = self.clock.monotonic()
-        if passed - self._cleared_at >= CLEARED_EVERY.total_seconds():
-            await self.store.forget(before=self.clock.now() - REMEMBERED)
-            await self.restarts.prune(before=self.clock.now() - KEPT)
-            self._cleared_at = passed
 
 
 def status_of(neighbours: Collection[Running], passed: float) -> Status:

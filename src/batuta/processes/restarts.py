@@ -14,9 +14,6 @@ from typing import Protocol
 
 from batuta.kernel.backoff import equal_jitter, exponential
 
-# How long a restart is told of.
-KEPT = timedelta(days=30)
-
 
 class Reason(StrEnum):
     STUCK = "stuck"  # a loop made no note of progress for longer than it may
@@ -80,8 +77,6 @@ class RestartStore(Protocol):
     async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
         """Newest first."""
         ...
-
-    async def prune(self, *, before: datetime) -> int: ...
 
 
 EXIT_CONFIG = 2  # no other start can heal it

@@ -6,10 +6,6 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from batuta.kernel.json import Json
-from batuta.supervise.loop import Again, Doorbell, Idle, Pace
-
-KEEP_FOR = timedelta(hours=24)
-PRUNE_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +58,3 @@ class JobCalls(Protocol):
     async def forget(self, key: str, *, opened_at: datetime) -> None:
         """As if it had never been opened: it was cut off, and a repeat may run it."""
         ...
-
-    async def prune(self, *, keep: timedelta, limit: int) -> int: ...
-
-
-class JobCallPruner:
-    """A loop: answers are kept for a day."""
-
-    name = "job-call-pruner"
-
-    def __init__(self, calls: JobCalls) -> None:
-        self.doorbell = Doorbell()
-        self._calls = calls
-
-    async def tick(self) -> Pace:
-        pruned = await self._calls.prune(keep=KEEP_FOR, limit=PRUNE_AT_ONCE)
-        return Again() if pruned == PRUNE_AT_ONCE else Idle()

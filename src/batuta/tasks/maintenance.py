@@ -69,24 +69,3 @@ class ThreadWatch:
 
     async def drain(self, grace: timedelta) -> None:
         """Nothing to drain: the process does not wait for its threads."""
-
-
-PRUNE_AT_ONCE = 1000
-
-
-class Results(Protocol):
-    async def prune(self, limit: int) -> int:
-        """Delete at most ``limit`` tasks that are past their retention by the clock of the database."""
-        ...
-
-
-class TaskPruner:
-    name = "task-pruner"
-
-    def __init__(self, results: Results) -> None:
-        self.doorbell = Doorbell()
-        self._results = results
-
-    async def tick(self) -> Pace:
-        pruned = await self._results.prune(PRUNE_AT_ONCE)
-        return Again() if pruned == PRUNE_AT_ONCE else Idle()

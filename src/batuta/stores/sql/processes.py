@@ -24,7 +24,7 @@ class BeatBook:
     put_back: Query
     stall: Query
     seen: Query
-    forget: Query
+    prune: Query
 
 
 class SqlBeats:
@@ -71,8 +71,8 @@ class SqlBeats:
         rows = await self._database.all(self._book.seen, within=within // _MICROSECOND, now=now)
         return Signs(now=rows[0]["now"], beats=tuple(_beat(row) for row in rows if _is_process(row)))
 
-    async def forget(self, *, before: datetime) -> int:
-        return await self._database.run(self._book.forget, before=before)
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        return await self._database.run(self._book.prune, before=before, limit=limit)
 
 
 def _is_process(row: Row) -> bool:
@@ -160,8 +160,8 @@ class SqlRestarts:
     async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
         return [_restart(row) for row in await self._database.all(self._book.since, since=since, limit=limit)]
 
-    async def prune(self, *, before: datetime) -> int:
-        return await self._database.run(self._book.prune, before=before)
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        return await self._database.run(self._book.prune, before=before, limit=limit)
 
 
 def _storable(text: str) -> str:

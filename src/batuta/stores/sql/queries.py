@@ -44,6 +44,12 @@ def load(book: type[SomeBook], file: Path, dialect: Dialect) -> SomeBook:
     return load_text(book, file.read_text(encoding="utf-8"), file.name, dialect)
 
 
+def load_all(file: Path, dialect: Dialect) -> list[Query]:
+    """Every query of a file, for code that treats them alike."""
+    found = parse(file.read_text(encoding="utf-8"), file.name)
+    return [in_dialect(query, dialect) for (_, on), query in found.items() if on in (None, dialect)]
+
+
 def load_text(
     book: type[SomeBook], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
 ) -> SomeBook:

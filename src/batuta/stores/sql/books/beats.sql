@@ -41,5 +41,6 @@ FROM (VALUES (1)) AS always(one)
 LEFT JOIN worker_heartbeats
     ON last_heartbeat_at >= coalesce(:now, statement_timestamp()) - :within::bigint * INTERVAL '1 microsecond';
 
--- write forget: processes that ended long ago
-DELETE FROM worker_heartbeats WHERE last_heartbeat_at < :before;
+-- write prune: a bounded number of processes whose last heartbeat is old
+DELETE FROM worker_heartbeats WHERE worker_id IN (
+    SELECT worker_id FROM worker_heartbeats WHERE last_heartbeat_at < :before LIMIT :limit);

@@ -20,5 +20,5 @@ VALUES (:id, coalesce(:now, statement_timestamp()),
 SELECT id, at, worker_id, worker_name, loop, reason, detail, stack, exit_code, restarts_in_window, host, pid
 FROM worker_restarts WHERE at >= :since ORDER BY at DESC, id DESC LIMIT :limit;
 
--- write prune: restarts of long ago
-DELETE FROM worker_restarts WHERE at < :before;
+-- write prune: a bounded number of old restarts
+DELETE FROM worker_restarts WHERE id IN (SELECT id FROM worker_restarts WHERE at < :before LIMIT :limit);

@@ -1,7 +1,7 @@
--- write prune_inbox: deliveries that were worked on long ago
+-- write webhook_inbox: old deliveries that are processed
 DELETE FROM webhook_inbox WHERE id IN (
     SELECT id FROM webhook_inbox WHERE finished_at IS NOT NULL AND finished_at < :before ORDER BY finished_at LIMIT :limit);
 
--- write prune_told: what the gateway told of messages that left long ago
+-- write provedor_mensagens: old reports of the gateway about sent messages
 DELETE FROM provedor_mensagens WHERE provider_message_id IN (
     SELECT provider_message_id FROM provedor_mensagens WHERE created_at < :before ORDER BY created_at LIMIT :limit);

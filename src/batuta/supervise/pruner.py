@@ -1,0 +1,64 @@
+"""Deletes rows whose retention is over: a table of retentions, one loop over it, and a run of it with a deadline."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from batuta.kernel.clock import Clock
+from batuta.supervise.loop import FOR_EVER, Again, Doorbell, Idle, LoopPolicy, Pace
+
+BATCH = 1000
+PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2), max_failures=FOR_EVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    table: str
+    prune: Callable[[int], Awaitable[int]]  # deletes at most so many rows, and returns how many it deleted
+
+
+class PrunesByAge(Protocol):
+    async def prune(self, *, before: datetime, limit: int) -> int: ...
+
+
+def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Retention:
+    return Retention(table, lambda limit: store.prune(before=clock.now() - age, limit=limit))
+
+
+class Pruner:
+    """Deletes one batch of each retention at a tick. After an error the next tick begins with the next retention."""
+
+    name = "pruner"
+
+    def __init__(self, retentions: Iterable[Retention]) -> None:
+        self.doorbell = Doorbell()
+        self._retentions = deque(retentions)
+
+    async def tick(self) -> Pace:
+        is_more = False
+        for _ in range(len(self._retentions)):
+            retention = self._retentions[0]
+            self._retentions.rotate(-1)
+            is_more |= await retention.prune(BATCH) >= BATCH
+        return Again() if is_more else Idle()
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    rows: int
+    is_all: bool  # False: the time was over first
+
+
+async def prune_all(retentions: Iterable[Retention], has_time: Callable[[], bool]) -> Pruned:
+    """Delete batch after batch until nothing is left or the time is over; at least one batch that has rows."""
+    pruned = 0
+    for retention in retentions:
+        batch = BATCH
+        while batch >= BATCH:
+            if pruned and not has_time():
+                return Pruned(pruned, is_all=False)
+            batch = await retention.prune(BATCH)
+            pruned += batch
+    return Pruned(pruned, is_all=True)
