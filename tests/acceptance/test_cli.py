@@ -349,3 +349,10 @@ async def _execute(url: str, statement: str) -> None:
         await connection.execute(statement.format(url.rpartition("/")[2]))
     finally:
         await connection.close()
+
+
+def test_an_option_that_stands_before_the_command_is_named_as_such(batuta: Command) -> None:
+    code, _, err = batuta("jobs", "--lang", "en")
+    assert code == 2
+    assert "the option --lang stands before the command" in err
+    assert "quantos workers" in batuta("up", "--help")[1]

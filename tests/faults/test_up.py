@@ -1,5 +1,6 @@
 """`batuta up`, and what becomes of it when somebody kills a part."""
 
+import json
 import os
 import signal
 import subprocess
@@ -33,6 +34,14 @@ def test_ctrl_c_is_an_orderly_end_too_and_each_line_for_people_begins_with_its_s
         assert running.end(signal.SIGINT) == 0
         speakers = {line.partition("|")[0].strip() for line in running.log.read_text().splitlines()}
         assert speakers == {"up", "simulador", "api", "scheduler", "worker-1", "worker-2"}
+
+
+def test_each_line_for_machines_names_the_child_that_wrote_it(tmp_path: Path) -> None:
+    with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="json") as running:
+        until("all have spoken", lambda: running.log.read_text().count("process started") == 6)
+        assert running.end(signal.SIGINT) == 0
+        lines = [json.loads(line) for line in running.log.read_text().splitlines() if line.startswith("{")]
+        assert {"up", "scheduler", "worker-1", "worker-2"} < {line["service"] for line in lines}
 
 
 def test_a_child_that_is_killed_comes_back_and_its_siblings_do_not_notice(tmp_path: Path) -> None:

@@ -75,10 +75,16 @@ def _missing(texts: Texts, mistake: Any) -> str:
 
 
 def _no_option(texts: Texts, mistake: Any) -> str:
-    options = [] if mistake.ctx is None else [each for param in mistake.ctx.command.params for each in param.opts]
+    if mistake.ctx is not None and mistake.option_name in _options_of(mistake.ctx.find_root()):
+        return texts("cli.mistake.option_first", name=mistake.option_name)
+    options = [] if mistake.ctx is None else _options_of(mistake.ctx)
     near = nearest(mistake.option_name, options)
     key = "cli.mistake.no_option" if near is None else "cli.mistake.no_option_near"
     return texts(key, name=mistake.option_name, nearest=near)
+
+
+def _options_of(context: Any) -> list[str]:
+    return [each for param in context.command.params for each in param.opts]
 
 
 def _bad(texts: Texts, mistake: Any) -> str:

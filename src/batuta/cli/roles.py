@@ -71,6 +71,7 @@ def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[
 CLOSES_WITHIN = timedelta(seconds=2)
 
 ChildOf = Annotated[int | None, typer.Option("--child-of", hidden=True, help="the parent's process id")]
+Named = Annotated[str | None, typer.Option("--named", hidden=True, help="what the parent calls this process")]
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
@@ -180,21 +181,22 @@ async def supervise(
 
 
 def _command(name: str) -> Callable[..., None]:
-    def command(context: typer.Context, child_of: ChildOf = None) -> None:
+    def command(context: typer.Context, child_of: ChildOf = None, named: Named = None) -> None:
         if child_of is not None and not die_with_parent(child_of):
             raise typer.Exit(FAILED)
         desk = desk_of(context)
         work = desk.work()
-        run_out(_run(desk, work, desk.settings(), name), lambda what: work.events.emit(ProcessHeld(name, what)))
+        running = _run(desk, work, desk.settings(), name, named or name)
+        run_out(running, lambda what: work.events.emit(ProcessHeld(name, what)))
 
     return command
 
 
-async def _run(desk: Desk, work: Batuta, settings: EngineSettings, name: str) -> None:
+async def _run(desk: Desk, work: Batuta, settings: EngineSettings, name: str, service: str) -> None:
     stop, notifier = asyncio.Event(), Notifier.from_environment(desk.env)
     role = roles_of(work, settings, notifier)[name]
     running = _of_app(role, work, stop, notifier) if role in work.extension.roles else role.run(stop)
-    await told(desk, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings))
+    await told(desk, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
 
 
 async def _of_app(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
@@ -225,12 +227,13 @@ async def told(
     notifier: Notifier,
     stream: TextIO,
     stops_within: timedelta,
+    service: str | None = None,
 ) -> None:
     """Run a process and announce its start and its end, whichever way it ends.
 
-    ``stops_within``: the longest the shutdown may take, reported to systemd.
+    ``stops_within``: the longest the shutdown may take, reported to systemd. ``service``: its name in the log; None: its role.
     """
-    begin_logging(work.events, settings, service=role, stream=stream, zone=work.zone)
+    begin_logging(work.events, settings, service=service or role, stream=stream, zone=work.zone)
 
     def asked() -> None:
         notifier.stopping(stops_within)

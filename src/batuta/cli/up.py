@@ -133,11 +133,13 @@ class _Up:
     def _child(self, role: str, number: int) -> ChildSpec:
         desk = self.desk
         app = ["--app", desk.app_name] if desk.app_name else []
-        argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role, "--child-of", str(os.getpid())]
+        name = role if self._how_many(role) == 1 else f"{role}-{number}"
+        argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role]
+        argv += ["--child-of", str(os.getpid()), "--named", name]
         port = port_of_child(self.settings, role, number)
         told_besides = unset(self.work.extension.child_env, desk.env, ENV_FILE)
         env = {**desk.env, **told_besides, **self._form(), **port}
-        return ChildSpec(role, argv, env, role if self._how_many(role) == 1 else f"{role}-{number}")
+        return ChildSpec(role, argv, env, name)
 
     def _form(self) -> Mapping[str, str]:
         """A child writes into a pipe: what the terminal's reader would like has to be told to it."""

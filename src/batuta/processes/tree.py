@@ -113,7 +113,7 @@ class Family:
     chance: Callable[[], float] = random.random
     changed: Callable[[], None] = lambda: None  # somebody is ready, or has ended
     lives: Callable[[], object] = lambda: None  # called at each tick: the parent's own sign of life
-    name: str = "family"
+    name: str = "children"
     doorbell: Doorbell = field(default_factory=Doorbell)
     exit_code: int = 0
     _children: list[Child] = field(default_factory=list)

@@ -96,7 +96,9 @@ class Task:
     def refuse_call(self, arguments: object, named: Mapping[str, object]) -> None:
         """Raise TypeError if the function cannot be called so: told at once, not after six attempts."""
         if not isinstance(arguments, list | tuple):
-            raise TypeError(f"what task {self.name} is called with is a list of its arguments, as in [1, 'two']")
+            raise TypeError(
+                f"each call of task {self.name} is a list of its arguments: write [[1, 'two'], [3, 'four']]"
+            )
         try:
             inspect.signature(self.function).bind(None, *arguments, **named)
         except TypeError as error:
