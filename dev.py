@@ -8,10 +8,16 @@ makes the environment it needs in `.venv` from a hashed lock file, once, and the
 import difflib
 import hashlib
 import os
+import resource
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 import venv
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -22,6 +28,13 @@ DEV_LOCK = ROOT / "requirements-dev.lock"
 # Other people's queues, for the benchmark alone: each in an environment of its own.
 PEER_LOCKS = ROOT / "bench" / "queue" / "locks"
 PEERS = ROOT / ".venv-peers"
+
+# What `test` runs after `check`: a name, what pytest is given, and how many tests run at once on each core. Much of a test is
+# waiting: for a database, a browser, a process. Faults happen in real time and have the machine for themselves.
+TEST_PHASES = (
+    ("tests", ["--ignore=tests/faults"], 3),
+    ("faults", ["tests/faults"], 2),
+)
 
 WORDS = {
     "run": "start the whole system on loopback and print its address",
@@ -65,16 +78,72 @@ def run(rest: list[str]) -> int:
 
 
 def test(rest: list[str]) -> int:
-    if not rest and check([]) != 0:
-        return 1
-    ensure(DEV_LOCK)
-    keep_compiled()
     if rest:
+        ensure(DEV_LOCK)
+        keep_compiled()
         return call("-m", "pytest", *rest)
-    # Dealt out one by one: of whole files the longest would be waited for in the end.
-    at_once = ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "worksteal"]
-    # Faults are told by what real processes do in real time: nothing that is only busy runs beside them.
-    return max(call("-m", "pytest", which, *at_once) for which in ("--ignore=tests/faults", "tests/faults"))
+    times = Times()
+    with times.phase("check"):
+        failed = check([])
+    if failed:
+        return failed
+    keep_compiled()
+    for name, selection, per_core in TEST_PHASES:
+        # One by one: of whole files, the longest would run alone in the end.
+        at_once = ["-n", str(min(8, per_core * (os.cpu_count() or 1))), "--dist", "worksteal"]
+        with times.phase(name), tempfile.TemporaryDirectory() as folder:
+            os.environ["TEST_TIMES"] = f"{folder}/times"
+            failed = max(failed, call("-m", "pytest", *selection, *at_once))
+            times.read(Path(folder) / "times")
+    print(times.table(), flush=True)
+    return failed
+
+
+class Times:
+    """How long each phase and each test takes."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, tuple[float, float]] = {}  # seconds, and seconds of a processor
+        self.tests: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        began, busy = time.monotonic(), _busy()
+        yield
+        self.phases[name] = (time.monotonic() - began, _busy() - busy)
+
+    def read(self, file: Path) -> None:
+        """One test a line: its seconds, a space, its name. No file: pytest ended before its summary."""
+        lines = file.read_text().splitlines() if file.exists() else []
+        self.tests |= {name: float(seconds) for seconds, _, name in (line.partition(" ") for line in lines)}
+
+    def table(self) -> str:
+        files: dict[str, float] = {}
+        for name, seconds in self.tests.items():
+            file = name.partition("::")[0]
+            files[file] = files.get(file, 0.0) + seconds
+        total = [sum(part) for part in zip(*self.phases.values(), strict=True)]
+        phases = [(name, *spent) for name, spent in self.phases.items()] + [("total", *total)]
+        return "\n".join(
+            [
+                "seconds  of a processor  phase",
+                *(f"{took:7.1f}  {busy:14.1f}  {name}" for name, took, busy in phases),
+                "seconds  slowest files",
+                *(f"{took:7.1f}  {name}" for name, took in _slowest(files)),
+                "seconds  slowest tests",
+                *(f"{took:7.1f}  {name}" for name, took in _slowest(self.tests)),
+            ]
+        )
+
+
+def _slowest(spent: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(spent.items(), key=lambda each: -each[1])[:10]
+
+
+def _busy() -> float:
+    """Of the processes that this one started and that ended; a database server is not among them."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def check(rest: list[str]) -> int:
@@ -87,7 +156,9 @@ def check(rest: list[str]) -> int:
         "documents": ["-m", "scripts.reference", *([] if fix else ["--check"])],
         "imports": ["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
     }
-    failed = [name for name, step in steps.items() if call(*step, quiet=True) != 0]
+    with ThreadPoolExecutor(1 if fix else len(steps)) as at_once:  # two that change files must not meet
+        codes = at_once.map(lambda step: call(*step, quiet=True), steps.values())
+        failed = [name for name, code in zip(steps, codes, strict=True) if code != 0]
     print(
         f"check: {len(steps) - len(failed)} of {len(steps)} passed"
         + (f"; failed: {', '.join(failed)}" if failed else ""),

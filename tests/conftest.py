@@ -1,5 +1,6 @@
 import asyncio
 import itertools
+import os
 import shutil
 import signal
 import warnings
@@ -19,7 +20,7 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.testing import EventRecorder, FakeClock
 from tests.pooler import TransactionPooler, through
-from tests.servers import REQUIRED, Postgres, postgres_server, redis_server
+from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_server
 
 TESTS = Path(__file__).parent
 # The same examples for everybody, so that a change is judged by itself; `--hypothesis-profile explore` looks for new ones.
@@ -173,20 +174,30 @@ def lack(server: str, next_step: str) -> NoReturn:
 
 
 def pytest_configure() -> None:
-    """Whoever starts a suite in the background has Ctrl-C ignored, and by every process it starts; tests press it."""
+    """A shell that starts a suite in the background ignores Ctrl-C for it and all its processes; tests press it.
+
+    Temporary folders are in memory, where SQLite's commits wait for no disk: a test loses processes, never power.
+    The long fault runs keep theirs on disk, for their figures.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.environ.get("FAULTS") != "long" and (memory := in_memory()):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Time per folder, so that a slow corner shows before it hurts."""
+    """Time per folder, so that a slow corner shows before it hurts; time per test into the file that dev.py names."""
     spent: defaultdict[str, float] = defaultdict(float)
+    each: defaultdict[str, float] = defaultdict(float)
     ran: defaultdict[str, int] = defaultdict(int)
     for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
         if isinstance(report, pytest.TestReport):
             folder = Path(report.nodeid.partition("::")[0]).parts[1]
             spent[folder] += report.duration
+            each[report.nodeid] += report.duration
             ran[folder] += report.when == "call"
     terminalreporter.section("time per folder")
     for folder in sorted(spent, key=spent.__getitem__, reverse=True):
         terminalreporter.write_line(f"{folder:14} {spent[folder]:7.2f} s  {ran[folder]:5d} tests")
+    if file := os.environ.get("TEST_TIMES"):
+        Path(file).write_text("".join(f"{seconds:.3f} {test}\n" for test, seconds in each.items()))

@@ -145,7 +145,7 @@ def postgres_server(
     if binaries is None:
         yield None
         return
-    base = Path(tempfile.mkdtemp(prefix="batuta-pg-", dir=within or (None if durable else _in_memory())))
+    base = Path(tempfile.mkdtemp(prefix="batuta-pg-", dir=within or (None if durable else in_memory())))
     try:
         settings = ["shared_preload_libraries=pg_stat_statements"] if counting and _can_count(binaries) else []
         server = Postgres(base, _readable(binaries, base), durable=durable, settings=settings)
@@ -157,8 +157,8 @@ def postgres_server(
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _in_memory() -> Path | None:
-    """Where a file costs no disk, if there is such a place with room: a database is then copied three times as fast."""
+def in_memory() -> Path | None:
+    """A folder whose files cost no disk, if there is one with room: a commit and a copy of a database wait for nothing."""
     place = Path("/dev/shm")
     roomy = place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free > 2 << 30
     return place if roomy else None
@@ -180,8 +180,8 @@ def free_port(count: int = 1) -> int:
 
 def _ports() -> Iterator[int]:
     """Of this process alone, as far as the processes of one run know of each other."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 5
-    mine = range(10_000 + 4_000 * worker, 14_000 + 4_000 * worker)
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 10
+    mine = range(10_000 + 2_000 * worker, 12_000 + 2_000 * worker)
     begin = os.getpid() * 17 % len(mine)
     return itertools.cycle([*mine[begin:], *mine[:begin]])
 
