@@ -80,7 +80,7 @@ async def test_the_queues_health_is_counted_from_indexes(full: Database, clock: 
 async def test_a_claim_looks_at_the_waiting_alone(full: Database, clock: FakeClock) -> None:
     holds, now = AsJson([]), clock.now()
     if full.dialect == "sqlite":
-        picked = await plan(full, sqlite_turn_book(FILA_MENSAGENS).pick, level=5, limit=10, holds=holds, now=now)
+        picked = await plan(full, sqlite_turn_book(FILA_MENSAGENS).pick, limit=10, holds=holds, now=now)
     else:
         claim = postgres_turn_book(FILA_MENSAGENS).claim
         picked = await plan(full, claim, limit=10, owner="a", holds=holds, now=now, lease=30_000_000)

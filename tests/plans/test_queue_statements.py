@@ -7,7 +7,7 @@ import pytest
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import in_dialect, load, query_of
-from batuta.stores.sql.queue.statements import MOST_LEVELS, postgres_turn_book, queue_book, sqlite_turn_book
+from batuta.stores.sql.queue.statements import postgres_turn_book, queue_book, sqlite_turn_book
 from batuta.stores.sql.queue.tasks import TaskBook
 from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
@@ -44,11 +44,8 @@ async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: 
     if full.dialect == "sqlite":
         turns = sqlite_turn_book(TASKS, {"id": "UUID", "args": "JSONB"})
         plans = {
-            "tasks_ready": await plan(full, turns.pick, queue="default", level=1, limit=100, holds=holds, now=now),
-            "tasks_ready ": await plan(full, turns.levels, queue="default", now=now),
-            "tasks_ready  ": await plan(
-                full, turns.pick_onward, queue="default", level=1, limit=9, holds=holds, now=now
-            ),
+            "tasks_ready": await plan(full, turns.pick, queue="default", limit=100, holds=holds, now=now),
+            "tasks_due": await plan(full, turns.pick_reversed, queue="default", limit=100, holds=holds, now=now),
             "INTEGER PRIMARY KEY": await plan(full, turns.take, picked=AsJson([1]), owner="a", now=now, lease=1),
             "INTEGER PRIMARY KEY ": await plan(full, turns.taken, picked=AsJson([1])),
             "sqlite_autoindex_tasks_1": await plan(full, turns.ours, endings=endings),
@@ -105,7 +102,7 @@ async def test_tasks_that_no_queue_serves_are_found_without_reading_the_queues_t
     assert not any("Seq Scan on tasks" in line and "never executed" not in line for line in found), found
 
 
-async def test_many_priorities_cost_a_claim_a_look_ahead_and_a_report_no_step_each(migrated: Database) -> None:
+async def test_many_priorities_are_claimed_looked_ahead_and_counted_by_index(migrated: Database) -> None:
     """Thirty thousand priorities, and something is due in the last ones only."""
     words, rows = WORDS[migrated.dialect], 30_000
     later = "9000000000000000" if migrated.dialect == "sqlite" else "TIMESTAMPTZ '2200-01-01'"
@@ -119,10 +116,11 @@ async def test_many_priorities_cost_a_claim_a_look_ahead_and_a_report_no_step_ea
     holds = AsJson(["pause.all"])
     if migrated.dialect == "sqlite":
         turns = sqlite_turn_book(TASKS)
-        levels = await migrated.all(turns.levels, queue="default", now=None)
-        assert [row["value"] for row in levels] == list(range(1, MOST_LEVELS + 1))
-        beyond = await plan(migrated, turns.pick_onward, queue="default", level=64, limit=10, holds=holds, now=None)
-        assert "SEARCH tasks USING INDEX tasks_ready (queue=? AND priority>?)" in beyond.replace("COVERING ", "")
+        for query in (turns.pick, turns.pick_reversed):
+            planned = await plan(migrated, query, queue="default", limit=10, holds=holds, now=None)
+            assert "SEARCH tasks USING INDEX tasks_due (queue=? AND available_at<?)" in planned.replace("COVERING ", "")
+            assert "BLOOM" not in planned
+            assert not walks(planned), planned
         return
     book, turns_book = queue_book(TASKS, "postgres"), postgres_turn_book(TASKS)
     asked = {"queue": "default", "now": None}

@@ -7,6 +7,10 @@ The engine's own ``tasks`` is one; an application's tables are others, with thei
         attempts="tentativas", available_at="agendar_para", error="erro", priority="prioridade", urgent_is_high=True, …)
 
 A row is *running* while its lease column holds an instant; the ``running`` value, where there is one, is for people's eyes.
+
+The queue expects two indexes: ``<name>_ready`` (queue, priority, available_at, id) of the ready rows without a lease, and
+``<name>_leased`` (lease_until) of the leased rows. A table with more than twelve distinct priorities needs a third one:
+``<name>_due`` (queue, available_at), with the condition of ``<name>_ready``.
 """
 
 import re

@@ -239,14 +239,18 @@ class PostgresDatabase:
                 raise StoreUnavailable(where=self.where, why="it was closed")
             yield connection
         finally:
-            await asyncio.shield(self._give_back(pool, connection, undo=not is_done()))
+            if is_done():
+                # asyncpg shields the release itself: a task of ours around it would cost two more turns of the event loop.
+                with suppress(*DRIVERS):
+                    await pool.release(connection)
+            else:
+                await asyncio.shield(self._undo(pool, connection))
 
-    async def _give_back(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled", *, undo: bool) -> None:
-        """Nothing that happens here is told: what was committed is, and a connection that ends undoes the rest by itself."""
+    async def _undo(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled") -> None:
+        """Roll back and release. Errors are dropped: a connection that ends undoes its transaction by itself."""
         try:
-            if undo:
-                # Not asked whether there is anything to undo: a BEGIN that was cancelled may still be on its way.
-                await connection.execute("ROLLBACK")
+            # Not asked whether there is anything to undo: a BEGIN that was cancelled may still be on its way.
+            await connection.execute("ROLLBACK")
         except DRIVERS:
             with suppress(asyncpg.InterfaceError):  # it ended by itself, and is back already
                 connection.terminate()

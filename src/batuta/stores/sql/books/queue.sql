@@ -126,8 +126,9 @@ SELECT min(at) AS "at [TIMESTAMPTZ]", coalesce(:now, now()) AS "now [TIMESTAMPTZ
             WHERE {is_ready}{in_queue}{of_level} AND typeof({available_at}) = 'integer'
             ORDER BY {available_at} LIMIT 1) AS at FROM level WHERE value IS NOT NULL
     UNION ALL
-    SELECT min({available_at}) FROM {table} INDEXED BY {ready_index}
-    WHERE {is_ready}{in_queue} AND {priority} {further} ({last_level}) AND typeof({available_at}) = 'integer');
+    SELECT CASE WHEN ({last_level}) IS NOT NULL THEN (
+        SELECT {available_at} FROM {table} WHERE {is_ready}{in_queue} AND typeof({available_at}) = 'integer'
+        ORDER BY {available_at} LIMIT 1) END);
 
 -- read next_at on postgres: when the next item is due
 WITH RECURSIVE {levels_alone}
@@ -136,8 +137,9 @@ SELECT min(next.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM (
         SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue}{of_level} ORDER BY {available_at} LIMIT 1) AS due
     WHERE level.value IS NOT NULL
     UNION ALL
-    SELECT rest.at FROM ({last_level}) AS last CROSS JOIN LATERAL (
-        SELECT min({available_at}) AS at FROM {table} WHERE {is_ready}{in_queue} AND {priority} {further} last.value) AS rest
+    SELECT earliest.at FROM ({last_level}) AS last CROSS JOIN LATERAL (
+        SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue} AND isfinite({available_at})
+        ORDER BY {available_at} LIMIT 1) AS earliest
 ) AS next WHERE isfinite(next.at);
 
 -- read unserved on sqlite: waiting rows of stages that the pipeline no longer has; one pass over the table

@@ -1,14 +1,12 @@
 -- write claim: the next items, the most urgent first, and with them their lease
-WITH RECURSIVE {levels}
-picked AS MATERIALIZED ({pick} LIMIT :limit)
+{pick_in_order}
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
 -- write turn: settle the last batch and claim the next in one statement, with one commit; waits for row locks of the last batch
-WITH RECURSIVE {levels}
+{pick_in_order},
 settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
-picked AS MATERIALIZED ({pick} LIMIT :limit),
 claimed AS (
     UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
     WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
@@ -20,8 +18,7 @@ SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids,
 FROM (SELECT array_agg(settled.id) AS ids, array_agg(settled.fence) AS fences FROM settled) AS ended LEFT JOIN claimed ON TRUE;
 
 -- write claim_reversed: now and then the least urgent come first: nobody starves
-WITH RECURSIVE {levels_reversed}
-picked AS MATERIALIZED ({pick_reversed} LIMIT :limit)
+{pick_in_reverse}
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};

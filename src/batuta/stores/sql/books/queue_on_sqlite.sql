@@ -1,40 +1,14 @@
 -- SQLite hands over one row at a time, and each time the threads of the process argue about whose turn it is: so what concerns
 -- many rows travels as one value.
 
--- read levels: the first priorities in the order of the claim, and whether something of each is due
-WITH RECURSIVE {levels_alone}
-SELECT value, EXISTS (
-    SELECT 1 FROM {table} INDEXED BY {ready_index}
-    WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= (SELECT coalesce(:now, now()))) AS "is_due [BOOLEAN]"
-FROM level WHERE value IS NOT NULL;
-
--- read levels_reversed: as levels, from the other end
-WITH RECURSIVE {levels_reversed_alone}
-SELECT value, EXISTS (
-    SELECT 1 FROM {table} INDEXED BY {ready_index}
-    WHERE {is_ready}{in_queue}{of_level} AND {available_at} <= (SELECT coalesce(:now, now()))) AS "is_due [BOOLEAN]"
-FROM level WHERE value IS NOT NULL;
-
--- read pick_onward: the next items of all priorities beyond one
-SELECT json_group_array(item) AS picked FROM (
-    SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
-    WHERE {is_ready}{in_queue} AND {priority} {further} :level AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
-    ORDER BY {onward} LIMIT :limit);
-
--- read pick_backward: the next items of all priorities before one, from there
-SELECT json_group_array(item) AS picked FROM (
-    SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
-    WHERE {is_ready}{in_queue} AND {priority} {back} :level AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
-    ORDER BY {backward} LIMIT :limit);
-
 -- read columns: what the table is made of
 SELECT name, type FROM pragma_table_info('{table}');
 
--- read pick: the next items of one priority
-SELECT json_group_array(item) AS picked FROM (
-    SELECT rowid AS item FROM {table} INDEXED BY {ready_index}
-    WHERE {is_ready}{in_queue}{at_level} AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
-    ORDER BY {available_at}, {id} LIMIT :limit);
+-- read pick: the next items, the most urgent first
+SELECT json_group_array(item) AS picked FROM ({pick_in_order});
+
+-- read pick_reversed: the next items, the least urgent first
+SELECT json_group_array(item) AS picked FROM ({pick_in_reverse});
 
 -- write take: those that were picked, and with them their lease
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));

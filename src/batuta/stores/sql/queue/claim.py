@@ -12,7 +12,7 @@ from batuta.queue.outcome import Settlement, Writes, bounded
 from batuta.queue.store import Endings
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Query, Transaction
-from batuta.stores.sql.queue.statements import MOST_LEVELS, needed, postgres_turn_book, sqlite_turn_book
+from batuta.stores.sql.queue.statements import needed, postgres_turn_book, sqlite_turn_book
 
 MICROSECOND = timedelta(microseconds=1)
 Asked = Mapping[str, object]
@@ -116,20 +116,8 @@ class SqliteTurns:
         return Unwritten([lease for place, (lease, _) in enumerate(endings) if place not in ours], [])
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
-        if self._table.priority is None:
-            return await self._taken(transaction, await self._pick(transaction, self._book.pick, asked, limit), asked)
-        book = self._book
-        walk, rest = (book.levels_reversed, book.pick_backward) if reversed else (book.levels, book.pick_onward)
-        levels = await transaction.all(walk, **_for(walk, asked, limit))
-        picked: list[int] = []
-        for level in levels:
-            if level["is_due"] and len(picked) < limit:
-                at_level = {**asked, "level": level["value"]}
-                picked += await self._pick(transaction, book.pick, at_level, limit - len(picked))
-        if len(levels) == MOST_LEVELS and len(picked) < limit:
-            beyond = {**asked, "level": levels[-1]["value"]}
-            picked += await self._pick(transaction, rest, beyond, limit - len(picked))
-        return await self._taken(transaction, picked, asked)
+        query = self._book.pick_reversed if reversed else self._book.pick
+        return await self._taken(transaction, await self._pick(transaction, query, asked, limit), asked)
 
     async def _pick(self, transaction: Transaction, query: Query, asked: Asked, limit: int) -> list[int]:
         """The places of the next items in the table."""

@@ -9,9 +9,10 @@ from batuta.stores.sql.database import Dialect, Query
 from batuta.stores.sql.migrations import BOOKS
 from batuta.stores.sql.queries import SomeBook, load_text
 
-# A claim looks at so many priorities one by one, which skips any number of items that are not due; the priorities beyond them are
-# read in the order of the index, which is faster where each has few items.
-MOST_LEVELS = 64
+# A claim looks at this many priorities one by one, which skips any number of items that are not due.
+MOST_LEVELS = 12
+# Beyond those priorities a claim sorts the due items if there are at most this many; otherwise it follows the ready index.
+MOST_SORTED = 1_000
 # A claim looks at so many groups one by one; if that is not enough, one pass over the waiting rows finds those that are due.
 MOST_GROUPS = 500
 # The state of a leased row of a table that has no value for it.
@@ -63,11 +64,8 @@ class PostgresTurnBook:
 @dataclass(frozen=True, slots=True)
 class SqliteTurnBook:
     columns: Query
-    levels: Query
-    levels_reversed: Query
     pick: Query
-    pick_onward: Query
-    pick_backward: Query
+    pick_reversed: Query
     somewhere: Query
     pick_in_turn: Query
     pick_ungrouped: Query
@@ -154,7 +152,6 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "id_type": "uuid",
         "priority": table.priority or "0",
         "group": table.group or "0",
-        "at_level": f" AND {table.priority} = :level" if table.priority else "",
         "in_group_order": ", ".join([*_by_priority(table), table.available_at, table.id]),
         "ready_index": f"{table.name}_ready",
         "lease_index": f"{table.name}_leased",
@@ -176,7 +173,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     gaps["settle"] = _settle(table, dialect, clock)
     gaps["settle_unlocked"] = _settle(table, dialect, clock, skips_locked=True)
     index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
-    gaps |= _by_level(table, gaps, index)
+    gaps |= _by_level(table, dialect, gaps, index)
     most = MOST_GROUPS if dialect == "postgres" else None
     gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}", most)
     gaps["most_groups"] = str(MOST_GROUPS)
@@ -199,22 +196,18 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> di
     }
 
 
-def _by_level(table: QueueTable, gaps: dict[str, str], index: str) -> dict[str, str]:
+def _by_level(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index: str) -> dict[str, str]:
     """The parts of statements that go by priority: in the order of the claim, and from the other end."""
     high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
     levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
+    pick = _pick if dialect == "postgres" else _pick_on_sqlite
     return {
         "levels": levels,
-        "levels_reversed": backwards,
         "levels_alone": levels.rstrip(",") or alone,
-        "levels_reversed_alone": backwards.rstrip(",") or alone,
+        "pick_in_order": pick(table, gaps, high_first, levels),
+        "pick_in_reverse": pick(table, gaps, not high_first, backwards),
         "last_level": _last_level(table, high_first),
-        "pick": _pick(table, gaps, high_first),
-        "pick_reversed": _pick(table, gaps, not high_first),
         "further": "<" if high_first else ">",
-        "back": ">" if high_first else "<",
-        "onward": ", ".join(_onward(table, high_first)),
-        "backward": ", ".join(_onward(table, not high_first)),
     }
 
 
@@ -504,19 +497,57 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
     return {"groups_from_the_first": walk("groups", most=None), "groups_in_turn": f"{rest}, {again}, {both}"}
 
 
-def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool) -> str:
-    """The due rows in order: level by level, then those beyond the levels. The second part runs if the first is not enough."""
-    due = (
-        f"SELECT {table.id} FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']}"
-        f" AND {table.available_at} <= coalesce(:now, statement_timestamp()) AND {gaps['not_held']}"
-    )
+def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
+    """The due rows in order: level by level; then, if that is not enough, those beyond the levels, in one of two ways."""
+    is_due = f"{table.available_at} <= coalesce(:now, statement_timestamp())"
+    waiting = f"FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']} AND {is_due}"
+    due = f"SELECT {table.id} {waiting} AND {gaps['not_held']}"
     oldest = f"ORDER BY {table.available_at}, {table.id} LIMIT :limit FOR UPDATE SKIP LOCKED"
     if table.priority is None:
-        return f"SELECT {table.id} FROM ({due} {oldest}) AS due"
+        return f"WITH picked AS MATERIALIZED ({due} {oldest})"
+    in_order = f"ORDER BY {', '.join(_onward(table, high_first))} LIMIT :limit FOR UPDATE SKIP LOCKED"
+    beyond = f"{table.priority} {'<' if high_first else '>'} last.value"
+    last = f"({_last_level(table, high_first)}) AS last CROSS JOIN LATERAL"
     return (
+        f"WITH RECURSIVE {levels}"
+        f" oldest AS MATERIALIZED (SELECT ctid AS place {waiting} ORDER BY {table.available_at} LIMIT {MOST_SORTED + 1}),"
+        f" picked AS MATERIALIZED ("
         f"SELECT due.{table.id} FROM level CROSS JOIN LATERAL"
         f" ({due} AND {table.priority} = level.value {oldest}) AS due WHERE level.value IS NOT NULL"
-        f" UNION ALL SELECT rest.{table.id} FROM ({_last_level(table, high_first)}) AS last CROSS JOIN LATERAL"
-        f" ({due} AND {table.priority} {'<' if high_first else '>'} last.value"
-        f" ORDER BY {', '.join(_onward(table, high_first))} LIMIT :limit FOR UPDATE SKIP LOCKED) AS rest"
+        f" UNION ALL SELECT few.{table.id} FROM {last}"
+        f" ({due} AND ctid = ANY(ARRAY(SELECT place FROM oldest)) AND {beyond} {in_order}) AS few"
+        f" WHERE (SELECT count(*) FROM oldest) <= {MOST_SORTED}"
+        f" UNION ALL SELECT many.{table.id} FROM {last} ({due} AND {beyond} {in_order}) AS many"
+        f" WHERE (SELECT count(*) FROM oldest) > {MOST_SORTED}"
+        f" LIMIT :limit)"
+    )
+
+
+def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
+    """As ``_pick``. Without LATERAL, the nested loop keeps the order of the levels, and the index the order within a level.
+
+    A part that is not needed gets NULL as the bound of its index, and so reads nothing: SQLite checks other conditions row by row.
+    """
+    source = f"{table.name} INDEXED BY {gaps['ready_index']}"
+    waiting = f"{gaps['is_ready']}{gaps['in_queue']} AND {table.available_at} <="
+    free = f"{waiting} (SELECT coalesce(:now, now())) AND {gaps['not_held']}"
+    in_order = f"ORDER BY {', '.join(_onward(table, high_first))} LIMIT :limit"
+    if table.priority is None:
+        return f"SELECT rowid AS item FROM {source} WHERE {free} {in_order}"
+    last = _last_level(table, high_first)
+    beyond = f"{table.priority} {'<' if high_first else '>'}"
+    many = f"(SELECT count(*) FROM oldest) > {MOST_SORTED}"
+    return (
+        f"WITH RECURSIVE {levels}"
+        f" oldest(place) AS MATERIALIZED (SELECT rowid FROM {table.name}"
+        f" WHERE {waiting} (SELECT coalesce(:now, now()) FROM ({last})) ORDER BY {table.available_at} LIMIT {MOST_SORTED + 1})"
+        f" SELECT item FROM ("
+        # The limit says how few they are: for many SQLite would first build a filter from the whole table.
+        f"SELECT {table.name}.rowid AS item FROM (SELECT value FROM level LIMIT {MOST_LEVELS}) AS level CROSS JOIN {source}"
+        f" WHERE {free} AND {table.priority} = level.value"
+        f" UNION ALL SELECT item FROM (SELECT rowid AS item FROM {table.name} NOT INDEXED"
+        f" WHERE rowid IN (SELECT place FROM oldest WHERE NOT {many}) AND {free} AND {beyond} ({last}) {in_order})"
+        f" UNION ALL SELECT item FROM (SELECT rowid AS item FROM {source}"
+        f" WHERE {free} AND {beyond} (SELECT value FROM ({last}) WHERE {many}) {in_order})"
+        f") LIMIT :limit"
     )

@@ -1,0 +1,120 @@
+"""Many distinct priorities cost a claim and a look ahead about as much as one priority does.
+
+The cost is counted, not timed: on SQLite the steps of its machine, on PostgreSQL the pages that a statement reads.
+"""
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, ClassVar
+
+import pytest
+
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.ids import Ids
+from batuta.queue.item import Tenure
+from batuta.stores import connect
+from batuta.stores.sql.database import AsJson, Database, Query
+from batuta.stores.sql.migrations import Migrator, engine_migrations
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queue.statements import postgres_turn_book, queue_book
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import TASKS
+from batuta.testing import EventRecorder
+from tests.plans.test_hot_statements import FILL, WORDS
+
+ROWS = 30_000
+LIMIT = 10
+TENURE = Tenure(owner="a", lease=timedelta(seconds=30))
+# The due time of a row with this number: i goes from 1, the most urgent, to the number of rows.
+DUE = {
+    "all": "{ago}",
+    "none": "{later}",
+    "the last ones": "CASE WHEN i > 29900 THEN {ago} ELSE {later} END",
+}
+LATER = {"sqlite": "9000000000000000", "postgres": "TIMESTAMPTZ '2200-01-01'"}
+Costs = dict[str, int]
+
+
+class CountingConnection(sqlite3.Connection):
+    """Counts the steps of every statement, in tens."""
+
+    steps: ClassVar[int] = 0
+
+    def set_progress_handler(self, *_: Any) -> None:
+        super().set_progress_handler(self._count, 10)
+
+    @classmethod
+    def _count(cls) -> bool:
+        cls.steps += 10
+        return False
+
+
+@pytest.fixture
+async def counted(database_url: str, events: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=CountingConnection))
+    clock = SystemClock()
+    opened = connect(database_url, clock)
+    await opened.open()
+    await Migrator(opened, engine_migrations(), clock, events).migrate()
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("due", DUE)
+async def test_thirty_thousand_priorities_cost_about_as_much_as_one(counted: Database, due: str) -> None:
+    alone = await _costs(counted, "0", due)
+    many = await _costs(counted, "i", due)
+    # The due items that are sorted (a hundred, on SQLite with fifty steps each), and twelve jumps of two or three pages.
+    allowed = 6_000 if counted.dialect == "sqlite" else 250
+    dearer = {name: (cost, alone[name]) for name, cost in many.items() if cost > alone[name] + allowed}
+    assert not dearer, f"what costs more than with one priority, and the cost with one: {dearer}"
+
+
+async def _costs(database: Database, priority: str, due: str) -> Costs:
+    words = {**WORDS[database.dialect], "later": LATER[database.dialect]}
+    fill = (
+        f"INSERT INTO tasks (id, queue, name, args, priority, available_at, created_at) {FILL[database.dialect]}"
+        f" SELECT {words['id']}, 'default', 'f', '[]', {priority}, {DUE[due].format(**words)}, {words['ago']} FROM n"
+    ).format(rows=ROWS)
+    await database.script("DELETE FROM tasks" if database.dialect == "sqlite" else "TRUNCATE tasks")
+    await database.run(in_dialect(query_of("fill", fill, writes=True), database.dialect))
+    await database.script("ANALYZE")
+    return await (_steps(database) if database.dialect == "sqlite" else _pages(database))
+
+
+async def _steps(database: Database) -> Costs:
+    clock = SystemClock()
+    queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default")
+    calls: dict[str, Callable[[], Any]] = {
+        "next_at": queue.next_at,
+        "claim": lambda: queue.turn([], TENURE, LIMIT),
+        "claim from the other end": lambda: queue.turn([], TENURE, LIMIT, reversed=True),
+    }
+    costs: Costs = {}
+    for name, call in calls.items():
+        CountingConnection.steps = 0
+        await call()
+        costs[name] = CountingConnection.steps
+    return costs
+
+
+async def _pages(database: Database) -> Costs:
+    book, turns = queue_book(TASKS, "postgres"), postgres_turn_book(TASKS)
+    asked = {"queue": "default", "now": None}
+    claiming = {**asked, "owner": "a", "limit": LIMIT, "lease": 1_000_000, "holds": AsJson(["pause.all"])}
+    nothing_ended = AsJson([])
+    return {
+        "next_at": await _pages_of(database, book.next_at, asked),
+        "claim": await _pages_of(database, turns.claim, claiming),
+        "claim from the other end": await _pages_of(database, turns.claim_reversed, claiming),
+        "turn": await _pages_of(database, turns.turn, {**claiming, "endings": nothing_ended}),
+    }
+
+
+async def _pages_of(database: Database, query: Query, values: Mapping[str, object]) -> int:
+    explained = Query(query.name, f"EXPLAIN (ANALYZE, BUFFERS) {query.text}", query.parameters, writes=True)
+    lines = [str(row[key]) for row in await database.all(explained, **values) for key in row.keys()]  # noqa: SIM118
+    return sum(map(int, re.findall(r"(?:hit|read)=(\d+)", next(line for line in lines if "Buffers:" in line))))
