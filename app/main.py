@@ -1,79 +1,154 @@
-"""``app`` for uvicorn and ``work`` for the ``batuta`` command. Both are made when somebody asks for them, not at import."""
+"""The application: ``app`` for uvicorn and ``work`` for the ``batuta`` command. Both are built when first used, not at import."""
 
+import asyncio
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
-
-from app.composition.appointments import appointments_of, health_of
-from app.composition.groups import authors, closings, heard, review, teaching, vacancies
-from app.composition.julia import build, campaigns, hours, limits
-from app.contexts.agendamentos.planilha.arquivo import MOST_BYTES
-from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox
+from app.cli import agendamentos, campanhas, chips, grupos, mensagens
+from app.composition.jobs import PROFILES, WINDOWS, switches
+from app.composition.julia import APP, Julia, compose, migrations
+from app.composition.sending import Pace
+from app.composition.simulator import simulated, simulator, with_environment
+from app.integrations.evolution.doctor import examine
 from app.settings import Settings
-from app.web.metrics import readings
-from app.web.routes import appointments, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, webhooks
-from app.web.routes.health import health_router
+from app.web.boards import appointments_board, groups_board, sending_board
 from batuta import __version__
 from batuta.config import environment, load
 from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Command, Examined, Extension, Role
+from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ConfigError
 from batuta.kernel.events import ProcessStarted
 from batuta.logs import begin_logging
-from batuta.web import create_api
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     app: FastAPI
     work: Batuta
 
+# Tasks sent to Redis at a time, for each that one ARQ worker runs: one sender feeds several workers.
+ARQ_SENT_AT_A_TIME = 4
 
-def create_app(settings: Settings, work: Batuta | None = None) -> FastAPI:
-    work = work or build(settings)
-    agendamentos, importacao = appointments_of(work, settings)
-    return create_api(
-        work,
-        settings,
-        service="julia-api",
-        routers=[
-            health_router(limits(settings), hours(settings)),
-            campanhas.router(campaigns(work, settings), work.zone),
-            grupos.router(review(work, settings), work.zone),
-            fechamentos.router(closings(work), work.zone),
-            autores.router(authors(work), work.zone),
-            nomes.router(teaching(work)),
-            grupos_vistos.router(heard(work), vacancies(work), work.zone),
-            appointments.router(work, agendamentos, importacao),
-            webhooks.router(Inbox(work.queues[WEBHOOK_INBOX.name]), settings),
-        ],
-        larger_bodies={appointments.IMPORT: MOST_BYTES + 64 * 1024},
-        own_proof=[webhooks.EVOLUTION],
-        readings=readings(health_of(work, settings).documento),
+
+def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None) -> Julia:
+    """Build the application of this process, once."""
+    julia: Julia
+    work = Batuta(
+        settings.database_url.get_secret_value(),
+        timezone=settings.timezone,
+        settings=settings,
+        clock=clock,
+        migrate=not settings.in_production,
+        concurrency=settings.arq_max_jobs * (ARQ_SENT_AT_A_TIME if settings.tasks_backend == "arq" else 1),
+        extension=Extension(
+            service="julia",
+            application=lambda: julia,
+            migrations=migrations(),
+            texts=[APP / "texts"],
+            roles=roles(settings, lambda: julia),
+            commands=commands(settings),
+            examine=lambda: _examine(julia),
+            later=["telegram"],
+            profiles=PROFILES,
+            first_profile=settings.schedule_profile,
+            windows=WINDOWS,
+            switches=switches(settings),
+            api=lambda: _create_api(julia),
+            boards=[lambda: sending_board(julia), lambda: groups_board(julia), lambda: appointments_board(julia)],
+            child_env={} if settings.in_production else simulated(settings),
+            rebuilt=lambda added: build(with_environment(settings, added)).work,
+            restoring=lambda: [julia.messages.restauracao],
+            marked=settings.in_production,
+            project=settings.supabase_project_ref,
+        ),
     )
+    julia = compose(work, settings, pace)
+    return julia
+
+
+def _create_api(julia: Julia) -> "FastAPI":
+    # Loaded by the api alone: FastAPI costs every other role memory.
+    from app.web.api import create_app
+
+    return create_app(julia)
+
+
+def commands(settings: Settings) -> Mapping[str, Command]:
+    """Julia's own commands of ``batuta``."""
+    own: dict[str, Command] = {
+        "chips": chips.chips,
+        "chip": chips.chip,
+        "set-webhook": mensagens.set_webhook,
+        "duvidas": mensagens.duvidas,
+        "decidir": mensagens.decidir,
+        "optout": mensagens.optout,
+        "remover": mensagens.remover,
+        "campanhas": campanhas.COMMANDS,
+        "agendamentos": agendamentos.COMMANDS,
+        "grupos": grupos.COMMANDS,
+    }
+    return own if settings.in_production else own | {"seed-demo": mensagens.seed_demo}
+
+
+def roles(settings: Settings, julia: Callable[[], Julia]) -> Sequence[Role]:
+    """Julia's own roles: the simulator in development, and the ARQ worker if tasks run there."""
+
+    async def run_tasks(stop: asyncio.Event) -> None:
+        # Loaded by this role alone: the ARQ and Redis clients cost every other role memory.
+        from app.composition.arq import run_role
+
+        await run_role(julia(), stop)
+
+    async def fill() -> None:
+        async with julia().work:
+            await julia().demonstrate()
+
+    made = [] if settings.in_production else [simulator(settings, fill)]
+    return [*made, Role("arq", run_tasks)] if settings.tasks_backend == "arq" else made
+
+
+async def _examine(julia: Julia) -> Sequence[Examined]:
+    journal, settings = [_examine_journal(julia)], julia.settings
+    if julia.line is None:
+        return journal
+    has_secret = settings.webhook_secret is not None
+    return journal + await examine(julia.line, settings.webhook_address, has_secret=has_secret)
+
+
+def _examine_journal(julia: Julia) -> Examined:
+    if (journal := julia.messages.diario) is None:
+        return Examined(False, "doctor.diario.none", "doctor.diario.none_step")
+    facts = {"file": str(journal.file)}
+    if journal.is_writable:
+        return Examined(True, "doctor.diario.writable", facts=facts)
+    return Examined(False, "doctor.diario.broken", "doctor.diario.broken_step", facts)
 
 
 def __getattr__(name: str) -> object:
     if name == "app":
         return _app()
     if name == "work":
-        return _work()
+        return _julia().work
     raise AttributeError(name)
 
 
 @cache
-def _work() -> Batuta:
+def _julia() -> Julia:
     return build(load(Settings, environment(), Path(".env")))
 
 
 @cache
-def _app() -> FastAPI:
-    """For whoever starts uvicorn by hand: the process speaks as it does under ``batuta api``."""
+def _app() -> "FastAPI":
+    """For uvicorn started by hand: the process logs as it does under ``batuta api``."""
     try:
-        settings = load(Settings, environment(), Path(".env"))
-        work = build(settings)
+        julia = _julia()
     except ConfigError as error:
         raise SystemExit(f"julia: {error}") from None
-    begin_logging(work.events, settings, service="api", stream=sys.stdout, zone=work.zone)
+    work = julia.work
+    begin_logging(work.events, julia.settings, service="api", stream=sys.stdout, zone=work.zone)
     work.events.emit(ProcessStarted("api", __version__, work.clock.now().astimezone(work.zone)))
-    return create_app(settings, work)
+    return _create_api(julia)

@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx2
 
-from app.composition.appointments import appointments_of
-from app.composition.julia import build
+from app.composition.julia import julia_of
 from app.contexts.agendamentos.normalizacao import lido_pelas_regras
 from app.contexts.agendamentos.service import Agendamentos
-from app.main import create_app
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.engine.batuta import Batuta
 from tests.sheets import HEADER, patient, xlsx
 
@@ -40,9 +40,9 @@ async def _measure(content: bytes) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         told = {"database_url": f"sqlite:///{folder}/a.db", "arq_max_jobs": 100, "api_token": TOKEN}
         settings = Settings.model_validate(told)
-        async with build(settings) as work:
-            agendamentos, _ = appointments_of(work, settings)
-            row = await _uploaded(create_app(settings, work), content)
+        async with build(settings).work as work:
+            agendamentos = julia_of(work).appointments.agendamentos
+            row = await _uploaded(create_app(julia_of(work)), content)
             await _rules(work)
             began, cpu = time.perf_counter(), time.process_time()
             await _through_the_queue(work, agendamentos)

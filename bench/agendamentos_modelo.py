@@ -17,9 +17,9 @@ from pathlib import Path
 
 import httpx2
 
-from app.composition.appointments import appointments_of
-from app.composition.julia import build
+from app.composition.julia import julia_of
 from app.contexts.agendamentos.service import Agendamentos
+from app.main import build
 from app.settings import Settings
 from batuta.kernel.clock import SystemClock
 from batuta.web.server import listen, serve
@@ -59,8 +59,8 @@ async def _measure(name: str, url: str, redis: str, rows: int, folder: Path) -> 
             "LLM_DAILY_BUDGET_USD": "1000000",
         }  # fmt: skip
         settings = Settings.model_validate({key.lower(): value for key, value in told.items()})
-        async with build(settings) as work:
-            agendamentos, _ = appointments_of(work, settings)
+        async with build(settings).work as work:
+            agendamentos = julia_of(work).appointments.agendamentos
             for first in range(0, rows, AT_ONCE):
                 async with work.database.transaction() as transaction:
                     await agendamentos.gravar(

@@ -7,9 +7,11 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
-from app.composition.groups import add_groups, ingestion
+from app.composition.groups import add_groups
 from app.composition.julia import migrations
+from app.composition.messages import build_messages
 from app.contexts.grupos.fila import Estagio
+from app.contexts.grupos.service import Grupos
 from app.contexts.webhooks.api import DeGrupo
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
@@ -39,9 +41,9 @@ async def _measure(count: int) -> None:
         url = f"sqlite:///{folder}/grupos.db"
         settings = Settings(database_url=url)
         work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=settings)
-        add_groups(work, settings)
+        groups = add_groups(work, settings, build_messages(work, settings).conversas)
         async with work:
-            await _said(work, count)
+            await _said(work, groups.grupos, count)
             began, rows = time.perf_counter(), 0
             for stage in Estagio:
                 since = time.perf_counter()
@@ -58,12 +60,12 @@ async def _measure(count: int) -> None:
             )
 
 
-async def _said(work: Batuta, count: int) -> None:
-    groups, began = ingestion(work), time.perf_counter()
+async def _said(work: Batuta, grupos: Grupos, count: int) -> None:
+    began = time.perf_counter()
     for first in range(0, count, 100):
         async with work.database.transaction() as transaction:
             for n in range(first, min(first + 100, count)):
-                await groups.ingerir(transaction, _message(work, n), now=work.clock.now())
+                await grupos.ingerir(transaction, _message(work, n), now=work.clock.now())
     print(f"{'ingestion':14} {count:7d} rows  {count / (time.perf_counter() - began):8,.0f} rows/s")
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS
 from app.contexts.agendamentos.planilha.linhas import Recusa
-from app.contexts.agendamentos.planilha.processo import Leitura
+from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
 from tests.contract.test_planilhas_hostis import hostile, with_sheet
 from tests.sheets import HEADER, patient, xlsx
@@ -66,7 +66,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
 
 
 async def _read(path: Path) -> dict[str, object]:
-    content, leitura = path.read_bytes(), Leitura(SystemClock())
+    content, leitura = path.read_bytes(), LeitorDeArquivos(SystemClock())
     Path("/proc/self/clear_refs").write_text("5")  # its peak is counted from here
     idle, began, watch = _memory("VmRSS"), time.perf_counter(), Watch()
     watch.start()

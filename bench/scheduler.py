@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from statistics import quantiles
 from zoneinfo import ZoneInfo
 
-from app.workers.scheduler import CATALOGUE
+from app.composition.jobs import CATALOGUE
 from batuta.dispatch.dispatcher import Dispatcher
 from batuta.dispatch.job import Run
 from batuta.engine.batuta import Batuta

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 import httpx2
 
 from app.composition.demo import Demo
-from app.composition.julia import contexts
+from app.composition.julia import julia_of
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import DeGrupo
 from batuta.engine.batuta import Batuta
@@ -177,7 +177,7 @@ async def perform(show: Show) -> None:
 
 async def _talk(show: Show) -> None:
     """Three groups talk: an offer that all of them forward, a list, a doubtful one, and chatter."""
-    now, groups = show.clock.now(), contexts(show.work).grupos
+    now, groups = show.clock.now(), julia_of(show.work).groups.grupos
     for n, (group, text) in enumerate((each, said) for each in GROUPS for said in SAID[each]):
         fato = DeGrupo(
             message_id=f"DEMO{n:04d}", instance="escuta-sim", grupo=group, autor=None, nome=None, texto=text, midia=None,
@@ -212,7 +212,9 @@ async def _opt_out(show: Show) -> None:
     last, now = show.accepted[-1], show.clock.now()
     (row,) = await show.ask("SELECT cliente_id FROM fila_mensagens WHERE id = :id", id=last.id)
     async with show.work.database.transaction() as transaction:
-        await contexts(show.work).conversas.parar(transaction, row["cliente_id"], origem="demonstração", now=now)
+        await julia_of(show.work).messages.conversas.parar(
+            transaction, row["cliente_id"], origem="demonstração", now=now
+        )
     show.shut.append(Shut(now, now + timedelta(days=1), frozenset({last.recipient})))
     show.say(f"opted out {show.names[last.recipient]}")
 

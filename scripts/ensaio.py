@@ -14,13 +14,15 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from app.composition.julia import Pace, build
+from app.composition.julia import julia_of
+from app.composition.sending import Pace
 from app.composition.simulator import SIMULATED
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.limites import Limites, limites
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
-from app.main import create_app
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.engine.batuta import Batuta
 from batuta.guard.rate import Limit
 from batuta.kernel.json import Json
@@ -98,7 +100,7 @@ def plano_of(told: Mapping[str, Any]) -> Plano:
 
 def office(plano: Plano) -> Batuta:
     """Everything of Julia's, on the plan's clock."""
-    work = build(plano.settings, clock=FastClock.told(plano.clock), pace=plano.pace)
+    work = build(plano.settings, clock=FastClock.told(plano.clock), pace=plano.pace).work
     work.queue_lease = timedelta(seconds=plano.lease)
     looks = timedelta(seconds=plano.looks_every)
     work.worker_policy = replace(work.worker_policy, look_every=looks)
@@ -136,7 +138,7 @@ async def _answer(plano: Plano) -> None:
     begin_logging(work.events, plano.settings, service="api", stream=sys.stdout, zone=work.zone)
     with stop_on_signals(stop):
         async with work:
-            await serve(create_app(plano.settings, work), listen("127.0.0.1", plano.api), stop, GRACE)
+            await serve(create_app(julia_of(work)), listen("127.0.0.1", plano.api), stop, GRACE)
 
 
 def simulate(told: Mapping[str, Any]) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from app.main import create_app
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.cli.context import Desk
 from batuta.cli.main import tree
 from batuta.config import load
@@ -87,7 +88,7 @@ def _http() -> Iterator[str]:
     yield "GET needs the scope `read`, everything else `operate`; `/health` and `/health/ready` are open. Errors are"
     yield "`application/problem+json`. The same for machines at `/openapi.json`, for people at `/docs`.\n"
     yield "| operation | does |\n|---|---|"
-    for operation in operations(create_app(load(Settings, {})).openapi()):
+    for operation in operations(create_app(build(load(Settings, {}))).openapi()):
         yield f"| `{operation['method']} {operation['path']}` | {' '.join(operation['summary'].split())} |"
 
 

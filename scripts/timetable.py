@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator
 from datetime import date
 from pathlib import Path
 
-from app.composition.julia import build
+from app.composition.jobs import PROFILES, WINDOWS, Profile
+from app.main import build
 from app.settings import Settings
-from app.workers.scheduler import PROFILES, WINDOWS, Profile
 from batuta.config import load
 from batuta.dispatch.forecast import Change, Comparison, compare, day_of
 from batuta.dispatch.job import Job
@@ -19,7 +19,7 @@ MONDAY = date(2026, 1, 5)
 OFTEN = 6
 HEAD = """# Schedule de jobs
 
-Escrito a partir do catálogo (`app/workers/scheduler.py`) por `python3 dev.py check --fix`; um teste o mantém verdadeiro.
+Escrito a partir do catálogo (`app/composition/jobs.py`) por `python3 dev.py check --fix`; um teste o mantém verdadeiro.
 Horários de Brasília. O mesmo na linha de comando: `batuta schedule`, `batuta schedule compare continuo janelas`.
 """
 
@@ -34,7 +34,7 @@ def document() -> str:
 
 
 def _jobs(profile: Profile) -> list[Job]:
-    book = build(load(Settings, {})).book
+    book = build(load(Settings, {})).work.book
     return list(book.timetable(Controls(profile=profile)).values())
 
 

@@ -8,14 +8,14 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from app.composition.groups import add_groups, operation
+from app.composition.groups import Groups, add_groups
 from app.composition.julia import migrations
+from app.composition.messages import build_messages
 from app.contexts.comum.telefone import address
 from app.contexts.esteira.leituras import Leitor
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.service import Grupos
 from app.contexts.leitura_grupos.api import Campo, Categoria, Leitura, Periodo, VagaLida, ValorTipo
-from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.webhooks.api import DeGrupo
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
@@ -74,11 +74,11 @@ class Ninguem:
 class Bancada:
     """``instead``: what a stage does in place of its own handler, by its name."""
 
-    def __init__(self, work: Batuta, settings: Settings, clock: Any, instead: dict[str, Handler], jobs: Any) -> None:
-        self.work, self.clock, self.instead = work, clock, instead
-        self.handlers = {**jobs, **{each.name: each.handler for each in work.endpoints}}
-        self.dicionario = Dicionario(work.database, clock)
-        self.operacao = operation(work, settings)
+    def __init__(self, work: Batuta, groups: Groups, clock: Any, instead: dict[str, Handler]) -> None:
+        self.work, self.groups, self.clock, self.instead = work, groups, clock, instead
+        self.handlers = {**groups.handlers, **{each.name: each.handler for each in work.endpoints}}
+        self.dicionario = groups.dicionario
+        self.operacao = groups.operacao
         self.grupos = Grupos(work.database.dialect, work.ids, Ninguem(), work.queues[Estagio.PENDENTE])
         self._said = 0
 
@@ -138,9 +138,9 @@ async def bancada(
         add(replace(pipeline, stages=stages), **options)
 
     work.add_pipeline = add_open  # type: ignore[method-assign]
-    jobs = add_groups(work, told, leitor)
+    groups = add_groups(work, told, build_messages(work, told).conversas, leitor=leitor)
     async with work:
-        yield Bancada(work, told, clock, instead, jobs)
+        yield Bancada(work, groups, clock, instead)
 
 
 def _open(stage: Stage, instead: dict[str, Handler], around: Around | None) -> Handler:

@@ -3,7 +3,12 @@
 from datetime import datetime
 from typing import Any
 
-from app.web.routes.jobs import HISTORY
+from app.composition.jobs import HISTORY
+from app.composition.julia import julia_of
+from app.composition.sending import Sending, build_sending
+from app.contexts.comum.whatsapp import WhatsApp
+from app.settings import Settings
+from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database, Query
@@ -12,6 +17,12 @@ from batuta.testing.clock import START
 
 PHONE = "5511900000001"
 _ids = Ids(SystemClock())
+
+
+def sending_through(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
+    """A second sending on the same records, with the test's own gateway."""
+    julia = julia_of(work)
+    return build_sending(work, settings, julia.messages, julia.chips.chips, line)
 
 
 async def write(database: Database, sql: str, **values: Any) -> int:

@@ -1,32 +1,30 @@
 """``batuta agendamentos importar | listar | ver | importacoes | contar | saude | exportar | reprocessar | avaliar``."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from app.cli import agendamentos_listas
-from app.cli.agendamentos_listas import problem_said
-from app.cli.saida import Saida
-from app.contexts.agendamentos.importacao import Importacao, resultado
-from app.contexts.agendamentos.model import Status, recusada
+from app.cli.shared import Saida, ask, uuid_or
+from app.composition.julia import julia_of
+from app.contexts.agendamentos.importacao import resultado
+from app.contexts.agendamentos.model import AgendamentoInexistente, ImportacaoInexistente, Status, recusada
 from app.contexts.agendamentos.normalizacao import documento_em_json, endereco_em_json, lido_pelas_regras
 from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
-from app.contexts.agendamentos.planilha.processo import Leitura
+from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv
 from app.contexts.agendamentos.service import Agendamentos, Filtro
-from app.settings import Settings
 from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.json import Json
+from batuta.texts import Texts
 
-T = TypeVar("T")
 FileArgument = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, metavar="ARQUIVO")]
 Documents = Annotated[bool, typer.Option("--documentos")]
 ADDRESS = ("logradouro", "numero", "complemento", "bairro", "cidade", "uf", "cep")
@@ -34,6 +32,12 @@ DOCUMENT = ("cpf", "rg", "orgao_emissor", "uf_emissor")
 COLUMNS = ("id", "data_agendamento", "hora_agendamento", "nome_unidade", "status", "normalization_status")
 SHOWN_DOCUMENTS = ("cpf", "rg")
 COUNTS = ("total_rows", "imported", "duplicates", "skipped", "invalid_rows", "jobs_enqueued")
+# Identity and address are shown together with the documents, or not at all.
+PRIVATE: Final = (
+    "nome_paciente", "telefone", "cep", "endereco_coleta", "endereco_completo", "endereco_normalizado", "observacoes",
+    "carteira_convenio", "numero_convenio",
+)  # fmt: skip
+IMPORT_COLUMNS: Final = ("created_at", "arquivo", "status", "progress", "imported", "duplicates", "invalid_rows", "id")
 PAGE = 500
 MOST_TOLD = 20
 
@@ -42,7 +46,9 @@ def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = 
     desk = desk_of(context)
     content = arquivo.read_bytes()
     with _progress(desk, as_json) as told:
-        row = wait_for(_with(desk, lambda _, importing: importing.importar(content, arquivo.name, by=who(), told=told)))
+        row = ask(
+            desk, lambda julia: julia.appointments.importacao.importar(content, arquivo.name, by=who(), told=told)
+        )
     document = resultado(row)
     desk.show(document, as_json, lambda: _tell(desk, document))
     if document["imported"] + document["duplicates"] == 0:
@@ -62,14 +68,14 @@ def listar(
     desk = desk_of(context)
     day, file = None if dia is None else dia.date().isoformat(), None if importacao is None else str(importacao)
     asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade, importacao=file)
-    rows = wait_for(_with(desk, lambda those, _: those.lista(asked, limite)))
+    rows = ask(desk, lambda julia: julia.appointments.agendamentos.lista(asked, limite))
     told = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
     desk.show({"appointments": told}, as_json, lambda: _tell_all(desk, told, documentos))
 
 
 def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    counts = wait_for(_with(desk, lambda those, _: those.contagem()))
+    counts = ask(desk, lambda julia: julia.appointments.agendamentos.contagem())
     words = ", ".join(f"{status} {count}" for status, count in counts.items())
     desk.show(counts, as_json, lambda: desk.say(words))
 
@@ -77,7 +83,7 @@ def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
 def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
     """Queue size, rate, errors, latency and workers."""
     desk = desk_of(context)
-    document = wait_for(_health(desk))
+    document = ask(desk, lambda julia: julia.appointments.health.documento())
     desk.show(document, as_json, lambda: desk.out.print(_health_table(desk, document)))
     if document["status"] != "healthy":
         raise typer.Exit(FAILED)
@@ -90,7 +96,7 @@ def exportar(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    count = wait_for(_with(desk, lambda those, _: _export(those, saida, documentos)))
+    count = ask(desk, lambda julia: _export(julia.appointments.agendamentos, saida, documentos))
     document = {"linhas": count, "saida": str(saida)}
     desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.exported", **document)))
 
@@ -101,7 +107,7 @@ def reprocessar(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    found = wait_for(_with(desk, lambda those, _: those.reprocessar(limit=limite, by=who())))
+    found = ask(desk, lambda julia: julia.appointments.agendamentos.reprocessar(limit=limite, by=who()))
     document = {"jobs_enqueued": len(found)}
     desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.reprocessed", **document)))
 
@@ -114,7 +120,7 @@ def avaliar(
 ) -> None:
     """What the rules make of every row, without a database."""
     desk = desk_of(context)
-    lida = wait_for(_read(arquivo.read_bytes(), arquivo.name))
+    lida = wait_for(_read(julia_of(desk.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name))
     clock = SystemClock()
     began = clock.monotonic()
     told = [dict(_predicted(row)) for row in lida.linhas]
@@ -122,6 +128,39 @@ def avaliar(
     saida.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told), encoding="utf-8")
     document = {"linhas": len(told), "saida": str(saida), "linhas_por_segundo": round(len(told) / seconds)}
     desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.evaluated", **document)))
+
+
+def ver(
+    context: typer.Context,
+    id: str,
+    documentos: Annotated[bool, typer.Option("--documentos")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    desk, asked = desk_of(context), uuid_or(id, AgendamentoInexistente(id=id))
+    row = ask(desk, lambda julia: julia.appointments.agendamentos.um(asked))
+    told = agendamento_em_palavras(row, com_documentos=documentos)
+    shown = {name: value for name, value in told.items() if documentos or name not in PRIVATE}
+    desk.show(shown, as_json, lambda: _tell_one(desk, shown, documentos))
+
+
+def importacoes(
+    context: typer.Context,
+    id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None,
+    limite: Annotated[int, typer.Option("--limite", min=1, max=100)] = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    if id is None:
+        rows = ask(desk, lambda julia: julia.appointments.importacao.recentes(limite))
+        told = [_import(desk, row) for row in rows]
+        desk.show({"imports": told}, as_json, lambda: _tell_imports(desk, told))
+        return
+    asked = uuid_or(id, ImportacaoInexistente(id=id))
+    row = ask(desk, lambda julia: julia.appointments.importacao.encontrada(asked))
+    if row is None:
+        raise ImportacaoInexistente(id=id)
+    one = _import(desk, row)
+    desk.show(one, as_json, lambda: _tell_import(desk, one))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -132,22 +171,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "exportar": exportar,
     "reprocessar": reprocessar,
     "avaliar": avaliar,
-    **agendamentos_listas.COMMANDS,
+    "ver": ver,
+    "importacoes": importacoes,
 }
-
-
-async def _with(desk: Desk, act: Callable[[Agendamentos, Importacao], Awaitable[T]]) -> T:
-    from app.composition.appointments import appointments_of
-
-    async with desk.work() as work:
-        return await act(*appointments_of(work, cast("Settings", desk.settings())))
-
-
-async def _health(desk: Desk) -> dict[str, Any]:
-    from app.composition.appointments import health_of
-
-    async with desk.work() as work:
-        return await health_of(work, cast("Settings", desk.settings())).documento()
 
 
 class _progress:  # noqa: N801 - a context manager, used as a word
@@ -172,7 +198,7 @@ def _tell(desk: Desk, document: dict[str, Any]) -> None:
     desk.say(texts("cli.agendamentos.imported", **{name: document[name] for name in COUNTS}))
     problems = [("errors", each) for each in document["errors"]] + [("warnings", each) for each in document["warnings"]]
     for kind, each in problems[:MOST_TOLD]:
-        desk.say(problem_said(texts, kind, each))
+        desk.say(_problem(texts, kind, each))
     if len(problems) > MOST_TOLD:
         desk.say(texts("cli.agendamentos.more", count=len(problems) - MOST_TOLD, id=document["importacao_id"]))
     desk.say(texts("cli.agendamentos.import_told", id=document["importacao_id"]))
@@ -222,9 +248,9 @@ async def _export(those: Agendamentos, saida: Path, documentos: bool) -> int:
     return count
 
 
-async def _read(content: bytes, name: str) -> Lida:
+async def _read(leitura: LeitorDeArquivos, content: bytes, name: str) -> Lida:
     try:
-        return await Leitura(SystemClock()).ler(content, name)
+        return await leitura.ler(content, name)
     except Recusa as refused:
         raise recusada(refused) from None
 
@@ -240,3 +266,46 @@ def _predicted(row: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
     yield "data", row.get("data_agendamento")
     yield "hora", row.get("hora_agendamento")
     yield "telefone", row.get("telefone")
+
+
+def _import(desk: Desk, row: Any) -> dict[str, Any]:
+    read = row["valid_rows"] + row["invalid_rows"] + row["skipped"]
+    return {**resultado(row), "created_at": desk.local(row["created_at"]), "read_rows": read}
+
+
+def _tell_one(desk: Desk, shown: dict[str, Any], documentos: bool) -> None:
+    for name, value in shown.items():
+        if value not in (None, ""):
+            desk.say(f"{name}: {value}")
+    if not documentos:
+        desk.say(desk.texts()("cli.agendamentos.covered"))
+
+
+def _tell_imports(desk: Desk, told: list[dict[str, Any]]) -> None:
+    texts = desk.texts()
+    if not told:
+        desk.say(texts("cli.agendamentos.no_import"))
+        return
+    table = Table(*(texts(f"cli.agendamentos.import_{column}") for column in IMPORT_COLUMNS), box=None, pad_edge=False)
+    for each in told:
+        progress = f"{each['read_rows']}/{each['total_rows']}"
+        row = {**each, "arquivo": each["filename"], "id": each["importacao_id"], "progress": progress}
+        table.add_row(*(str(row[column]) for column in IMPORT_COLUMNS))
+    desk.out.print(table)
+
+
+def _tell_import(desk: Desk, one: dict[str, Any]) -> None:
+    texts = desk.texts()
+    _tell_imports(desk, [one])
+    for kind in ("errors", "warnings"):
+        for each in one[kind]:
+            desk.say(_problem(texts, kind, each))
+
+
+def _problem(texts: Texts, kind: str, problem: Mapping[str, Any]) -> str:
+    """``kind``: errors or warnings."""
+    line = problem["linha"] or "-"
+    if problem.get("aba") is not None:
+        line = texts("cli.agendamentos.of_sheet", linha=line, aba=problem["aba"])
+    why = texts(f"agendamentos.motivo.{problem['problema']}")
+    return texts(f"cli.agendamentos.{kind}", linha=line, coluna=problem["coluna"] or "-", motivo=why)

@@ -4,18 +4,17 @@ import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from app.cli.shared import ask
 from app.contexts.campanhas.model import Acao, FiltroRecusado, Status, Tipo
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
-from app.settings import Settings
-from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import Desk, JsonFlag, desk_of, who
 
-T = TypeVar("T")
 COLUMNS = (
     "id",
     "nome_template",
@@ -35,7 +34,7 @@ def show_all(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    rows = wait_for(_with(desk, lambda campanhas: campanhas.todas(status=status, limit=limit)))
+    rows = ask(desk, lambda julia: julia.campaigns.campanhas.todas(status=status, limit=limit))
     told = [campanha_em_palavras(row, desk.work().zone) for row in rows]
     desk.show({"campanhas": told}, as_json, lambda: _tell_all(desk, told))
 
@@ -67,7 +66,7 @@ def create(
         **({"quantidade_alvo": quantidade} if filtros is None or quantidade != 50 else {}),
     }
     nova = NovaCampanha(nome=nome, tipo=tipo, corpo=corpo, audience_filters=asked)
-    id, strange = wait_for(_with(desk, lambda campanhas: _created(campanhas, nova)))
+    id, strange = ask(desk, lambda julia: _created(julia.campaigns.campanhas, nova))
     avisos = [desk.texts()("campanhas.de_ninguem", valor=word) for word in strange]
     document = {"id": id, "status": Status.RASCUNHO.value, "avisos": avisos}
     desk.show(document, as_json, lambda: _told(desk, "created", id))
@@ -86,7 +85,7 @@ def schedule(
 ) -> None:
     desk = desk_of(context)
     para = None if at is None else at.replace(tzinfo=desk.work().zone)
-    made = wait_for(_with(desk, lambda campanhas: campanhas.agendar(id, para, by=who())))
+    made = ask(desk, lambda julia: julia.campaigns.campanhas.agendar(id, para, by=who()))
     document = agendada_em_palavras(id, made)
     desk.show(document, as_json, lambda: _tell_scheduled(desk, document))
 
@@ -115,25 +114,18 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def _do(desk: Desk, acao: Acao, id: int, as_json: bool, act: Callable[[Campanhas], Awaitable[Status]]) -> None:
-    status = wait_for(_with(desk, act))
+    status = ask(desk, lambda julia: act(julia.campaigns.campanhas))
     desk.show({"id": id, "status": status.value}, as_json, lambda: _told(desk, acao.value, id, status=status.value))
 
 
 def _progress(desk: Desk, id: int) -> dict[str, Any]:
-    progresso = wait_for(_with(desk, lambda campanhas: campanhas.progresso(id)))
+    progresso = ask(desk, lambda julia: julia.campaigns.campanhas.progresso(id))
     return progresso_em_palavras(progresso, desk.work().zone)
 
 
 async def _created(campanhas: Campanhas, nova: NovaCampanha) -> tuple[int, tuple[str, ...]]:
     id = await campanhas.criar(nova, by=who())
     return id, await campanhas.avisos(nova.audience_filters)
-
-
-async def _with(desk: Desk, act: Callable[[Campanhas], Awaitable[T]]) -> T:
-    from app.composition.julia import campaigns
-
-    async with desk.work() as work:
-        return await act(campaigns(work, cast("Settings", desk.settings())))
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -6,15 +6,17 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from app.cli.shared import ask
+from app.composition.julia import Julia
 from app.contexts.chips.jobs import last_digits
-from app.contexts.chips.pool import Pool
 from app.contexts.chips.service import Decisao, Fase, Status, Tipo
-from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of, who
+from batuta.stores.sql.database import Row
 
 
 def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    found = wait_for(_chips(desk))
+    found = [_shown(desk, row) for row in ask(desk, lambda julia: julia.chips.pool.shown(julia.work.database))]
     desk.show({"chips": found}, as_json, lambda: _tell_chips(desk, found))
 
 
@@ -32,41 +34,35 @@ def chip(
     if what == Decisao() or not reason.strip():
         desk.say_wrong(desk.texts()("cli.chip.what"))
         raise typer.Exit(REFUSED)
-    after = wait_for(_decide(desk, instance, what, reason))
+    after = ask(desk, lambda julia: _decide(julia, instance, what, reason))
     document = {"instance": instance, **after}
     desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.chip.done", **document)))
 
 
-async def _decide(desk: Desk, instance: str, what: Decisao, why: str) -> dict[str, str]:
-    from app.composition.julia import contexts
+async def _decide(julia: Julia, instance: str, what: Decisao, why: str) -> dict[str, str]:
+    now = julia.work.clock.now()
+    async with julia.work.database.transaction() as transaction:
+        return await julia.chips.chips.decidir(transaction, instance, what, why, by=who(), now=now)
 
-    async with desk.work() as work, work.database.transaction() as transaction:
-        return await contexts(work).chips.decidir(transaction, instance, what, why, by=who(), now=work.clock.now())
 
-
-async def _chips(desk: Desk) -> list[dict[str, Any]]:
-    async with desk.work() as work:
-        rows = await Pool(work.database.dialect, work.ids).shown(work.database)
-    return [
-        {
-            "instance": row["instance_name"],
-            "telefone": last_digits(row["telefone"]),
-            "tipo": row["tipo"],
-            "status": row["status"],
-            "connected": row["evolution_connected"],
-            "trust": row["trust_score"],
-            "nivel": row["trust_level"],
-            "fase": row["fase_warmup"],
-            "pode": [word for word in ("prospectar", "followup", "responder") if row[f"pode_{word}"]],
-            "enviadas_hoje": row["msgs_enviadas_hoje"],
-            "recebidas_hoje": row["msgs_recebidas_hoje"],
-            "limite_hora": row["limite_hora"],
-            "limite_dia": row["limite_dia"],
-            "erros_24h": row["erros_ultimas_24h"],
-            "descansa_ate": None if row["cooldown_until"] is None else desk.local(row["cooldown_until"]),
-        }
-        for row in rows
-    ]
+def _shown(desk: Desk, row: Row) -> dict[str, Any]:
+    return {
+        "instance": row["instance_name"],
+        "telefone": last_digits(row["telefone"]),
+        "tipo": row["tipo"],
+        "status": row["status"],
+        "connected": row["evolution_connected"],
+        "trust": row["trust_score"],
+        "nivel": row["trust_level"],
+        "fase": row["fase_warmup"],
+        "pode": [word for word in ("prospectar", "followup", "responder") if row[f"pode_{word}"]],
+        "enviadas_hoje": row["msgs_enviadas_hoje"],
+        "recebidas_hoje": row["msgs_recebidas_hoje"],
+        "limite_hora": row["limite_hora"],
+        "limite_dia": row["limite_dia"],
+        "erros_24h": row["erros_ultimas_24h"],
+        "descansa_ate": None if row["cooldown_until"] is None else desk.local(row["cooldown_until"]),
+    }
 
 
 def _tell_chips(desk: Desk, found: Sequence[Mapping[str, Any]]) -> None:

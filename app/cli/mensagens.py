@@ -1,18 +1,17 @@
-"""Julia's own words for ``batuta``."""
+"""``batuta set-webhook | duvidas | decidir | optout | remover | seed-demo``."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
-from app.composition.demo import Demo
-from app.contexts.comum.whatsapp import NoLine, Unavailable
+from app.cli.shared import ask
+from app.composition.julia import julia_of
+from app.contexts.comum.whatsapp import Unavailable
+from app.integrations.evolution.client import EvolutionClient
 from app.settings import Settings
 from batuta.cli.context import FAILED, REFUSED, Desk, JsonFlag, desk_of, wait_for, who
-
-if TYPE_CHECKING:
-    from app.composition.julia import Sending
-from app.contexts.conversas.optout import OptoutManual, Parado
+from batuta.stores.sql.database import Row
 
 
 class Decision(StrEnum):
@@ -28,18 +27,18 @@ def seed_demo(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    added = wait_for(_seed(desk, medicos))
+    added = ask(desk, lambda julia: julia.demo.fill(medicos, now=julia.work.clock.now()))
     desk.show(added, as_json, lambda: desk.say(desk.texts()("cli.seed-demo.done", **added)))
 
 
 def set_webhook(context: typer.Context, instance: str, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    settings = cast("Settings", desk.settings())
-    refused = wait_for(_set_webhook(desk, settings, instance))
-    url = settings.webhook_address
-    if isinstance(refused, str):
-        desk.say_wrong(refused)
+    julia = julia_of(desk.work())
+    if julia.line is None:
+        desk.say_wrong(desk.texts()("cli.set-webhook.nowhere"))
         raise typer.Exit(REFUSED)
+    url = julia.settings.webhook_address
+    refused = wait_for(_set_webhook(julia.line, julia.settings, instance))
     document = {"instance": instance, "url": url, "set": refused is None, "why": refused and refused.why}
     key = "done" if refused is None else "refused"
     desk.show(document, as_json, lambda: desk.say(desk.texts()(f"cli.set-webhook.{key}", **document)))
@@ -53,13 +52,15 @@ def duvidas(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    found = wait_for(_doubts(desk, limit))
+    rows = ask(desk, lambda julia: julia.sending.registro.doubts(julia.work.database, limit=limit))
+    found = [_doubt(desk, row) for row in rows]
     desk.show({"duvidas": found}, as_json, lambda: _show_doubts(desk, found))
 
 
 def decidir(context: typer.Context, id: str, o_que: Decision, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    wait_for(_decide(desk, id, o_que))
+    sent = o_que is Decision.ENVIADA
+    ask(desk, lambda julia: julia.sending.reconciliador.decide(id, sent=sent, by=who()))
     document = {"id": id, "decisao": o_que.value}
     desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.decidir.done", **document)))
 
@@ -71,45 +72,19 @@ def _show_doubts(desk: Desk, found: list[dict[str, str | int | None]]) -> None:
         desk.say(desk.texts()("cli.duvidas.line", **each))
 
 
-async def _doubts(desk: Desk, limit: int) -> list[dict[str, str | int | None]]:
-    async with desk.work() as work:
-        rows = await _sending(desk).registro.doubts(work.database, limit=limit)
-    return [
-        {
-            "id": row["id"],
-            "estado": row["envio_estado"],
-            "desde": desk.local(row["envio_desde"]),
-            "tipo": row["tipo"],
-            "instance": row["instance_name"],
-            "motivo": row["outcome_reason_code"],
-        }
-        for row in rows
-    ]
+def _doubt(desk: Desk, row: Row) -> dict[str, str | int | None]:
+    return {
+        "id": row["id"],
+        "estado": row["envio_estado"],
+        "desde": desk.local(row["envio_desde"]),
+        "tipo": row["tipo"],
+        "instance": row["instance_name"],
+        "motivo": row["outcome_reason_code"],
+    }
 
 
-async def _decide(desk: Desk, id: str, what: Decision) -> None:
-    async with desk.work():
-        await _sending(desk).reconciliador.decide(id, sent=what is Decision.ENVIADA, by=who())
-
-
-def _sending(desk: Desk) -> "Sending":
-    from app.composition.julia import sending
-
-    return sending(desk.work(), cast("Settings", desk.settings()), NoLine())
-
-
-async def _seed(desk: Desk, medicos: int) -> dict[str, int]:
-    async with desk.work() as work:
-        return await Demo(work.database, work.zone).fill(medicos, now=work.clock.now())
-
-
-async def _set_webhook(desk: Desk, settings: Settings, instance: str) -> Unavailable | str | None:
-    """None: it is set; a text: it was not even tried."""
-    from app.composition.julia import whatsapp
-
-    line = whatsapp(settings, desk.work().clock)
-    if line is None:
-        return desk.texts()("cli.set-webhook.nowhere")
+async def _set_webhook(line: EvolutionClient, settings: Settings, instance: str) -> Unavailable | None:
+    """None: the webhook is set."""
     secret = None if settings.webhook_secret is None else settings.webhook_secret.get_secret_value()
     try:
         return await line.set_webhook(instance, settings.webhook_address, secret)
@@ -124,7 +99,7 @@ def optout(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    done = wait_for(_stop(desk, telefone, reason))
+    done = ask(desk, lambda julia: julia.messages.optout.parar(telefone, by=who(), reason=reason))
     document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
     key = "cli.optout.medico" if done.medico else "cli.optout.externo"
     desk.show(document, as_json, lambda: desk.say(desk.texts()(key, final=done.final, canceladas=done.canceladas)))
@@ -137,16 +112,7 @@ def remover(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    done = wait_for(_stop(desk, telefone, reason, removes=True))
+    done = ask(desk, lambda julia: julia.messages.optout.remover(telefone, by=who(), reason=reason))
     document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
     key = "cli.remover.medico" if done.medico else "cli.remover.externo"
     desk.show(document, as_json, lambda: desk.say(desk.texts()(key, final=done.final, canceladas=done.canceladas)))
-
-
-async def _stop(desk: Desk, telefone: str, reason: str, *, removes: bool = False) -> Parado:
-    from app.composition.julia import contexts
-
-    async with desk.work() as work:
-        by_hand = OptoutManual(work.database, contexts(work).conversas, work.ids, work.clock)
-        act = by_hand.remover if removes else by_hand.parar
-        return await act(telefone, by=who(), reason=reason)

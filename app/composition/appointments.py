@@ -1,31 +1,75 @@
-"""Appointments put together: who takes them, who reads them, who looks after those left behind."""
+"""The appointments: import of files, the task that reads each row, and the loops that recover after a dead process."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from app.composition.demo import planilha_de_demonstracao
-from app.composition.llm import model_of
 from app.contexts.agendamentos import importacao, tasks
 from app.contexts.agendamentos.importacao import Importacao, ImportLoop
 from app.contexts.agendamentos.llm import ModeloDeAgendamentos
-from app.contexts.agendamentos.planilha.processo import Leitura
+from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from app.contexts.agendamentos.saude import SaudeDosAgendamentos
 from app.contexts.agendamentos.service import QUEUE, Agendamentos, Ligado
-from app.contexts.agendamentos.tasks import Conferente, Modelo, Normalizador, waits
+from app.contexts.agendamentos.tasks import Conferente, Normalizador, waits
+from app.contexts.llm.service import Consulta
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.stores.arq.runner import RUNNER
 from batuta.supervise.loop import Loop, LoopPolicy
 
-SEEING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=5), max_failures=20)
+RECOVERING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=5), max_failures=20)
 
 
-def appointments_of(work: Batuta, settings: Settings) -> tuple[Agendamentos, Importacao]:
-    wake, leitura = partial(work.ears.ring, QUEUE), Leitura(work.clock)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appointments:
+    leitura: LeitorDeArquivos  # the only one of the process: it limits how many files are read at once
+    agendamentos: Agendamentos
+    importacao: Importacao
+    normalizador: Normalizador
+    health: SaudeDosAgendamentos
+    # Continue interrupted imports, and find appointments whose task is gone. Any number of processes may run them.
+    recovery: Sequence[tuple[Loop, LoopPolicy]]
+
+
+def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> Appointments:
+    """Register the task that reads an appointment, and build the services on its queue.
+
+    ``llm``: asked for cells that the rules cannot read, as far as the settings allow; None: the rules alone.
+    """
+    wake, leitura = partial(work.ears.ring, QUEUE), LeitorDeArquivos(work.clock)
     agendamentos = Agendamentos(work.database, work.tasks, read_of(settings), work.ids, work.clock, wake)
-    return agendamentos, Importacao(work.database, leitura, agendamentos, work.ids, work.clock, wake)
+    importing = Importacao(work.database, leitura, agendamentos, work.ids, work.clock, wake)
+    normalizador = Normalizador(
+        work.database,
+        read_of(settings),
+        work.clock,
+        modelo=None if llm is None or not asks(settings) else ModeloDeAgendamentos(llm),
+        perguntavel=asked_of(settings),
+        max_tries=settings.arq_max_tries,
+        timeout=timedelta(seconds=settings.arq_job_timeout),
+    )
+    work.task(
+        retry=waits(settings.arq_max_tries),
+        timeout=settings.arq_job_timeout,
+        keep_result=settings.arq_keep_result,
+        queue=QUEUE,
+    )(normalizador.normalize_appointment)
+    appointments = Appointments(
+        leitura=leitura,
+        agendamentos=agendamentos,
+        importacao=importing,
+        normalizador=normalizador,
+        health=_health(work, settings, agendamentos),
+        recovery=(
+            (ImportLoop(importing), replace(RECOVERING, every=importacao.LOOK_EVERY)),
+            (Conferente(work.database, agendamentos, work.clock), replace(RECOVERING, every=tasks.LOOK_EVERY)),
+        ),
+    )
+    work.health.add_page(appointments.health.page)
+    for loop, policy in appointments.recovery:
+        work.add_loop(loop, policy)
+    return appointments
 
 
 def read_of(settings: Settings) -> Ligado:
@@ -36,48 +80,11 @@ def asked_of(settings: Settings) -> Ligado:
     return Ligado(endereco=settings.address_model_enabled, documento=settings.document_model_enabled)
 
 
-def reader(work: Batuta, settings: Settings) -> Modelo | None:
-    """With a key, a model beside the rules."""
-    asks = settings.address_model_enabled or settings.document_model_enabled
-    asking = model_of(work, settings) if asks else None
-    return None if asking is None else ModeloDeAgendamentos(asking)
+def asks(settings: Settings) -> bool:
+    return settings.address_model_enabled or settings.document_model_enabled
 
 
-def add_appointments(work: Batuta, settings: Settings, modelo: Modelo | None = None) -> None:
-    """Register the task that reads an appointment, and the loops that recover what a dead process left.
-
-    ``modelo``: reads what the rules cannot; None: as the settings say.
-    """
-    timeout = timedelta(seconds=settings.arq_job_timeout)
-    normalizador = Normalizador(
-        work.database,
-        read_of(settings),
-        work.clock,
-        modelo=modelo or reader(work, settings),
-        perguntavel=asked_of(settings),
-        max_tries=settings.arq_max_tries,
-        timeout=timeout,
-    )
-    work.task(
-        retry=waits(settings.arq_max_tries),
-        timeout=settings.arq_job_timeout,
-        keep_result=settings.arq_keep_result,
-        queue=QUEUE,
-    )(normalizador.normalize_appointment)
-    work.health.add_page(health_of(work, settings).page)
-    for loop, policy in recovery_loops(work, settings):
-        work.add_loop(loop, policy)
-
-
-def recovery_loops(work: Batuta, settings: Settings) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """Continue interrupted imports, and find appointments whose task is gone. Any number of processes may run them."""
-    agendamentos, imports = appointments_of(work, settings)
-    yield ImportLoop(imports), replace(SEEING, every=importacao.LOOK_EVERY)
-    yield Conferente(work.database, agendamentos, work.clock), replace(SEEING, every=tasks.LOOK_EVERY)
-
-
-def health_of(work: Batuta, settings: Settings) -> SaudeDosAgendamentos:
-    agendamentos, _ = appointments_of(work, settings)
+def _health(work: Batuta, settings: Settings, agendamentos: Agendamentos) -> SaudeDosAgendamentos:
     queue, is_handed_over = work.queues[QUEUE], settings.tasks_backend == "arq"
     return SaudeDosAgendamentos(
         work.database,
@@ -89,9 +96,3 @@ def health_of(work: Batuta, settings: Settings) -> SaudeDosAgendamentos:
         work.zone,
         is_handed_over=is_handed_over,
     )
-
-
-async def demonstrate(work: Batuta, settings: Settings) -> None:
-    """A small sheet of people who do not exist, taken as any other."""
-    _, imports = appointments_of(work, settings)
-    await imports.importar(planilha_de_demonstracao(), "demonstracao.csv", by="demo")

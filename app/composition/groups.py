@@ -1,14 +1,13 @@
-"""The groups, put together: the pipeline that reads vacancies out of their chatter, its jobs and what is known of its health."""
+"""The groups: the pipeline that reads vacancies out of their messages, the review by people, the jobs and the health."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 
-from app.composition.llm import model_of
 from app.contexts.conversas.service import Conversas
 from app.contexts.esteira.esteira import Ritmo, esteira
 from app.contexts.esteira.jobs import GroupJobs
-from app.contexts.esteira.leituras import Leitor, Leituras, Regras
+from app.contexts.esteira.leituras import Leitor, LeitorPorRegras, Leituras
 from app.contexts.esteira.llm import USO, ComModelo
 from app.contexts.esteira.metricas import Metricas
 from app.contexts.esteira.operacao import Operacao
@@ -21,11 +20,9 @@ from app.contexts.grupos.recuperacao import Recuperacao
 from app.contexts.grupos.service import Grupos
 from app.contexts.llm.service import Consulta, Custos
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.service import Mensagens
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.nomes.ensino import Ensino
 from app.contexts.nomes.limpeza import Limpeza
-from app.contexts.operacao.service import Eventos
 from app.contexts.vagas.abertas import Abertas
 from app.contexts.vagas.fechamentos import Fechamentos
 from app.contexts.vagas.limiares import Limiares
@@ -35,6 +32,111 @@ from app.contexts.vagas.vagas import Vagas
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.receive.endpoints import Handler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    limiares: Limiares
+    dicionario: Dicionario  # the only one of the process: a cache of names
+    rules: LeitorPorRegras  # reads by the rules alone, which costs nothing
+    grupos: Grupos
+    recebidas: Recebidas
+    autores: Autores
+    abertas: Abertas
+    fechamentos: Fechamentos
+    revisao: Revisao
+    ensino: Ensino
+    limpeza: Limpeza
+    operacao: Operacao
+    health: SaudeDosGrupos
+    jobs: GroupJobs
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        return {
+            "processar-grupos": self.jobs.processar_grupos,
+            "limpar-grupos-finalizados": self.jobs.limpar_grupos_finalizados,
+            "verificar-alertas-grupos": self.jobs.verificar_alertas_grupos,
+            "consolidar-metricas-grupos": self.jobs.consolidar_metricas_grupos,
+            "canario-grupos": self.jobs.canario_grupos,
+            "limpeza-hospitais": self.limpeza.limpeza_hospitais,
+        }
+
+    @property
+    def manual_handlers(self) -> Mapping[str, Handler]:
+        """Run by people only."""
+        return {
+            "status-grupos": self.jobs.status_grupos,
+            "reprocessar-grupos-erro": self.jobs.reprocessar_grupos_erro,
+            "backfill-fila-grupos": self.jobs.backfill_fila_grupos,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupContacts:
+    """Questions about groups: to the gateway for their names, and to authors for the missing parts of an offer."""
+
+    apresentacao: Apresentacao
+    recuperacao: Recuperacao
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        return {
+            "sincronizar-grupos": self.apresentacao.sincronizar_grupos,
+            "recovery-vagas-incompletas": self.recuperacao.recovery_vagas_incompletas,
+        }
+
+
+def add_groups(
+    work: Batuta, settings: Settings, conversas: Conversas, llm: Consulta | None = None, leitor: Leitor | None = None
+) -> Groups:
+    """Register the pipeline and build the services on its queues.
+
+    ``llm``: asked where the rules are unsure; None: the rules alone. ``leitor``: reads instead of both.
+    """
+    database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
+    dicionario, limits, pace = Dicionario(database, clock), limiares(settings), ritmo(settings)
+    rules, fechamentos = LeitorPorRegras(dicionario, zone), Fechamentos(database, dicionario, ids, clock)
+    vagas = Vagas(database, dicionario, limits, ids, zone, clock)
+    reajustes = Reajustes(database, dicionario, fechamentos, vagas, zone, clock)
+    reads = leitor or (rules if llm is None else ComModelo(rules, llm, dicionario, zone))
+    reading = Leituras(database, dicionario, reads, fechamentos, reajustes, limits, clock)
+    work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=asks_outside(settings)), look_every=pace.intervalo)
+    queue = work.queues[Estagio.PENDENTE]
+    grupos = Grupos(database.dialect, ids, conversas, queue)
+    operacao = Operacao(database, queue, work.work_once, pace, clock, pergunta_fora=asks_outside(settings))
+    custos = Custos(database, clock, USO)
+    health = SaudeDosGrupos(database, operacao.fila, custos.desde, lambda instant: instant.astimezone(zone), clock)
+    groups = Groups(
+        limiares=limits,
+        dicionario=dicionario,
+        rules=rules,
+        grupos=grupos,
+        recebidas=Recebidas(database, zone, clock),
+        autores=Autores(database, ids, clock),
+        abertas=Abertas(database, zone, clock),
+        fechamentos=fechamentos,
+        revisao=Revisao(database, dicionario, vagas, ids, zone, clock),
+        ensino=Ensino(database, dicionario, ids, clock),
+        limpeza=Limpeza(database, dicionario, ids, clock),
+        operacao=operacao,
+        health=health,
+        jobs=GroupJobs(database, operacao, health, Metricas(database, zone), grupos, custos, zone, clock),
+    )
+    work.health.add(health.check)
+    work.health.add_page(health.page)
+    for name, handler in groups.manual_handlers.items():
+        work.endpoints.add(name, handler, manual=True)
+    return groups
+
+
+def build_group_contacts(work: Batuta, dicionario: Dicionario, line: Line | None) -> GroupContacts:
+    """``work`` has the queue FILA_MENSAGENS. ``line``: None where no gateway is set."""
+    queue = work.queues[FILA_MENSAGENS.name]
+    return GroupContacts(
+        apresentacao=Apresentacao(work.database, line, dicionario, work.clock),
+        recuperacao=Recuperacao(work.database, queue, work.ids, work.zone, work.clock),
+    )
 
 
 def limiares(settings: Settings) -> Limiares:
@@ -57,114 +159,5 @@ def ritmo(settings: Settings) -> Ritmo:
     )
 
 
-def add_groups(work: Batuta, settings: Settings, leitor: Leitor | None = None) -> Mapping[str, Handler]:
-    """The worker serves each stage; the job does the same by schedule. ``leitor``: who reads; None: as the settings say."""
-    known, limits, pace = names(work), limiares(settings), ritmo(settings)
-    closing = closings(work, known)
-    vagas = Vagas(work.database, known, limits, work.ids, work.zone, work.clock)
-    prices = Reajustes(work.database, known, closing, vagas, work.zone, work.clock)
-    reads = leitor or reader(work, settings, known)
-    reading = Leituras(work.database, known, reads, closing, prices, limits, work.clock)
-    work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=asks_outside(settings)), look_every=pace.intervalo)
-    jobs = group_jobs(work, settings)
-    manual: dict[str, Handler] = {
-        "status-grupos": jobs.status_grupos,
-        "reprocessar-grupos-erro": jobs.reprocessar_grupos_erro,
-        "backfill-fila-grupos": jobs.backfill_fila_grupos,
-    }
-    for name, handler in manual.items():
-        work.endpoints.add(name, handler, manual=True)
-    return {
-        "processar-grupos": jobs.processar_grupos,
-        "limpar-grupos-finalizados": jobs.limpar_grupos_finalizados,
-        "verificar-alertas-grupos": jobs.verificar_alertas_grupos,
-        "consolidar-metricas-grupos": jobs.consolidar_metricas_grupos,
-        "canario-grupos": jobs.canario_grupos,
-        "limpeza-hospitais": Limpeza(work.database, known, work.ids, work.clock).limpeza_hospitais,
-    }
-
-
-def group_line(work: Batuta, line: Line | None) -> Mapping[str, Handler]:
-    """What is asked of the gateway about groups, and of people who post there. ``line``: None where none is set."""
-    return {
-        "sincronizar-grupos": Apresentacao(work.database, line, names(work), work.clock).sincronizar_grupos,
-        "recovery-vagas-incompletas": recovery(work).recovery_vagas_incompletas,
-    }
-
-
-def recovery(work: Batuta) -> Recuperacao:
-    return Recuperacao(work.database, work.queues[FILA_MENSAGENS.name], work.ids, work.zone, work.clock)
-
-
-def group_jobs(work: Batuta, settings: Settings) -> GroupJobs:
-    """How the pipeline is, is part of health too."""
-    running, costs = operation(work, settings), Custos(work.database, work.clock, USO)
-    health = SaudeDosGrupos(
-        work.database, running.fila, costs.desde, lambda instant: instant.astimezone(work.zone), work.clock
-    )
-    work.health.add(health.check)
-    work.health.add_page(health.page)
-    metrics, rehearsal = Metricas(work.database, work.zone), partial(ingestion, work)
-    return GroupJobs(work.database, running, health, metrics, rehearsal, costs, work.zone, work.clock)
-
-
-def ingestion(work: Batuta) -> Grupos:
-    dialect, ids = work.database.dialect, work.ids
-    conversas = Conversas(dialect, ids, Mensagens(dialect), Eventos(dialect, ids))
-    return Grupos(dialect, ids, conversas, work.queues[Estagio.PENDENTE])
-
-
 def asks_outside(settings: Settings) -> bool:
     return settings.openai_api_key is not None
-
-
-def reader(work: Batuta, settings: Settings, known: Dicionario) -> Leitor:
-    """The rules; with a key, a model beside them."""
-    asking = model_of(work, settings)
-    return Regras(known, work.zone) if asking is None else with_model(work, known, Regras(known, work.zone), asking)
-
-
-def with_model(work: Batuta, known: Dicionario, rules: Regras, asking: Consulta) -> Leitor:
-    return ComModelo(rules, asking, known, work.zone)
-
-
-def names(work: Batuta) -> Dicionario:
-    return Dicionario(work.database, work.clock)
-
-
-def closings(work: Batuta, known: Dicionario | None = None) -> Fechamentos:
-    return Fechamentos(work.database, known or names(work), work.ids, work.clock)
-
-
-def teaching(work: Batuta) -> Ensino:
-    return Ensino(work.database, names(work), work.ids, work.clock)
-
-
-def authors(work: Batuta) -> Autores:
-    return Autores(work.database, work.ids, work.clock)
-
-
-def review(work: Batuta, settings: Settings) -> Revisao:
-    known = names(work)
-    vagas = Vagas(work.database, known, limiares(settings), work.ids, work.zone, work.clock)
-    return Revisao(work.database, known, vagas, work.ids, work.zone, work.clock)
-
-
-def operation(work: Batuta, settings: Settings) -> Operacao:
-    queue = work.queues[Estagio.PENDENTE]
-    return Operacao(
-        work.database, queue, work.work_once, ritmo(settings), work.clock, pergunta_fora=asks_outside(settings)
-    )
-
-
-def heard(work: Batuta) -> Recebidas:
-    return Recebidas(work.database, work.zone, work.clock)
-
-
-def rules(work: Batuta, known: Dicionario) -> Regras:
-    """Whoever tries a text pays nobody for it: the rules alone."""
-    return Regras(known, work.zone)
-
-
-def vacancies(work: Batuta) -> Abertas:
-    return Abertas(work.database, work.zone, work.clock)

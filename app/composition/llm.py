@@ -1,4 +1,4 @@
-"""The model, put together: one circuit, one limit and one budget for all who ask."""
+"""The language model: one client, one circuit, one limit and one budget for every context that asks it."""
 
 from datetime import timedelta
 
@@ -10,23 +10,23 @@ from batuta.guard.base import Together
 from batuta.guard.rate import Limit, RateGuard
 
 OPENAI = "https://api.openai.com/v1"
-# The model's; by the name the operators know it by.
+# The circuit of the language model, by the name that operators know.
 CIRCUIT = "claude"
 LIMIT = "modelo/minuto"
 
 
-def model_of(work: Batuta, settings: Settings) -> Consulta | None:
-    """None: no key is set, and the rules work alone."""
+def build_llm(work: Batuta, settings: Settings) -> Consulta | None:
+    """Return None if no key is set: the rules work alone."""
     if settings.openai_api_key is None:
         return None
     key = settings.openai_api_key.get_secret_value()
     client = ChatClient(settings.openai_base_url or OPENAI, key, settings.llm_model, work.clock)
     work.closers.append(client.close)
-    return asking(work, settings, client)
+    return guard_llm(work, settings, client)
 
 
-def asking(work: Batuta, settings: Settings, model: Modelo) -> Consulta:
-    """Behind its circuit and its limit, which all who ask share."""
+def guard_llm(work: Batuta, settings: Settings, model: Modelo) -> Consulta:
+    """Put ``model`` behind the circuit and the limit."""
     wanted = Limit(name=LIMIT, key="modelo", most=settings.llm_per_minute, per=timedelta(minutes=1))
     limit = work.limits.get(LIMIT) or work.limit(wanted)
     guard = Together(work.circuits.breaker(CIRCUIT), RateGuard(rates=work.rates, limits=(limit,)), clock=work.clock)

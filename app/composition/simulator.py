@@ -1,23 +1,24 @@
-"""The outside, where there is none: the simulator as a role of `batuta up` in development, and where it is found."""
+"""The simulator of outside services as a role of `batuta up` in development, and its addresses."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
-from app.composition.appointments import demonstrate
+from app.composition.demo import LISTENER
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.settings import Settings
-from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Role
+from batuta.kernel.clock import SystemClock
 from batuta.kernel.json import Json
 from batuta.web.server import listen
 
 SIMULATED = "simulador"
 
 
-def simulator(settings: Settings, build: Callable[[Settings], Batuta]) -> Role:
+def simulator(settings: Settings, fill: Callable[[], Awaitable[None]]) -> Role:
+    """``fill``: fills an empty database with the demonstration, before the simulator answers."""
     where = ("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
-    return Role("simulador", lambda stop: _simulate(settings, build, where, stop), listens=where)
+    return Role("simulador", lambda stop: _simulate(settings, fill, where, stop), listens=where)
 
 
 def simulated(settings: Settings) -> Mapping[str, str]:
@@ -32,24 +33,22 @@ def simulated(settings: Settings) -> Mapping[str, str]:
     }
 
 
-def told_besides(settings: Settings, told: Mapping[str, str]) -> Settings:
-    return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in told.items()})
+def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
+    """The settings of a process that has ``added`` in its environment."""
+    return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in added.items()})
 
 
 async def _simulate(
-    settings: Settings, build: Callable[[Settings], Batuta], where: tuple[str, int, str], stop: asyncio.Event
+    settings: Settings, fill: Callable[[], Awaitable[None]], where: tuple[str, int, str], stop: asyncio.Event
 ) -> None:
-    from app.composition.demo import LISTENER, Demo
-    from batuta.kernel.clock import SystemClock
+    # Loaded by this role alone: FastAPI and the simulator cost every other role memory.
     from batuta.web.server import serve
     from simulador.comportamento import Comportamento
     from simulador.main import create_app, keeper
 
     listening = listen(*where)
     if settings.is_demo:
-        async with build(settings) as work:
-            if await Demo(work.database, work.zone).begin(now=work.clock.now()):
-                await demonstrate(work, settings)
+        await fill()
     secret = settings.webhook_secret.get_secret_value() if settings.webhook_secret else SIMULATED
     webhook: dict[str, Json] = {
         "enabled": True,

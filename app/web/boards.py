@@ -1,16 +1,15 @@
-"""What the first page shows of the sending: how the queue is, what left today, the chips, and how far each campaign got."""
+"""The boards of the first page: the sending of messages, the groups, and the appointments."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
+from app.composition.julia import Julia
+from app.contexts.agendamentos.model import Status as StatusDaLeitura
 from app.contexts.campanhas.model import Status, ninguem_recebeu
-from app.contexts.campanhas.service import Campanhas
 from app.contexts.envio.saude import LIMITS, Medidas
 from app.contexts.mensagens.limites import Limites
 from batuta.engine.extension import Board, Course, Figure, Tone
-from batuta.guard.rate import Rates
 from batuta.stores.sql.database import Row
 
 MOST_CAMPAIGNS: Final = 5
@@ -24,24 +23,58 @@ TONES: Final[Mapping[Status, Tone]] = {
     Status.CANCELADA: Tone.WAITING,
 }
 
+MOST_IMPORTS: Final = 3
+IMPORT_COLUMNS: Final = ("arquivo", "situacao", "lidas", "novas", "com_erro")
+IMPORT_TONES: Final[Mapping[str, Tone]] = {
+    "recebendo": Tone.RUNNING,
+    "em_andamento": Tone.RUNNING,
+    "concluida": Tone.OK,
+    "falhou": Tone.FAILING,
+}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quadro:
-    fila: Callable[[], Awaitable[Medidas]]
-    chips: Callable[[], Awaitable[Mapping[str, Any]]]
-    campanhas: Campanhas
-    rates: Rates
-    limites: Limites
 
-    async def __call__(self) -> Board:
-        medidas, chips = await self.fila(), (await self.chips())["summary"]
-        used = await self.rates.used([self.limites.hora, self.limites.dia])
-        return Board(
-            says="quadro.titulo",
-            figures=[*_queue(medidas), *_sent(used, self.limites), *_unknown(medidas), _chips(chips)],
-            columns=[f"quadro.coluna.{each}" for each in COLUMNS],
-            courses=[_course(row) for row in await self.campanhas.todas(limit=MOST_CAMPAIGNS)],
-        )
+async def sending_board(julia: Julia) -> Board:
+    medidas, chips = await julia.sending.health.medidas(), (await julia.chips.health.document())["summary"]
+    limites = julia.sending.limites
+    used = await julia.work.rates.used([limites.hora, limites.dia])
+    return Board(
+        says="quadro.titulo",
+        figures=[*_queue(medidas), *_sent(used, limites), *_unknown(medidas), _chips(chips)],
+        columns=[f"quadro.coluna.{each}" for each in COLUMNS],
+        courses=[_course(row) for row in await julia.campaigns.campanhas.todas(limit=MOST_CAMPAIGNS)],
+    )
+
+
+async def groups_board(julia: Julia) -> Board:
+    today, waiting = await julia.groups.recebidas.hoje(), await julia.groups.revisao.quantas()
+    return Board(
+        says="quadro.grupos.titulo",
+        figures=[
+            Figure(says="quadro.grupos.descartadas", value=today.descartadas, of=today.recebidas),
+            Figure(says="quadro.grupos.para_revisao", value=waiting, tone=_needs_person(waiting)),
+            Figure(says="quadro.grupos.avisos", value=today.avisos, tone=_needs_person(today.avisos)),
+            Figure(says="quadro.grupos.abertas", value=await julia.groups.abertas.quantas(), tone=Tone.OK),
+        ],
+    )
+
+
+async def appointments_board(julia: Julia) -> Board:
+    counts = await julia.appointments.agendamentos.contagem()
+    tones = {
+        StatusDaLeitura.PENDING: _moves(counts[StatusDaLeitura.PENDING]),
+        StatusDaLeitura.PROCESSING: _moves(counts[StatusDaLeitura.PROCESSING]),
+        StatusDaLeitura.COMPLETED: Tone.OK,
+        StatusDaLeitura.FAILED: _wrong(counts[StatusDaLeitura.FAILED]),
+    }
+    return Board(
+        says="quadro.agendamentos.titulo",
+        figures=[
+            Figure(says=f"quadro.agendamentos.{status}", value=counts[status], tone=tone)
+            for status, tone in tones.items()
+        ],
+        columns=[f"quadro.agendamentos.coluna_{each}" for each in IMPORT_COLUMNS],
+        courses=[_import(row) for row in await julia.appointments.importacao.recentes(MOST_IMPORTS)],
+    )
 
 
 def _queue(medidas: Medidas) -> Sequence[Figure]:
@@ -89,6 +122,25 @@ def _course(row: Row) -> Course:
         of=row["total_destinatarios"],
         besides=[row["entregues"], row["respondidos"]],
     )
+
+
+def _import(row: Row) -> Course:
+    return Course(
+        name=row["arquivo"],
+        state=f"quadro.agendamentos.importacao_{row['status']}",
+        tone=IMPORT_TONES[row["status"]],
+        done=row["valid_rows"] + row["invalid_rows"] + row["skipped"],
+        of=row["total_rows"],
+        besides=[row["imported"], row["invalid_rows"]],
+    )
+
+
+def _moves(count: int) -> Tone:
+    return Tone.RUNNING if count else Tone.WAITING
+
+
+def _needs_person(count: int) -> Tone:
+    return Tone.HELD if count else Tone.WAITING
 
 
 def _wrong(count: int) -> Tone:

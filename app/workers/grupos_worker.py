@@ -1,10 +1,13 @@
-"""The continuous worker of the groups, ``python -m app.workers.grupos_worker``: it reads what they say, and does nothing else.
+"""The continuous worker of the groups, ``python -m app.workers.grupos_worker``: it reads their messages, and nothing else.
 
-``work`` is Julia with a worker that is narrowed to the stages of the pipeline; ``batuta worker`` serves them among everything else.
+``work`` is Julia with a worker that is narrowed to the stages of the pipeline; ``batuta worker`` serves every queue.
 """
 
 import sys
 from typing import TYPE_CHECKING
+
+import app.main
+from app.contexts.grupos.fila import Estagio
 
 if TYPE_CHECKING:
     from batuta.engine.batuta import Batuta
@@ -15,11 +18,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     if name != "work":
         raise AttributeError(name)
-    from app.contexts.grupos.fila import Estagio
-    from app.main import work
-
-    work.only = tuple(Estagio)
-    return work
+    app.main.work.only = tuple(Estagio)
+    return app.main.work
 
 
 if __name__ == "__main__":

@@ -1,152 +1,20 @@
-"""The catalogue of jobs, and the scheduler: ``python -m app.workers.scheduler``.
-
-A job is one line here and one handler in ``app/web/routes/jobs.py``. Two timetables share the list: ``continuo`` runs the
-campaigns all day, ``janelas`` in three windows and the rest less often. ``JOBS`` is the timetable of ``SCHEDULE_PROFILE``.
-"""
+"""The scheduler, ``python -m app.workers.scheduler``. ``JOBS`` is the timetable of ``SCHEDULE_PROFILE``."""
 
 import sys
-from dataclasses import dataclass
-from datetime import time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
+from app.composition.jobs import timetable
+from app.settings import Settings
 from batuta.config import environment, load
-from batuta.schedule.due import CatchUp
-from batuta.schedule.window import Window
 
 if TYPE_CHECKING:
     JOBS: list[dict[str, str]]
 
-Profile: TypeAlias = Literal["continuo", "janelas"]
-PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
-WINDOWS: Final = {
-    "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # discovery, reativação
-    "tarde": Window(opens=time(14), lasts=timedelta(hours=2)),  # ofertas
-    "fim": Window(opens=time(17), lasts=timedelta(hours=2)),  # follow-ups, feedback
-}
-SAME: Final = "same"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """``continuo`` and ``janelas`` are the schedules of the two timetables; None: not in that one."""
-
-    name: str
-    categoria: str
-    continuo: str | None
-    janelas: str | None = SAME
-    endpoint: str | None = None  # None: the name with hyphens
-    critical: bool = False
-    flag: str | None = None  # acts on its own initiative: needs pilot mode off and this flag on
-    window: str | None = None
-    replaces: str | None = None  # whose work of the other timetable it does
-    catch_up: CatchUp = CatchUp.LATEST
-
-    @property
-    def path(self) -> str:
-        return f"/jobs/{self.endpoint or self.name.replace('_', '-')}"
-
-    def schedule(self, profile: Profile) -> str | None:
-        return self.continuo if profile == "continuo" or self.janelas == SAME else self.janelas
-
-
-def campanha(window: str, janelas: str) -> Entry:
-    """The campaigns of one window, instead of all day."""
-    whole = "processar_campanhas_agendadas"
-    return Entry(
-        f"processar_campanhas_{window}", "campanha", None, janelas, whole.replace("_", "-"), critical=True, window=window,
-        replaces=whole,
-    )  # fmt: skip
-
-
-def followup(part: str, janelas: str) -> Entry:
-    whole = "processar_followups"
-    return Entry(f"{whole}_{part}", "followup", None, janelas, whole.replace("_", "-"), replaces=whole)
-
-
-def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None) -> Entry:
-    """Acts on its own initiative; a late one would come at an hour nobody meant."""
-    endpoint = endpoint or f"executar-{name.replace('_', '-')}"
-    return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP)
-
-
-# fmt: off
-CATALOGUE: Final = (
-    # Live work
-    Entry("heartbeat", "critico", "* * * * *"),
-    Entry("processar_mensagens_agendadas", "critico", "* * * * *", critical=True),
-    # Campaigns: all day, or in windows
-    Entry("processar_campanhas_agendadas", "campanha", "* * * * *", None, critical=True),
-    campanha("manha", "0 10 * * 1-5"),
-    campanha("tarde", "0 14 * * 1-5"),
-    campanha("fim", "0 17 * * 1-5"),
-    # Follow-ups and pauses
-    Entry("processar_followups", "followup", "0 10 * * *", None),
-    followup("manha", "0 10 * * 1-5"),
-    followup("tarde", "0 16 * * 1-5"),
-    Entry("processar_pausas_expiradas", "followup", "0 6 * * *"),
-    # Groups
-    Entry("processar_grupos", "grupos", "* * * * *", "*/15 * * * *", critical=True),
-    Entry("sincronizar_grupos", "grupos", "35 * * * *"),
-    # Monitoring
-    Entry("verificar_whatsapp", "monitoramento", "*/5 * * * *", critical=True),
-    Entry("verificar_alertas", "monitoramento", "*/15 * * * *", "*/30 * * * *"),
-    Entry("verificar_alertas_grupos", "monitoramento", "*/15 * * * *", "*/30 * * * *"),
-    # Chips
-    Entry("sincronizar_chips", "chips", "*/5 * * * *"),
-    Entry("atualizar_trust_scores", "chips", "*/15 * * * *"),
-    Entry("snapshot_chips_diario", "chips", "55 23 * * *"),
-    Entry("resetar_contadores_chips", "chips", "5 0 * * *"),
-    Entry("validar_telefones", "validacao", "*/5 8-19 * * *"),
-    # People
-    Entry("processar_handoffs", "handoff", "*/10 * * * *", "*/15 * * * *"),
-    Entry("processar_retomadas", "retomada", "0 8 * * 1-5"),
-    Entry("processar_confirmacao_plantao", "confirmacao", "0 * * * *"),
-    # On its own initiative
-    gatilho("oferta_autonoma", "0 * * * *", "oferta_automatica_enabled"),
-    gatilho("discovery_autonomo", "0 9,14 * * 1-5", "discovery_automatico_enabled"),
-    gatilho("reativacao_autonoma", "0 10 * * 1", "reativacao_automatica_enabled"),
-    gatilho("feedback_autonomo", "0 11 * * *", "feedback_automatico_enabled"),
-    gatilho(
-        "recovery_vagas_incompletas", "0,30 9-19 * * 1-5", "recuperacao_automatica_enabled", "recovery-vagas-incompletas",
-    ),
-    # Sync
-    Entry("sincronizar_briefing", "sync", "0 * * * *"),
-    Entry("sincronizar_templates", "sync", "0 6 * * *", endpoint="sync-templates"),
-    # Upkeep
-    Entry("consolidar_metricas_grupos", "manutencao", "0 1 * * *"),
-    Entry("avaliar_conversas_pendentes", "manutencao", "0 2 * * *"),
-    Entry("atualizar_prompt_feedback", "manutencao", "0 2 * * 0"),
-    Entry("doctor_state_manutencao_diaria", "manutencao", "0 3 * * *"),
-    Entry("limpar_grupos_finalizados", "manutencao", "0 3 * * *"),
-    Entry("limpeza_hospitais", "manutencao", "0 4 * * 0"),
-    Entry("canario_grupos", "manutencao", "0 7 * * *"),
-    Entry("doctor_state_manutencao_semanal", "manutencao", "0 4 * * 1"),
-    Entry("limpar_historico", "manutencao", "20 * * * *"),
-    # Reports
-    Entry("report_manha", "report", "0 10 * * *", endpoint="report-periodo?tipo=manha"),
-    Entry("report_almoco", "report", None, "0 13 * * *", endpoint="report-periodo?tipo=almoco"),
-    Entry("report_tarde", "report", None, "0 17 * * *", endpoint="report-periodo?tipo=tarde"),
-    Entry("report_fim_dia", "report", "0 20 * * *", endpoint="report-periodo?tipo=fim_dia"),
-    Entry("report_semanal", "report", "0 9 * * 1"),
-)
-# fmt: on
-
-
-def jobs(profile: Profile) -> list[dict[str, str]]:
-    """The timetable as plain mappings."""
-    return [
-        {"name": entry.name, "endpoint": entry.path, "schedule": schedule, "categoria": entry.categoria}
-        for entry in CATALOGUE
-        if (schedule := entry.schedule(profile)) is not None
-    ]
-
 
 def __getattr__(name: str) -> object:
-    if name == "JOBS":  # made when asked for: it depends on the environment
-        from app.settings import Settings
-
-        return jobs(load(Settings, environment(), Path(".env")).schedule_profile)
+    if name == "JOBS":  # depends on the environment: made when asked for
+        return timetable(load(Settings, environment(), Path(".env")).schedule_profile)
     raise AttributeError(name)
 
 

@@ -8,9 +8,10 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from app.composition.julia import build
-from app.main import create_app
+from app.composition.julia import julia_of
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.access.tokens import Scope, mint
 from batuta.config import EngineSettings, load
 from batuta.engine.batuta import Batuta
@@ -47,12 +48,12 @@ class Julia:
 
 async def open_julia(tmp_path: Path, **env: str) -> Julia:
     settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db", "API_TOKEN": TOKEN, **env})
-    work = build(settings)
+    work = build(settings).work
     if settings.in_production:
         await work.database.open()
         await work.migrate()
         await work.close()
-    api = create_app(settings, work)
+    api = create_app(julia_of(work))
 
     async def conta(call: JobCall) -> JobAnswer:
         return Ok(len(call.params), {"params": dict(call.params)})
@@ -395,7 +396,7 @@ async def test_two_databases_are_never_confused(tmp_path: Path) -> None:
         },
     )
     with pytest.raises(MarkerMismatch):
-        await build(settings).open()
+        await build(settings).work.open()
 
 
 @pytest.mark.parametrize("query", ["tipo=%00", "%00=x", "tipo=a%1Bb"])

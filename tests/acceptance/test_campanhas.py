@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.julia import campaigns
+from app.composition.julia import julia_of
 from app.contexts.campanhas.model import Tipo
 from app.contexts.campanhas.service import NovaCampanha
 from batuta.access.tokens import Scope, mint
@@ -217,13 +217,13 @@ def test_the_command_says_in_one_sentence_what_cannot_be(
 
 async def test_a_campaign_reaches_simulated_phones_once_each_and_counts_what_they_do(tmp_path: Path) -> None:
     how = replace(QUICK, reply_share=1, lost_answers=0.3, duplicated=0.5)
-    async with everything(tmp_path, how, FastClock.start(OPEN, 5)) as (work, settings, url):
+    async with everything(tmp_path, how, FastClock.start(OPEN, 5)) as (work, _, url):
         await add_chip(work.database, DEFAULT_INSTANCE)
         await write(work.database, TRUSTED)
         phones = [f"5511900000{n:03d}" for n in range(5)]
         for phone in phones:
             await add_doctor(work.database, phone, now=work.clock.now())
-        campanhas = campaigns(work, settings)
+        campanhas = julia_of(work).campaigns.campanhas
         nova = NovaCampanha(nome="teste", tipo=Tipo.DISCOVERY, corpo="Olá, {nome}. Teste.")
         id = await campanhas.criar(nova, by="ana")
         await campanhas.agendar(id, None, by="ana")

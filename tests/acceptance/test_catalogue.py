@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.composition.julia import build
+from app.composition.jobs import CATALOGUE, PROFILES, WINDOWS, Entry, timetable
+from app.main import build
 from app.settings import Settings
-from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS, Entry, jobs
 from batuta.config import load
 from batuta.dispatch.forecast import compare
 from batuta.engine.batuta import Batuta
@@ -82,7 +82,7 @@ UPKEEP = {"limpar_historico", "canario_grupos", "sincronizar_grupos", "limpeza_h
 
 @pytest.fixture
 def work(tmp_path: Path) -> Batuta:
-    return build(load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"}))
+    return build(load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})).work
 
 
 def lines(text: str) -> list[list[str]]:
@@ -96,16 +96,16 @@ def test_profile_continuo_is_the_timetable_of_the_operators_manual() -> None:
         name: (schedule, rest[0] if rest else f"/jobs/{name.replace('_', '-')}")
         for name, schedule, *rest in lines(CONTINUO)
     }
-    found = {job["name"]: (job["schedule"], job["endpoint"]) for job in jobs("continuo")}
+    found = {job["name"]: (job["schedule"], job["endpoint"]) for job in timetable("continuo")}
     assert {name: each for name, each in found.items() if name not in UPKEEP} == wanted
 
 
 def test_profile_janelas_is_the_rationalised_one_and_keeps_what_that_does_not_mention() -> None:
-    found = {job["name"]: (job["schedule"], job["endpoint"], job["categoria"]) for job in jobs("janelas")}
+    found = {job["name"]: (job["schedule"], job["endpoint"], job["categoria"]) for job in timetable("janelas")}
     wanted = {name: (schedule, endpoint, categoria) for name, schedule, endpoint, categoria in lines(JANELAS)}
     assert {name: found.get(name) for name in wanted} == wanted
     unmentioned = (
-        {job["name"] for job in jobs("continuo")}
+        {job["name"] for job in timetable("continuo")}
         - set(wanted)
         - {
             "processar_campanhas_agendadas",
@@ -127,7 +127,7 @@ def test_the_list_can_be_imported_as_plain_mappings_and_follows_the_profile(tmp_
             [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
         )
         assert [line for line in done.stdout.splitlines() if line.startswith(f"{name} ")]
-        assert len(done.stdout.splitlines()) == len(jobs(profile))  # type: ignore[arg-type]
+        assert len(done.stdout.splitlines()) == len(timetable(profile))  # type: ignore[arg-type]
 
 
 def test_every_scheduled_endpoint_exists_and_every_handler_is_scheduled_or_manual(work: Batuta) -> None:

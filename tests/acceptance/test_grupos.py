@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.groups import ingestion
+from app.composition.julia import julia_of
 from app.contexts.grupos.fila import Estagio
 from batuta.stores.sql.database import AsJson
 from tests.acceptance.conftest import Command
@@ -39,7 +39,9 @@ async def said(julia: Julia, texto: str) -> None:
     work, now = julia.work, julia.work.clock.now()
     tomorrow = now.astimezone(work.zone) + timedelta(days=1)
     async with work.database.transaction() as transaction:
-        await ingestion(work).ensaiar(transaction, texto.format(dia=f"{tomorrow:%d/%m/%Y}"), now.date(), now=now)
+        await julia_of(work).groups.grupos.ensaiar(
+            transaction, texto.format(dia=f"{tomorrow:%d/%m/%Y}"), now.date(), now=now
+        )
     await write(work.database, "UPDATE grupos_whatsapp SET tipo = 'vagas'")
     for stage in Estagio:
         await work.work_once(stage, 100)
@@ -212,15 +214,15 @@ def test_the_terminal_knows_the_queue_and_the_review(
 def test_the_workers_of_the_groups_serves_their_stages_and_nothing_else(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from app.main import _work
+    import app.main
     from app.workers import grupos_worker
 
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
-    _work.cache_clear()
+    app.main._julia.cache_clear()
     try:
         loops = [loop.name for loop, _ in grupos_worker.work._loops_of("worker")]
     finally:
-        _work.cache_clear()
+        app.main._julia.cache_clear()
     assert [name for name in loops if name.startswith("worker:")] == [f"worker:{stage}" for stage in Estagio]
     assert "rescuer:pendente" in loops
     assert not [name for name in loops if "fila_mensagens" in name or "campan" in name]
@@ -259,7 +261,7 @@ async def one_said_in_a_group() -> None:
 
     async with work, work.database.transaction() as transaction:
         now = work.clock.now()
-        await ingestion(work).ensaiar(transaction, "Plantão de pediatria", now.date(), now=now)
+        await julia_of(work).groups.grupos.ensaiar(transaction, "Plantão de pediatria", now.date(), now=now)
 
 
 async def it_dies_in_extraction() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.julia import build
-from app.main import create_app
+from app.composition.julia import julia_of
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.config import load
 from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
@@ -29,7 +30,7 @@ class Julia:
     def __init__(self, work: Batuta, settings: Settings, clock: FakeClock) -> None:
         self.work, self.clock = work, clock
         self.client = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000)),
+            transport=httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000)),
             base_url="http://127.0.0.1:8000",
         )
 
@@ -48,7 +49,7 @@ class Julia:
 @pytest.fixture
 async def julia(database_url: str, clock: FakeClock) -> AsyncIterator[Julia]:
     settings = load(Settings, {"DATABASE_URL": database_url})
-    work = build(settings, clock)
+    work = build(settings, clock).work
     async with work:
         await work.reports.expect(now=clock.now())
         yield Julia(work, settings, clock)
@@ -124,7 +125,7 @@ def test_chips_are_listed_for_people_and_for_machines(
 
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
     monkeypatch.setenv("BATUTA_LANG", "en")
-    app.main._work.cache_clear()
+    app.main._julia.cache_clear()
     try:
         julia = ("--app", "app.main:work")
         assert "no chip is known yet" in batuta(*julia, "chips")[1]
@@ -142,4 +143,4 @@ def test_chips_are_listed_for_people_and_for_machines(
         code, _, wrong = batuta(*julia, "chip", "outra", "--status", "paused", "--reason", "teste")
         assert (code, "batuta chips" in wrong) == (1, True)
     finally:
-        app.main._work.cache_clear()
+        app.main._julia.cache_clear()

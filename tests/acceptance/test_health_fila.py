@@ -7,11 +7,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.julia import build
+from app.composition.julia import julia_of
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.envio.saude import Medidas, documento
-from app.main import create_app
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
 from tests.julia import add_doctor, write
@@ -39,7 +40,7 @@ class Julia:
         self.work, self.clock, self._count = work, clock, 0
         self.doctor = ""
         self._client = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000)),
+            transport=httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000)),
             base_url="http://127.0.0.1:8000",
         )
 
@@ -73,7 +74,7 @@ class Julia:
 async def julia(database_url: str, clock: FakeClock) -> AsyncIterator[Julia]:
     clock.step(INCIDENT - clock.now())
     settings = Settings(database_url=database_url)
-    async with build(settings, clock) as work:
+    async with build(settings, clock).work as work:
         found = Julia(work, settings, clock)
         found.doctor = await add_doctor(work.database)
         yield found

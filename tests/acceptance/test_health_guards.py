@@ -11,10 +11,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.julia import build, limits
+from app.composition.julia import julia_of
+from app.composition.sending import limits
 from app.contexts.mensagens.limites import POR_TIPO, Tipo
-from app.main import create_app
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.config import load
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import Admit, Effect, Hold, Told
@@ -44,7 +46,7 @@ class Julia:
         self.work = work
         self.settings = settings
         self.client = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000)),
+            transport=httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000)),
             base_url="http://127.0.0.1:8000",
         )
 
@@ -70,7 +72,7 @@ class Julia:
 async def julia(database_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Julia]:
     settings = load(Settings, {"DATABASE_URL": database_url, "RATE_LIMIT_PER_HOUR": "4", "RATE_LIMIT_PER_DAY": "9"})
 
-    work = build(settings, clock)
+    work = build(settings, clock).work
     async with work:
         yield Julia(work, settings)
 

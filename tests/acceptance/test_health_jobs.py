@@ -8,10 +8,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.julia import build
-from app.main import create_app
+from app.composition.jobs import timetable
+from app.composition.julia import julia_of
+from app.main import build
 from app.settings import Settings
-from app.workers.scheduler import jobs
+from app.web.api import create_app
 from batuta.config import load
 from batuta.engine.batuta import Batuta
 from batuta.runlog.execution import Ending, Status
@@ -33,7 +34,7 @@ class Julia:
         self.work = work
         self.clock = clock
         self._client = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000)),
+            transport=httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000)),
             base_url="http://127.0.0.1:8000",
         )
 
@@ -59,14 +60,14 @@ class Julia:
 async def julia(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Julia]:
     settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
 
-    work = build(settings, clock)
+    work = build(settings, clock).work
     async with work:
         yield Julia(work, settings, clock)
 
 
 async def test_every_job_is_listed_also_the_one_that_never_ran(julia: Julia) -> None:
     found = await julia.get("/health/jobs")
-    assert set(found["jobs"]) == {each["name"] for each in jobs("continuo")}
+    assert set(found["jobs"]) == {each["name"] for each in timetable("continuo")}
     assert set(found["jobs"]["heartbeat"]) >= FIELDS
     assert set(found["alerts"]) == {
         "jobs_with_errors", "jobs_with_timeouts", "stale_jobs", "critical_stale", "missing_critical"

@@ -9,9 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.julia import build
-from app.main import create_app
+from app.composition.julia import julia_of
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.config import load
 from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import HealthPage
@@ -28,7 +29,7 @@ class Julia:
         self.work = work
         self.clock = clock
         self._client = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000)),
+            transport=httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000)),
             base_url="http://127.0.0.1:8000",
         )
 
@@ -47,7 +48,7 @@ class Julia:
 async def julia(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Julia]:
     settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
 
-    work = build(settings, clock)
+    work = build(settings, clock).work
     async with work:
         await work.reports.expect(now=clock.now())
         yield Julia(work, settings, clock)

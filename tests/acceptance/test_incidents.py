@@ -10,9 +10,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.julia import build
-from app.main import create_app
+from app.composition.julia import julia_of
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.config import EngineSettings, load
 from batuta.engine.batuta import Batuta
 from batuta.health.finding import Check, Finding, Report, Section, Severity
@@ -55,15 +56,14 @@ async def work(tmp_path: Path, outside: Outside) -> AsyncIterator[Batuta]:
         "ALERT_WEBHOOK_URL": f"{outside.address}/slack/outro?text=1",
         "BATUTA_LANG": "en",
     }
-    made = build(load(Settings, env))
+    made = build(load(Settings, env)).work
     async with made:
         yield made
 
 
 @pytest.fixture
-async def client(work: Batuta, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
-    transport = httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000))
+async def client(work: Batuta) -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as made:
         yield made
 
@@ -106,7 +106,7 @@ async def test_an_address_that_refuses_is_told_without_the_address(work: Batuta)
 async def test_a_sink_that_never_answers_is_given_up_at_its_deadline(tmp_path: Path) -> None:
     listening = listen("127.0.0.1", 0)  # takes the connection and says nothing
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/hook"
-    work = build(load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/j.db", "ALERT_WEBHOOK_URL": address}))
+    work = build(load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/j.db", "ALERT_WEBHOOK_URL": address})).work
     async with work:
         fall_ill(work)
         hub = work.watching.hub()

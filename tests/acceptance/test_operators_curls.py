@@ -11,9 +11,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.julia import build
-from app.main import create_app
+from app.composition.julia import julia_of
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.testing import FakeClock
 from tests.julia import add_chip, add_doctor
 
@@ -54,11 +55,11 @@ JOBS = (
 @pytest.fixture
 async def client(tmp_path: Path, clock: FakeClock) -> AsyncIterator[httpx2.AsyncClient]:
     settings = Settings(database_url=f"sqlite:///{tmp_path}/julia.db")
-    async with build(settings, clock) as work:
+    async with build(settings, clock).work as work:
         await work.reports.expect(now=clock.now())
         await add_doctor(work.database)
         await add_chip(work.database)
-        transport = httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000))
+        transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
         async with httpx2.AsyncClient(transport=transport) as client:
             yield client
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.composition.julia import build, contexts
+from app.composition.julia import julia_of
 from app.contexts.conversas.optout import OptoutManual, Parado, TelefoneRecusado
+from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.queue.item import NewItem
@@ -20,13 +21,13 @@ JULIA = ("--app", "app.main:work")
 
 @pytest.fixture
 async def work(database_url: str, clock: FakeClock) -> AsyncIterator[Batuta]:
-    async with build(Settings(database_url=database_url), clock=clock) as work:
+    async with build(Settings(database_url=database_url), clock=clock).work as work:
         yield work
 
 
 @pytest.fixture
 def by_hand(work: Batuta) -> OptoutManual:
-    return OptoutManual(work.database, contexts(work).conversas, work.ids, work.clock)
+    return julia_of(work).messages.optout
 
 
 async def test_what_waits_for_the_doctor_is_cancelled_and_who_did_it_is_noted(

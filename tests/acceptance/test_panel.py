@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from markupsafe import escape
 
-from app.composition.julia import build
-from app.main import create_app
+from app.composition.jobs import CATALOGUE
+from app.composition.julia import julia_of
+from app.main import build
 from app.settings import Settings
-from app.workers.scheduler import CATALOGUE
+from app.web.api import create_app
 from batuta.config import EngineSettings, load
 from batuta.engine.batuta import Batuta
 from batuta.schedule.cron import parse
@@ -72,9 +73,9 @@ async def test_every_job_of_the_timetable_is_listed_in_its_state(panel: Panel) -
 
 async def test_every_job_of_the_catalogue_is_listed(tmp_path: Path) -> None:
     settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
-    work = build(settings)
+    work = build(settings).work
     async with work:
-        html = (await ask(create_app(settings, work), "/painel")).text
+        html = (await ask(create_app(julia_of(work)), "/painel")).text
     assert [entry.name for entry in CATALOGUE if entry.continuo and f'id="linha-{entry.name}"' not in html] == []
     assert "nenhum scheduler foi visto" in html or "Nenhum scheduler passou por aqui ainda" in html
 
@@ -171,9 +172,9 @@ async def test_fires_that_will_not_run_say_what_stops_them_and_for_how_long(pane
 
 async def test_a_job_of_another_profile_has_its_page_too(tmp_path: Path) -> None:
     settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
-    work = build(settings)
+    work = build(settings).work
     async with work:
-        answer = await ask(create_app(settings, work), "/painel/tarefas/processar_campanhas_manha")
+        answer = await ask(create_app(julia_of(work)), "/painel/tarefas/processar_campanhas_manha")
     assert answer.status_code == 200
     assert "Não está no perfil em vigor (continuo)" in answer.text
 
@@ -299,10 +300,10 @@ async def test_a_database_that_is_away_is_a_page_that_tries_again(panel: Panel) 
 async def test_without_a_token_production_shows_nothing_of_it(tmp_path: Path) -> None:
     env = {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db", "API_TOKEN": "t" * 32, "APP_ENV": "production"}
     settings = load(Settings, env)
-    work = build(settings)
+    work = build(settings).work
     await work.database.open()
     await work.migrate()
-    julia = create_app(settings, work)
+    julia = create_app(julia_of(work))
     for path in ("/", "/painel", "/painel/tarefas/heartbeat", "/painel/nowhere", "/docs"):
         answer = await ask(julia, path, accept="*/*")
         assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json"), path

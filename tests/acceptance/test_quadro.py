@@ -7,13 +7,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.composition.appointments import appointments_of
-from app.composition.boards import appointments_board, groups_board
-from app.composition.groups import ingestion
-from app.composition.julia import board, build
+from app.composition.julia import julia_of
 from app.contexts.grupos.fila import Estagio
-from app.main import create_app
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
+from app.web.boards import appointments_board, groups_board, sending_board
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Tone
 from batuta.testing import FakeClock
@@ -28,7 +27,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 async def work(settings: Settings, clock: FakeClock) -> AsyncIterator[Batuta]:
-    async with build(settings, clock) as work:
+    async with build(settings, clock).work as work:
         yield work
 
 
@@ -46,7 +45,7 @@ async def _campaign(work: Batuta, id: int, status: str, sent: int) -> None:
 
 
 async def test_an_empty_house_shows_nothing_wrong(work: Batuta, settings: Settings) -> None:
-    shown = await board(work, settings)()
+    shown = await sending_board(julia_of(work))
     assert {figure.says.partition(".")[2]: figure.tone for figure in shown.figures} == {
         "na_fila": Tone.WAITING,
         "agendadas": Tone.WAITING,
@@ -80,7 +79,7 @@ async def test_what_waits_what_is_in_doubt_the_chips_and_the_campaigns_are_shown
             since=since,
             now=now,
         )
-    shown = await board(work, settings)()
+    shown = await sending_board(julia_of(work))
     values = {figure.says.partition(".")[2]: (figure.value, figure.of) for figure in shown.figures}
     assert values["na_fila"] == (2, None)
     assert (values["em_duvida"], values["para_decisao"]) == ((1, None), (1, None))
@@ -98,7 +97,7 @@ async def test_the_first_page_shows_it_in_both_languages(
     work: Batuta, settings: Settings, language: str, title: str
 ) -> None:
     await _campaign(work, 1, "ativa", 12)
-    transport = httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000))
+    transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         page = await client.get("/painel", headers={"Accept": "text/html", "Accept-Language": language})
     assert page.status_code == 200
@@ -111,7 +110,7 @@ async def test_a_campaign_that_ended_without_anybody_is_not_shown_as_well_done(
 ) -> None:
     await _campaign(work, 1, "concluida", 0)
     await write(work.database, "UPDATE campanhas SET total_destinatarios = 0")
-    (course,) = (await board(work, settings)()).courses
+    (course,) = (await sending_board(julia_of(work))).courses
     assert (course.state, course.tone) == ("quadro.campanha.ninguem", Tone.DEGRADED)
 
 
@@ -122,12 +121,12 @@ async def test_what_groups_said_and_what_waits_for_a_person_is_shown(work: Batut
         "Vaga de plantão: pediatria, amanhã, noturno, R$ 1.500, chamar no pv",
     ):
         async with work.database.transaction() as transaction:
-            await ingestion(work).ensaiar(transaction, texto, now.date(), now=now)
+            await julia_of(work).groups.grupos.ensaiar(transaction, texto, now.date(), now=now)
         await write(work.database, "UPDATE grupos_whatsapp SET tipo = 'vagas'")
         await write(work.database, "UPDATE mensagens_grupo SET message_id = id")
         for stage in Estagio:
             await work.work_once(stage, 10)
-    shown = await groups_board(work, settings)()
+    shown = await groups_board(julia_of(work))
     assert {figure.says.rpartition(".")[2]: (figure.value, figure.of, figure.tone) for figure in shown.figures} == {
         "descartadas": (1, 2, Tone.WAITING),
         "para_revisao": (1, None, Tone.HELD),
@@ -137,8 +136,8 @@ async def test_what_groups_said_and_what_waits_for_a_person_is_shown(work: Batut
 
 
 async def test_how_appointments_are_read_and_how_far_each_file_is_is_shown(work: Batuta, settings: Settings) -> None:
-    assert (await appointments_board(work, settings)()).courses == []
-    _, importing = appointments_of(work, settings)
+    assert (await appointments_board(julia_of(work))).courses == []
+    importing = julia_of(work).appointments.importacao
     await importing.importar(xlsx([HEADER, patient(1), patient(2)]), "agenda.xlsx", by="ana")
     await write(
         work.database,
@@ -146,7 +145,7 @@ async def test_how_appointments_are_read_and_how_far_each_file_is_is_shown(work:
         " VALUES ('00000000-0000-7000-8000-000000000009', 'outra.xlsx', 'x', 'em_andamento', 10, 4, 5, :later, :later)",
         later=work.clock.now() + timedelta(seconds=1),
     )
-    shown = await appointments_board(work, settings)()
+    shown = await appointments_board(julia_of(work))
     assert [(figure.says.rpartition(".")[2], figure.value) for figure in shown.figures] == [
         ("pending", 2), ("processing", 0), ("completed", 0), ("failed", 0),
     ]  # fmt: skip
@@ -157,7 +156,7 @@ async def test_how_appointments_are_read_and_how_far_each_file_is_is_shown(work:
 
 
 async def test_the_first_page_shows_each_board_under_its_own_title(work: Batuta, settings: Settings) -> None:
-    transport = httpx2.ASGITransport(app=create_app(settings, work), client=("127.0.0.1", 5000))
+    transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         page = (await client.get("/painel", headers={"Accept-Language": "pt-BR"})).text
     for place, title in (("quadro-2", "Grupos"), ("quadro-3", "Agendamentos")):

@@ -60,7 +60,7 @@ def told(batuta: Command) -> dict[str, str | None]:
 def forget_julia() -> None:
     import app.main
 
-    app.main._work.cache_clear()
+    app.main._julia.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,14 @@ from typing import Any
 
 import httpx2
 
-from app.composition.julia import build, contexts, whatsapp
+from app.composition.julia import julia_of
+from app.composition.sending import whatsapp
 from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.whatsapp import Sent, Unknown
 from app.integrations.evolution.client import SECRET_HEADER
-from app.main import create_app
+from app.main import build
 from app.settings import Settings
+from app.web.api import create_app
 from batuta.config import load
 from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import Clock, SystemClock
@@ -52,14 +54,14 @@ async def everything(
     world = create_world(
         clock, at_rest=how, webhook={"enabled": True, "url": hook, "headers": {SECRET_HEADER: SECRET}, "events": []}
     )
-    work = build(settings, own_time)
+    work = build(settings, own_time).work
     async with work:
         tasks = [
             asyncio.create_task(each)
             for each in (
                 serve(world, outside, stop, GRACE),
                 keeper(world, clock).run(stop, GRACE),
-                serve(create_app(settings, work), inside, stop, GRACE),
+                serve(create_app(julia_of(work)), inside, stop, GRACE),
                 work.supervisor().run(stop, GRACE),
             )
         ]
@@ -106,7 +108,7 @@ async def test_a_send_whose_answer_was_lost_is_found_by_its_echo(tmp_path: Path)
         assert isinstance(await line.send_text(DEFAULT_INSTANCE, "5511900000001", "Olá, teste"), Unknown)
         await line.close()
         await until(work, "SELECT conteudo_hash FROM provedor_mensagens WHERE conteudo_hash IS NOT NULL", 1)
-        conversas = contexts(work).conversas
+        conversas = julia_of(work).messages.conversas
         (echo,) = await conversas.ecos(work.database, "5511900000001", hash_do_texto("Olá, teste"), since=since)
         async with httpx2.AsyncClient(trust_env=False) as http:
             (receipt,) = (await http.get(f"{url}/controle/evolution/recibos")).json()

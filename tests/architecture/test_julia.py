@@ -11,6 +11,16 @@ APP = ROOT / "app"
 INTERFACES = ("service", "api")
 SHARED = "comum"
 LARGEST_FOLDER = 13
+# Imports inside a function: each spares other roles the memory of a library, and none of them avoids a cycle.
+LOADED_LATE = {
+    ("app/main.py", "app.web.api"),  # FastAPI
+    ("app/main.py", "app.composition.arq"),  # ARQ and Redis
+    ("app/composition/julia.py", "app.integrations.redis.arq"),  # ARQ and Redis
+}
+# A class whose constructor takes one of these is a service.
+PARTS = {"database", "dialect", "dicionario", "queue", "fila", "clock"}
+# Values that one call makes for itself, although they know the clock.
+PER_CALL = {"Aberta"}
 
 
 def imports(file: Path) -> Iterator[ast.ImportFrom]:
@@ -50,6 +60,39 @@ def test_an_interface_names_every_name_it_exports() -> None:
         assert sorted(exported) == sorted(imported), file
 
 
+def test_no_import_stands_inside_a_function_to_avoid_a_cycle() -> None:
+    found = {
+        (str(file.relative_to(ROOT)), str(node.module))
+        for file in sorted(APP.rglob("*.py"))
+        for node in imports(file)
+        if node.col_offset and str(node.module).split(".")[0] == "app"
+    }
+    assert found == LOADED_LATE
+
+
+def test_services_are_built_only_by_the_composition() -> None:
+    services = {name for file in context_files() for name in services_in(ast.parse(file.read_text()))}
+    found = [
+        f"{file.relative_to(ROOT)}:{call.lineno} builds {name}"
+        for file in sorted(APP.rglob("*.py"))
+        if not file.is_relative_to(APP / "composition")
+        for call in calls_outside_constructors(ast.parse(file.read_text()))
+        if (name := ast.unparse(call.func)) in services
+    ]
+    assert found == []
+
+
+def test_statements_semaphores_and_locks_are_made_once() -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{call.lineno} {name}"
+        for file in sorted(APP.rglob("*.py"))
+        for call in calls_outside_constructors(ast.parse(file.read_text()))
+        if (name := ast.unparse(call.func)) in ("load", "asyncio.Semaphore", "asyncio.Lock")
+        and not ast.unparse(call).startswith("load(Settings")
+    ]
+    assert found == []
+
+
 def test_no_folder_has_more_files_than_a_reader_can_scan() -> None:
     sizes = {str(folder.relative_to(ROOT)): len(list(folder.glob("*.py"))) for folder in folders()}
     assert {folder: size for folder, size in sizes.items() if size > LARGEST_FOLDER} == {}
@@ -63,6 +106,34 @@ def test_no_two_siblings_differ_by_one_letter() -> None:
         if differ_by_one_letter(one, other)
     ]
     assert alike == []
+
+
+def context_files() -> list[Path]:
+    return sorted((APP / "contexts").rglob("*.py"))
+
+
+def services_in(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        made_of = {
+            argument.arg
+            for each in (node.body if isinstance(node, ast.ClassDef) else ())
+            if isinstance(each, ast.FunctionDef) and each.name == "__init__"
+            for argument in (*each.args.args, *each.args.kwonlyargs)
+        }
+        if isinstance(node, ast.ClassDef) and node.name not in PER_CALL and PARTS & made_of:
+            yield node.name
+
+
+def calls_outside_constructors(tree: ast.Module) -> Iterator[ast.Call]:
+    """Calls in functions; not those of a constructor, which runs once for each service, or of a function that loads a book."""
+    inside = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name != "__init__"
+        and not node.name.endswith("_book")
+    ]
+    return (node for function in inside for node in ast.walk(function) if isinstance(node, ast.Call))
 
 
 def folders() -> list[Path]:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from app.composition.julia import build
+from app.main import build
 from app.settings import Settings
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database
@@ -46,7 +46,7 @@ async def office(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIt
         optout_journal=journal,
         **LIMITS,  # type: ignore[arg-type]
     )
-    work = build(settings, clock=clock)
+    work = build(settings, clock=clock).work
     async with work:
         yield Office(work, clock, ScriptedLine(clock), settings)
 

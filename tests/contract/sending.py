@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.composition.julia import contexts, sending
+from app.composition.julia import julia_of
 from app.contexts.comum.telefone import Address
 from app.contexts.comum.whatsapp import Entrega
 from app.contexts.envio.duvida import Reconciliador
@@ -15,7 +15,7 @@ from batuta.queue.item import NewItem, Tenure
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
-from tests.julia import one, write
+from tests.julia import one, sending_through, write
 from tests.line import Receipt, ScriptedLine
 
 # A Wednesday, eleven o'clock in São Paulo.
@@ -34,8 +34,8 @@ class Office:
 
     def __init__(self, work: Batuta, clock: FakeClock, line: ScriptedLine, settings: Settings) -> None:
         self.work, self.clock, self.line, self.settings = work, clock, line, settings
-        made = sending(work, settings, line)
-        self.conversas = contexts(work).conversas
+        made = sending_through(work, settings, line)
+        self.conversas = julia_of(work).messages.conversas
         self.events = EventRecorder()
         work.events.subscribe(self.events)
         recipe = made.remetente.recipe()

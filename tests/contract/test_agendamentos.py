@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.composition.appointments import appointments_of, demonstrate, health_of
-from app.composition.julia import build
+from app.composition.julia import julia_of
 from app.contexts.agendamentos.importacao import ImportLoop
 from app.contexts.agendamentos.model import (
     RECUSAS,
@@ -22,6 +21,7 @@ from app.contexts.agendamentos.planilha.linhas import Motivo, Pedaco
 from app.contexts.agendamentos.relato import em_csv
 from app.contexts.agendamentos.service import QUEUE, Filtro
 from app.contexts.agendamentos.tasks import Conferente
+from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
@@ -35,7 +35,8 @@ READ = "SELECT normalization_status, normalization_error, endereco_normalizado, 
 class Office:
     def __init__(self, work: Batuta, clock: FakeClock, settings: Settings) -> None:
         self.work, self.clock, self.database = work, clock, work.database
-        self.agendamentos, self.importacao = appointments_of(work, settings)
+        made = julia_of(work).appointments
+        self.agendamentos, self.importacao = made.agendamentos, made.importacao
 
     async def importar(self, *linhas: list[Any], name: str = "agenda.xlsx") -> dict[str, Any]:
         return dict(await self.importacao.importar(xlsx([HEADER, *linhas]), name, by="alguém"))
@@ -59,7 +60,7 @@ def settings_of(database_url: str, **more: Any) -> Settings:
 @pytest.fixture
 async def office(database_url: str) -> AsyncIterator[Office]:
     clock, settings = FakeClock(START), settings_of(database_url)
-    async with build(settings, clock) as work:
+    async with build(settings, clock).work as work:
         yield Office(work, clock, settings)
 
 
@@ -379,7 +380,7 @@ async def test_whoever_was_left_waiting_is_found(office: Office) -> None:
 
 async def test_with_both_readings_off_nothing_is_enqueued(database_url: str) -> None:
     off = settings_of(database_url, address_normalization_enabled=False, document_normalization_enabled=False)
-    async with build(off, FakeClock(START)) as work:
+    async with build(off, FakeClock(START)).work as work:
         office = Office(work, FakeClock(START), off)
         done = await office.importar(patient(1))
         assert (done["jobs_enqueued"], (await office.agendamentos.contagem())["skipped"]) == (0, 1)
@@ -388,12 +389,12 @@ async def test_with_both_readings_off_nothing_is_enqueued(database_url: str) -> 
 async def test_what_was_not_read_while_it_was_switched_off_can_be_read_later(database_url: str) -> None:
     off = settings_of(database_url, address_normalization_enabled=False, document_normalization_enabled=False)
     nothing = {"Endereço Completo": None, "Documento Completo": None}
-    async with build(off, FakeClock(START)) as work:
+    async with build(off, FakeClock(START)).work as work:
         office = Office(work, FakeClock(START), off)
         await office.importar(patient(1), patient(2), patient(3, **nothing))
         assert await office.agendamentos.reprocessar(limit=10, by="alguém") == []
     clock, on = FakeClock(START), settings_of(database_url)
-    async with build(on, clock) as work:
+    async with build(on, clock).work as work:
         office = Office(work, clock, on)
         again = await office.importar(patient(1), patient(3, **nothing))
         assert (again["duplicates"], again["jobs_enqueued"]) == (2, 1)
@@ -411,7 +412,7 @@ async def test_what_was_not_read_while_it_was_switched_off_can_be_read_later(dat
 
 
 async def test_how_the_reading_goes_is_counted(office: Office) -> None:
-    health = health_of(office.work, settings_of("sqlite:///unused.db"))
+    health = julia_of(office.work).appointments.health
     await office.importar(patient(1), patient(2), patient(3, **{"Endereço Completo": None, "Documento Completo": None}))
     before = await health.documento()
     assert (before["status"], before["metrics"]["queue_size"], before["metrics"]["has_worker"]) == ("healthy", 2, False)
@@ -443,7 +444,7 @@ async def test_what_is_known_of_an_import_goes_after_half_a_year_and_its_appoint
 
 
 async def test_the_demonstrations_sheet_is_taken_and_read(office: Office) -> None:
-    await demonstrate(office.work, settings_of("sqlite:///unused.db"))
+    await julia_of(office.work).demonstrate()
     assert await office.work_on() > 30
     counts = await office.agendamentos.contagem()
     assert (counts["failed"], counts["completed"] + counts["skipped"]) == (0, 40)

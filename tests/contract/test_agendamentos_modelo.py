@@ -13,13 +13,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.appointments import add_appointments
-from app.composition.julia import build
-from app.composition.llm import asking
-from app.contexts.agendamentos.llm import ModeloDeAgendamentos
+from app.composition.llm import build_llm, guard_llm
 from app.contexts.agendamentos.service import QUEUE
 from app.contexts.llm.service import Calou, Respondeu, Resposta
 from app.integrations.llm.client import ChatClient
+from app.main import build
 from batuta.guard.base import Effect, Told
 from batuta.kernel.json import Json
 from batuta.testing import FakeClock
@@ -66,16 +64,13 @@ async def oracle() -> Oracle:
 @pytest.fixture(autouse=True)
 def model(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is put together has this one to ask."""
-    monkeypatch.setattr(
-        "app.composition.julia.add_appointments",
-        lambda work, settings: add_appointments(work, settings, ModeloDeAgendamentos(asking(work, settings, oracle))),
-    )
+    monkeypatch.setattr("app.composition.julia.build_llm", lambda work, settings: guard_llm(work, settings, oracle))
 
 
 @pytest.fixture
 async def julia(database_url: str) -> AsyncIterator[Office]:
     clock, settings = FakeClock(START), settings_of(database_url, document_model_enabled=True)
-    async with build(settings, clock) as work:
+    async with build(settings, clock).work as work:
         yield Office(work, clock, settings)
 
 
@@ -133,7 +128,7 @@ async def test_nothing_leaves_that_the_flags_do_not_allow(
     database_url: str, oracle: Oracle, flags: dict[str, bool], asked: list[list[str]]
 ) -> None:
     clock, settings = FakeClock(START), settings_of(database_url, **flags)
-    async with build(settings, clock) as work:
+    async with build(settings, clock).work as work:
         office = Office(work, clock, settings)
         await office.criar(endereco_completo=UNCLEAR, documento_completo=UNREADABLE)
         await office.work_on()
@@ -180,7 +175,7 @@ async def test_while_the_model_is_left_alone_the_others_wait_and_lose_no_attempt
 
 async def test_when_the_days_budget_is_spent_the_rules_work_alone(database_url: str, oracle: Oracle) -> None:
     clock, settings = FakeClock(START), settings_of(database_url, llm_daily_budget_usd=0.0001)
-    async with build(settings, clock) as work:
+    async with build(settings, clock).work as work:
         office = Office(work, clock, settings)
         for n in range(2):
             await office.criar(nome_paciente=f"Pessoa {n}", endereco_completo=f"{UNCLEAR} {n}")
@@ -243,7 +238,7 @@ async def test_what_takes_too_long_fails_at_once_and_says_so(database_url: str, 
 
     oracle.perguntar = never  # type: ignore[method-assign]
     settings = settings_of(database_url, arq_job_timeout=6)
-    async with build(settings) as work:
+    async with build(settings).work as work:
         office = Office(work, FakeClock(START), settings)
         await office.criar(endereco_completo=UNCLEAR)
         await office.work_on()
@@ -276,7 +271,7 @@ async def test_whatever_a_cell_talks_the_model_into_no_field_is_forged(tmp_path:
     )
     told = {"document_model_enabled": True, "llm_per_minute": 1000}
     clock, settings = FakeClock(START), settings_of(f"sqlite:///{tmp_path}/test.db", **told)
-    async with build(settings, clock) as work:
+    async with build(settings, clock).work as work:
         office = Office(work, clock, settings)
         for n, text in enumerate(INJECOES):
             await office.criar(nome_paciente=f"Pessoa {n}", endereco_completo=text, documento_completo=text)
@@ -295,11 +290,11 @@ async def test_over_http_a_question_that_failed_is_asked_again_and_answered(
 ) -> None:
     clock, told = FakeClock(START), {"openai_api_key": "chave", "openai_base_url": "http://simulador/openai/v1"}
     settings = settings_of(f"sqlite:///{tmp_path}/test.db", **told)
-    monkeypatch.setattr("app.composition.julia.add_appointments", add_appointments)
+    monkeypatch.setattr("app.composition.julia.build_llm", build_llm)
     transport = httpx2.ASGITransport(app=create_app(clock))
     async with httpx2.AsyncClient(transport=transport, base_url="http://simulador") as world:
         monkeypatch.setattr(ChatClient, "_open", lambda self: world)
-        async with build(settings, clock) as work:
+        async with build(settings, clock).work as work:
             office = Office(work, clock, settings)
             answers = [{"status": 503}, {"content": {"endereco": HOUSE}}]
             await world.put("/openai/respostas", json={"respostas": answers})

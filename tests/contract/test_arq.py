@@ -15,12 +15,12 @@ import pytest
 from arq.connections import ArqRedis, RedisSettings, create_pool
 from arq.constants import default_queue_name, in_progress_key_prefix, job_key_prefix
 
-from app.composition.appointments import appointments_of, health_of
-from app.composition.julia import build
+from app.composition.arq import worker_settings
+from app.composition.julia import julia_of
 from app.contexts.agendamentos.service import QUEUE, TASK
 from app.integrations.redis.arq import add_arq
+from app.main import build
 from app.settings import Settings
-from app.workers.config import worker_settings
 from batuta import Batuta, Failed
 from batuta.health import checks
 from batuta.kernel.clock import SystemClock
@@ -293,20 +293,20 @@ async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(database_url: str, redis_url: str) -> None:
     told = {"database_url": database_url, "tasks_backend": "arq", "redis_url": redis_url}
     settings, clock = Settings.model_validate(told), FakeClock(START)
-    async with build(settings, clock=clock) as work:
-        _, importacao = appointments_of(work, settings)
+    async with build(settings, clock=clock).work as work:
+        importacao = julia_of(work).appointments.importacao
         await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
         await work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
         assert len((await work.queues[QUEUE].turn([], Tenure(owner="relay", lease=timedelta(hours=1)), 1)).leases) == 1
         clock.step(timedelta(seconds=61))
         await work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
 
-        page = await health_of(work, settings).documento()
+        page = await julia_of(work).appointments.health.documento()
         assert (page["status"], page["alerts"], page["metrics"]["has_worker"]) == ("critical", ["no_worker"], False)
         assert "queue.deserted.agendamentos" in await causes(work)
 
         await work.beats.beat("runner", "arq", {RUNNER: {"alive": True}}, now=clock.now())
-        page = await health_of(work, settings).documento()
+        page = await julia_of(work).appointments.health.documento()
         assert (page["status"], page["alerts"], page["metrics"]["has_worker"]) == ("healthy", [], True)
         assert "queue.deserted.agendamentos" not in await causes(work)
 
@@ -340,8 +340,9 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
     port, clock = free_port(), FakeClock(START)
     told = {"database_url": database_url, "tasks_backend": "arq", "redis_url": f"redis://127.0.0.1:{port}"}
     settings = Settings.model_validate(told)
-    async with build(settings, clock=clock) as work:
-        agendamentos, importacao = appointments_of(work, settings)
+    async with build(settings, clock=clock).work as work:
+        made = julia_of(work).appointments
+        agendamentos, importacao = made.agendamentos, made.importacao
         with redis_server(port) as there:
             if there is None:
                 lack("Redis", "install redis-server")
@@ -353,7 +354,7 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
         while clock.now() < START + timedelta(seconds=100):
             await handing.once(lambda: clock.advance(0.5))
         assert await causes(work) == {"queue.deserted.agendamentos"}
-        page = await health_of(work, settings).documento()
+        page = await julia_of(work).appointments.health.documento()
         assert (page["status"], page["alerts"]) == ("critical", ["no_worker"])
         waiting = await rows(work.database, "SELECT attempts, crashes, error FROM tasks")
         assert waiting == [{"attempts": 0, "crashes": 0, "error": "Redis does not answer: ConnectionError"}]
@@ -363,7 +364,7 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
             async with arq_working(work), asyncio.timeout(60):
                 await handing.once(handing.relay.tick)
         assert (await agendamentos.contagem())["completed"] == 1
-        assert (await health_of(work, settings).documento())["status"] == "healthy"
+        assert (await julia_of(work).appointments.health.documento())["status"] == "healthy"
 
 
 async def test_a_redis_that_hangs_is_a_loop_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,10 +382,11 @@ async def test_up_starts_one_that_runs_what_an_import_left(tmp_path: Path, redis
     settings = Settings.model_validate({"database_url": url, "tasks_backend": "arq", "redis_url": redis_url})
     async with redis_at(redis_url) as redis:
         await redis.flushdb()
-    async with build(settings) as work:
-        agendamentos, importacao = appointments_of(work, settings)
+    async with build(settings).work as work:
+        made = julia_of(work).appointments
+        agendamentos, importacao = made.agendamentos, made.importacao
         await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
-        (role,) = [each for each in build(settings).extension.roles if each.name == "arq"]
+        (role,) = [each for each in build(settings).work.extension.roles if each.name == "arq"]
         assert role.in_up
         stop = asyncio.Event()
         running = asyncio.ensure_future(role.run(stop))
@@ -398,7 +400,7 @@ async def test_up_starts_one_that_runs_what_an_import_left(tmp_path: Path, redis
             await running
         assert RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops
     own = Settings.model_validate({"database_url": url})
-    assert "arq" not in [each.name for each in build(own).extension.roles]
+    assert "arq" not in [each.name for each in build(own).work.extension.roles]
 
 
 def test_without_its_redis_the_worker_says_one_sentence(tmp_path: Path) -> None:
@@ -473,8 +475,9 @@ async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_
     settings = Settings.model_validate({"database_url": url, "tasks_backend": "arq", "redis_url": redis_url})
     async with redis_at(redis_url) as redis:
         await redis.flushdb()
-    async with build(settings) as work:
-        agendamentos, importacao = appointments_of(work, settings)
+    async with build(settings).work as work:
+        made = julia_of(work).appointments
+        agendamentos, importacao = made.agendamentos, made.importacao
         done = await importacao.importar(xlsx([HEADER, *(patient(n) for n in range(60))]), "a.xlsx", by="alguém")
         assert done["jobs_enqueued"] == 60
         env = {**os.environ, "DATABASE_URL": url, "TASKS_BACKEND": "arq", "REDIS_URL": redis_url, "ARQ_MAX_JOBS": "20"}
@@ -502,11 +505,11 @@ async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_
 def test_the_worker_takes_its_limits_from_the_environment(tmp_path: Path) -> None:
     told = {"database_url": f"sqlite:///{tmp_path}/a.db", "redis_url": "redis://:segredo@127.0.0.1:6379"}
     limits = {"arq_max_jobs": 7, "arq_job_timeout": 30, "arq_keep_result": 60, "arq_max_tries": 2}
-    made = worker_settings(Settings.model_validate({**told, **limits, "tasks_backend": "arq"}))
+    made = worker_settings(build(Settings.model_validate({**told, **limits, "tasks_backend": "arq"})))
     assert (made.max_jobs, made.job_timeout, made.keep_result, made.max_tries) == (7, 40, 60, 2)  # type: ignore[attr-defined]
     assert [each.name for each in made.functions] == ["normalize_appointment"]  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="TASKS_BACKEND=arq"):
-        worker_settings(Settings.model_validate(told))
+        worker_settings(build(Settings.model_validate(told)))
 
 
 def test_doctor_says_what_to_do_when_redis_is_away(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.composition.julia import build, campaigns, contexts, sending, starting
+from app.composition.julia import julia_of
 from app.contexts.campanhas.inicio import Inicio, Resultado
 from app.contexts.campanhas.model import (
     CampanhaInexistente,
@@ -24,6 +24,7 @@ from app.contexts.comum.telefone import Address
 from app.contexts.comum.whatsapp import Entrega, NotOnWhatsApp, Unknown
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import Recebida, Recibo
+from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
@@ -33,7 +34,7 @@ from batuta.receive.endpoints import JobCall, Ok, Partial, Skipped
 from batuta.supervise.loop import Doorbell
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
-from tests.julia import add_chip, one, rows, write
+from tests.julia import add_chip, one, rows, sending_through, write
 from tests.line import ScriptedLine
 
 # A Wednesday, eleven o'clock in São Paulo: within the morning's window.
@@ -51,10 +52,10 @@ class Office:
     def __init__(self, work: Batuta, clock: FakeClock, settings: Settings) -> None:
         self.work, self.clock, self.database = work, clock, work.database
         self.line = ScriptedLine(clock)
-        self.campanhas: Campanhas = campaigns(work, settings)
-        self.inicio: Inicio = starting(work, settings)
-        self.conversas = contexts(work).conversas
-        made = sending(work, settings, self.line)
+        self.campanhas: Campanhas = julia_of(work).campaigns.campanhas
+        self.inicio: Inicio = julia_of(work).campaigns.inicio
+        self.conversas = julia_of(work).messages.conversas
+        made = sending_through(work, settings, self.line)
         recipe = made.remetente.recipe()
         self.reconciler, self.store = made.reconciliador, work.queues[FILA_MENSAGENS.name]
         tenure = Tenure(owner="office", lease=timedelta(minutes=5))
@@ -130,7 +131,7 @@ class Office:
 async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
     clock.step(OPEN - clock.now())
     settings = Settings(database_url=database_url, evolution_api_url="http://127.0.0.1:1", **LIMITS)  # type: ignore[arg-type]
-    async with build(settings, clock=clock) as work:
+    async with build(settings, clock=clock).work as work:
         await add_chip(work.database, "julia-sim")
         await write(work.database, TRUSTED)
         yield Office(work, clock, settings)

@@ -7,9 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from app.composition.julia import build, chip_handlers, contexts
+from app.composition.chips import build_chips
+from app.composition.julia import julia_of
 from app.contexts.chips.service import Decisao, Fase, Status, Tipo, UnknownChip
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
+from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.queue.outcome import Failed
@@ -28,7 +30,7 @@ class Chips:
     def __init__(self, work: Batuta, clock: FakeClock, line: ScriptedLine) -> None:
         self.work, self.clock, self.line = work, clock, line
         self.database = work.database
-        self._handlers = chip_handlers(work, line)
+        self._handlers = build_chips(work, julia_of(work).messages, line).handlers
 
     async def run(self, name: str) -> JobAnswer:
         now = self.clock.now()
@@ -77,7 +79,7 @@ class Chips:
 @pytest.fixture
 async def chips(database_url: str, clock: FakeClock) -> AsyncIterator[Chips]:
     clock.step(OPEN - clock.now())
-    work = build(Settings(database_url=database_url), clock=clock)
+    work = build(Settings(database_url=database_url), clock=clock).work
     async with work:
         yield Chips(work, clock, ScriptedLine(clock))
 
@@ -254,7 +256,7 @@ async def test_only_chips_that_send_are_looked_at(chips: Chips) -> None:
 
 
 async def test_without_a_gateway_everything_that_asks_it_says_so_and_nothing_fails(chips: Chips) -> None:
-    alone = chip_handlers(chips.work, None)
+    alone = build_chips(chips.work, julia_of(chips.work).messages, None).handlers
     now = chips.clock.now()
     call = JobCall(key="k", params={}, started_at=now, deadline=now + HOUR)
     for name in ("sincronizar-chips", "verificar-whatsapp", "validar-telefones"):
@@ -450,7 +452,7 @@ async def test_the_past_of_the_chips_is_pruned_and_their_days_stay(chips: Chips)
 
 
 async def decide(chips: Chips, instance: str = "julia-sim", **what: Any) -> dict[str, str]:
-    julia = contexts(chips.work).chips
+    julia = julia_of(chips.work).chips.chips
     async with chips.database.transaction() as transaction:
         return await julia.decidir(
             transaction, instance, Decisao(**what), "aquecido", by="pessoa", now=chips.clock.now()

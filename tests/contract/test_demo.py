@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from app.composition.demo import LISTENER, SENDER, Demo
-from app.composition.julia import hours
+from app.composition.sending import hours
 from app.settings import Settings
 from batuta.config import load
 from batuta.stores.sql.database import Database

@@ -1,9 +1,7 @@
 """What the simulator's groups say, through the whole pipeline, on both databases: a demonstration has something to decide."""
 
-from app.composition.groups import review
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.nomes.correcoes import Correcao
-from app.settings import Settings
 from batuta.testing import FakeClock
 from simulador.comportamento import Chance
 from simulador.falas import fala
@@ -21,7 +19,7 @@ async def test_within_two_minutes_of_a_demonstration_something_waits_for_a_perso
         for n in range(1, SAID + 1):
             await mesa.dizem(fala(chance, n))
         await mesa.trabalha()
-        revisao = review(mesa.work, Settings())
+        revisao = mesa.groups.revisao
         waiting = [vaga_em_palavras(row, mesa.work.zone) for row in await revisao.pendentes(limite=50)]
         unsure = [each for each in waiting if each["motivo"] == "hospital_incerto"]
         assert unsure

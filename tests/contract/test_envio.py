@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from app.composition.julia import build
 from app.contexts.comum.telefone import Address
 from app.contexts.comum.whatsapp import (
     NO_LINE,
@@ -23,6 +22,7 @@ from app.contexts.envio.duvida import NotInDoubt
 from app.contexts.envio.registro import Registro
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import Recebida
+from app.main import build
 from app.settings import Settings
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemCrashed
@@ -598,7 +598,7 @@ async def test_a_process_that_knows_no_gateway_ends_no_message(
 ) -> None:
     """It was started by hand beside others that do."""
     id = await office.put(doctor)
-    async with build(Settings(database_url=database_url, **known), clock=office.clock) as beside:
+    async with build(Settings(database_url=database_url, **known), clock=office.clock).work as beside:
         await beside.work_once(FILA_MENSAGENS.name, 1)
     row = await office.message(id)
     assert (row["status"], row["erro"], row["tentativas"]) == ("pendente", NO_LINE, 0)
@@ -662,7 +662,7 @@ async def test_never_more_than_the_limit_leaves_in_an_hour_and_nothing_is_lost(
     settings = Settings(
         database_url=database_url, evolution_api_url="http://127.0.0.1:1", rate_limit_per_hour=3, send_min_gap_seconds=1
     )
-    async with build(settings, clock=clock) as work:
+    async with build(settings, clock=clock).work as work:
         office = Office(work, clock, ScriptedLine(clock), settings)
         await add_chip(work.database, "julia-sim")
         await write(work.database, TRUSTED)

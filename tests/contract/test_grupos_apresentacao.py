@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from app.composition.groups import names
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
 from app.contexts.grupos.apresentacao import AGAIN_AFTER, Apresentacao, regiao_de
 from app.contexts.leitura_grupos.api import Vocabulario
@@ -39,7 +38,7 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 
 
 def apresentacao(mesa: Bancada, line: Line | None) -> Apresentacao:
-    return Apresentacao(mesa.work.database, line, names(mesa.work), mesa.clock)
+    return Apresentacao(mesa.work.database, line, mesa.groups.dicionario, mesa.clock)
 
 
 def call(mesa: Bancada) -> JobCall:

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.composition.groups import authors
 from app.contexts.grupos.autores import AutorInexistente, SemAutor
 from app.contexts.vagas.revisao import VagaInexistente
 from batuta.testing import FakeClock
@@ -24,7 +23,7 @@ async def test_a_blocked_author_is_put_aside_with_the_reason_and_others_are_read
     await mesa.dizem("plantão\n" + vaga("Vila Inventada") + "\n" + vaga("Vila Sonhada"))
     await mesa.trabalha()
     first, second = await mesa.rows("SELECT id, status FROM vagas_grupo")
-    done = await authors(mesa.work).bloquear(first["id"], por="gestora")
+    done = await mesa.groups.autores.bloquear(first["id"], por="gestora")
     assert (done.bloqueado, done.rejeitadas) == (True, 2)
     row = await mesa.one("SELECT status, motivo_status, revisada_por FROM vagas_grupo WHERE id = :id", id=second["id"])
     assert tuple(row.values()) == ("rejeitada", "autor_bloqueado", "gestora")
@@ -43,7 +42,7 @@ async def test_a_blocked_author_is_put_aside_with_the_reason_and_others_are_read
 async def test_twice_is_once_and_who_is_lifted_is_read_again(mesa: Bancada) -> None:
     await mesa.dizem(vaga())
     await mesa.trabalha()
-    id, autores = (await mesa.one("SELECT id FROM vagas_grupo"))["id"], authors(mesa.work)
+    id, autores = (await mesa.one("SELECT id FROM vagas_grupo"))["id"], mesa.groups.autores
     done = await autores.bloquear(id, por="gestora")
     assert (await autores.bloquear(id, por="gestora")) == done
     assert (await mesa.one("SELECT status FROM vagas"))["status"] == "aberta"
@@ -72,11 +71,11 @@ async def test_who_is_blocked_is_blocked_under_each_of_his_addresses_and_lifted_
 ) -> None:
     await mesa.dizem(vaga(), autor=first, outro=of)
     await mesa.trabalha()
-    done = await authors(mesa.work).bloquear((await mesa.one("SELECT id FROM vagas_grupo"))["id"], por="gestora")
+    done = await mesa.groups.autores.bloquear((await mesa.one("SELECT id FROM vagas_grupo"))["id"], por="gestora")
     other = ((PHONE, None), (DEVICE, None), (WITHOUT_NINTH, None), (LID, PHONE), (LID, None), (PHONE, LID))
     said = [await mesa.dizem(vaga(), autor=who, outro=alias) for who, alias in other]
     assert await unread(mesa, said) == [True] * len(said)
-    await authors(mesa.work).liberar(done.id, por="gestora")
+    await mesa.groups.autores.liberar(done.id, por="gestora")
     said = [await mesa.dizem(vaga(), autor=who, outro=alias) for who, alias in other]
     assert await unread(mesa, [*said, await mesa.dizem(vaga(), autor=OUTRA)]) == [False] * (len(said) + 1)
 
@@ -89,7 +88,7 @@ async def test_what_he_told_under_another_address_is_rejected_with_him(mesa: Ban
     await mesa.dizem("bom dia a todos", autor=LID, outro=PHONE)
     rows = await mesa.rows("SELECT id, hospital_raw FROM vagas_grupo")
     id = next(row["id"] for row in rows if row["hospital_raw"] == "Vila Sonhada")
-    assert (await authors(mesa.work).bloquear(id, por="gestora")).rejeitadas == 2
+    assert (await mesa.groups.autores.bloquear(id, por="gestora")).rejeitadas == 2
     assert await unread(mesa, [await mesa.dizem(vaga(), autor=LID)]) == [True]
 
 
@@ -100,7 +99,7 @@ async def test_one_person_is_one_author_whichever_address_he_writes_from(mesa: B
 
 
 async def test_nobody_cannot_be_blocked(mesa: Bancada) -> None:
-    autores = authors(mesa.work)
+    autores = mesa.groups.autores
     with pytest.raises(VagaInexistente):
         await autores.bloquear(NOBODY, por="gestora")
     with pytest.raises(AutorInexistente):

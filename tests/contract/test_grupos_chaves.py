@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.composition.groups import authors, review
 from app.contexts.grupos.fila import Estagio
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.revisao import Revisao
-from app.settings import Settings
 from batuta.queue.item import Lease
 from batuta.queue.pipeline import StageOutcome
 from batuta.testing import FakeClock
@@ -28,7 +26,7 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 
 @pytest.fixture
 def revisao(mesa: Bancada) -> Revisao:
-    return review(mesa.work, Settings())
+    return mesa.groups.revisao
 
 
 async def told_again(mesa: Bancada, line: str) -> dict[str, Any]:
@@ -53,7 +51,7 @@ async def test_what_was_rejected_does_not_swallow_the_same_told_by_somebody_else
 
 async def test_what_a_blocked_author_told_does_not_swallow_what_others_tell(mesa: Bancada) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
-    await authors(mesa.work).bloquear(id, por="gestora")
+    await mesa.groups.autores.bloquear(id, por="gestora")
     assert (await told_again(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
 
 
@@ -61,7 +59,7 @@ async def test_what_another_told_as_well_waits_on_when_the_first_author_is_block
     first = await waits(mesa, vaga("Vila Inventada"))
     second = await told_again(mesa, vaga("Vila Inventada"))
     assert second["duplicada_de"] == first
-    done = await authors(mesa.work).bloquear(first, por="gestora")
+    done = await mesa.groups.autores.bloquear(first, por="gestora")
     assert done.rejeitadas == 1
     row = await mesa.one("SELECT status, eh_duplicada, duplicada_de FROM vagas_grupo WHERE id = :id", id=second["id"])
     assert tuple(row.values()) == ("aguardando_revisao", False, None)
@@ -128,7 +126,7 @@ async def test_what_is_told_again_while_the_first_is_being_rejected_is_not_lost(
     async def rejects_before_it_is_written(handler: Handler, lease: Lease) -> StageOutcome:
         outcome = await handler(lease)
         if lease.row["estagio"] == Estagio.DEDUPLICACAO and first:
-            await review(mesa.work, Settings()).rejeitar(first.pop(), "golpe", por="gestora")
+            await mesa.groups.revisao.rejeitar(first.pop(), "golpe", por="gestora")
         return outcome
 
     first: list[str] = []

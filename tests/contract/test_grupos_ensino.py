@@ -5,10 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from app.composition.groups import review, teaching
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
-from app.settings import Settings
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
 
@@ -21,7 +19,7 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 
 @pytest.fixture
 def ensino(mesa: Bancada) -> Ensino:
-    return teaching(mesa.work)
+    return mesa.groups.ensino
 
 
 async def taught(mesa: Bancada, lugar: str, hospital: str) -> None:
@@ -29,7 +27,7 @@ async def taught(mesa: Bancada, lugar: str, hospital: str) -> None:
     await mesa.dizem("plantão\n" + vaga(lugar))
     await mesa.trabalha()
     row = await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'")
-    await review(mesa.work, Settings()).aprovar(row["id"], Correcao(hospital=hospital), por="gestora")
+    await mesa.groups.revisao.aprovar(row["id"], Correcao(hospital=hospital), por="gestora")
     await mesa.clock.advance(timedelta(seconds=6))
 
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.composition.groups import closings, review
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.fechamentos import FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
-from app.settings import Settings
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada
 
@@ -29,7 +27,7 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 
 @pytest.fixture
 def fechamentos(mesa: Bancada) -> Fechamentos:
-    return closings(mesa.work)
+    return mesa.groups.fechamentos
 
 
 async def said(mesa: Bancada, texto: str, **how: Any) -> str:
@@ -308,7 +306,7 @@ async def test_what_a_person_approved_before_the_notice_was_decided_is_closed_as
     await said(mesa, INCERTA)
     await said(mesa, "Vaga preenchida")
     vaga = (await mesa.one("SELECT id FROM vagas_grupo"))["id"]
-    await review(mesa.work, Settings()).aprovar(vaga, Correcao(), por="gestora")
+    await mesa.groups.revisao.aprovar(vaga, Correcao(), por="gestora")
     assert await open_ones(mesa) == ["20 SN"]
     ((row, _),) = await fechamentos.pendentes(limite=10)
     await fechamentos.resolver(row["id"], [vaga], por="gestora")

@@ -4,11 +4,9 @@ from datetime import date
 
 import pytest
 
-from app.composition.groups import review
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.revisao import VagaIncompleta
-from app.settings import Settings
 from batuta.testing import FakeClock
 from tests.grupos import bancada
 
@@ -46,7 +44,7 @@ async def test_an_offer_without_a_day_becomes_a_vacancy_with_the_day_a_person_sa
             None,
         )
         assert waiting["campos_faltando"] == ["data", "horario"]
-        revisao = review(mesa.work, Settings())
+        revisao = mesa.groups.revisao
         with pytest.raises(VagaIncompleta):
             await revisao.aprovar(waiting["id"], Correcao(), por="operador")
         day = Correcao(data=date(2026, 3, 25), periodo=Periodo.NOTURNO)

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.composition.groups import review
 from app.contexts.nomes.correcoes import Correcao
-from app.settings import Settings
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada
 
@@ -47,7 +45,7 @@ async def test_two_places_with_names_alike_are_two_and_a_person_looks_at_the_new
     )  # fmt: skip
     aliases = await mesa.rows("SELECT alias FROM hospitais_alias WHERE confirmado")
     assert [row["alias"] for row in aliases] == ["UPA Zona Leste"]
-    done = await review(mesa.work, Settings()).aprovar(new["id"], Correcao(), por="gestora")
+    done = await mesa.groups.revisao.aprovar(new["id"], Correcao(), por="gestora")
     assert done.status == "importada"
     assert len(await mesa.rows("SELECT DISTINCT hospital_id FROM vagas")) == 2
 
@@ -73,7 +71,7 @@ async def test_whoever_confirms_a_name_in_one_town_does_not_take_it_from_the_pla
     await mesa.write("UPDATE vagas_grupo SET status = 'aguardando_revisao', vaga_importada_id = NULL")
     await mesa.write("DELETE FROM vagas")
     first, _ = await vagas(mesa)
-    await review(mesa.work, Settings()).aprovar(first["id"], Correcao(), por="gestora")
+    await mesa.groups.revisao.aprovar(first["id"], Correcao(), por="gestora")
     kept = await mesa.rows(
         "SELECT hospital.cidade FROM hospitais_alias AS alias JOIN hospitais AS hospital ON hospital.id = alias.hospital_id"
     )
@@ -102,7 +100,7 @@ async def waiting(mesa: Bancada) -> str:
 async def test_a_name_that_was_confirmed_in_one_town_is_not_stamped_on_its_namesakes_elsewhere(mesa: Bancada) -> None:
     await regions(mesa)
     await offered(mesa, VILA)
-    await review(mesa.work, Settings()).aprovar(await waiting(mesa), Correcao(), por="gestora")
+    await mesa.groups.revisao.aprovar(await waiting(mesa), Correcao(), por="gestora")
     await mesa.clock.advance(timedelta(seconds=6))
     await offered(mesa, VILA, CAMPINAS)
     await offered(mesa, VILA, BELEM)
@@ -119,7 +117,7 @@ async def test_another_name_of_a_listed_hospital_that_was_taught_in_one_town_is_
     await mesa.carrega("Hospital Fictício", cidade="Belém", uf="PA")
     await offered(mesa, VILA)
     fictitious = Correcao(hospital="Hospital Fictício")
-    await review(mesa.work, Settings()).aprovar(await waiting(mesa), fictitious, por="gestora")
+    await mesa.groups.revisao.aprovar(await waiting(mesa), fictitious, por="gestora")
     await mesa.clock.advance(timedelta(seconds=6))
     await offered(mesa, VILA, CAMPINAS)
     await offered(mesa, VILA, BELEM)
@@ -135,7 +133,7 @@ async def test_a_neighbours_hospital_that_was_confirmed_in_a_group_is_known_ther
     await regions(mesa)
     await offered(mesa, VILA, CAMPINAS)
     there = Correcao(hospital="Hospital Vila Inventada", cidade="Valinhos", uf="SP")
-    await review(mesa.work, Settings()).aprovar(await waiting(mesa), there, por="gestora")
+    await mesa.groups.revisao.aprovar(await waiting(mesa), there, por="gestora")
     await mesa.clock.advance(timedelta(seconds=6))
     await offered(mesa, VILA, CAMPINAS)
     first, again = await vagas(mesa)
@@ -147,7 +145,7 @@ async def test_a_hospital_that_a_person_names_without_its_town_is_in_the_groups_
     for group in (BELEM, CAMPINAS):
         await offered(mesa, VILA, group)
         named = Correcao(hospital="Hospital Santa Inventada")
-        await review(mesa.work, Settings()).aprovar(await waiting(mesa), named, por="gestora")
+        await mesa.groups.revisao.aprovar(await waiting(mesa), named, por="gestora")
         await mesa.clock.advance(timedelta(seconds=6))
     assert [(row["nome"], row["cidade"]) for row in await vagas(mesa)] == [
         ("Hospital Santa Inventada", "Belém"), ("Hospital Santa Inventada", "Campinas"),

@@ -10,12 +10,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.groups import add_groups, names, with_model
+from app.composition.groups import add_groups
 from app.composition.julia import add_guards, migrations
-from app.composition.llm import asking
-from app.contexts.esteira.leituras import Regras
+from app.composition.llm import guard_llm
+from app.composition.messages import build_messages
+from app.contexts.esteira.leituras import LeitorPorRegras
+from app.contexts.esteira.llm import ComModelo
 from app.contexts.leitura_grupos.api import Categoria, Leitura
 from app.contexts.llm.service import Calou, Respondeu, Resposta
+from app.contexts.nomes.dicionario import Dicionario
 from app.integrations.llm.client import ChatClient
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
@@ -70,11 +73,12 @@ async def opened(url: str, clock: FakeClock, oraculo: Oraculo, rules: Any = unsu
     told = Settings(database_url=url, openai_api_key="chave-de-teste", grupos_limiar_heuristica=0.0, **settings)
     work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=told)
     add_guards(work, told)
-    known = names(work)
-    chosen = Regras(known, work.zone) if rules is None else rules
-    jobs = add_groups(work, told, with_model(work, known, chosen, asking(work, told, oraculo)))
+    known = Dicionario(work.database, work.clock)
+    chosen = LeitorPorRegras(known, work.zone) if rules is None else rules
+    reads = ComModelo(chosen, guard_llm(work, told, oraculo), known, work.zone)
+    groups = add_groups(work, told, build_messages(work, told).conversas, leitor=reads)
     await work.open()
-    return Bancada(work, told, clock, {}, jobs)
+    return Bancada(work, groups, clock, {})
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.composition.groups import authors, recovery, review
-from app.composition.julia import campaigns, contexts, starting
+from app.composition.julia import julia_of
 from app.contexts.campanhas.model import Tipo
 from app.contexts.campanhas.service import NovaCampanha
 from app.contexts.comum.telefone import Address, address
@@ -40,7 +39,7 @@ async def posts(
         texto=texto, midia=None, encaminhada=False, em=now,
     )  # fmt: skip
     async with work.database.transaction() as transaction:
-        await contexts(work).grupos.ingerir(transaction, fato, now=now)
+        await julia_of(work).groups.grupos.ingerir(transaction, fato, now=now)
     if read:
         await reads(office)
 
@@ -56,7 +55,7 @@ def call(office: Office) -> JobCall:
 
 
 async def asks(office: Office) -> dict[str, Any]:
-    answer = await recovery(office.work).recovery_vagas_incompletas(call(office))
+    answer = await julia_of(office.work).group_contacts.recuperacao.recovery_vagas_incompletas(call(office))
     assert isinstance(answer, Ok)
     return dict(answer.details)
 
@@ -90,7 +89,7 @@ async def test_one_message_asks_for_what_all_his_offers_lack_and_it_leaves_like_
     assert await asks(office) == {
         "vagas_encontradas": 0, "dms_enviados": 0, "sem_telefone": 0, "recusadas": 0, "erros": 0,
     }  # fmt: skip
-    row = (await review(office.work, office.settings).pendentes(limite=1))[0]
+    row = (await julia_of(office.work).groups.revisao.pendentes(limite=1))[0]
     shown = vaga_em_palavras(row, office.work.zone)["pergunta"]
     assert (shown["estado"], shown["mensagem"]) == ("perguntada", "enviada")
 
@@ -177,9 +176,9 @@ async def test_a_question_that_waits_does_not_leave_when_there_is_nothing_to_ask
     await asks(office)
     vaga = (await one(office.work.database, "SELECT id FROM vagas_grupo"))["id"]
     if how == "blocked":
-        await authors(office.work).bloquear(vaga, por="gestora")
+        await julia_of(office.work).groups.autores.bloquear(vaga, por="gestora")
     elif how == "approved":
-        await review(office.work, office.settings).aprovar(vaga, Correcao(hospital="Hospital Fictício"), por="gestora")
+        await julia_of(office.work).groups.revisao.aprovar(vaga, Correcao(hospital="Hospital Fictício"), por="gestora")
     else:
         await write(office.work.database, "UPDATE clientes SET opt_out = TRUE")
     await office.works()
@@ -246,10 +245,10 @@ async def test_a_person_who_posts_is_no_doctor_to_campaigns_and_a_doctor_stays_o
     assert (await asks(office))["dms_enviados"] == 2
     found = await rows(database, "SELECT telefone, tipo FROM clientes ORDER BY telefone")
     assert [tuple(row.values()) for row in found] == [(FULANA, "divulgador"), (SICRANO, "medico")]
-    desk = campaigns(office.work, office.settings)
+    desk = julia_of(office.work).campaigns.campanhas
     nova = NovaCampanha(nome="teste", tipo=Tipo.OFERTA, corpo="Olá.", audience_filters={"quantidade_alvo": 10})
     await desk.agendar(await desk.criar(nova, by="gestora"), None, by="gestora")
-    await starting(office.work, office.settings).passar()
+    await julia_of(office.work).campaigns.inicio.passar()
     considered = "SELECT telefone FROM campanha_destinatarios JOIN clientes ON clientes.id = cliente_id"
     assert [row["telefone"] for row in await rows(database, considered)] == [SICRANO]
 

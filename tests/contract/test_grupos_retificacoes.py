@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.composition.groups import review
 from app.contexts.grupos.fila import Estagio
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.retificacoes import MudancaSemVaga, MudancaSuperada, OfertaPorDecidir, Retificacoes
 from app.contexts.vagas.revisao import VagaDecidida
-from app.settings import Settings
 from batuta.stores.sql.database import Query, Transaction
 from batuta.testing import FakeClock
 from tests.grupos import AUTOR, Bancada, bancada, vaga
@@ -114,7 +112,7 @@ async def test_what_waits_for_a_person_waits_with_what_its_author_said_last(mesa
     await says(mesa, vaga("Vila Inventada", valor=2000))
     waiting = await mesa.one("SELECT id, valor, trechos FROM vagas_grupo WHERE status = 'aguardando_revisao'")
     assert (waiting["valor"], "valor" in waiting["trechos"]) == (2000, False)
-    await review(mesa.work, Settings()).aprovar(waiting["id"], Correcao(), por="gestora")
+    await mesa.groups.revisao.aprovar(waiting["id"], Correcao(), por="gestora")
     assert await worth(mesa) == [2000]
 
 
@@ -141,7 +139,7 @@ async def test_a_vacancy_that_a_doctor_was_told_of_keeps_its_price_until_a_perso
     waiting = await last(mesa)
     assert (waiting["status"], waiting["motivo_status"]) == ("aguardando_revisao", "valor_mudou")
     assert await worth(mesa) == [1500]
-    revisao = review(mesa.work, Settings())
+    revisao = mesa.groups.revisao
     (listed,) = await revisao.pendentes(limite=10)
     assert (listed["valor"], listed["anterior_valor"], listed["anterior_status"]) == (2000, 1500, status)
     done = await revisao.aprovar(waiting["id"], Correcao(), por="gestora")
@@ -156,7 +154,7 @@ async def test_a_change_that_a_person_rejects_leaves_the_vacancy_as_it_is(mesa: 
     await says(mesa, vaga(valor=1500))
     await mesa.write("UPDATE vagas SET status = 'reservada'")
     await says(mesa, vaga(valor=2000))
-    await review(mesa.work, Settings()).rejeitar((await last(mesa))["id"], "já combinado", por="gestora")
+    await mesa.groups.revisao.rejeitar((await last(mesa))["id"], "já combinado", por="gestora")
     assert await worth(mesa) == [1500]
     assert len(await mesa.rows("SELECT 1 FROM vagas_grupo_chaves")) == 1
 
@@ -184,7 +182,7 @@ async def test_a_change_of_a_vacancy_that_is_over_cannot_be_approved(mesa: Banca
     await says(mesa, vaga(valor=2000))
     await mesa.write("UPDATE vagas SET status = 'realizada'")
     with pytest.raises(MudancaSemVaga):
-        await review(mesa.work, Settings()).aprovar((await last(mesa))["id"], Correcao(), por="gestora")
+        await mesa.groups.revisao.aprovar((await last(mesa))["id"], Correcao(), por="gestora")
     assert await worth(mesa) == [1500]
     assert (await last(mesa))["status"] == "aguardando_revisao"
 
@@ -230,7 +228,7 @@ async def test_a_word_that_answers_nothing_is_of_what_its_author_offered_last(li
     assert await worth(lida) == [2200, 2000]
     await writes(lida, "corrigindo 20/03 7h às 19h: R$ 1.900")  # by itself it would be an offer without a place
     assert await worth(lida) == [2200, 1900]
-    assert await review(lida.work, Settings()).quantas() == 0
+    assert await lida.groups.revisao.quantas() == 0
 
 
 @pytest.mark.parametrize(
@@ -259,7 +257,7 @@ async def test_one_price_for_a_list_of_several_waits_for_a_person_for_each(lida:
     offer = await writes(lida, days)
     await writes(lida, "Corrigindo: valor é 2.000", citada=offer)
     assert await worth(lida) == [1500, 1700]
-    revisao = review(lida.work, Settings())
+    revisao = lida.groups.revisao
     waiting = sorted(await revisao.pendentes(limite=10), key=lambda row: row["anterior_valor"])
     assert [(row["motivo_status"], row["valor"], row["anterior_valor"]) for row in waiting] == [
         ("valor_mudou", 2000, 1500), ("valor_mudou", 2000, 1700),
@@ -325,7 +323,7 @@ async def test_an_exception_is_for_a_person_to_read(lida: Bancada, text: str) ->
     await writes(lida, "Hospital Fictício - pediatria\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.500\nChamar no PV")
     await writes(lida, f"corrigindo plantão: valor é 2.000, {text}")
     assert await worth(lida) == [1500, 1500]
-    assert await review(lida.work, Settings()).quantas() == 2
+    assert await lida.groups.revisao.quantas() == 2
 
 
 @pytest.mark.parametrize(
@@ -401,7 +399,7 @@ async def test_a_newer_change_takes_the_place_of_one_that_waits(mesa: Bancada) -
         await says(mesa, vaga(valor=value))
     (left,) = await waiting(mesa)
     assert left["valor"] == 2200
-    await review(mesa.work, Settings()).aprovar(left["id"], Correcao(), por="gestora")
+    await mesa.groups.revisao.aprovar(left["id"], Correcao(), por="gestora")
     assert await worth(mesa) == [2200]
 
 
@@ -414,7 +412,7 @@ async def test_a_change_that_counts_by_itself_takes_the_place_of_one_that_waits(
     await says(mesa, vaga(valor=2200))
     assert (await worth(mesa), await waiting(mesa)) == ([2200], [])
     with pytest.raises(VagaDecidida):
-        await review(mesa.work, Settings()).aprovar(old["id"], Correcao(), por="gestora")
+        await mesa.groups.revisao.aprovar(old["id"], Correcao(), por="gestora")
 
 
 async def test_a_change_that_its_author_took_back_cannot_be_approved(mesa: Bancada) -> None:
@@ -424,7 +422,7 @@ async def test_a_change_that_its_author_took_back_cannot_be_approved(mesa: Banca
     (old,) = await waiting(mesa)
     await says(mesa, vaga(valor=1500))
     with pytest.raises(MudancaSuperada, match="said otherwise later"):
-        await review(mesa.work, Settings()).aprovar(old["id"], Correcao(), por="gestora")
+        await mesa.groups.revisao.aprovar(old["id"], Correcao(), por="gestora")
     assert await worth(mesa) == [1500]
 
 
@@ -435,4 +433,4 @@ async def test_a_change_of_an_offer_that_waits_itself_says_what_to_do_first(lida
     await writes(lida, "valor atualizado do plantão: R$ 2.000")
     change = (await waiting(lida))[0]
     with pytest.raises(OfertaPorDecidir, match="approve that one first"):
-        await review(lida.work, Settings()).aprovar(change["id"], Correcao(), por="gestora")
+        await lida.groups.revisao.aprovar(change["id"], Correcao(), por="gestora")

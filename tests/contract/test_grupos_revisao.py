@@ -6,7 +6,6 @@ from datetime import date, timedelta
 
 import pytest
 
-from app.composition.groups import review
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import (
@@ -25,7 +24,6 @@ from app.contexts.vagas.revisao import (
     VagaInexistente,
     VagaPassada,
 )
-from app.settings import Settings
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga, waits
 
@@ -40,7 +38,7 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 
 @pytest.fixture
 def revisao(mesa: Bancada) -> Revisao:
-    return review(mesa.work, Settings())
+    return mesa.groups.revisao
 
 
 async def test_it_is_shown_with_the_text_it_came_from_and_where_each_field_stands(

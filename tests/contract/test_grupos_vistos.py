@@ -5,12 +5,10 @@ from datetime import date, timedelta
 
 import pytest
 
-from app.composition.groups import heard, review, vacancies
 from app.contexts.esteira.leituras import FINAIS
 from app.contexts.grupos.recebidas import Motivo, mensagem_em_palavras
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.vagas.abertas import aberta_em_palavras
-from app.settings import Settings
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
 
@@ -22,7 +20,7 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 
 
 async def _listed(mesa: Bancada, **asked: object) -> list[dict[str, object]]:
-    rows = await heard(mesa.work).lista(limite=50, **asked)  # type: ignore[arg-type]
+    rows = await mesa.groups.recebidas.lista(limite=50, **asked)  # type: ignore[arg-type]
     return [mensagem_em_palavras(row, mesa.work.zone, com_texto=True) for row in rows]
 
 
@@ -48,18 +46,18 @@ async def test_a_reason_chooses_and_the_reasons_are_counted_and_pages_go_on(mesa
         await mesa.dizem(f"a chave do carro {n} sumiu ontem cedo")
     await mesa.dizem("oi")
     await mesa.trabalha()
-    assert await heard(mesa.work).motivos() == {"score_baixo": 3, "ignorada_curta": 1}
+    assert await mesa.groups.recebidas.motivos() == {"score_baixo": 3, "ignorada_curta": 1}
     chosen = await _listed(mesa, motivo=Motivo.SCORE_BAIXO)
     assert [each["motivo"] for each in chosen] == ["score_baixo"] * 3
-    rows = [await heard(mesa.work).lista(limite=1, pular=n, motivo=Motivo.SCORE_BAIXO) for n in range(4)]
+    rows = [await mesa.groups.recebidas.lista(limite=1, pular=n, motivo=Motivo.SCORE_BAIXO) for n in range(4)]
     assert [[each["id"] for each in page] for page in rows] == [[each["id"]] for each in chosen] + [[]]
     await mesa.clock.advance(timedelta(days=8))
-    assert await heard(mesa.work).motivos() == {}
+    assert await mesa.groups.recebidas.motivos() == {}
 
 
 async def test_a_text_is_told_only_to_whom_it_is_asked_for(mesa: Bancada) -> None:
     await mesa.dizem("a chave do carro azul sumiu ontem cedo")
-    (row,) = await heard(mesa.work).lista(limite=1)
+    (row,) = await mesa.groups.recebidas.lista(limite=1)
     assert "chave" not in str(mensagem_em_palavras(row, mesa.work.zone, com_texto=False))
 
 
@@ -71,13 +69,13 @@ async def test_an_open_vacancy_is_listed_with_both_its_ids_until_it_is_closed(me
     await mesa.dizem(vaga(dia="2026-03-21"))
     await mesa.dizem(vaga(dia="2026-03-20"))
     await mesa.trabalha()
-    those = vacancies(mesa.work)
+    those = mesa.groups.abertas
     first, second = await those.lista(limite=10)
     told = aberta_em_palavras(first, mesa.work.zone, com_contato=False)
     assert (told["data"], told["hospital"], told["status"]) == ("2026-03-20", "Hospital Fictício", "aberta")
     assert "contato_whatsapp" not in told
     assert [row["id"] for row in await those.lista(limite=10, dia=date(2026, 3, 21))] == [second["id"]]
-    reviewing = review(mesa.work, Settings(database_url="sqlite:///unused.db"))
+    reviewing = mesa.groups.revisao
     by_either = [(await reviewing.ver(told[name]))[0]["id"] for name in ("revisao_id", "vaga_id")]
     assert by_either == [told["revisao_id"], told["revisao_id"]]
     await mesa.write(

@@ -19,7 +19,7 @@ from app.contexts.agendamentos.planilha import aba, leitor, processo
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS
 from app.contexts.agendamentos.planilha.leitor import MEMORY, MEMORY_TO_OPEN, aberta
 from app.contexts.agendamentos.planilha.linhas import MOST_AT_ONCE, Pedaco, Problema
-from app.contexts.agendamentos.planilha.processo import Aberta, Leitura
+from app.contexts.agendamentos.planilha.processo import Aberta, LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
 from tests.contract.test_agendamentos import Office, office
 from tests.julia import rows
@@ -34,7 +34,7 @@ CSV_ROW = ";".join(str(cell or "") for cell in patient(1))
 NUMBERLESS = "".join(f"<row><c><v>{n * 7919 % 104729}</v></c></row>" for n in range(MOST_ROWS))
 
 
-class Mortal(Leitura):
+class Mortal(LeitorDeArquivos):
     """Its children are killed, so many of them, when they have given one piece."""
 
     def __init__(self, deaths: int) -> None:
@@ -67,7 +67,7 @@ def killing(folha: Aberta) -> Any:
     return pedacos
 
 
-def with_reader(office: Office, reading: Leitura) -> Importacao:
+def with_reader(office: Office, reading: LeitorDeArquivos) -> Importacao:
     work = office.work
     return Importacao(work.database, reading, office.agendamentos, work.ids, work.clock, lambda: None)
 
@@ -83,7 +83,7 @@ async def test_rows_come_in_pieces_and_the_last_one_says_what_was_wrong() -> Non
     linhas = [patient(n) for n in range(1200)]
     linhas[700] = patient(700, **{"Nome do Paciente": None})
     linhas[1100] = patient(3)
-    async with Leitura(SystemClock()).aberta(xlsx([HEADER, *linhas]), "agenda.xlsx") as folha:
+    async with LeitorDeArquivos(SystemClock()).aberta(xlsx([HEADER, *linhas]), "agenda.xlsx") as folha:
         pieces = [pedaco async for pedaco in folha.pedacos()]
     assert [len(pedaco.linhas) for pedaco in pieces] == [500, 500, 199]
     assert [pedaco.is_last for pedaco in pieces] == [False, False, True]
@@ -121,7 +121,7 @@ def test_a_row_that_cannot_be_read_at_all_costs_itself_alone(monkeypatch: pytest
 
 async def test_the_child_waits_for_whoever_does_not_read() -> None:
     content = xlsx([HEADER, *(patient(n) for n in range(12_000))])  # five times what may wait in between
-    async with Leitura(SystemClock()).aberta(content, "agenda.xlsx") as folha:
+    async with LeitorDeArquivos(SystemClock()).aberta(content, "agenda.xlsx") as folha:
         said = Path(f"/proc/{folha._child.pid}/io")
         state = Path(f"/proc/{folha._child.pid}/stat")
         ends, still, before = time.monotonic() + 60, 0, -1
@@ -139,7 +139,7 @@ async def test_the_child_waits_for_whoever_does_not_read() -> None:
 
 async def test_whoever_leaves_early_does_not_wait_for_the_rest() -> None:
     content = xlsx([HEADER, *(patient(n) for n in range(6000))])
-    async with asyncio.timeout(60), Leitura(SystemClock()).aberta(content, "agenda.xlsx") as folha:
+    async with asyncio.timeout(60), LeitorDeArquivos(SystemClock()).aberta(content, "agenda.xlsx") as folha:
         first = await anext(aiter(folha.pedacos()))
     assert (len(first.linhas), folha._child.returncode) == (500, -signal.SIGKILL)
 

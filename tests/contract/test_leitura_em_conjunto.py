@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.composition.julia import build
 from app.contexts.agendamentos.model import Status
 from app.contexts.agendamentos.repository import appointment_book
 from app.contexts.agendamentos.service import QUEUE, TASK, Ligado
 from app.contexts.agendamentos.tasks import Normalizador
+from app.main import build
 from batuta.testing import FakeClock
 from tests.contract.test_agendamentos import READ, START, Office, settings_of
 from tests.julia import one, rows
@@ -23,7 +23,7 @@ MANY = 40
 @pytest.fixture
 async def office(database_url: str) -> AsyncIterator[Office]:
     clock, settings = FakeClock(START), settings_of(database_url, arq_max_jobs=2 * MANY)
-    async with build(settings, clock) as work:
+    async with build(settings, clock).work as work:
         yield Office(work, clock, settings)
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from app.composition.julia import build, sending
 from app.contexts.envio.jobs import MessageJobs
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.queue.item import NewItem, Tenure
 from batuta.receive.endpoints import JobCall, Ok
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock
-from tests.julia import PHONE, add_doctor, one, rows, write
+from tests.julia import PHONE, add_doctor, one, rows, sending_through, write
 from tests.line import ScriptedLine
 
 # A Wednesday, eleven o'clock in São Paulo.
@@ -32,7 +32,7 @@ class Office:
         self.work, self.clock = work, clock
         self.database: Database = work.database
         self.store = work.queues[FILA_MENSAGENS.name]
-        self.jobs: MessageJobs = sending(work, settings, ScriptedLine(clock)).jobs
+        self.jobs: MessageJobs = sending_through(work, settings, ScriptedLine(clock)).jobs
 
     async def put(self, **values: Any) -> str:
         doctor = (await rows(self.database, "SELECT id FROM clientes"))[0]["id"]
@@ -61,7 +61,7 @@ class Office:
 async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
     clock.step(OPEN - clock.now())
     settings = Settings(database_url=database_url, evolution_api_url="http://127.0.0.1:1")
-    async with build(settings, clock=clock) as work:
+    async with build(settings, clock=clock).work as work:
         await add_doctor(work.database, now=OPEN)
         yield Office(work, clock, settings)
 

@@ -11,7 +11,7 @@ from app.contexts.agendamentos.model import RECUSAS
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, MOST_UNPACKED
 from app.contexts.agendamentos.planilha.leitor import MEMORY
 from app.contexts.agendamentos.planilha.linhas import Motivo, Problema, Recusa
-from app.contexts.agendamentos.planilha.processo import Leitura
+from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
 from tests.sheets import HEADER, package, patient, sheet_xml, xlsx
 
@@ -90,7 +90,7 @@ def hostile() -> Iterator[tuple[str, bytes, Motivo]]:
 @pytest.mark.parametrize(("content", "motivo"), [pytest.param(c, m, id=name) for name, c, m in hostile()])
 async def test_a_file_that_means_no_good_is_refused_with_its_reason(content: bytes, motivo: Motivo) -> None:
     with pytest.raises(Recusa) as refused:
-        await Leitura(SystemClock()).ler(content, "agenda.xlsx")
+        await LeitorDeArquivos(SystemClock()).ler(content, "agenda.xlsx")
     assert refused.value.motivo is motivo
     sentence = str(RECUSAS[motivo](**refused.value.facts))
     assert "{" not in sentence
@@ -99,20 +99,20 @@ async def test_a_file_that_means_no_good_is_refused_with_its_reason(content: byt
 
 async def test_a_million_empty_rows_are_nothing() -> None:
     empty = "".join(f'<row r="{n}"/>' for n in range(3, 1_000_003))
-    read = await Leitura(SystemClock()).ler(with_sheet(empty), "agenda.xlsx")
+    read = await LeitorDeArquivos(SystemClock()).ler(with_sheet(empty), "agenda.xlsx")
     assert (read.total, len(read.linhas)) == (1, 1)
 
 
 async def test_formatted_empty_cells_below_are_nothing_either() -> None:
     empty = "".join(f'<row r="{n}"><c r="A{n}" s="1"/><c r="J{n}" s="1"/></row>' for n in range(60_000, 160_000))
-    read = await Leitura(SystemClock()).ler(with_sheet(empty), "agenda.xlsx")
+    read = await LeitorDeArquivos(SystemClock()).ler(with_sheet(empty), "agenda.xlsx")
     assert (read.total, len(read.linhas)) == (1, 1)
 
 
 async def test_a_long_text_is_cut_and_a_header_that_stands_twice_counts_once() -> None:
     header = [*HEADER, "Nome do Paciente", "CONVENIO"]
     row = [*patient(Observações="x" * 20_000), "Outra", "Outro"]
-    read = await Leitura(SystemClock()).ler(xlsx([header, row]), "agenda.xlsx")
+    read = await LeitorDeArquivos(SystemClock()).ler(xlsx([header, row]), "agenda.xlsx")
     assert {(each.linha, each.problema) for each in read.avisos} == {
         (1, Problema.COLUNA_REPETIDA), (2, Problema.TEXTO_CORTADO),
     }  # fmt: skip
@@ -122,7 +122,9 @@ async def test_a_long_text_is_cut_and_a_header_that_stands_twice_counts_once() -
 
 async def test_days_are_counted_from_1904_where_the_file_says_so() -> None:
     for workbook, day in (("", "2026-03-11"), ('<workbookPr date1904="1"/>', "2030-03-12")):
-        read = await Leitura(SystemClock()).ler(xlsx([HEADER, patient(Data=46092)], workbook=workbook), "agenda.xlsx")
+        read = await LeitorDeArquivos(SystemClock()).ler(
+            xlsx([HEADER, patient(Data=46092)], workbook=workbook), "agenda.xlsx"
+        )
         assert read.linhas[0]["data_agendamento"] == day
 
 
@@ -140,7 +142,7 @@ async def test_a_hidden_sheet_is_not_taken_for_the_first() -> None:
         "</Relationships>", one.replace("rId1", "rId2").replace("sheet1", "sheet2") + "</Relationships>"
     )
     parts["xl/worksheets/sheet2.xml"] = sheet_xml([HEADER, patient(8), patient(9)])
-    read = await Leitura(SystemClock()).ler(package(parts), "agenda.xlsx")
+    read = await LeitorDeArquivos(SystemClock()).ler(package(parts), "agenda.xlsx")
     assert [row["nome_paciente"] for row in read.linhas] == ["Pessoa Fictícia 00001"]
 
 

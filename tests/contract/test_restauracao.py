@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.composition.julia import contexts, diario
+from app.composition.julia import julia_of
 from app.contexts.conversas.diario import digest
-from app.contexts.conversas.optout import OptoutManual
 from batuta.engine import backup
 from tests.contract.sending import MINUTE, PHONE, Office
 from tests.julia import add_doctor, one, rows, write
@@ -47,7 +46,7 @@ class Copy:
 
     async def stop(self, telefone: str) -> None:
         work = self.office.work
-        by_hand = OptoutManual(work.database, contexts(work).conversas, work.ids, work.clock)
+        by_hand = julia_of(work).messages.optout
         await by_hand.parar(telefone, by="ana", reason="-")
 
 
@@ -192,7 +191,7 @@ async def test_a_doctor_removed_after_the_backup_stays_removed(
     id = await office.put(doctor)
     await copy.take()
     work = office.work
-    by_hand = OptoutManual(work.database, contexts(work).conversas, work.ids, work.clock)
+    by_hand = julia_of(work).messages.optout
     await by_hand.remover(PHONE, by="ana", reason="pediu")
     report = await copy.put_back(lost=lost)
     assert report.counts["removals"] == 1
@@ -206,9 +205,9 @@ async def test_a_doctor_removed_after_the_backup_stays_removed(
 
 async def test_the_journal_holds_no_number_and_is_for_its_owner_alone(office: Office, doctor: str) -> None:
     work = office.work
-    by_hand = OptoutManual(work.database, contexts(work).conversas, work.ids, work.clock)
+    by_hand = julia_of(work).messages.optout
     await by_hand.parar(PHONE, by="ana", reason="-")
-    journal = diario(work)
+    journal = julia_of(work).messages.diario
     assert journal is not None
     assert stat.S_IMODE(journal.file.stat().st_mode) == 0o600
     assert [entry.kind for entry in journal.entries()] == ["optout"]
@@ -216,7 +215,7 @@ async def test_the_journal_holds_no_number_and_is_for_its_owner_alone(office: Of
 
 
 async def test_a_line_that_was_cut_off_spoils_no_other(office: Office) -> None:
-    journal, work = diario(office.work), office.work
+    journal, work = julia_of(office.work).messages.diario, office.work
     assert journal is not None
     async with work.database.transaction() as transaction:
         await journal.note(transaction, "optout", PHONE, now=work.clock.now())
@@ -234,10 +233,10 @@ def test_one_line_with_and_without_the_ninth_digit_is_one_person() -> None:
 
 async def test_a_journal_that_cannot_be_written_stops_no_opt_out(office: Office, doctor: str) -> None:
     work = office.work
-    journal = diario(work)
+    journal = julia_of(work).messages.diario
     assert journal is not None
     journal.file.mkdir()  # nothing can be appended to a folder
-    by_hand = OptoutManual(work.database, contexts(work).conversas, work.ids, work.clock)
+    by_hand = julia_of(work).messages.optout
     await by_hand.parar(PHONE, by="ana", reason="-")
     assert bool((await one(work.database, "SELECT opt_out FROM clientes"))["opt_out"])
     events = {row["event_type"] for row in await rows(work.database, "SELECT event_type FROM business_events")}

@@ -7,9 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from app.composition.julia import build, chip_handlers
+from app.composition.chips import build_chips
+from app.composition.julia import julia_of
 from app.contexts.comum.whatsapp import Numero, Unavailable
 from app.contexts.medicos.validacao import again_after, verdict_of
+from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import Admit, Effect, Told
@@ -32,7 +34,7 @@ class Office:
     async def run(self) -> JobAnswer:
         now = self.clock.now()
         call = JobCall(key=str(uuid4()), params={}, started_at=now, deadline=now + HOUR)
-        return await chip_handlers(self.work, self.line)["validar-telefones"](call)
+        return await build_chips(self.work, julia_of(self.work).messages, self.line).handlers["validar-telefones"](call)
 
     async def phones(self) -> dict[str, str]:
         found = await rows(self.work.database, "SELECT telefone, status_telefone FROM clientes")
@@ -42,7 +44,7 @@ class Office:
 @pytest.fixture
 async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
     clock.step(OPEN - clock.now())
-    work = build(Settings(database_url=database_url), clock=clock)
+    work = build(Settings(database_url=database_url), clock=clock).work
     async with work:
         await add_chip(work.database)
         for phone in PHONES:

@@ -11,9 +11,10 @@ from typing import Any
 
 from arq.worker import run_worker
 
-from app.composition.julia import build
+from app.composition.arq import worker_settings
+from app.composition.julia import julia_of
+from app.main import build
 from app.settings import Settings
-from app.workers.config import worker_settings
 from batuta.engine.batuta import Batuta
 from batuta.logs import begin_logging
 from batuta.processes.exit import stop_on_signals
@@ -39,7 +40,7 @@ class Plan:
 
 
 def office(plan: Plan) -> Batuta:
-    work = build(plan.settings)
+    work = build(plan.settings).work
     work.queue_lease = timedelta(seconds=2)
 
     @work.task(retry=[], queue="agendamentos")
@@ -78,7 +79,7 @@ def arq(told: Mapping[str, Any]) -> None:
     work = office(plan)
     work.worker_policy = replace(work.worker_policy, limit=plan.arq_claims)
     note(plan, "up", str(os.getpid()))
-    run_worker(worker_settings(plan.settings, work))
+    run_worker(worker_settings(julia_of(work)))
 
 
 def _begun(told: Mapping[str, Any]) -> Plan:

@@ -13,11 +13,12 @@ from typing import Any
 from arq.worker import run_worker
 
 from app.composition import appointments
-from app.composition.julia import build
-from app.contexts.agendamentos.planilha.processo import READ_WITHIN, Leitura
-from app.main import create_app
+from app.composition.arq import worker_settings
+from app.composition.julia import julia_of
+from app.contexts.agendamentos.planilha.processo import READ_WITHIN, LeitorDeArquivos
+from app.main import build
 from app.settings import Settings
-from app.workers.config import worker_settings
+from app.web.api import create_app
 from batuta.engine.batuta import Batuta
 from batuta.logs import begin_logging
 from batuta.processes.exit import stop_on_signals
@@ -52,8 +53,8 @@ class Plan:
 def office(plan: Plan) -> Batuta:
     clock = FastClock.told(plan.clock)
     # Whoever reads the file works at the machine's speed, however fast the clock runs.
-    vars(appointments)["Leitura"] = partial(Leitura, read_within=clock.rate * READ_WITHIN)
-    work = build(plan.settings, clock=clock)
+    vars(appointments)["LeitorDeArquivos"] = partial(LeitorDeArquivos, read_within=clock.rate * READ_WITHIN)
+    work = build(plan.settings, clock=clock).work
     work.queue_lease = timedelta(seconds=plan.lease)
     return work
 
@@ -68,7 +69,7 @@ async def _answer(plan: Plan) -> None:
     begin_logging(work.events, plan.settings, service="api", stream=sys.stdout, zone=work.zone)
     with stop_on_signals(stop):
         async with work:
-            await serve(create_app(plan.settings, work), listen("127.0.0.1", plan.api), stop, GRACE)
+            await serve(create_app(julia_of(work)), listen("127.0.0.1", plan.api), stop, GRACE)
 
 
 def worker(told: Mapping[str, Any]) -> None:
@@ -86,7 +87,7 @@ async def _serve(plan: Plan) -> None:
 
 def arq(told: Mapping[str, Any]) -> None:
     plan = _begun(told)
-    run_worker(worker_settings(plan.settings, office(plan)))
+    run_worker(worker_settings(julia_of(office(plan))))
 
 
 def _begun(told: Mapping[str, Any]) -> Plan:

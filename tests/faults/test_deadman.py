@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.workers.scheduler import CATALOGUE, PROFILES, WINDOWS
+from app.composition.jobs import CATALOGUE, PROFILES, WINDOWS
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Extension
 from batuta.health.alerts import Alert, AlertPolicy

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.composition.appointments import appointments_of
+from app.composition.julia import julia_of
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.testing import FastClock
@@ -107,7 +107,7 @@ class Office:
 
     async def until_read(self) -> int:
         """Tells how many were given up, because whoever had them was killed three times, and read again by an operator's word."""
-        agendamentos, _ = appointments_of(self.work, self.plan.settings)
+        agendamentos = julia_of(self.work).appointments.agendamentos
         ends, given_up = time.monotonic() + PATIENCE, 0
         while time.monotonic() < ends:
             if await self._is_read():

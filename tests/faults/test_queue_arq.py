@@ -13,7 +13,7 @@ from datetime import timedelta
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from app.composition.appointments import appointments_of
+from app.composition.julia import julia_of
 from batuta.engine.batuta import Batuta
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.conftest import lack
@@ -155,7 +155,8 @@ async def _alone(url: str, folder: Path) -> None:
         "relay", kind(url), "the api died in an import; its tasks' lease and its appointments are orphans"
     )
     async with office(folder, url, arq_claims=80) as there:
-        agendamentos, importacao = appointments_of(there.work, there.plan.settings)
+        made = julia_of(there.work).appointments
+        agendamentos, importacao = made.agendamentos, made.importacao
         await _interrupted(there, importacao, lines)
         there.begin("arq")
 

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from app.composition.julia import campaigns
+from app.composition.julia import julia_of
 from app.contexts.campanhas.model import Tipo
 from app.contexts.campanhas.service import NovaCampanha
 from batuta.testing.messages import Accepted, End
@@ -53,7 +53,7 @@ async def _goes_out(url: str, folder: Path) -> None:
 
 
 async def _scheduled(office: PostOffice, people: int) -> int:
-    made = campaigns(office.work, office.plan.settings)
+    made = julia_of(office.work).campaigns.campanhas
     nova = NovaCampanha(
         nome="teste", tipo=Tipo.OFERTA, corpo="[SIMULADO] Olá, {nome}.", audience_filters={"quantidade_alvo": people}
     )

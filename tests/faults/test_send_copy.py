@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.composition.julia import contexts
-from app.contexts.conversas.optout import OptoutManual
+from app.composition.julia import julia_of
 from batuta.engine import backup
 from batuta.testing import judge_messages
 from batuta.testing.messages import End, SendRules
@@ -71,7 +70,7 @@ def _ignore(what: str, count: int) -> None: ...
 
 async def _opt_out(office: PostOffice, phone: str) -> None:
     work = office.work
-    by_hand = OptoutManual(work.database, contexts(work).conversas, work.ids, work.clock)
+    by_hand = julia_of(work).messages.optout
     await by_hand.parar(phone, by="test", reason="-")
 
 

@@ -10,7 +10,7 @@ import pytest
 from app.contexts.agendamentos.planilha.arquivo import nome_mostravel
 from app.contexts.agendamentos.planilha.celulas import Celula, data_hora_da, hora_da
 from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
-from app.contexts.agendamentos.planilha.processo import Leitura
+from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
 from tests.sheets import HEADER, Cell, moved, package, patient, sheet_xml, workbook, xls, xlsx
 
@@ -18,7 +18,7 @@ LABORATORY = ["Nome da Marca", "Nome da Unidade", "Nome do Paciente", "Data/Hora
 
 
 async def read(content: bytes, name: str = "agenda.xlsx") -> Lida:
-    return await Leitura(SystemClock()).ler(content, name)
+    return await LeitorDeArquivos(SystemClock()).ler(content, name)
 
 
 def as_csv(sign: str, *rows: list[Cell]) -> bytes:

@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.composition.julia import is_simulated
+from app.composition.jobs import WINDOWS
+from app.composition.sending import is_simulated
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.guardrails import (
@@ -24,7 +25,6 @@ from app.contexts.mensagens.guardrails import (
 )
 from app.contexts.mensagens.limites import HORARIO, Tipo
 from app.settings import Settings
-from app.workers.scheduler import WINDOWS
 from batuta.guard.base import Hold
 
 ZONE = ZoneInfo("America/Sao_Paulo")

@@ -1,1 +1,18 @@
-"""``batuta grupos``: the groups pipeline, its review and its dictionary."""
+"""``batuta grupos``: the pipeline, the review by people, and the names it knows."""
+
+from collections.abc import Callable
+
+from app.cli.grupos import autores, avaliar, fechamentos, fila, ler, listas, nomes, revisao
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "avaliar": avaliar.avaliar,
+    **fila.COMMANDS,
+    "carregar": nomes.carregar,
+    **revisao.COMMANDS,
+    **fechamentos.COMMANDS,
+    **autores.COMMANDS,
+    "nomes": nomes.nomes,
+    "esquecer": nomes.esquecer,
+    **listas.COMMANDS,
+    "ler": ler.ler,
+}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.saida import Saida
+from app.cli.shared import Saida
 from app.contexts.leitura_grupos.api import Vocabulario, ler
 from app.contexts.leitura_grupos.documento import documento
 from app.contexts.nomes.canonicos import NomesErrados, examinados
@@ -85,6 +85,3 @@ def _lida(desk: Desk, numbered: tuple[int, Mapping[str, Any]], known: Vocabulari
         raise BadInput(desk.texts()("cli.grupos.not_a_time", line=number))
     read = ler(row["texto"], enviado_em=sent, grupo=row.get("grupo"), regiao=row.get("regiao"), vocabulario=known)
     return {"id": row["id"], **documento(read)}
-
-
-COMMANDS = {"avaliar": avaliar}

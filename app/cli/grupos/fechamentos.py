@@ -1,17 +1,15 @@
 """``batuta grupos fechamentos | fechar | manter``: messages that say a vacancy is taken, and a person has to say which."""
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
-from uuid import UUID
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
+from app.cli.shared import ask, uuid_or
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.grupos.relato import aviso_em_palavras
-from app.contexts.vagas.fechamentos import Fechado, FechamentoInexistente, Fechamentos, VagaDeOutro
-from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
-
-T = TypeVar("T")
+from app.contexts.vagas.fechamentos import Fechado, FechamentoInexistente, VagaDeOutro
+from batuta.cli.context import Desk, JsonFlag, desk_of, who
 
 
 def fechamentos(
@@ -20,7 +18,7 @@ def fechamentos(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    found = wait_for(_with(desk, lambda closings: closings.pendentes(limite=limite)))
+    found = ask(desk, lambda julia: julia.groups.fechamentos.pendentes(limite=limite))
     told = [aviso_em_palavras(row, vagas, desk.work().zone) for row, vagas in found]
     desk.show({"avisos": told}, as_json, lambda: _tell(desk, told))
 
@@ -29,37 +27,20 @@ def fechar(
     context: typer.Context, id: str, vagas: Annotated[list[str], typer.Option("--vaga")], as_json: JsonFlag = False
 ) -> None:
     desk = desk_of(context)
-    notice, meant = _id(id), [_vaga(id, each) for each in vagas]
-    _resolved(desk, wait_for(_with(desk, lambda closings: closings.resolver(notice, meant, por=who()))), as_json)
+    notice, meant = _notice(id), [uuid_or(each, VagaDeOutro(id=id, vaga=each)) for each in vagas]
+    _resolved(desk, ask(desk, lambda julia: julia.groups.fechamentos.resolver(notice, meant, por=who())), as_json)
 
 
 def manter(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
-    desk, notice = desk_of(context), _id(id)
-    _resolved(desk, wait_for(_with(desk, lambda closings: closings.resolver(notice, (), por=who()))), as_json)
+    desk, notice = desk_of(context), _notice(id)
+    _resolved(desk, ask(desk, lambda julia: julia.groups.fechamentos.resolver(notice, (), por=who())), as_json)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"fechamentos": fechamentos, "fechar": fechar, "manter": manter}
 
 
-async def _with(desk: Desk, act: Callable[[Fechamentos], Awaitable[T]]) -> T:
-    from app.composition.groups import closings
-
-    async with desk.work() as work:
-        return await act(closings(work))
-
-
-def _id(said: str) -> str:
-    try:
-        return str(UUID(said))
-    except ValueError:
-        raise FechamentoInexistente(id=said) from None
-
-
-def _vaga(notice: str, said: str) -> str:
-    try:
-        return str(UUID(said))
-    except ValueError:
-        raise VagaDeOutro(id=notice, vaga=said) from None
+def _notice(id: str) -> str:
+    return uuid_or(id, FechamentoInexistente(id=id))
 
 
 def _resolved(desk: Desk, done: Fechado, as_json: bool) -> None:

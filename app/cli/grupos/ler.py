@@ -2,15 +2,16 @@
 
 import sys
 from datetime import datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
+from app.cli.shared import ask
+from app.composition.julia import Julia
 from app.contexts.esteira.ensaio import Prova, prova_em_palavras, provar
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.leitura_grupos.api import heuristica
-from app.settings import Settings
-from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of
 
 DAY = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
 STDIN = "-"
@@ -28,22 +29,15 @@ def ler(
     if not said.strip():
         desk.say_wrong(desk.texts()("cli.grupos.nothing_to_read"))
         raise typer.Exit(REFUSED)
-    document = prova_em_palavras(wait_for(_read(desk, said, em, regiao)), said)
+    document = prova_em_palavras(ask(desk, lambda julia: _read(julia, said, em, regiao)), said)
     desk.show(document, as_json, lambda: _tell(desk, document))
 
 
-COMMANDS = {"ler": ler}
-
-
-async def _read(desk: Desk, texto: str, em: datetime | None, regiao: str | None) -> Prova:
-    from app.composition.groups import limiares, names, rules
-
-    async with desk.work() as work:
-        known = names(work)
-        nota = heuristica(texto, vocabulario=(await known.nomes()).vocabulario)
-        sent = work.clock.now() if em is None else em.replace(tzinfo=work.zone)
-        limits = limiares(cast("Settings", desk.settings()))
-        return await provar(texto, em=sent, regiao=regiao, nota=nota, leitor=rules(work, known), limiares=limits)
+async def _read(julia: Julia, texto: str, em: datetime | None, regiao: str | None) -> Prova:
+    groups, work = julia.groups, julia.work
+    nota = heuristica(texto, vocabulario=(await groups.dicionario.nomes()).vocabulario)
+    sent = work.clock.now() if em is None else em.replace(tzinfo=work.zone)
+    return await provar(texto, em=sent, regiao=regiao, nota=nota, leitor=groups.rules, limiares=groups.limiares)
 
 
 def _tell(desk: Desk, document: dict[str, Any]) -> None:

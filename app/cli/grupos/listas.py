@@ -1,16 +1,16 @@
 """``batuta grupos mensagens | vagas``: what groups said and what became of it, and the vacancies that are open."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from app.contexts.grupos.recebidas import Motivo, Recebidas, mensagem_em_palavras, motivo_em_palavras
-from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
-from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for
-from batuta.stores.sql.database import Row
+from app.cli.shared import ask
+from app.contexts.grupos.recebidas import Motivo, mensagem_em_palavras, motivo_em_palavras
+from app.contexts.vagas.abertas import aberta_em_palavras
+from batuta.cli.context import Desk, JsonFlag, desk_of
 
 Limite = Annotated[int, typer.Option("--limite", min=1, max=1000)]
 Pular = Annotated[int, typer.Option("--pular", min=0, max=1_000_000)]
@@ -27,9 +27,8 @@ def mensagens(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    rows = wait_for(
-        _heard(desk, lambda heard: heard.lista(limite=limite, pular=pular, descartadas=descartadas, motivo=motivo))
-    )
+    page = {"limite": limite, "pular": pular}
+    rows = ask(desk, lambda julia: julia.groups.recebidas.lista(**page, descartadas=descartadas, motivo=motivo))
     told = [mensagem_em_palavras(row, desk.work().zone, com_texto=True) for row in rows]
     desk.show({"mensagens": told}, as_json, lambda: _tell_messages(desk, told))
 
@@ -43,26 +42,13 @@ def vagas(
     as_json: JsonFlag = False,
 ) -> None:
     desk, day = desk_of(context), None if dia is None else dia.date()
-    rows = wait_for(_open(desk, lambda those: those.lista(limite=limite, pular=pular, dia=day, fechadas=fechadas)))
+    page = {"limite": limite, "pular": pular}
+    rows = ask(desk, lambda julia: julia.groups.abertas.lista(**page, dia=day, fechadas=fechadas))
     told = [aberta_em_palavras(row, desk.work().zone, com_contato=True) for row in rows]
     desk.show({"vagas": told}, as_json, lambda: _tell_vacancies(desk, told, "no_closed" if fechadas else "no_open"))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"mensagens": mensagens, "vagas": vagas}
-
-
-async def _heard(desk: Desk, act: Callable[[Recebidas], Awaitable[Sequence[Row]]]) -> Sequence[Row]:
-    from app.composition.groups import heard
-
-    async with desk.work() as work:
-        return await act(heard(work))
-
-
-async def _open(desk: Desk, act: Callable[[Abertas], Awaitable[Sequence[Row]]]) -> Sequence[Row]:
-    from app.composition.groups import vacancies
-
-    async with desk.work() as work:
-        return await act(vacancies(work))
 
 
 def _tell_messages(desk: Desk, told: list[dict[str, Any]]) -> None:

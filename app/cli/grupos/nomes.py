@@ -1,20 +1,35 @@
-"""``batuta grupos nomes | esquecer``: whose a name is, and how one that was taught by mistake is unlearnt."""
+"""``batuta grupos carregar | nomes | esquecer``: load names, find the owner of a name, and unlearn a wrong one."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Annotated, TypeVar
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from app.contexts.nomes.ensino import Ensinado, Ensino
-from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
+from app.cli.grupos import avaliar
+from app.cli.shared import ask
+from app.contexts.nomes.ensino import Ensinado
+from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of, who
 
-T = TypeVar("T")
+
+def carregar(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(dir_okay=False, exists=True, readable=True)],
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    try:
+        names = avaliar.nomes_de(desk, file)
+    except avaliar.BadInput as wrong:
+        desk.say_wrong(str(wrong))
+        raise typer.Exit(REFUSED) from wrong
+    loaded = ask(desk, lambda julia: julia.groups.dicionario.carregar(names, now=julia.work.clock.now()))
+    desk.show(loaded, as_json, lambda: desk.say(desk.texts()("cli.grupos.loaded", **loaded)))
 
 
 def nomes(context: typer.Context, nome: str, as_json: JsonFlag = False) -> None:
     desk = desk_of(context)
-    found = wait_for(_with(desk, lambda ensino: ensino.de_quem(nome)))
+    found = ask(desk, lambda julia: julia.groups.ensino.de_quem(nome))
     desk.show({"nomes": [asdict(each) for each in found]}, as_json, lambda: _tell(desk, found))
 
 
@@ -25,19 +40,9 @@ def esquecer(
     as_json: JsonFlag = False,
 ) -> None:
     desk = desk_of(context)
-    gone = wait_for(_with(desk, lambda ensino: ensino.esquecer(nome, por=who(), id=id)))
+    gone = ask(desk, lambda julia: julia.groups.ensino.esquecer(nome, por=who(), id=id))
     words = desk.texts()("cli.grupos.forgotten", tipo=gone.tipo, id=gone.id)
     desk.show(asdict(gone), as_json, lambda: desk.say(words))
-
-
-COMMANDS: dict[str, Callable[..., None]] = {"nomes": nomes, "esquecer": esquecer}
-
-
-async def _with(desk: Desk, act: Callable[[Ensino], Awaitable[T]]) -> T:
-    from app.composition.groups import teaching
-
-    async with desk.work() as work:
-        return await act(teaching(work))
 
 
 def _tell(desk: Desk, found: list[Ensinado]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from app.contexts.agendamentos.model import AgendamentoRepetido, recusada
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, nome_mostravel
 from app.contexts.agendamentos.planilha.linhas import MOST_TOLD, Pedaco, Problema, Recusa, Reparo
-from app.contexts.agendamentos.planilha.processo import Aberta, Interrompida, Leitura
+from app.contexts.agendamentos.planilha.processo import Aberta, Interrompida, LeitorDeArquivos
 from app.contexts.agendamentos.repository import import_book
 from app.contexts.agendamentos.service import Agendamentos
 from batuta.kernel.clock import Clock
@@ -41,7 +41,7 @@ class Importacao:
     def __init__(
         self,
         database: Database,
-        leitura: Leitura,
+        leitura: LeitorDeArquivos,
         agendamentos: Agendamentos,
         ids: Ids,
         clock: Clock,

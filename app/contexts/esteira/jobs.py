@@ -1,6 +1,5 @@
 """The jobs of the groups. The continuous worker does the same all the time; the claim keeps them apart."""
 
-from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
@@ -42,7 +41,7 @@ class GroupJobs:
         operacao: Operacao,
         saude: SaudeDosGrupos,
         metricas: Metricas,
-        ensaio: Callable[[], Ensaio],
+        ensaio: Ensaio,
         custos: Custos,
         zone: ZoneInfo,
         clock: Clock,
@@ -111,7 +110,7 @@ class GroupJobs:
         day, now = self._today(), self._clock.now()
         async with self._database.transaction() as transaction:
             text = CANARIO.format(dia=day + timedelta(days=1))
-            await self._ensaio().ensaiar(transaction, text, day, now=now)
+            await self._ensaio.ensaiar(transaction, text, day, now=now)
         last = None if sinais.canario_em is None else sinais.canario_em.isoformat()
         details: dict[str, Json] = {"ultimo": last, "perdido": sinais.canario_perdido}
         if sinais.canario_perdido:

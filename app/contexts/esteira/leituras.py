@@ -60,7 +60,7 @@ def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
 
-class Regras:
+class LeitorPorRegras:
     """The rules alone. The same text of the same day and place is read once: thirty groups may forward it."""
 
     def __init__(self, dicionario: Dicionario, zone: ZoneInfo) -> None:

@@ -16,8 +16,6 @@ from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import LoopPolicy
 
 HEARING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100, outlives=True)
-# On their way at once, for each that may run in one ARQ worker: several workers are fed by one that hands over.
-UNDER_WAY = 4
 
 
 class RedisAway(BatutaError):

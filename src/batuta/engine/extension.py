@@ -88,6 +88,7 @@ class Extension:
     """What an application brings along besides its jobs and loops."""
 
     service: str = "batuta"  # what alerts call it
+    application: Callable[[], Any] | None = None  # the application's own object graph, for its commands
     migrations: Sequence[Migration] = ()
     texts: Sequence[Path] = ()
     roles: Sequence[Role] = ()

@@ -50,7 +50,7 @@ class Aberta:
                 return
 
 
-class Leitura:
+class LeitorDeArquivos:
     def __init__(self, clock: Clock, *, read_within: timedelta = READ_WITHIN, at_a_time: int = AT_A_TIME) -> None:
         self._clock = clock
         self._within = read_within

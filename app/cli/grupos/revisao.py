@@ -1,0 +1,148 @@
+"""``batuta grupos revisao | ver | aprovar | rejeitar``: vacancies that wait for a person's decision."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from app.cli.grupos.listas import Pular
+from app.cli.shared import ask, uuid_or
+from app.contexts.grupos.recebidas import motivo_em_palavras
+from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
+from app.contexts.leitura_grupos.api import Periodo
+from app.contexts.nomes.correcoes import Correcao
+from app.contexts.vagas.revisao import Decidida, Revisao, VagaInexistente
+from batuta.cli.context import Desk, JsonFlag, desk_of, who
+from batuta.stores.sql.database import Row
+
+
+class StatusDaVaga(StrEnum):
+    """The states by which vacancies are listed."""
+
+    AGUARDANDO_REVISAO = "aguardando_revisao"
+    IMPORTADA = "importada"
+    REJEITADA = "rejeitada"
+    DESCARTADA = "descartada"
+    DUPLICADA = "duplicada"
+
+
+def revisao(
+    context: typer.Context,
+    status: Annotated[StatusDaVaga, typer.Option("--status")] = StatusDaVaga.AGUARDANDO_REVISAO,
+    limite: Annotated[int, typer.Option("--limite", min=1, max=100_000)] = 20,
+    pular: Pular = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    rows, waiting = ask(desk, lambda julia: _page(julia.groups.revisao, status, limite, pular))
+    told = [vaga_em_palavras(row, desk.work().zone) for row in rows]
+    is_more = status is StatusDaVaga.AGUARDANDO_REVISAO and told and pular + len(told) < waiting
+    document = {"aguardando": waiting, "vagas": told}
+    desk.show(document, as_json, lambda: _tell_waiting(desk, told, status))
+    if is_more and not as_json:
+        after = pular + len(told)
+        desk.say(desk.texts()("cli.grupos.waiting_more", shown=len(told), count=waiting, next=after))
+
+
+def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
+    desk = desk_of(context)
+    row, sources = ask(desk, lambda julia: julia.groups.revisao.ver(_id(id)))
+    document = vaga_em_palavras(row, desk.work().zone, sources)
+    desk.show(document, as_json, lambda: _tell(desk, document))
+
+
+def aprovar(
+    context: typer.Context,
+    id: str,
+    hospital: Annotated[str | None, typer.Option("--hospital")] = None,
+    cidade: Annotated[str | None, typer.Option("--cidade")] = None,
+    uf: Annotated[str | None, typer.Option("--uf")] = None,
+    especialidade: Annotated[str | None, typer.Option("--especialidade")] = None,
+    data: Annotated[datetime | None, typer.Option("--data", formats=["%Y-%m-%d"])] = None,
+    periodo: Annotated[Periodo | None, typer.Option("--periodo")] = None,
+    hora_inicio: Annotated[datetime | None, typer.Option("--hora-inicio", formats=["%H:%M"])] = None,
+    hora_fim: Annotated[datetime | None, typer.Option("--hora-fim", formats=["%H:%M"])] = None,
+    valor: Annotated[float | None, typer.Option("--valor", min=100, max=50_000)] = None,
+    notas: Annotated[str | None, typer.Option("--notas")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    how = Correcao(
+        hospital=hospital,
+        cidade=cidade,
+        uf=None if uf is None else uf.strip().upper(),
+        especialidade=especialidade,
+        data=None if data is None else data.date(),
+        periodo=periodo,
+        hora_inicio=None if hora_inicio is None else f"{hora_inicio:%H:%M}",
+        hora_fim=None if hora_fim is None else f"{hora_fim:%H:%M}",
+        valor=valor,
+    )
+    desk = desk_of(context)
+    noted = notas and notas[:500]
+    done = ask(desk, lambda julia: julia.groups.revisao.aprovar(_id(id), how, por=who(), notas=noted))
+    _decided(desk, done, as_json)
+
+
+def rejeitar(
+    context: typer.Context,
+    id: str,
+    motivo: Annotated[str, typer.Option("--motivo")],
+    as_json: JsonFlag = False,
+) -> None:
+    desk = desk_of(context)
+    done = ask(desk, lambda julia: julia.groups.revisao.rejeitar(_id(id), motivo, por=who()))
+    _decided(desk, done, as_json)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"revisao": revisao, "ver": ver, "aprovar": aprovar, "rejeitar": rejeitar}
+
+
+async def _page(review: Revisao, status: StatusDaVaga, limite: int, pular: int) -> tuple[Sequence[Row], int]:
+    return await review.pendentes(limite=limite, pular=pular, status=status.value), await review.quantas()
+
+
+def _id(written: str) -> str:
+    return uuid_or(written, VagaInexistente(id=written))
+
+
+def _decided(desk: Desk, done: Decidida, as_json: bool) -> None:
+    document = {"id": done.id, "status": done.status, "vaga_id": done.vaga_id, "aprendido": done.aprendido}
+    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.grupos.decided", id=done.id, status=done.status)))
+
+
+def _tell_waiting(desk: Desk, told: list[dict[str, Any]], status: StatusDaVaga) -> None:
+    texts = desk.texts()
+    if not told:
+        waits = status is StatusDaVaga.AGUARDANDO_REVISAO
+        desk.say(texts("cli.grupos.none_waiting") if waits else texts("cli.grupos.none_so", status=status.value))
+        return
+    columns = ("id", "hospital", "especialidade", "data", "periodo", "valor", "motivo")
+    table = Table(*(texts(f"cli.grupos.column_{column}") for column in columns), box=None, pad_edge=False)
+    for each in told:
+        fields = {name: each["campos"][name]["valor"] for name in columns if name in CAMPOS}
+        row = {**fields, "id": each["id"], "motivo": motivo_em_palavras(texts, each["motivo"])}
+        table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
+    desk.out.print(table)
+
+
+def _tell(desk: Desk, document: dict[str, Any]) -> None:
+    texts, became = desk.texts(), document["vaga"]
+    desk.say(f"{document['id']}  {document['status']}  {motivo_em_palavras(texts, document['motivo'])}".rstrip())
+    if became is not None:
+        key = "became" if became["fechada_em"] is None else "became_closed"
+        desk.say(texts(f"cli.grupos.{key}", **{**became, "fechada_em": (became["fechada_em"] or "")[:16]}))
+    if (before := document["anterior"]) is not None:
+        told = {name: "-" if said is None else said for name, said in before.items()}
+        desk.say(texts("cli.grupos.told_before", **told))
+    for name in CAMPOS:
+        field = document["campos"][name]
+        if field["valor"] is not None:
+            where = "" if field["trecho"] is None else f"  [{field['trecho'][0]}–{field['trecho'][1]}]"
+            desk.say(f"  {name}: {field['valor']}{where}")
+    if (asked := document["pergunta"]) is not None:
+        desk.say(f"  pergunta: {asked['estado']}  {asked['em'][:16]}  {asked['mensagem'] or ''}")
+    desk.say("")
+    desk.out.print(document["texto"], markup=False, highlight=False)

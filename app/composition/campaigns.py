@@ -1,0 +1,60 @@
+"""The campaigns: the service for people, and the start of each campaign by its job or by the worker."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from app.composition.messages import Messages
+from app.composition.sending import rules_now
+from app.contexts.campanhas.inicio import Inicio
+from app.contexts.campanhas.jobs import LOOK_EVERY, CampaignJobs, CampaignLoop
+from app.contexts.campanhas.service import Campanhas
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.regras import BOUND, WINDOW_OF
+from app.settings import Settings
+from batuta.dispatch.plan import held_by_switch
+from batuta.engine.batuta import Batuta
+from batuta.receive.endpoints import Handler
+from batuta.supervise.loop import LoopPolicy
+
+STARTING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaigns:
+    campanhas: Campanhas
+    inicio: Inicio
+    loop: CampaignLoop
+    jobs: CampaignJobs
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        return {"processar-campanhas-agendadas": self.jobs.processar_campanhas_agendadas}
+
+
+def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Campaigns:
+    """``work`` has the queue FILA_MENSAGENS."""
+    queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.ears.ring, FILA_MENSAGENS.name)
+    inicio = Inicio(work.database, queue, rules_now(work, settings), messages.eventos, work.clock)
+    return Campaigns(
+        campanhas=Campanhas(work.database, messages.mensagens, inicio, work.ids, work.clock, wake),
+        inicio=inicio,
+        loop=CampaignLoop(inicio, partial(_held_types, work)),
+        jobs=CampaignJobs(inicio),
+    )
+
+
+def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
+    """The job starts campaigns by its schedule; between its fires the worker does."""
+    work.add_loop(campaigns.loop, STARTING)
+
+
+async def _held_types(work: Batuta) -> frozenset[str]:
+    """Types of campaign whose job is held by a switch: the loop must not start them either."""
+    controls, switches = await work.controls.read(), await work.switches.all()
+    jobs, now = work.book.timetable(controls), work.clock.now()
+    is_bound = work.book.profile(controls) == BOUND
+    held = {name for name, job in jobs.items() if held_by_switch(job, switches, now) is not None}
+    job_of = {tipo: f"processar_campanhas_{window if is_bound else 'agendadas'}" for tipo, window in WINDOW_OF.items()}
+    return frozenset(tipo for tipo, name in job_of.items() if name in held)

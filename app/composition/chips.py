@@ -1,0 +1,53 @@
+"""The chips: the pool, its health, and the jobs that ask the gateway about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.composition.messages import Messages
+from app.contexts.chips.jobs import ChipJobs
+from app.contexts.chips.pool import Pool
+from app.contexts.chips.saude import ChipHealth
+from app.contexts.chips.service import Chips
+from app.contexts.comum.whatsapp import WhatsApp
+from app.contexts.medicos.validacao import Validacao
+from batuta.engine.batuta import Batuta
+from batuta.receive.endpoints import Handler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipServices:
+    chips: Chips
+    pool: Pool
+    health: ChipHealth
+    jobs: ChipJobs
+    validacao: Validacao
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        return {
+            "sincronizar-chips": self.jobs.sincronizar_chips,
+            "verificar-whatsapp": self.jobs.verificar_whatsapp,
+            "atualizar-trust-scores": self.jobs.atualizar_trust_scores,
+            "snapshot-chips-diario": self.jobs.snapshot_chips_diario,
+            "resetar-contadores-chips": self.jobs.resetar_contadores_chips,
+            "validar-telefones": self.validacao.validar_telefones,
+        }
+
+
+def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> ChipServices:
+    """``line``: None where no gateway is set."""
+    dialect, ids, zone, clock = work.database.dialect, work.ids, work.zone, work.clock
+    chips, pool = Chips(dialect, ids, messages.eventos), Pool(dialect, ids)
+    return ChipServices(
+        chips=chips,
+        pool=pool,
+        health=ChipHealth(work.database, pool, work.circuits, zone, clock, has_gateway=line is not None),
+        jobs=ChipJobs(work.database, line, pool, chips, messages.eventos, zone, clock),
+        validacao=Validacao(work.database, line, work.circuits, work.switches, zone, clock),
+    )
+
+
+def add_chips(work: Batuta, chips: ChipServices) -> None:
+    """Add the chips to the health of the application."""
+    work.health.add(chips.health.check())
+    work.health.add_page(chips.health.page())

@@ -1,0 +1,247 @@
+"""The catalogue of jobs, and the handler, the guards and the schedule of each.
+
+A new job is one line in ``CATALOGUE`` and one handler in a context; without a handler it answers skipped, never success. Two
+timetables share the list: ``continuo`` runs the campaigns all day, ``janelas`` in three windows and the rest less often.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import time, timedelta
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from app.contexts.mensagens.regras import CAMPAIGNS, SAFE_MODE
+from app.contexts.operacao.jobs import Upkeep
+from app.settings import Settings
+from batuta import __version__
+from batuta.engine.batuta import Batuta
+from batuta.guard.base import Hold
+from batuta.guard.switches import SwitchGuard, SwitchRule
+from batuta.receive.endpoints import Handler, JobAnswer, JobCall, Skipped
+from batuta.runlog.execution import HELD, UNFINISHED
+from batuta.schedule.due import CatchUp
+from batuta.schedule.window import Window
+from batuta.stores.sql.processes import SqlBeats
+from batuta.stores.sql.retention import retentions_in
+from batuta.supervise.pruner import Retention, keep_for
+
+HISTORY: Final = sorted((Path(__file__).parents[1] / "contexts").glob("*/history.sql"))
+Profile: TypeAlias = Literal["continuo", "janelas"]
+PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
+WINDOWS: Final = {
+    "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # discovery, reativação
+    "tarde": Window(opens=time(14), lasts=timedelta(hours=2)),  # ofertas
+    "fim": Window(opens=time(17), lasts=timedelta(hours=2)),  # follow-ups, feedback
+}
+SAME: Final = "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """``continuo`` and ``janelas`` are the schedules of the two timetables; None: not in that one."""
+
+    name: str
+    categoria: str
+    continuo: str | None
+    janelas: str | None = SAME
+    endpoint: str | None = None  # None: the name with hyphens
+    critical: bool = False
+    flag: str | None = None  # acts on its own initiative: needs pilot mode off and this flag on
+    window: str | None = None
+    replaces: str | None = None  # whose work of the other timetable it does
+    catch_up: CatchUp = CatchUp.LATEST
+
+    @property
+    def path(self) -> str:
+        return f"/jobs/{self.endpoint or self.name.replace('_', '-')}"
+
+    def schedule(self, profile: Profile) -> str | None:
+        return self.continuo if profile == "continuo" or self.janelas == SAME else self.janelas
+
+
+def campanha(window: str, janelas: str) -> Entry:
+    """The campaigns of one window, instead of all day."""
+    whole = "processar_campanhas_agendadas"
+    return Entry(
+        f"processar_campanhas_{window}", "campanha", None, janelas, whole.replace("_", "-"), critical=True, window=window,
+        replaces=whole,
+    )  # fmt: skip
+
+
+def followup(part: str, janelas: str) -> Entry:
+    whole = "processar_followups"
+    return Entry(f"{whole}_{part}", "followup", None, janelas, whole.replace("_", "-"), replaces=whole)
+
+
+def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None) -> Entry:
+    """Acts on its own initiative; a late one would come at an hour nobody meant."""
+    endpoint = endpoint or f"executar-{name.replace('_', '-')}"
+    return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP)
+
+
+# fmt: off
+CATALOGUE: Final = (
+    # Live work
+    Entry("heartbeat", "critico", "* * * * *"),
+    Entry("processar_mensagens_agendadas", "critico", "* * * * *", critical=True),
+    # Campaigns: all day, or in windows
+    Entry("processar_campanhas_agendadas", "campanha", "* * * * *", None, critical=True),
+    campanha("manha", "0 10 * * 1-5"),
+    campanha("tarde", "0 14 * * 1-5"),
+    campanha("fim", "0 17 * * 1-5"),
+    # Follow-ups and pauses
+    Entry("processar_followups", "followup", "0 10 * * *", None),
+    followup("manha", "0 10 * * 1-5"),
+    followup("tarde", "0 16 * * 1-5"),
+    Entry("processar_pausas_expiradas", "followup", "0 6 * * *"),
+    # Groups
+    Entry("processar_grupos", "grupos", "* * * * *", "*/15 * * * *", critical=True),
+    Entry("sincronizar_grupos", "grupos", "35 * * * *"),
+    # Monitoring
+    Entry("verificar_whatsapp", "monitoramento", "*/5 * * * *", critical=True),
+    Entry("verificar_alertas", "monitoramento", "*/15 * * * *", "*/30 * * * *"),
+    Entry("verificar_alertas_grupos", "monitoramento", "*/15 * * * *", "*/30 * * * *"),
+    # Chips
+    Entry("sincronizar_chips", "chips", "*/5 * * * *"),
+    Entry("atualizar_trust_scores", "chips", "*/15 * * * *"),
+    Entry("snapshot_chips_diario", "chips", "55 23 * * *"),
+    Entry("resetar_contadores_chips", "chips", "5 0 * * *"),
+    Entry("validar_telefones", "validacao", "*/5 8-19 * * *"),
+    # People
+    Entry("processar_handoffs", "handoff", "*/10 * * * *", "*/15 * * * *"),
+    Entry("processar_retomadas", "retomada", "0 8 * * 1-5"),
+    Entry("processar_confirmacao_plantao", "confirmacao", "0 * * * *"),
+    # On its own initiative
+    gatilho("oferta_autonoma", "0 * * * *", "oferta_automatica_enabled"),
+    gatilho("discovery_autonomo", "0 9,14 * * 1-5", "discovery_automatico_enabled"),
+    gatilho("reativacao_autonoma", "0 10 * * 1", "reativacao_automatica_enabled"),
+    gatilho("feedback_autonomo", "0 11 * * *", "feedback_automatico_enabled"),
+    gatilho(
+        "recovery_vagas_incompletas", "0,30 9-19 * * 1-5", "recuperacao_automatica_enabled", "recovery-vagas-incompletas",
+    ),
+    # Sync
+    Entry("sincronizar_briefing", "sync", "0 * * * *"),
+    Entry("sincronizar_templates", "sync", "0 6 * * *", endpoint="sync-templates"),
+    # Upkeep
+    Entry("consolidar_metricas_grupos", "manutencao", "0 1 * * *"),
+    Entry("avaliar_conversas_pendentes", "manutencao", "0 2 * * *"),
+    Entry("atualizar_prompt_feedback", "manutencao", "0 2 * * 0"),
+    Entry("doctor_state_manutencao_diaria", "manutencao", "0 3 * * *"),
+    Entry("limpar_grupos_finalizados", "manutencao", "0 3 * * *"),
+    Entry("limpeza_hospitais", "manutencao", "0 4 * * 0"),
+    Entry("canario_grupos", "manutencao", "0 7 * * *"),
+    Entry("doctor_state_manutencao_semanal", "manutencao", "0 4 * * 1"),
+    Entry("limpar_historico", "manutencao", "20 * * * *"),
+    # Reports
+    Entry("report_manha", "report", "0 10 * * *", endpoint="report-periodo?tipo=manha"),
+    Entry("report_almoco", "report", None, "0 13 * * *", endpoint="report-periodo?tipo=almoco"),
+    Entry("report_tarde", "report", None, "0 17 * * *", endpoint="report-periodo?tipo=tarde"),
+    Entry("report_fim_dia", "report", "0 20 * * *", endpoint="report-periodo?tipo=fim_dia"),
+    Entry("report_semanal", "report", "0 9 * * 1"),
+)
+# fmt: on
+
+
+def timetable(profile: Profile) -> list[dict[str, str]]:
+    """The timetable as plain mappings."""
+    return [
+        {"name": entry.name, "endpoint": entry.path, "schedule": schedule, "categoria": entry.categoria}
+        for entry in CATALOGUE
+        if (schedule := entry.schedule(profile)) is not None
+    ]
+
+
+def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
+    """What a trigger that acts on its own initiative needs: pilot mode off, and its own flag on."""
+    return (
+        SwitchRule(key="pilot_mode", hold_when=True, at_rest=settings.pilot_mode),
+        SwitchRule(key=flag, hold_when=False, at_rest=bool(getattr(settings, flag))),
+    )
+
+
+def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, Handler]) -> None:
+    """``handlers`` of the contexts, by the name under ``/jobs/``."""
+    for endpoint, entry in _endpoints().items():
+        handler = handlers.get(endpoint)
+        guards = [] if entry.flag is None else pilot_rules(settings, entry.flag)
+        work.endpoints.add(
+            endpoint,
+            _guarded(work, guards, handler or unfinished),
+            finished=handler is not None,
+            apart_by=("tipo",) if endpoint == "report-periodo" else (),
+        )
+
+
+def upkeep_handlers(work: Batuta, settings: Settings) -> Mapping[str, Handler]:
+    upkeep = Upkeep(SqlBeats(work.database, __version__), history(work, settings), work.clock)
+    return {"heartbeat": upkeep.heartbeat, "limpar-historico": upkeep.limpar_historico}
+
+
+def history(work: Batuta, settings: Settings) -> list[Retention]:
+    """The rows that `limpar_historico` deletes by age: runs, circuits and the `history.sql` of each context."""
+    age = timedelta(days=settings.batuta_keep_executions_days)
+    return [
+        keep_for(age, "job_executions", work.executions, work.clock),
+        keep_for(age, "circuit_transitions", work.circuit_store, work.clock),
+        *(each for file in HISTORY for each in retentions_in(file, age, work.database, work.clock)),
+    ]
+
+
+def add_jobs(work: Batuta, settings: Settings) -> None:
+    """Schedule the catalogue in each of its timetables; every job calls its endpoint of the api."""
+    token = None if settings.api_token is None else settings.api_token.get_secret_value()
+    for entry in CATALOGUE:
+        endpoint = work.endpoints.find(entry.path.removeprefix("/jobs/").partition("?")[0])
+        for profile in PROFILES:
+            if (schedule := entry.schedule(profile)) is not None:
+                work.add_job(
+                    entry.name,
+                    schedule,
+                    work.http_target(f"{settings.api_url}{entry.path}", token, entry.name),
+                    entry.categoria,
+                    profiles=[profile],
+                    critical=entry.critical,
+                    autonomous=entry.flag is not None,
+                    holds=_holds(entry, settings),
+                    window=entry.window,
+                    replaces=entry.replaces,
+                    catch_up=entry.catch_up,
+                    finished=endpoint is not None and endpoint.finished,
+                )
+
+
+def switches(settings: Settings) -> Mapping[str, SwitchRule]:
+    """The switches that people can turn, by the word they use."""
+    flags = {entry.flag for entry in CATALOGUE if entry.flag is not None}
+    pilot = {rule.key: rule for flag in sorted(flags) for rule in pilot_rules(settings, flag)}
+    return {"campanhas": CAMPAIGNS, "modo-seguro": SAFE_MODE, **pilot}
+
+
+def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
+    if entry.flag is not None:
+        return pilot_rules(settings, entry.flag)
+    return (CAMPAIGNS,) if entry.categoria == "campanha" else ()
+
+
+async def unfinished(call: JobCall) -> JobAnswer:
+    return Skipped(UNFINISHED)
+
+
+def _endpoints() -> dict[str, Entry]:
+    """By the name under ``/jobs/``; several jobs may share one."""
+    return {entry.path.removeprefix("/jobs/").partition("?")[0]: entry for entry in CATALOGUE}
+
+
+def _guarded(work: Batuta, rules: Sequence[SwitchRule], handler: Handler) -> Handler:
+    """Asked here too: a person with curl passes no scheduler."""
+    if not rules:
+        return handler
+
+    async def ask_first(call: JobCall) -> JobAnswer:
+        for rule in rules:
+            guard = SwitchGuard(switches=work.switches, key=rule.key, hold_when=rule.hold_when, at_rest=rule.at_rest)
+            if isinstance(held := await guard.admit(work.clock.now()), Hold):
+                return Skipped(f"{HELD}{held.reason}")
+        return await handler(call)
+
+    return ask_first

@@ -1,0 +1,45 @@
+"""Messages and conversations: the records that every other part of Julia writes to."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.contexts.conversas.diario import Diario
+from app.contexts.conversas.optout import OptoutManual
+from app.contexts.conversas.service import Conversas
+from app.contexts.envio.restauracao import Restauracao
+from app.contexts.mensagens.service import Mensagens
+from app.contexts.operacao.service import Eventos
+from app.settings import Settings
+from batuta.engine.batuta import Batuta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Messages:
+    eventos: Eventos
+    mensagens: Mensagens
+    conversas: Conversas
+    diario: Diario | None  # None: the database is a server, and no file is named
+    optout: OptoutManual
+    restauracao: Restauracao
+
+
+def build_messages(work: Batuta, settings: Settings) -> Messages:
+    dialect, ids = work.database.dialect, work.ids
+    eventos, mensagens, diario = Eventos(dialect, ids), Mensagens(dialect), journal(work, settings)
+    conversas = Conversas(dialect, ids, mensagens, eventos, diario)
+    return Messages(
+        eventos=eventos,
+        mensagens=mensagens,
+        conversas=conversas,
+        diario=diario,
+        optout=OptoutManual(work.database, conversas, ids, work.clock),
+        restauracao=Restauracao(dialect, conversas, diario),
+    )
+
+
+def journal(work: Batuta, settings: Settings) -> Diario | None:
+    """The journal of opt-outs: OPTOUT_JOURNAL, or a file beside a SQLite database."""
+    named = settings.optout_journal
+    if named is None and work.database.dialect != "sqlite":
+        return None
+    return Diario(Path(named or f"{work.database.where}.optouts"), work.database.dialect, work.ids)

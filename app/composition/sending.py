@@ -1,0 +1,155 @@
+"""The sending of messages: what leaves, how fast, and what became of an answer that was lost."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from urllib.parse import urlsplit
+
+from app.composition.messages import Messages
+from app.composition.simulator import SIMULATED
+from app.contexts.chips.selecao import Emissores
+from app.contexts.chips.service import Chips
+from app.contexts.comum.whatsapp import NoLine, WhatsApp
+from app.contexts.envio.duvida import LOOK_EVERY, Reconciliador
+from app.contexts.envio.jobs import MessageJobs
+from app.contexts.envio.registro import Registro
+from app.contexts.envio.remetente import CALL_WITHIN, Remetente
+from app.contexts.envio.saude import LIMITS, SaudeDaFila
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.limites import A_QUALQUER_HORA, HORARIO, Limites, limites
+from app.contexts.mensagens.regras import RegrasAgora
+from app.integrations.evolution.client import EvolutionClient
+from app.integrations.evolution.http import Gateway
+from app.settings import Settings
+from batuta.engine.batuta import Batuta
+from batuta.kernel.clock import Clock
+from batuta.receive.endpoints import Handler
+from batuta.schedule.window import Window
+from batuta.stores.sql.audit import AuditLog
+from batuta.supervise.loop import LoopPolicy
+
+# Messages sent at a time by one worker; the limits decide how many may leave.
+SENDS_AT_A_TIME = 10
+RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How fast messages may leave; None: as the settings say. A rehearsal, whose clock may run fast, has its own."""
+
+    limites: Limites | None = None
+    call_within: timedelta = CALL_WITHIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    limites: Limites
+    remetente: Remetente
+    reconciliador: Reconciliador
+    registro: Registro
+    health: SaudeDaFila
+    jobs: MessageJobs
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        return {"processar-mensagens-agendadas": self.jobs.processar_mensagens_agendadas}
+
+
+def build_sending(
+    work: Batuta, settings: Settings, messages: Messages, chips: Chips, line: WhatsApp | None, pace: Pace | None = None
+) -> Sending:
+    """``work`` has the queue FILA_MENSAGENS or gets it later. ``line``: None where no gateway is set."""
+    pace, dialect, gateway = pace or Pace(), work.database.dialect, line or NoLine()
+    limites = pace.limites or limits(settings)
+    registro = Registro(dialect, work.ids, messages.conversas, messages.eventos, work.rates, messages.diario)
+    remetente = Remetente(
+        work.database,
+        gateway,
+        registro,
+        Emissores(dialect, work.ids),
+        messages.conversas,
+        chips,
+        circuits=work.circuits,
+        rates=work.rates,
+        limites=limites,
+        rules=rules_now(work, settings, has_line=line is not None),
+        clock=work.clock,
+        since=lambda: work.opened_at,
+        call_within=pace.call_within,
+    )
+    again, audit = partial(work.ears.ring, FILA_MENSAGENS.name), AuditLog(dialect, work.ids)
+    reconciliador = Reconciliador(work.database, gateway, registro, audit, work.clock, work.events, again)
+    send, rescue = partial(work.work_once, FILA_MENSAGENS.name), partial(work.rescue, FILA_MENSAGENS.name)
+    return Sending(
+        limites=limites,
+        remetente=remetente,
+        reconciliador=reconciliador,
+        registro=registro,
+        health=queue_health(work),
+        jobs=MessageJobs(work.database, registro, reconciliador, send, rescue, work.zone, work.clock),
+    )
+
+
+def add_sending(work: Batuta, sending: Sending) -> None:
+    """Register the queue of messages, the loop that resolves lost answers, and the health of both."""
+    recipe = sending.remetente.recipe()
+    work.add_queue(FILA_MENSAGENS, lambda lease: recipe, concurrency=SENDS_AT_A_TIME)
+    work.add_loop(sending.reconciliador, RECONCILING)
+    work.watching.watch_queue(work.queues[FILA_MENSAGENS.name], LIMITS)
+    work.health.add(sending.health.check)
+    work.health.add_page(sending.health.page)
+
+
+def queue_health(work: Batuta) -> SaudeDaFila:
+    return SaudeDaFila(
+        work.database,
+        work.beats,
+        lambda: work.queues[FILA_MENSAGENS.name].pulse(),
+        work.now,
+        lambda instant: instant.astimezone(work.zone),
+    )
+
+
+def rules_now(work: Batuta, settings: Settings, *, has_line: bool = True) -> RegrasAgora:
+    return RegrasAgora(
+        switches=work.switches,
+        controls=work.controls,
+        book=work.book,
+        clock=work.clock,
+        zone=work.zone,
+        is_production=settings.in_production,
+        is_simulated=is_simulated(settings),
+        has_line=has_line,
+        allowlist=settings.send_allowlist,
+        hours=hours(settings),
+    )
+
+
+def limits(settings: Settings) -> Limites:
+    return limites(
+        por_hora=settings.rate_limit_per_hour,
+        por_dia=settings.rate_limit_per_day,
+        por_medico=settings.rate_limit_per_doctor_hour,
+        intervalo=timedelta(seconds=settings.send_min_gap_seconds),
+    )
+
+
+def hours(settings: Settings) -> Window:
+    """When Julia may begin a conversation."""
+    return A_QUALQUER_HORA if settings.is_demo else HORARIO
+
+
+def is_simulated(settings: Settings) -> bool:
+    """Whether no message can reach a person. A gateway on this machine is the simulator only if it has the simulator's key."""
+    key = settings.evolution_api_key
+    is_here = urlsplit(settings.evolution_api_url or "").hostname in ("127.0.0.1", "localhost", "::1")
+    return not settings.in_production and is_here and (key is None or key.get_secret_value() == SIMULATED)
+
+
+def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:
+    """The line to WhatsApp; None: no gateway is set."""
+    if settings.evolution_api_url is None or settings.evolution_api_key is None:
+        return None
+    gateway = Gateway(settings.evolution_api_url, settings.evolution_api_key.get_secret_value(), clock)
+    return EvolutionClient(gateway, clock)

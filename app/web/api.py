@@ -1,0 +1,34 @@
+"""Julia's HTTP application: the engine's routes and her own."""
+
+from fastapi import FastAPI
+
+from app.composition.julia import Julia
+from app.composition.sending import hours, limits
+from app.contexts.agendamentos.planilha.arquivo import MOST_BYTES
+from app.web.metrics import readings
+from app.web.routes import appointments, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, webhooks
+from app.web.routes.health import health_router
+from batuta.web import create_api
+
+
+def create_app(julia: Julia) -> FastAPI:
+    work, settings, groups = julia.work, julia.settings, julia.groups
+    return create_api(
+        work,
+        settings,
+        service="julia-api",
+        routers=[
+            health_router(limits(settings), hours(settings)),
+            campanhas.router(julia.campaigns.campanhas, work.zone),
+            grupos.router(groups.revisao, work.zone),
+            fechamentos.router(groups.fechamentos, work.zone),
+            autores.router(groups.autores, work.zone),
+            nomes.router(groups.ensino),
+            grupos_vistos.router(groups.recebidas, groups.abertas, work.zone),
+            appointments.router(work, julia.appointments.agendamentos, julia.appointments.importacao),
+            webhooks.router(julia.inbox, settings),
+        ],
+        larger_bodies={appointments.IMPORT: MOST_BYTES + 64 * 1024},
+        own_proof=[webhooks.EVOLUTION],
+        readings=readings(julia.appointments.health.documento),
+    )
