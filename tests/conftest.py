@@ -5,8 +5,9 @@ import shutil
 import signal
 import warnings
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -31,34 +32,47 @@ settings.load_profile("steady")
 OF_JULIA = {"julia", "office", "chips"}
 
 
+@dataclass(frozen=True)
+class Contents:
+    """``fill``: writes rows into the tables, for a module whose tests only read them."""
+
+    tables: str
+    fill: Callable[[Database], Awaitable[None]] | None = None
+
+
 class Grown:
-    """Databases with their tables made, to be copied: one file and one template each, made when first asked for."""
+    """Databases with their contents, to be copied: one file and one template each, made when first asked for."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._templates: dict[str, str] = {}
+        self._files: dict[Contents, Path] = {}
+        self._templates: dict[Contents, str] = {}
 
-    def file(self, tables: str) -> Path:
-        file = self._folder / f"{tables}.db"
-        if not file.exists():
-            _grow(f"sqlite:///{file}", tables)
-        return file
+    def file(self, contents: Contents) -> Path:
+        if contents not in self._files:
+            file = self._folder / f"{len(self._files)}.db"
+            _grow(f"sqlite:///{file}", contents)
+            self._files[contents] = file
+        return self._files[contents]
 
-    def on(self, server: Postgres, tables: str) -> str:
-        if tables not in self._templates:
-            self._templates[tables] = server.create()
-            _grow(server.url(self._templates[tables]), tables)
-        return self._templates[tables]
+    def on(self, server: Postgres, contents: Contents) -> str:
+        if contents not in self._templates:
+            name = server.create()
+            _grow(server.url(name), contents)
+            self._templates[contents] = name
+        return self._templates[contents]
 
 
-def _grow(url: str, tables: str) -> None:
+def _grow(url: str, contents: Contents) -> None:
     from app.composition.julia import migrations
 
     async def grow() -> None:
         database = connect(url, SystemClock())
         await database.open()
-        wanted = [*engine_migrations(), *(migrations() if tables == "julia" else ())]
+        wanted = [*engine_migrations(), *(migrations() if contents.tables == "julia" else ())]
         await Migrator(database, wanted, SystemClock(), EventRecorder()).migrate()
+        if contents.fill is not None:
+            await contents.fill(database)
         await database.close()
 
     # In a thread: a fixture may be asked for where an event loop runs already.
@@ -129,15 +143,17 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def database_url(request: pytest.FixtureRequest, grown: Grown, tmp_path: Path) -> Iterator[str]:
     """A database of each kind with the tables its test is about: copied, which is faster than migrated.
 
+    For a test that asks for ``full``, with the rows that ``fill`` of its module writes.
     Also "pooler" for the modules that ask for it (``tests/contract/conftest.py``): PostgreSQL behind a transaction pooler.
     """
     tables = "julia" if OF_JULIA & {*request.fixturenames} else "engine"
+    contents = Contents(tables, request.module.fill if "full" in request.fixturenames else None)
     if request.param == "sqlite":
-        shutil.copyfile(grown.file(tables), tmp_path / "test.db")
+        shutil.copyfile(grown.file(contents), tmp_path / "test.db")
         yield f"sqlite:///{tmp_path}/test.db"
         return
     server: Postgres = request.getfixturevalue("postgres")
-    with server.database(like=grown.on(server, tables)) as url:
+    with server.database(like=grown.on(server, contents)) as url:
         if request.param == "pooler":
             url = through(request.getfixturevalue("pooler").port, url, "pooler=transaction")
         yield url

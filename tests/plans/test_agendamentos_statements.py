@@ -4,9 +4,8 @@ import pytest
 
 from app.contexts.agendamentos.repository import appointment_book, import_book, page_query
 from batuta.stores.sql.database import AsJson, Database
-from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FakeClock
-from tests.plans.test_hot_statements import FILL, WORDS, plan
+from tests.plans.test_hot_statements import insert_rows, plan
 
 ID = "00000001-0000-7000-8000-000000000000"
 INSERT = "INSERT INTO appointments (id, chave, importacao_id, linha, nome_paciente, nome_unidade, data_agendamento, status, fonte,"
@@ -18,12 +17,12 @@ SELECT = (
 )
 
 
+async def fill(database: Database) -> None:
+    await insert_rows(database, f"{INSERT} {SELECT}", rows=20_000)
+
+
 @pytest.fixture
-async def full(julia: Database) -> Database:
-    filled = f"{INSERT} {FILL[julia.dialect].format(rows=20_000)} {SELECT.format(**WORDS[julia.dialect])}"
-    await julia.run(in_dialect(query_of("fill", filled, writes=True), julia.dialect))
-    # On PostgreSQL the index alone answers a count once it is known which pages everybody may see.
-    await julia.script("ANALYZE")
+def full(julia: Database) -> Database:
     return julia
 
 

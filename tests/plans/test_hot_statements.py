@@ -62,15 +62,21 @@ WORDS = {
 }
 
 
-@pytest.fixture
-async def full(migrated: Database) -> Database:
-    for insert in TABLES.values():
+async def fill(database: Database) -> None:
+    await insert_rows(database, *TABLES.values(), rows=ROWS)
+
+
+async def insert_rows(database: Database, *inserts: str, rows: int) -> None:
+    for insert in inserts:
         prefix, _, select = insert.partition(" SELECT ")
-        with_rows = FILL[migrated.dialect].format(rows=ROWS)
-        chosen = select.format(**WORDS[migrated.dialect])
-        text = f"{prefix} {with_rows} SELECT {chosen}"
-        await migrated.run(in_dialect(query_of("fill", text, writes=True), migrated.dialect))
-    await migrated.script("ANALYZE")
+        numbers, chosen = FILL[database.dialect].format(rows=rows), select.format(**WORDS[database.dialect])
+        text = f"{prefix} {numbers} SELECT {chosen}"
+        await database.run(in_dialect(query_of("fill", text, writes=True), database.dialect))
+    await database.script("ANALYZE")
+
+
+@pytest.fixture
+def full(migrated: Database) -> Database:
     return migrated
 
 

@@ -13,7 +13,7 @@ from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.queries import in_dialect, load, query_of
 from batuta.stores.sql.queue.statements import postgres_turn_book, queue_book, sqlite_turn_book
 from batuta.testing import FakeClock
-from tests.plans.test_hot_statements import FILL, WORDS, plan
+from tests.plans.test_hot_statements import insert_rows, plan
 
 TABLES = (
     "INSERT INTO clientes (id, telefone, created_at) SELECT {id}, '5511' || (900000000 + i), now() FROM n",
@@ -31,13 +31,12 @@ TO_LOOK_UP = (
 BY_PHONE = "SELECT id FROM clientes WHERE telefone_chave = :phone AND deleted_at IS NULL"
 
 
+async def fill(database: Database) -> None:
+    await insert_rows(database, *TABLES, rows=20_000)
+
+
 @pytest.fixture
-async def full(julia: Database) -> Database:
-    for insert in TABLES:
-        prefix, _, select = insert.partition(" SELECT ")
-        text = f"{prefix} {FILL[julia.dialect].format(rows=20_000)} SELECT {select.format(**WORDS[julia.dialect])}"
-        await julia.run(in_dialect(query_of("fill", text, writes=True), julia.dialect))
-    await julia.script("ANALYZE")
+def full(julia: Database) -> Database:
     return julia
 
 
