@@ -30,10 +30,12 @@ PEER_LOCKS = ROOT / "bench" / "queue" / "locks"
 PEERS = ROOT / ".venv-peers"
 
 # What `test` runs after `check`: a name, what pytest is given, and how many tests run at once on each core. Much of a test is
-# waiting: for a database, a browser, a process. Faults happen in real time and have the machine for themselves.
+# waiting: for a database, a browser, a process. Faults happen in real time: no other test runs beside them, and those whose
+# limits are the closest run last.
 TEST_PHASES = (
     ("tests", ["--ignore=tests/faults"], 3),
-    ("faults", ["tests/faults"], 2),
+    ("faults", ["tests/faults", "-m", "not calm"], 2),
+    ("calm faults", ["tests/faults", "-m", "calm"], 1),
 )
 
 WORDS = {

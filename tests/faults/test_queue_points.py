@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from batuta.queue.item import NewItem, Tenure
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queue.store import SqlQueue
@@ -35,6 +37,7 @@ OF = {
 }
 
 
+@pytest.mark.calm
 async def test_wherever_a_worker_is_cut_off_nothing_is_lost_and_nothing_is_done_twice(
     places: Mapping[str, Path],
 ) -> None:

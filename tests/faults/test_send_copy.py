@@ -17,6 +17,7 @@ from tests.faults.send_harness import PostOffice, post_office, tally
 RATE = 5.0
 
 
+@pytest.mark.calm
 @pytest.mark.parametrize("lost", [False, True] if LONG else [True], ids=lambda lost: "lost" if lost else "there")
 async def test_a_backup_taken_under_load_and_restored_sends_nothing_again(places: dict[str, Path], lost: bool) -> None:
     await together(*(_restored(url, folder, lost=lost) for url, folder in places.items()))

@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from batuta.testing.messages import End, Shut
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
@@ -16,6 +18,7 @@ CLOSES = datetime(2026, 3, 11, 20, 0, tzinfo=ZONE)
 OPENS = datetime(2026, 3, 12, 8, 0, tzinfo=ZONE)
 
 
+@pytest.mark.calm
 async def test_a_pause_and_the_end_of_the_day_stop_a_batch_in_the_middle_and_it_goes_on_afterwards(
     places: dict[str, Path],
 ) -> None:

@@ -4,6 +4,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from batuta.health.finding import Severity
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
@@ -18,6 +20,7 @@ CHIP, GAP = "julia-sim", 45
 PACED = "UPDATE chips SET limite_hora = 30, limite_dia = 100, delay_minimo_segundos = 45 WHERE tipo = 'julia'"
 
 
+@pytest.mark.calm
 async def test_nobody_sends_and_it_is_told_within_two_minutes_and_one_refusal_stops_the_chip(
     places: dict[str, Path],
 ) -> None:

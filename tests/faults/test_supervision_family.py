@@ -301,6 +301,7 @@ async def test_a_program_that_cannot_be_started_is_tried_again_and_the_others_go
         await tree.ready("fine")
 
 
+@pytest.mark.calm
 async def test_a_stop_asks_all_children_at_the_same_time_and_each_has_the_whole_grace() -> None:
     """Four children that take most of the grace each: one after the other, or with a share each, they would be killed."""
     slow = ENDS_BY.format("time.sleep(2.5); sys.exit(0)") + LIVING + "time.sleep(600)\n"
@@ -313,6 +314,7 @@ async def test_a_stop_asks_all_children_at_the_same_time_and_each_has_the_whole_
     assert 2.5 <= took < 6
 
 
+@pytest.mark.calm
 async def test_a_child_that_does_not_end_is_killed_after_the_grace_and_not_before() -> None:
     clinging = ENDS_BY.format("pass") + LIVING + "while True: time.sleep(1)\n"
     quick = ENDS_BY.format("sys.exit(0)") + LIVING + "time.sleep(600)\n"
