@@ -14,6 +14,7 @@ from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import in_dialect, load_all, query_of
 from batuta.testing.clock import START
+from tests.stored import readable
 
 PHONE = "5511900000001"
 _ids = Ids(SystemClock())
@@ -30,7 +31,7 @@ async def write(database: Database, sql: str, **values: Any) -> int:
 
 
 async def rows(database: Database, sql: str, **values: Any) -> list[dict[str, Any]]:
-    return [dict(row) for row in await database.all(_query(database, sql, writes=False), **values)]
+    return [readable(row) for row in await database.all(_query(database, sql, writes=False), **values)]
 
 
 async def one(database: Database, sql: str, **values: Any) -> dict[str, Any]:

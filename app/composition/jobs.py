@@ -18,7 +18,7 @@ from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.switches import SwitchGuard, SwitchRule
 from batuta.receive.endpoints import Handler, JobAnswer, JobCall, Skipped
-from batuta.runlog.execution import HELD, UNFINISHED
+from batuta.runlog.reasons import UNFINISHED, held
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
 from batuta.stores.sql.processes import SqlBeats
@@ -224,7 +224,7 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
 
 
 async def unfinished(call: JobCall) -> JobAnswer:
-    return Skipped(UNFINISHED)
+    return Skipped(UNFINISHED())
 
 
 def _endpoints() -> dict[str, Entry]:
@@ -240,8 +240,8 @@ def _guarded(work: Batuta, rules: Sequence[SwitchRule], handler: Handler) -> Han
     async def ask_first(call: JobCall) -> JobAnswer:
         for rule in rules:
             guard = SwitchGuard(switches=work.switches, key=rule.key, hold_when=rule.hold_when, at_rest=rule.at_rest)
-            if isinstance(held := await guard.admit(work.clock.now()), Hold):
-                return Skipped(f"{HELD}{held.reason}")
+            if isinstance(hold := await guard.admit(work.clock.now()), Hold):
+                return Skipped(held(hold.reason))
         return await handler(call)
 
     return ask_first

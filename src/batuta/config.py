@@ -18,8 +18,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from batuta.kernel.errors import InvalidSetting, MissingSetting, Reason, Reasons, StrangeSetting, UnknownSetting
+from batuta.kernel.errors import InvalidSetting, MissingSetting, StrangeSetting, UnknownSetting
 from batuta.kernel.nearest import nearest
+from batuta.kernel.reasons import Reason, Reasons
 
 # Read by the tests and by dev.py, never by a running system.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})

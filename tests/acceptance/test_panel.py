@@ -17,11 +17,11 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.config import EngineSettings, load
 from batuta.engine.batuta import Batuta
+from batuta.runlog.reasons import BY_HAND, WINDOW_CLOSED, held
 from batuta.schedule.cron import parse
 from batuta.testing.clock import START
 from batuta.texts import Language, Texts
 from batuta.web import create_api
-from batuta.web.panel import reasons
 from batuta.web.panel import words as crons
 from batuta.web.panel.story import Cursor
 from batuta.web.panel.words import Words, folded
@@ -113,7 +113,7 @@ async def test_a_row_says_when_it_ran_when_it_will_and_how_it_went(panel: Panel)
         ("overdue", "nenhuma execução desde o último disparo esperado"),
         ("broken", "HTTP 500: "),
         ("partly", "parcial: 3 of 5"),
-        ("planned_for_a_day_nobody_knows", "ainda não implementada"),
+        ("planned_for_a_day_nobody_knows", "não implementada"),
         ("paused", "categoria campanha em pausa por ana: "),
         ("paused", " (até 05/01 09:30)"),
         ("morning", "janela manha fechada, abre 05/01 10:00"),
@@ -206,7 +206,7 @@ async def test_an_execution_tells_its_whole_story(panel: Panel) -> None:
         "timeout",
         due=panel.clock.now() - 7 * MINUTE,
         trigger="catch_up",
-        reason="run by hand although held: window manha is closed",
+        reason=BY_HAND(why=held(WINDOW_CLOSED(window="manha"))),
         error="it did not answer",
         result={"nested": {"é": [1, None]}, "large": 12345678901234567890},
     )
@@ -221,7 +221,7 @@ async def test_an_execution_tells_its_whole_story(panel: Panel) -> None:
         "it did not answer",
     ):
         assert word in html, word
-    assert "executada à mão apesar de: janela manha fechada" in html
+    assert "executada manualmente apesar de suspensa: janela manha fechada" in html
     assert "12345678901234567890" in html
     assert escape('"é": [') in html
 
@@ -363,24 +363,6 @@ async def test_a_page_that_is_looked_at_refreshes_and_a_page_of_the_past_does_no
 def test_a_simple_schedule_is_told_in_words(cron: str, portuguese: str | None, english: str | None) -> None:
     assert crons.in_words(parse(cron), words("pt-BR")) == portuguese
     assert crons.in_words(parse(cron), words("en")) == english
-
-
-@pytest.mark.parametrize(
-    ("kept", "told"),
-    [
-        ("held: switch pause.all is on, turned by ana: obra: até sexta", "tudo em pausa por ana: obra: até sexta"),
-        ("switch pause.job.x is on, turned by ana: -", "em pausa por ana"),
-        ("switch pilot_mode is on", "chave pilot_mode ligada"),
-        ("it does not succeed: partial: 1 of 2", "não tem sucesso: parcial: 1 of 2"),
-        (
-            "nobody was there to fire it, and catch_up is 'skip'; 700 fires",
-            "ninguém estava lá para disparar, e ela não recupera; 700 disparos",
-        ),
-        ("a sentence {of} nobody's", "a sentence {of} nobody's"),
-    ],
-)
-def test_a_reason_is_told_in_the_readers_language(kept: str, told: str) -> None:
-    assert reasons.in_words(kept, Texts("pt-BR")) == told
 
 
 def test_spans_and_numbers_are_short_and_exact() -> None:

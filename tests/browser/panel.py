@@ -12,7 +12,9 @@ from fastapi import FastAPI
 from batuta.config import EngineSettings, load
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Board, Course, Extension, Figure, Tone
+from batuta.kernel.reasons import encode
 from batuta.runlog.execution import Registration
+from batuta.runlog.reasons import MISSED_OLD, PARTIAL
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queries import query_of
@@ -84,8 +86,8 @@ class Panel:
             status=status,
             took=1234 if is_over else None,
             code=200 if status == "success" else None,
-            error=facts.get("error"),
-            reason=facts.get("reason"),
+            error=encode(facts.get("error")),
+            reason=encode(facts.get("reason")),
             result=AsJson(facts.get("result")),
         )
         return id
@@ -154,12 +156,10 @@ async def _fill(panel: Panel) -> None:
     await panel.keep("overdue", 50 * MINUTE)
     await panel.keep("broken", 30 * MINUTE)
     await panel.keep("broken", 15 * MINUTE, "error", error=f"HTTP 500: {HOSTILE}")
-    await panel.keep("partly", 15 * MINUTE, reason="partial: 3 of 5")
+    await panel.keep("partly", 15 * MINUTE, reason=PARTIAL(why="3 of 5"))
     await panel.keep("going", HOUR)
     await panel.keep("going", MINUTE, "running")
-    await panel.keep(
-        "paused", 3 * HOUR, "missed", reason="nobody was there to fire it, and it is too old to be caught up"
-    )
+    await panel.keep("paused", 3 * HOUR, "missed", reason=MISSED_OLD())
     await work.switches.turn(
         "pause.category.campanha", True, by="ana", reason=HOSTILE, now=now, until=now + timedelta(minutes=30)
     )

@@ -19,6 +19,7 @@ from batuta.supervise.loop import Idle, Pace
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
+from tests.stored import readable
 
 LEASE = timedelta(seconds=30)
 SECOND = timedelta(seconds=1)
@@ -56,7 +57,7 @@ class Bench:
     async def row(self, id: str) -> dict[str, Any]:
         row = await self.store.item(id)
         assert row is not None
-        return dict(row)
+        return readable(row)
 
     async def works(self, worker: Worker) -> Pace:
         """Until what it began has ended and is written."""

@@ -20,6 +20,7 @@ from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.supervise.loop import Again
 from batuta.testing import EventRecorder, FakeClock
+from tests.stored import readable
 
 UTC_ZONE = ZoneInfo("UTC")
 LEASE = timedelta(seconds=30)
@@ -71,7 +72,7 @@ class House:
     async def rows(self, columns: str = "*", where: str = "TRUE") -> list[dict[str, Any]]:
         text = f"SELECT {columns} FROM job_executions WHERE {where} ORDER BY coalesce(scheduled_for, started_at), id"
         query = in_dialect(query_of("rows", text, writes=False), self.database.dialect)
-        return [dict(row) for row in await self.database.all(query)]
+        return [readable(row) for row in await self.database.all(query)]
 
     async def statuses(self) -> list[str]:
         return [row["status"] for row in await self.rows("status, scheduled_for, started_at, id")]

@@ -13,6 +13,7 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import UnknownWord
 from batuta.kernel.events import CircuitMoved
 from batuta.kernel.ids import Ids
+from batuta.kernel.reasons import code_of
 from batuta.stores import connect
 from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.database import Database
@@ -78,7 +79,7 @@ async def test_what_one_process_opened_is_open_in_every_other(
     await clock.advance(LOOK_EVERY.total_seconds())
     held = await other.admit(clock.now())
     assert isinstance(held, Hold)
-    assert held.reason == "circuit open: evolution, 3 failures in a row, the last HTTP 503"
+    assert code_of(held.reason) == "circuit_open"
 
 
 async def test_failures_of_several_processes_are_counted_together(
@@ -145,12 +146,14 @@ async def test_every_transition_is_a_row_and_is_announced_once(
     await clock.advance(600)
     await (await admitted(breaker, clock)).ticket.used(WORKED)
     history = await circuits.history("evolution", began)
-    assert [(each.before.value, each.after.value, each.failures, each.reason) for each in reversed(history)] == [
-        ("closed", "open", 3, "3 failures in a row, the last HTTP 503"),
-        ("open", "half_open", 3, "300 s are over: one may try"),
-        ("half_open", "open", 4, "the probe failed (HTTP 503)"),
-        ("open", "half_open", 4, "600 s are over: one may try"),
-        ("half_open", "closed", 4, "the probe worked"),
+    assert [
+        (each.before.value, each.after.value, each.failures, code_of(each.reason)) for each in reversed(history)
+    ] == [
+        ("closed", "open", 3, "failures_in_a_row"),
+        ("open", "half_open", 3, "probe_due"),
+        ("half_open", "open", 4, "probe_failed"),
+        ("open", "half_open", 4, "probe_due"),
+        ("half_open", "closed", 4, "probe_worked"),
     ]
     assert [(event.before, event.after) for event in events.of(CircuitMoved)] == [
         (each.before.value, each.after.value) for each in reversed(history)

@@ -16,6 +16,7 @@ from batuta.queue.store import Endings, Turned
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
+from tests.stored import readable
 
 SECOND = timedelta(seconds=1)
 LEASE = timedelta(seconds=30)
@@ -33,7 +34,7 @@ class Office:
     async def row(self, id: str) -> dict[str, Any]:
         row = await self.store.item(id)
         assert row is not None
-        return dict(row)
+        return readable(row)
 
     async def passes(self, seconds: float, *, step: float = 1.0, until: Callable[[], object] = lambda: False) -> None:
         """Let time pass, step by step, and never faster than the database writes."""

@@ -21,6 +21,7 @@ from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.loop import Again
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
+from tests.stored import readable
 
 STAGES = ("pendente", "classificacao", "extracao")
 FILA = QueueTable(
@@ -87,7 +88,7 @@ class Line:
 
     async def rows(self) -> list[dict[str, Any]]:
         query = query_of("rows", "SELECT * FROM fila_grupos ORDER BY created_at, chave", writes=False)
-        return [dict(row) for row in await self.database.all(in_dialect(query, self.database.dialect))]
+        return [readable(row) for row in await self.database.all(in_dialect(query, self.database.dialect))]
 
     async def where(self) -> dict[str, str]:
         return {row["chave"]: row["estagio"] for row in await self.rows()}

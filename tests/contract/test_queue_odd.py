@@ -23,6 +23,7 @@ from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.contract.queue_bench import LEASE, Bench, fine, for_ever
+from tests.stored import readable
 
 ANN = Tenure(owner="ann", lease=LEASE)
 BEHIND_UTC = timezone(timedelta(hours=-5))
@@ -64,7 +65,7 @@ async def row(store: SqlQueue, id: str | None) -> dict[str, Any]:
     assert id is not None
     found = await store.item(id)
     assert found is not None
-    return dict(found)
+    return readable(found)
 
 
 async def work_through(store: SqlQueue, clock: FakeClock, events: EventRecorder) -> None:

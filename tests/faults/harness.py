@@ -25,6 +25,7 @@ from batuta.testing import FastClock, Logged, Receipt, Rules, Target, Verdict, j
 from tests.faults.plant import VARIABLE
 from tests.faults.processes import ROOT
 from tests.oracles import cron_fires
+from tests.stored import readable
 
 ORIGIN = datetime(2026, 3, 2, 11, 59, 30, tzinfo=UTC)  # a Monday
 UTC_ZONE = ZoneInfo("UTC")
@@ -151,7 +152,7 @@ class Plant:
 
     async def ask(self, text: str) -> list[dict[str, Any]]:
         query = in_dialect(query_of("ask", text, writes=False), self.database.dialect)
-        return [dict(row) for row in await self.database.all(query)]
+        return [readable(row) for row in await self.database.all(query)]
 
     async def _has_tables(self) -> bool:
         names = {"sqlite": "sqlite_master WHERE name", "postgres": "pg_tables WHERE tablename"}[self.database.dialect]

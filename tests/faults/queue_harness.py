@@ -20,6 +20,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from tests.faults import queue_plant
 from tests.faults.queue_plant import Plan
 from tests.faults.tally import Tally
+from tests.stored import readable
 
 PATIENCE = 60.0
 
@@ -153,7 +154,7 @@ class Shop:
     async def ask(self, text: str) -> list[dict[str, Any]]:
         database = self.work.database
         rows = await database.all(in_dialect(query_of("ask", text, writes=False), database.dialect))
-        return [dict(row) for row in rows]
+        return [readable(row) for row in rows]
 
     async def counts(self) -> dict[str, int]:
         rows = await self.ask("SELECT status, count(*) AS items FROM tasks GROUP BY status")

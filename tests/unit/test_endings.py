@@ -8,7 +8,9 @@ from decimal import Decimal
 import pytest
 
 from batuta.kernel.json import dumps
-from batuta.runlog.execution import LARGEST_RESULT, LONGEST_ERROR, PARTIAL, Ending, Status, storable, without_details
+from batuta.kernel.reasons import encode
+from batuta.runlog.execution import LARGEST_RESULT, LONGEST_ERROR, Ending, Status, storable, without_details
+from batuta.runlog.reasons import PARTIAL, is_partial
 
 HUGE = 10**5000
 
@@ -93,12 +95,12 @@ def test_an_error_that_is_no_text_becomes_one_and_an_exception_is_only_named(giv
 
 def test_what_a_run_leaves_behind_holds_nobodys_data() -> None:
     said = "CPF 529.982.247-25, fone 11 98765-4321, 5511987654321, ana@example.com, Bearer abcdefgh12345678"
-    ending = storable(Ending(status=Status.ERROR, error=said, reason=f"{PARTIAL}{said}", result={"quem": [said]}))
-    kept = json.dumps([ending.error, ending.reason, ending.result])
+    ending = storable(Ending(status=Status.ERROR, error=said, reason=PARTIAL(why=said), result={"quem": [said]}))
+    kept = json.dumps([ending.error, encode(ending.reason), ending.result])
     for secret in ("529.982", "98765", "ana@", "abcdefgh"):
         assert secret not in kept
     assert ending.error == "CPF [cpf], fone [telefone], [telefone], [email], Bearer [token]"
-    assert (ending.reason or "").startswith(PARTIAL)
+    assert is_partial(ending.reason)
 
 
 def test_what_is_clean_stays_as_it_is() -> None:
@@ -110,9 +112,10 @@ def test_what_is_clean_stays_as_it_is() -> None:
 
 
 def test_what_is_still_refused_is_told_with_the_same_status_in_plain_signs_and_a_note() -> None:
-    ending = Ending(status=Status.SUCCESS, reason="partial: não", items=3, result={"x": 1}, response_code=200)
+    ending = Ending(status=Status.SUCCESS, reason=PARTIAL(why="não"), items=3, result={"x": 1}, response_code=200)
     less = without_details(ending)
     assert (less.status, less.response_code, less.items, less.result) == (Status.SUCCESS, 200, None, None)
+    assert is_partial(less.reason)
     assert less.reason == "partial: n?o; the database refused the rest of what it said"
     failed = without_details(Ending(status=Status.ERROR, error="é" * LONGEST_ERROR))
     assert (failed.error or "").endswith("; the database refused the rest of what it said")

@@ -131,7 +131,7 @@ async def test_what_is_no_json_object_never_passes_for_success(body: bytes) -> N
     async with server(says(200, body)) as url:
         ending = await delivered(url)
     assert (ending.status, ending.response_code) == (Status.ERROR, 200)
-    assert ending.error == "HTTP 200, and the answer is no JSON object"
+    assert ending.error == "HTTP 200, and the answer is not a JSON object"
 
 
 async def test_parameters_join_those_of_the_address() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from batuta.health.jobs import JobHealth, JobState, Level, expected, judge, level
 from batuta.runlog.history import Counts, Facts, LastRun
+from batuta.runlog.reasons import PARTIAL, PAUSED_ALL, UNFINISHED
 from tests.contract.scheduling import job
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
@@ -72,22 +73,22 @@ def test_a_job_that_never_ran_is_stale_and_not_forgotten() -> None:
 
 
 def test_a_held_job_whose_fires_are_answered_is_held() -> None:
-    health = judged(Facts(last=last()), held="held: switch pause.all is on")
+    health = judged(Facts(last=last()), held=PAUSED_ALL(turned=""))
     assert (health.state, health.why) == (JobState.HELD, "switch pause.all is on")
 
 
 def test_a_pause_does_not_hide_that_nobody_fires() -> None:
     """A held fire is a row. Where there is none, no scheduler was there."""
-    assert judged(Facts(last=last()), answered=False, held="held: switch pause.all is on").is_stale
+    assert judged(Facts(last=last()), answered=False, held=PAUSED_ALL(turned="")).is_stale
 
 
 def test_unfinished_is_never_stale() -> None:
-    assert judged(Facts(last=last("skipped", "not implemented yet")), answered=False).state is JobState.UNFINISHED
+    assert judged(Facts(last=last("skipped", UNFINISHED())), answered=False).state is JobState.UNFINISHED
     assert judged(Facts(), answered=False, finished=False).state is JobState.UNFINISHED
 
 
 def test_a_partial_success_is_degraded() -> None:
-    assert judged(Facts(last=last(reason="partial: 3 of 5"))).state is JobState.DEGRADED
+    assert judged(Facts(last=last(reason=PARTIAL(why="3 of 5")))).state is JobState.DEGRADED
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from app.contexts.campanhas.inicio import Held, Inicio, Resultado
 from app.contexts.campanhas.model import OUTSIDE
 from batuta.kernel.json import Json
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
-from batuta.runlog.execution import HELD
+from batuta.runlog import reasons
 from batuta.supervise.loop import Doorbell, Idle, Pace
 
 LOOK_EVERY: Final = timedelta(seconds=10)
@@ -53,5 +53,5 @@ def _answer(done: Resultado) -> JobAnswer:
         return Partial(f"refused: {ids}; batuta campanhas show says why", items=done.iniciadas, details=details)
     held = next((why for why in done.esperam.values() if why != OUTSIDE), None)
     if held is not None and not done.iniciadas:
-        return Skipped(f"{HELD}{held}")
+        return Skipped(reasons.held(held))
     return Ok(items=done.iniciadas, details=details)

@@ -24,7 +24,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.queue.outcome import Failed
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
-from batuta.runlog.execution import HELD
+from batuta.runlog.reasons import held
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import load
@@ -122,7 +122,7 @@ class Validacao:
         turned = await self._switches.all()
         for rule in (*PAUSES, SAFE_MODE):
             if isinstance(hold := verdict(rule, turned.get(rule.key), now), Hold):
-                return f"{HELD}{hold.reason}"
+                return held(hold.reason)
         return None
 
     async def _admitted(self) -> tuple[str, Ticket] | str:
@@ -130,7 +130,7 @@ class Validacao:
         now = self._clock.now()
         gateway = await self._circuits.breaker(GATEWAY).admit(now)
         if isinstance(gateway, Hold):
-            return f"{HELD}{gateway.reason}"
+            return held(gateway.reason)
         for chip in await self._database.all(self._book.askers, now=now):
             own = await self._circuits.breaker(f"chip:{chip['id']}").admit(now)
             if isinstance(own, Admit):

@@ -27,7 +27,7 @@ from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv, jo
 from app.contexts.agendamentos.service import CEP, Agendamentos, Filtro
 from batuta.access.tokens import Scope
 from batuta.engine.batuta import Batuta
-from batuta.kernel.errors import Reason
+from batuta.kernel.reasons import Reason
 from batuta.texts import Texts
 from batuta.web.auth import DoorFirst, require
 from batuta.web.problems import Problem, texts_for

@@ -9,7 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from batuta.kernel.errors import InvalidName, Reason
+from batuta.kernel.errors import InvalidName
+from batuta.kernel.reasons import Reason
 
 _FORM = re.compile(r"^bat_([0-9a-f]{12})_([0-9a-f]{48})$")
 

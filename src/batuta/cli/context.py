@@ -80,7 +80,12 @@ class Desk:
         self.say_wrong(self.texts().error(error))
 
     def local(self, instant: datetime) -> str:
-        return f"{instant.astimezone(self.work().zone):%d/%m/%Y %H:%M:%S}"
+        """An instant in the operator's zone and language."""
+        return self.texts().minute(instant.astimezone(self.work().zone))
+
+    def moment(self, written: str | None) -> str:
+        """The same for an instant that a document has as text; empty, if it has none."""
+        return self.local(datetime.fromisoformat(written)) if written else ""
 
 
 def desk_of(context: typer.Context) -> Desk:

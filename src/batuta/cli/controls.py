@@ -15,8 +15,9 @@ from batuta.dispatch.plan import PAUSE_ALL, pause_of_categoria, pause_of_job, ru
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.switches import Switch, SwitchRule, verdict
-from batuta.kernel.errors import InvalidName, Reason
+from batuta.kernel.errors import InvalidName
 from batuta.kernel.nearest import unknown
+from batuta.kernel.reasons import Reason
 from batuta.queue.table import pause_of_queue
 from batuta.texts import Texts
 
@@ -266,8 +267,8 @@ def _table(desk: Desk, listed: list[dict[str, Any]]) -> Table:
             each["key"],
             f"{position}{rest}",
             each["by"] or "",
-            each["at"] or "",
-            each["until"] or "",
+            desk.moment(each["at"]),
+            desk.moment(each["until"]),
             each["reason"] or "",
         )
     return table

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
 from batuta.guard.breaker import Circuit
-from batuta.guard.rate import in_words
+from batuta.kernel.clock import exact
 from batuta.texts import Texts
 
 
@@ -93,7 +93,13 @@ def _tell_circuits(desk: Desk, found: list[dict[str, Any]]) -> None:
     columns = ("circuit", "state", "failures", "last_error", "last_failure", "last_success", "next_try")
     table = Table(*(texts(f"cli.circuits.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in found:
-        table.add_row(*("" if each[column] is None else str(each[column]) for column in columns))
+        table.add_row(
+            each["circuit"],
+            texts(f"circuit.{each['state']}"),
+            str(each["failures"]),
+            each["last_error"] or "",
+            *(desk.moment(each[column]) for column in columns[4:]),
+        )
     desk.out.print(table)
 
 
@@ -106,5 +112,5 @@ def _tell_limits(desk: Desk, found: list[dict[str, Any]]) -> None:
     table = Table(*(texts(f"cli.limits.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in found:
         used = texts("cli.limits.each") if each["each"] else str(each["used"])
-        table.add_row(each["limit"], used, str(each["most"]), in_words(timedelta(seconds=each["seconds"])))
+        table.add_row(each["limit"], used, str(each["most"]), exact(timedelta(seconds=each["seconds"])))
     desk.out.print(table)

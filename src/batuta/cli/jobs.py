@@ -9,6 +9,7 @@ from rich.text import Text
 
 from batuta.cli.context import FAILED, INTERRUPTED, Desk, JsonFlag, desk_of, wait_for
 from batuta.health.jobs import LOOKED_AT, JobHealth, JobsSeen, JobState
+from batuta.kernel import reasons
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.events import Event, ExecutionStarted
 from batuta.runlog.execution import Status
@@ -53,7 +54,7 @@ def jobs(
     document = {
         "profile": seen.profile,
         "fires": rival is None,
-        "jobs": [described(health) for health in seen.jobs],
+        "jobs": [described(health, desk.texts()) for health in seen.jobs],
     }
 
     def tell() -> None:
@@ -85,7 +86,7 @@ def run(
     except KeyboardInterrupt:
         desk.say_wrong(_interrupted(desk, name, begun))
         raise typer.Exit(INTERRUPTED) from None
-    desk.show(row(ran), as_json, lambda: desk.say(_sentence(desk, ran)))
+    desk.show(row(ran, desk.texts()), as_json, lambda: desk.say(_sentence(desk, ran)))
     if ran.status not in (Status.SUCCESS, Status.SKIPPED):
         raise typer.Exit(FAILED)
 
@@ -99,7 +100,7 @@ def executions(
 ) -> None:
     desk = desk_of(context)
     found = wait_for(_recent(desk, name, None if status is None else status.value, limit))
-    document = {"executions": [row(each) for each in found]}
+    document = {"executions": [row(each, desk.texts()) for each in found]}
     desk.show(document, as_json, lambda: desk.out.print(_executions_table(desk, found)))
 
 
@@ -142,10 +143,10 @@ def _interrupted(desk: Desk, name: str, begun: list[str]) -> str:
         left = None
     if left is None:
         return texts("cli.run.interrupted", job=name)
-    facts = {"job": name, "status": left.status, "id": left.id}
+    facts = {"job": name, "status": status_word(texts, left.status), "id": left.id}
     if left.finished_at is None:
         return texts("cli.run.interrupted_running", **facts)
-    return texts("cli.run.interrupted_ended", **facts, why=left.error or left.reason or "-")
+    return texts("cli.run.interrupted_ended", **facts, why=texts.reason(left.error or left.reason or "-"))
 
 
 async def _recorded(desk: Desk, id: str) -> Recorded | None:
@@ -153,7 +154,7 @@ async def _recorded(desk: Desk, id: str) -> Recorded | None:
         return await work.reports.execution(id)
 
 
-def described(health: JobHealth) -> dict[str, Any]:
+def described(health: JobHealth, texts: Texts) -> dict[str, Any]:
     job, last = health.job, health.facts.last
     return {
         "name": job.name,
@@ -161,7 +162,8 @@ def described(health: JobHealth) -> dict[str, Any]:
         "schedule": job.cron.text,
         "endpoint": job.target.address,
         "state": health.state.value,
-        "why": health.why,
+        "why": health.why and texts.reason(health.why),
+        **reasons.described(health.why, "why"),
         "critical": job.critical,
         "autonomous": job.autonomous,
         "implemented": job.finished,
@@ -177,7 +179,7 @@ def described(health: JobHealth) -> dict[str, Any]:
     }
 
 
-def row(recorded: Recorded) -> dict[str, Any]:
+def row(recorded: Recorded, texts: Texts) -> dict[str, Any]:
     return {
         "id": recorded.id,
         "job": recorded.job,
@@ -187,8 +189,10 @@ def row(recorded: Recorded) -> dict[str, Any]:
         "started_at": recorded.started_at.isoformat(),
         "finished_at": recorded.finished_at.isoformat() if recorded.finished_at else None,
         "status": recorded.status,
-        "reason": recorded.reason,
-        "error": recorded.error,
+        "reason": recorded.reason and texts.reason(recorded.reason),
+        **reasons.described(recorded.reason),
+        "error": recorded.error and texts.reason(recorded.error),
+        **reasons.described(recorded.error, "error"),
         "duration_ms": recorded.duration_ms,
         "response_code": recorded.response_code,
         "items_processed": recorded.items,
@@ -211,9 +215,9 @@ def _jobs_table(desk: Desk, seen: JobsSeen) -> Table:
             job.categoria,
             job.cron.text,
             Text(texts(f"state.{health.state.value}"), STYLES[health.state]),
-            f"{_clock(desk, last.started_at)} {last.status}" if last else "-",
-            _clock(desk, health.next_at),
-            texts("panel.why.unfinished") if health.state is JobState.UNFINISHED else health.why or "",
+            f"{desk.local(last.started_at)} {status_word(texts, last.status)}" if last else "-",
+            desk.local(health.next_at),
+            texts.reason(health.why or ""),
         )
     return table
 
@@ -226,30 +230,32 @@ def _executions_table(desk: Desk, found: list[Recorded]) -> Table:
         column.no_wrap = True
     for each in found:
         table.add_row(
-            _clock(desk, each.started_at),
-            _clock(desk, each.scheduled_for) if each.scheduled_for else "",
+            desk.local(each.started_at),
+            desk.local(each.scheduled_for) if each.scheduled_for else "",
             each.job,
-            each.trigger,
-            Text(each.status, ENDINGS.get(each.status, "")),
-            "" if each.duration_ms is None else f"{each.duration_ms / 1000:.3f} s",
-            "" if each.items is None else str(each.items),
-            each.error or each.reason or "",
+            texts(f"panel.trigger_word.{each.trigger}"),
+            Text(status_word(texts, each.status), ENDINGS.get(each.status, "")),
+            "" if each.duration_ms is None else _seconds(texts, each.duration_ms),
+            "" if each.items is None else texts.number(each.items),
+            texts.reason(each.error or each.reason or ""),
         )
     return table
 
 
 def _sentence(desk: Desk, ran: Recorded) -> str:
-    why = ran.error or ran.reason
-    facts = {"job": ran.job, "status": ran.status, "seconds": f"{(ran.duration_ms or 0) / 1000:.3f}", "id": ran.id}
-    told = desk.texts()("cli.run.told", items="-" if ran.items is None else ran.items, **facts)
-    return f"{told}\n{why}" if why else told
+    texts, why = desk.texts(), ran.error or ran.reason
+    facts = {"job": ran.job, "status": status_word(texts, ran.status), "id": ran.id}
+    items = "-" if ran.items is None else texts.number(ran.items)
+    told = texts("cli.run.told", items=items, took=_seconds(texts, ran.duration_ms or 0), **facts)
+    return f"{told}\n{texts.reason(why)}" if why else told
 
 
-def _clock(desk: Desk, instant: datetime) -> str:
-    """The time; with the day, if it is another one."""
-    zone = desk.work().zone
-    local, today = instant.astimezone(zone), desk.work().clock.now().astimezone(zone).date()
-    return local.strftime("%H:%M:%S" if local.date() == today else "%d/%m %H:%M")
+def status_word(texts: Texts, status: str) -> str:
+    return texts(f"panel.status_word.{status}")
+
+
+def _seconds(texts: Texts, milliseconds: int) -> str:
+    return f"{texts.number(milliseconds / 1000, 3)} s"
 
 
 def _pair(word: str) -> tuple[str, str]:

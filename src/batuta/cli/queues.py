@@ -9,8 +9,10 @@ from rich.table import Table
 
 from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for, who
 from batuta.health.workers import FORGOTTEN
-from batuta.kernel.errors import ConfigError, Reason
+from batuta.kernel import reasons
+from batuta.kernel.errors import ConfigError
 from batuta.kernel.nearest import unknown
+from batuta.kernel.reasons import Reason, decode
 from batuta.queue.item import ItemState
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.history import is_uuid
@@ -156,8 +158,10 @@ async def _listed(desk: Desk, queue: str, state: str | None, limit: int) -> tupl
             raise unknown("state", state, known)
         rows = await found.listed(state, limit, of=None if stranded is None else queue)
     columns = _shown(found.table)
+    texts = desk.texts()
     shown = [
-        {name: _plain(row[column], work.zone) for name, column in columns.items() if column in row} for row in rows
+        _described({name: row[column] for name, column in columns.items() if column in row}, work.zone, texts)
+        for row in rows
     ]
     return state, shown
 
@@ -240,6 +244,12 @@ def _shown(table: QueueTable) -> dict[str, str]:
     return {name: column for name, column in named.items() if column is not None}
 
 
+def _described(item: dict[str, Any], zone: Any, texts: Texts) -> dict[str, Any]:
+    error = decode(item.get("error"))
+    shown = {name: _plain(value, zone) for name, value in item.items()}
+    return {**shown, "error": error and texts.reason(error), **reasons.described(error, "error")}
+
+
 def _plain(value: Any, zone: Any) -> Any:
     return value.astimezone(zone).isoformat(timespec="seconds") if isinstance(value, datetime) else value
 
@@ -251,9 +261,9 @@ def _queues_table(desk: Desk, found: list[dict[str, Any]], stranded: list[dict[s
     )
     for each in found:
         states = ", ".join(f"{state} {count}" for state, count in sorted(each["states"].items()))
-        table.add_row(each["queue"], states or "-", each["next_at"] or "-")
+        table.add_row(each["queue"], states or "-", desk.moment(each["next_at"]) or "-")
     for each in stranded:
-        table.add_row(each["queue"], texts("cli.queue.not_served", count=each["count"]), each["oldest"])
+        table.add_row(each["queue"], texts("cli.queue.not_served", count=each["count"]), desk.moment(each["oldest"]))
     return table
 
 
@@ -265,7 +275,7 @@ def _items_table(desk: Desk, items: list[dict[str, Any]]) -> Table:
         pad_edge=False,
     )
     for item in items:
-        when = item.get("finished_at") or item.get("available_at") or ""
+        when = desk.moment(item.get("finished_at") or item.get("available_at"))
         table.add_row(
             item["id"], str(item.get("name", "")), str(item.get("attempts", "")), when, item.get("error") or ""
         )

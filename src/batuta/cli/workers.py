@@ -150,21 +150,28 @@ def _tell(desk: Desk, document: dict[str, list[dict[str, Any]]], stacks: bool) -
         )
 
 
+_WORDS = {"state": "cli.workers.timetable_", "status": "cli.workers.status_", "reason": "cli.workers.reason_"}
+
+
 def _table(desk: Desk, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
     texts = desk.texts()
     table = Table(*(texts(f"cli.workers.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in rows:
-        table.add_row(*(_cell(texts, column, each[column]) for column in columns))
+        table.add_row(*(_cell(desk, texts, column, each[column]) for column in columns))
     desk.out.print(table)
 
 
-def _cell(texts: Texts, column: str, value: object) -> str:
+def _cell(desk: Desk, texts: Texts, column: str, value: object) -> str:
     if isinstance(value, bool):
         return texts("cli.workers.yes" if value else "cli.workers.no")
     if value is None:
         return ""
-    if column == "state":
-        return texts(f"cli.workers.timetable_{value}")
+    if column in ("at", "first_seen"):
+        return desk.moment(str(value))
+    if column in _WORDS:
+        return texts(f"{_WORDS[column]}{value}")
+    if column == "detail":
+        return texts.reason(value) if isinstance(value, str) else str(value)
     return brief(timedelta(seconds=float(str(value)))) if column.endswith("_ago") else str(value)
 
 

@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 
 from batuta.dispatch.job import Job, Overlap
 from batuta.guard.base import Hold
-from batuta.guard.switches import Switch, SwitchRule, verdict
+from batuta.guard.switches import SWITCH_ON, Switch, SwitchRule, verdict
 from batuta.kernel.errors import JobRefused
 from batuta.kernel.json import Json
-from batuta.runlog.execution import HELD, OVERLAP, Opening, Status, Trigger
+from batuta.kernel.reasons import Reason
+from batuta.runlog import reasons
+from batuta.runlog.execution import Opening, Status, Trigger
 from batuta.runlog.log import Decisions, Ledger
 from batuta.schedule.due import AT_ONCE, ON_TIME, CatchUp, Owed, due
 from batuta.schedule.window import Window
@@ -36,8 +38,20 @@ def rules_of(job: Job) -> tuple[SwitchRule, ...]:
 def held_by_switch(job: Job, switches: Mapping[str, Switch], now: datetime) -> str | None:
     for rule in rules_of(job):
         if isinstance(held := verdict(rule, switches.get(rule.key), now), Hold):
-            return f"{HELD}{held.reason}"
+            return _paused(job, rule, held.reason)
     return None
+
+
+def _paused(job: Job, rule: SwitchRule, why: str) -> str:
+    """Name the pause instead of its switch."""
+    if not isinstance(why, Reason) or why.code != SWITCH_ON:
+        return why
+    turned = why.facts["turned"]
+    if rule.key == PAUSE_ALL:
+        return reasons.PAUSED_ALL(turned=turned)
+    if rule.key == pause_of_categoria(job.categoria):
+        return reasons.PAUSED_CATEGORY(name=job.categoria, turned=turned)
+    return reasons.PAUSED_JOB(name=job.name, turned=turned) if rule.key == pause_of_job(job.name) else why
 
 
 def held_then(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
@@ -45,7 +59,7 @@ def held_then(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str |
     for rule in rules_of(job):
         switch = switches.get(rule.key)
         if switch is not None and switch.on is not rule.hold_when and switch.turned_at > fire:
-            return f"{HELD}switch {rule.key} was lifted only later, by {switch.turned_by}"
+            return reasons.LIFTED_LATER(switch=rule.key, by=switch.turned_by)
     return None
 
 
@@ -54,7 +68,7 @@ def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window]
     if (held := held_by_switch(job, switches, now)) is not None:
         return held
     if job.window is not None and not windows[job.window].is_open(now, job.zone):
-        return f"{HELD}window {job.window} is closed"
+        return reasons.WINDOW_CLOSED(window=job.window)
     return None
 
 
@@ -78,9 +92,9 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
             if is_late and job.catch_up is CatchUp.ALL:
                 waits = True  # for its turn: what is left is owed still
                 break
-            openings.append(_row(job, fire, is_late, Status.SKIPPED, f"{OVERLAP}the run before it is still going"))
+            openings.append(_row(job, fire, is_late, Status.SKIPPED, reasons.OVERLAP()))
         elif held is not None:
-            openings.append(_row(job, fire, is_late, Status.SKIPPED, held))
+            openings.append(_row(job, fire, is_late, Status.SKIPPED, reasons.held(held)))
         else:
             openings.append(_row(job, fire, is_late, Status.RUNNING, None))
             is_running = True
@@ -97,7 +111,7 @@ def _missed(job: Job, owed: Owed) -> Iterator[Opening]:
     for fire in owed.missed:
         yield _row(job, fire, True, Status.MISSED, _why_missed(job))
     if (gap := owed.gap) is not None:
-        row = _row(job, gap.last, True, Status.MISSED, f"{_why_missed(job)}; {gap.count} fires")
+        row = _row(job, gap.last, True, Status.MISSED, reasons.MANY_FIRES(why=_why_missed(job), count=gap.count))
         span: dict[str, Json] = {"from": gap.first.isoformat(), "to": gap.last.isoformat(), "count": gap.count}
         yield replace(row, covers=span)
 
@@ -105,11 +119,11 @@ def _missed(job: Job, owed: Owed) -> Iterator[Opening]:
 def _why_missed(job: Job) -> str:
     match job.catch_up:
         case CatchUp.SKIP:
-            return "nobody was there to fire it, and catch_up is 'skip'"
+            return reasons.MISSED_SKIP()
         case CatchUp.LATEST:
-            return "nobody was there to fire it; only the latest is caught up, and not when it is too old"
+            return reasons.MISSED_LATEST()
         case CatchUp.ALL:
-            return "nobody was there to fire it, and it is too old to be caught up"
+            return reasons.MISSED_OLD()
 
 
 def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | None) -> Opening:
@@ -128,17 +142,17 @@ def plan_manual(
 ) -> Decisions:
     """One run that a person asked for; or JobRefused."""
     if job.overlap is Overlap.SKIP and job.name in ledger.running:
-        raise JobRefused(job=job.name, why="it is running already", next_step="wait until it ends and ask again")
+        raise JobRefused(job=job.name, why=reasons.ALREADY_RUNNING(), next_step=reasons.WAIT_AND_REPEAT())
     held = hold(job, ledger.switches, windows, ledger.now)
     if held is not None and not even_if_held:
-        raise JobRefused(job=job.name, why=held, next_step="lift what holds it, or say --even-if-held if you are sure")
+        raise JobRefused(job=job.name, why=reasons.held(held), next_step=reasons.LIFT_OR_INSIST())
     opening = Opening(
         job=job.name,
         categoria=job.categoria,
         scheduled_for=None,
         trigger=Trigger.MANUAL,
         status=Status.RUNNING,
-        reason=None if held is None else f"run by hand although {held}",
+        reason=None if held is None else reasons.BY_HAND(why=reasons.held(held)),
         params=params or None,
     )
     return Decisions([opening])

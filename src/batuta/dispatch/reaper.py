@@ -17,7 +17,8 @@ from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, ExecutionTakenOver
 from batuta.queue.item import Tenure
-from batuta.runlog.execution import DEAD, HANDED_BACK, SILENT, Ending, Execution, Status, Trigger
+from batuta.runlog import reasons
+from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.runlog.log import ExecutionLog, Ledger, SilentRun
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
@@ -68,13 +69,13 @@ class Reaper:
         silent = await self._silent()
         watched = self._unchanged.look([_key(run) for run in silent], self._clock.monotonic())
         ripe = [run for run in silent if may_be_taken(run, watched[_key(run)], self._tenure.lease)]
-        await self._take_over(ripe, lambda run: HANDED_BACK if run.owner is None else SILENT)
+        await self._take_over(ripe, lambda run: reasons.HANDED_BACK() if run.owner is None else reasons.SILENT())
         return Again() if len(ripe) == AT_ONCE else Idle()
 
     async def recover(self, owners: Collection[str]) -> int:
         """Take over the runs of these owners, whose processes are proven dead, without waiting for their leases."""
         found = [run for run in await self._silent(owners) if run.owner in owners]
-        return await self._take_over(found, lambda run: DEAD)
+        return await self._take_over(found, lambda run: reasons.DEAD())
 
     async def _silent(self, owners: Collection[str] = ()) -> Sequence[SilentRun]:
         found = await self._log.silent(self._tenure, self._book.names, AT_ONCE, owners)
@@ -86,11 +87,11 @@ class Reaper:
             return 0
         # The switches are read before anything is taken: a scheduler that took a run must be able to decide about it.
         ledger = await self._log.look()
-        reasons = {run.id: why(run) for run in runs}
+        causes = {run.id: why(run) for run in runs}
         with self._runner.expecting():
             taken = await self._log.take_over(runs, self._tenure)
             for execution in taken:
-                await self._look_after(execution, ledger, reasons[execution.id])
+                await self._look_after(execution, ledger, causes[execution.id])
         return len(taken)
 
     async def _look_after(self, execution: Execution, ledger: Ledger, reason: str) -> None:
@@ -100,7 +101,7 @@ class Reaper:
         # A run by hand is not repeated: the person who asked for it no longer waits for it.
         may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL
         again = held is None and job is not None and may_repeat and not _is_enough(execution, job, ledger.now)
-        reason = reason if again else _told(reason, execution, job, held)
+        reason = reason if again else _why_abandoned(reason, execution, job, held)
         self._events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again, reason))
         if job is not None and again:
             self._runner.start(execution, job, execution.params)
@@ -108,12 +109,12 @@ class Reaper:
         await self._log.close(execution, Ending(status=Status.ABANDONED, reason=reason))
 
 
-def _told(reason: str, execution: Execution, job: Job | None, held: str | None) -> str:
+def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str | None) -> str:
     if execution.attempt > MOST_ATTEMPTS:
-        reason = f"{reason}, at each of {execution.attempt - 1} attempts"
+        reason = reasons.EACH_ATTEMPT(why=reason, attempts=execution.attempt - 1)
     if job is None:
-        return f"{reason}, and no scheduler knows this job any more"
-    return reason if held is None else f"{reason}, and now it is {held}"
+        return reasons.UNKNOWN_JOB(why=reason)
+    return reason if held is None else reasons.HELD_NOW(why=reason, held=reasons.held(held))
 
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:

@@ -13,13 +13,21 @@ from types import MappingProxyType
 
 from batuta.dispatch.job import Job, Run
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import CancelIgnored, StatementRefused, StoreConflict, StoreTimeout, StoreUnavailable
+from batuta.kernel.errors import (
+    CancelIgnored,
+    StatementRefused,
+    StoreConflict,
+    StoreTimeout,
+    StoreUnavailable,
+    reason_of_error,
+)
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
 from batuta.kernel.trace import bind, of_run
 from batuta.kernel.usercode import name_of
 from batuta.kernel.waiting import insist
 from batuta.queue.item import Tenure
-from batuta.runlog.execution import HELD, Ending, Execution, Status, storable, without_details
+from batuta.runlog import reasons
+from batuta.runlog.execution import Ending, Execution, Status, storable, without_details
 from batuta.runlog.log import Closing, ExecutionLog
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.supervise.loop import bind as bind_progress
@@ -153,7 +161,9 @@ class Runner:
             waited = timedelta(seconds=self._clock.monotonic() - asked)
             held = await self._why_not(order.job) if waited >= STALE else None
             ending = (
-                await self._deliver(order) if held is None else storable(Ending(status=Status.SKIPPED, reason=held))
+                await self._deliver(order)
+                if held is None
+                else storable(Ending(status=Status.SKIPPED, reason=reasons.held(held)))
             )
         self._closing |= {task for task, execution in self._runs.items() if execution is order.execution}
         await self._close(order.execution, ending)
@@ -162,7 +172,7 @@ class Runner:
         try:
             return await self._gate(job)
         except StoreUnavailable:
-            return f"{HELD}the switches cannot be read"
+            return reasons.SWITCHES_UNREADABLE()
 
     async def _deliver(self, order: Order) -> Ending:
         execution, job, now = order.execution, order.job, self._clock.now()
@@ -192,11 +202,10 @@ class Runner:
         except CancelIgnored as deaf:
             self._deaf = deaf
             self.doorbell.ring()
-            return storable(Ending(status=Status.TIMEOUT, error=str(deaf)))
+            return storable(Ending(status=Status.TIMEOUT, error=reason_of_error(deaf)))
         except Exception as error:  # noqa: BLE001 - whatever a job meets is its own failure, told as one
             self._events.emit(ExecutionCrashed(job.name, error))
-            text = f"{name_of(error)} in the job; the log has the traceback"
-            return storable(Ending(status=Status.ERROR, error=text))
+            return storable(Ending(status=Status.ERROR, error=reasons.CRASHED(error=name_of(error))))
 
     async def _close(self, execution: Execution, ending: Ending) -> None:
         try:

@@ -17,6 +17,7 @@ from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.kernel.waiting import ended, first_of, insist
 from batuta.queue.item import Tenure
+from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger
 from batuta.supervise.loop import Loop, LoopPolicy
@@ -79,7 +80,7 @@ class Scheduler:
             await first_of(self.runner.finish(), self._renew())
         except BaseException:
             await ended(running)
-            ending = Ending(status=Status.ABANDONED, reason="interrupted by the person who ran it by hand")
+            ending = Ending(status=Status.ABANDONED, reason=reasons.INTERRUPTED())
             await self._log.close(execution, ending)
             raise
         return execution

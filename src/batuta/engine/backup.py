@@ -20,12 +20,12 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import (
     BackupForeign,
     MarkerMismatch,
-    Reason,
     RestoreRefused,
     SchemaOutOfDate,
     StatementRefused,
     StoreError,
 )
+from batuta.kernel.reasons import Reason
 from batuta.stores.backup import archive
 from batuta.stores.backup.archive import Applied, ArchiveReader, Manifest, Table
 from batuta.stores.backup.restoring import (

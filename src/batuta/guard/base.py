@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
+from batuta.kernel.reasons import define
 from batuta.schedule.window import Window
 
 # What the other side may say about itself although it is a 4xx: come back later.
@@ -110,6 +111,9 @@ def effect_of_error(error: BaseException) -> Effect:
     return Effect.TIMED_OUT if isinstance(error, cut_off) else Effect.BROKE
 
 
+OUTSIDE_HOURS = define("outside_hours", "outside {hours}: opens {opens}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoursGuard:
     """The end of the window is outside: at 20:00 sharp nothing leaves any more."""
@@ -122,7 +126,7 @@ class HoursGuard:
         opens = self.window.next_open(now, self.zone)
         if opens <= now:
             return Admit()
-        return Hold(opens, f"outside {self.name}: opens {opens.astimezone(self.zone):%d/%m %H:%M}")
+        return Hold(opens, OUTSIDE_HOURS(hours=self.name, opens=opens.astimezone(self.zone)))
 
 
 # Whoever was kept waiting longer than this asks the free guards again: the hours may be over, a switch may be turned.

@@ -19,8 +19,20 @@ from typing import Protocol, TypeAlias
 
 from batuta.guard.base import Effect, Hold, Told
 from batuta.kernel.errors import InvalidName
+from batuta.kernel.reasons import Reason, define
 
-OPEN_REASON = "circuit open: "
+CIRCUIT_OPEN = define("circuit_open", "circuit open: {circuit}, {why}")
+CIRCUIT_OPEN_ELSEWHERE = define("circuit_open_elsewhere", "circuit open: {circuit}")
+CIRCUIT_PROBED = define("circuit_probed", "circuit open: {circuit} is being tried by another caller")
+CIRCUIT_AWAY = define("circuit_away", "cannot read circuit {circuit}")
+ASKED_TO_WAIT = define("asked_to_wait", "{circuit} asked to be left alone until then")
+FAILURES = define("failures_in_a_row", "{count} failures in a row, the last {error}")
+PROBE_DUE = define("probe_due", "{reset} are over: one call may try")
+PROBE_WORKED = define("probe_worked", "the probe worked")
+PROBE_ANSWERED = define("probe_answered", "the probe was answered ({error})")
+PROBE_LATE = define("probe_late", "the probe timed out")
+PROBE_FAILED = define("probe_failed", "the probe failed ({error})")
+RESET_BY = define("circuit_reset", "reset by {by}")
 SHORTEST_RESET = timedelta(seconds=1)
 LONGEST_RESET = timedelta(days=1)
 # Those who were held come back spread over this, or over the reset if that is shorter: who stands up again is not run down.
@@ -155,13 +167,13 @@ def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
     """May one pass? ``chance`` in [0, 1) spreads those who are held."""
     spread = min(circuit.reset, LONGEST_SPREAD) * chance
     if circuit.wait_until is not None and _is_ahead(circuit.wait_until, now):
-        return Hold(circuit.wait_until + spread, f"{circuit.name} asked to be left alone until then")
+        return Hold(circuit.wait_until + spread, ASKED_TO_WAIT(circuit=circuit.name))
     if circuit.state is CircuitState.CLOSED:
         return Pass()
     if circuit.tries_at is not None and _is_ahead(circuit.tries_at, now):
-        return Hold(circuit.tries_at + spread, f"{OPEN_REASON}{circuit.name}, {_failures(circuit)}")
+        return Hold(circuit.tries_at + spread, CIRCUIT_OPEN(circuit=circuit.name, why=_failures(circuit)))
     if circuit.state is CircuitState.HALF_OPEN and circuit.probe_until and _is_ahead(circuit.probe_until, now):
-        return Hold(now + max(A_MOMENT, spread), f"{OPEN_REASON}{circuit.name} is being tried by somebody else")
+        return Hold(now + max(A_MOMENT, spread), CIRCUIT_PROBED(circuit=circuit.name))
     return MayProbe()
 
 
@@ -176,7 +188,7 @@ def probed(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
         probe=circuit.probe + 1,
         probe_until=now + rule.probe_within,
     )
-    return Change(after, f"{circuit.reset.total_seconds():g} s are over: one may try")
+    return Change(after, PROBE_DUE(reset=circuit.reset))
 
 
 def unprobed(circuit: Circuit, probe: int, now: datetime) -> Change | None:
@@ -222,14 +234,14 @@ def _told_closed(circuit: Circuit, rule: CircuitRule, what: Told, now: datetime)
 
 def _told_probe(circuit: Circuit, rule: CircuitRule, what: Told, now: datetime) -> Change:
     if what.effect is Effect.WORKED:
-        return _recovered(replace(circuit, last_success=now), rule, "the probe worked")
+        return _recovered(replace(circuit, last_success=now), rule, PROBE_WORKED())
     if what.effect is Effect.MISTAKE:
-        return _recovered(circuit, rule, f"the probe was answered ({what.error or what.effect})")
+        return _recovered(circuit, rule, PROBE_ANSWERED(error=what.error or what.effect.value))
     failed = _failed(circuit, what, now)
     if not _is_failure(what.effect, rule):  # it proved nothing, and must not stay half open
-        return Change(_opened(replace(failed, failures=circuit.failures), circuit.reset, now), "the probe timed out")
+        return Change(_opened(replace(failed, failures=circuit.failures), circuit.reset, now), PROBE_LATE())
     longer = min(circuit.reset * 2, rule.longest_reset)
-    return Change(_opened(failed, longer, now), f"the probe failed ({failed.last_error})")
+    return Change(_opened(failed, longer, now), PROBE_FAILED(error=failed.last_error))
 
 
 def _recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
@@ -270,5 +282,5 @@ def _opened(circuit: Circuit, reset: timedelta, now: datetime) -> Circuit:
     )
 
 
-def _failures(circuit: Circuit) -> str:
-    return f"{circuit.failures} failures in a row, the last {circuit.last_error}"
+def _failures(circuit: Circuit) -> Reason:
+    return FAILURES(count=circuit.failures, error=circuit.last_error)

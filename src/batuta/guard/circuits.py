@@ -63,7 +63,7 @@ class Circuits:
         """Closed by a person, whatever it has seen."""
         rule = self.rule_of(name)
         after = await self._store.change(
-            rule, name, lambda circuit, now: decisions.closed(circuit, rule, f"reset by {by}"), by=by
+            rule, name, lambda circuit, now: decisions.closed(circuit, rule, decisions.RESET_BY(by=by)), by=by
         )
         self.breaker(name).learn(after)
         return after
@@ -88,7 +88,7 @@ class Breaker:
         try:
             passed = await self._answer(now)
         except StoreUnavailable:
-            return Hold(now + PATIENCE, f"cannot read circuit {self.name}")
+            return Hold(now + PATIENCE, decisions.CIRCUIT_AWAY(circuit=self.name))
         return passed if isinstance(passed, Hold) else Admit(BreakerTicket(self, passed))
 
     async def trip(self, reason: str) -> None:
@@ -142,7 +142,11 @@ class Breaker:
             return Pass(circuit.probe)
         answer = decisions.answer(circuit, now, self._chance())
         # By another's clock the reset is not over yet.
-        return Hold(now + PATIENCE, f"{decisions.OPEN_REASON}{self.name}") if isinstance(answer, MayProbe) else answer
+        return (
+            Hold(now + PATIENCE, decisions.CIRCUIT_OPEN_ELSEWHERE(circuit=self.name))
+            if isinstance(answer, MayProbe)
+            else answer
+        )
 
     async def _circuit(self) -> Circuit:
         if self._known is None or self._clock.monotonic() - self._looked_at >= LOOK_EVERY.total_seconds():

@@ -14,9 +14,12 @@ from typing import Any, Protocol, TypeAlias
 from batuta.guard.base import Admit, Effect, Hold, Told, Verdict
 from batuta.guard.switches import PATIENCE
 from batuta.kernel.errors import InvalidName, StoreUnavailable
+from batuta.kernel.reasons import define
 
 LONGEST_WINDOW = timedelta(days=366)
 USE_WITHIN = timedelta(minutes=1)
+RATE_LIMIT = define("rate_limit", "rate limit {limit}: {most} in {per}")
+RATES_AWAY = define("rates_away", "cannot reserve: the rates cannot be read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,7 @@ def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
     if not full:
         return None
     limit, until = max(full.items(), key=lambda each: each[1])
-    return Hold(until, f"rate limit {limit.name}: {limit.most} in {in_words(limit.per)}")
+    return Hold(until, RATE_LIMIT(limit=limit.name, most=limit.most, per=limit.per))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,7 @@ class RateGuard:
         try:
             reserved = await self.rates.reserve(self.limits, use_within=self.use_within)
         except StoreUnavailable:
-            return Hold(now + PATIENCE, "cannot reserve: the rates cannot be read")
+            return Hold(now + PATIENCE, RATES_AWAY())
         if isinstance(reserved, Hold):
             return reserved
         # By the caller's own clock, from before it asked: whatever the database's says, that is not later.
@@ -131,11 +134,3 @@ class RateTicket:
     async def unused(self) -> None:
         with suppress(StoreUnavailable):
             await self.rates.release(self.id)
-
-
-def in_words(span: timedelta) -> str:
-    """1 h, 45 s: as people write it."""
-    for unit, word in ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min")):
-        if span >= unit and not span % unit:
-            return f"{span // unit} {word}"
-    return f"{span.total_seconds():g} s"

@@ -9,9 +9,19 @@ from typing import Protocol
 
 from batuta.guard.base import Admit, Hold, Verdict
 from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.reasons import define
 
 # How long a held caller rests before asking again: a turned switch must be felt within a second.
 PATIENCE = timedelta(seconds=1)
+
+SWITCH_ON = define("switch_on", "switch {switch} is on{turned}")
+SWITCH_OFF = define("switch_off", "switch {switch} is off{turned}")
+# The fact ``turned`` of a switch that an operator turned; it is empty for one that is in its position at rest.
+TURNED_BY = define("turned_by", ", turned by {by}")
+TURNED_BY_WHY = define("turned_by_why", ", turned by {by}: {said}")
+NOT_SAID = ("", "-")  # reasons of a turn that say nothing
+SWITCH_AWAY = define("switch_away", "cannot read switch {switch}")
+SWITCH_UNREADABLE = define("switch_unreadable", "switch {switch} cannot be read: turn it again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +63,7 @@ class SwitchGuard(SwitchRule):
         try:
             switch = await self.switches.read(self.key)
         except StoreUnavailable:
-            return Hold(now + PATIENCE, f"cannot read switch {self.key}")
+            return Hold(now + PATIENCE, SWITCH_AWAY(switch=self.key))
         return verdict(self, switch, now)
 
 
@@ -61,14 +71,12 @@ def verdict(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
     if switch is None or (switch.until is not None and now >= switch.until):
         if rule.at_rest is not rule.hold_when:
             return Admit()
-        return Hold(now + PATIENCE, f"switch {rule.key} is {_word(rule.at_rest)}")
+        return Hold(now + PATIENCE, (SWITCH_ON if rule.at_rest else SWITCH_OFF)(switch=rule.key, turned=""))
     if switch.on is None:
-        return Hold(now + PATIENCE, f"switch {rule.key} cannot be read: turn it again")
+        return Hold(now + PATIENCE, SWITCH_UNREADABLE(switch=rule.key))
     if switch.on is not rule.hold_when:
         return Admit()
-    reason = f"switch {rule.key} is {_word(switch.on)}, turned by {switch.turned_by}: {switch.reason}"
+    by, said = switch.turned_by, switch.reason
+    turned = TURNED_BY(by=by) if said in NOT_SAID else TURNED_BY_WHY(by=by, said=said)
+    reason = (SWITCH_ON if switch.on else SWITCH_OFF)(switch=rule.key, turned=turned)
     return Hold(min(switch.until or now + PATIENCE, now + PATIENCE), reason)
-
-
-def _word(on: bool) -> str:
-    return "on" if on else "off"

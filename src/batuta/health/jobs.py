@@ -20,14 +20,19 @@ from batuta.guard.switches import Switch
 from batuta.health.finding import Finding, Report, Severity, merged
 from batuta.kernel.clock import brief
 from batuta.kernel.identity import short
-from batuta.runlog.execution import HELD, PARTIAL, UNFINISHED
+from batuta.kernel.reasons import define
 from batuta.runlog.history import ENOUGH_FAILURES, Facts, Reports
 from batuta.runlog.log import ExecutionLog, Timetable
+from batuta.runlog.reasons import UNFINISHED, is_partial, is_unfinished
 from batuta.schedule.due import last_fire
 from batuta.schedule.window import Window
 
 DAY = timedelta(hours=24)
 _FAILED = ("error", "timeout", "abandoned")
+NEVER_RAN = define("never_ran", "it never ran")
+NO_SCHEDULER = define("no_scheduler", "no scheduler has ever been seen")
+NO_SUCCESS = define("no_success", "it does not succeed: {why}")
+NO_RUN = define("no_run", "no run since the last expected fire")
 
 
 class JobState(StrEnum):
@@ -115,15 +120,15 @@ def _state(
     job: Job, facts: Facts, expected_at: datetime | None, is_answered: bool, held: str | None
 ) -> tuple[JobState, str | None]:
     last = facts.last
-    if not job.finished or (last is not None and last.reason == UNFINISHED):
-        return JobState.UNFINISHED, UNFINISHED
+    if not job.finished or (last is not None and is_unfinished(last.reason)):
+        return JobState.UNFINISHED, UNFINISHED()
     if expected_at is not None and not is_answered:
         return JobState.STALE, _why_stale(facts)
     if last is not None and last.status in _FAILED:
         return JobState.FAILING, last.error or last.reason
     if held is not None:
-        return JobState.HELD, held.removeprefix(HELD)
-    if last is not None and last.status == "success" and (last.reason or "").startswith(PARTIAL):
+        return JobState.HELD, held
+    if last is not None and last.status == "success" and is_partial(last.reason):
         return JobState.DEGRADED, last.reason
     if facts.running:
         return JobState.RUNNING, None
@@ -133,10 +138,10 @@ def _state(
 def _why_stale(facts: Facts) -> str:
     last = facts.last
     if last is None:
-        return "it never ran" if facts.expected_since else "no scheduler has ever been seen"
+        return NEVER_RAN() if facts.expected_since else NO_SCHEDULER()
     if last.status in _FAILED:
-        return f"it does not succeed: {last.error or last.reason or last.status}"
-    return "no run since the last expected fire"
+        return NO_SUCCESS(why=last.error or last.reason or last.status)
+    return NO_RUN()
 
 
 def level(healths: Collection[JobHealth]) -> Level:

@@ -27,12 +27,28 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+_UNITS = (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))
+
+
 def brief(length: timedelta) -> str:
+    """About how long: one number and one unit."""
     seconds = max(0, round(length.total_seconds()))
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
+
+
+def exact(length: timedelta) -> str:
+    """A limit or a setting without rounding: 45 s, 1 h, 1 h 30 min."""
+    parts, left = [], length
+    for unit, size in _UNITS:
+        if left >= size:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+    if left or not parts:
+        parts.append(f"{left.total_seconds():g} s")
+    return " ".join(parts)
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

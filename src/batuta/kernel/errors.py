@@ -53,30 +53,10 @@ A class holds its sentence once, with names in braces for the facts; ``error.fac
 can be told the same in Portuguese (``batuta.texts``). Every sentence ends with the next step.
 """
 
+from string import Formatter
 from typing import ClassVar
 
-
-class Reason:
-    """Why, as a fact of an error: in English here, in other languages under its key."""
-
-    __slots__ = ("english", "facts", "key")
-
-    def __init__(self, key: str, english: str, **facts: object) -> None:
-        self.key = key
-        self.english = english
-        self.facts = facts
-
-    def __str__(self) -> str:
-        return self.english.format(**self.facts)
-
-
-class Reasons(tuple[Reason, ...]):
-    """Several at once."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return "; ".join(map(str, self))
+from batuta.kernel.reasons import Reason
 
 
 class BatutaError(Exception):
@@ -85,6 +65,13 @@ class BatutaError(Exception):
     def __init__(self, **facts: object) -> None:
         self.facts = facts
         super().__init__(self.sentence.format(**facts))
+
+
+def reason_of_error(error: BatutaError) -> Reason:
+    """The error as a reason to be stored, with the facts of its sentence; rendered by the class of the error."""
+    named = {name for _, name, _, _ in Formatter().parse(error.sentence) if name}
+    facts = {name: fact for name, fact in error.facts.items() if name in named}
+    return Reason.restore(f"error.{type(error).__name__}", str(error), facts)
 
 
 class ConfigError(BatutaError):

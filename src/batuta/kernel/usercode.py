@@ -11,7 +11,8 @@ from functools import partial
 from typing import TypeAlias
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded, EffectFailed, ExitRefused
+from batuta.kernel.errors import DeadlineExceeded, EffectFailed, ExitRefused, reason_of_error
+from batuta.kernel.reasons import define
 from batuta.kernel.waiting import by, ended
 
 
@@ -33,6 +34,7 @@ class Late:
 
 
 Attempt: TypeAlias = Returned | Raised | Late
+DOES_NOT_END = define("does_not_end", "{what} does not end")
 # How long one that is stopped has to take notice.
 STUBBORN = timedelta(seconds=1)
 
@@ -42,7 +44,7 @@ async def attempt(call: Callable[[], Awaitable[object]], deadline: datetime, clo
     try:
         return await by(deadline, _outcome(call), clock, what)
     except DeadlineExceeded as late:  # ours alone: one that the code itself raised is a value by now
-        return Late(str(late))
+        return Late(reason_of_error(late))
     except asyncio.CancelledError as cancelled:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -70,7 +72,7 @@ class Question:
             await asyncio.wait([asking, alarm], return_when=asyncio.FIRST_COMPLETED)
         finally:
             await ended(alarm)
-        return asking.result() if asking.done() else Late(f"{self._what} does not end")
+        return asking.result() if asking.done() else Late(DOES_NOT_END(what=self._what))
 
 
 def name_of(error: Exception) -> str:

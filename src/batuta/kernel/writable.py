@@ -14,6 +14,7 @@ from uuid import UUID
 
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.masking import mask
+from batuta.kernel.reasons import Reason
 
 LARGEST_INTEGER = 2**31 - 1
 # In JSON a number may be longer, but not so long that others cannot read it.
@@ -35,7 +36,12 @@ def writable(text: str) -> str:
 
 
 def told(value: object, longest: int) -> str:
-    """Of anything, a text for operators: masked and short. An exception is only named, because its message may say anything."""
+    """A masked and short text of anything, for operators. An exception gives its class: its message may hold personal data.
+
+    A reason stays one: its facts are masked and shortened as well.
+    """
+    if isinstance(value, Reason):
+        return value.map(lambda text: told(text, longest))
     text = type(value).__name__ if isinstance(value, BaseException) else _as_text(value)
     if len(text) > LOOKED_AT:
         # Cut between words, as half a number would not be recognised; unless one word is nearly all there is.

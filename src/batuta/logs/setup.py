@@ -16,8 +16,9 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from batuta.kernel import json
-from batuta.kernel.errors import InvalidSetting, Reason
+from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.events import Fanout
+from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import current
 from batuta.logs.hooks import LOGGER, log_what_python_prints
 from batuta.logs.scrubbing import scrub_field, scrub_text, with_safe_message, worded

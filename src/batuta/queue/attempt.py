@@ -19,12 +19,32 @@ from enum import Enum, auto
 from typing import Any, TypeAlias
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import EffectFailed, ExitRefused, StoreUnavailable, UnstorableValue, is_store_away
+from batuta.kernel.errors import (
+    EffectFailed,
+    ExitRefused,
+    StoreUnavailable,
+    UnstorableValue,
+    is_store_away,
+    reason_of_error,
+)
 from batuta.kernel.events import Events, ItemCrashed
+from batuta.kernel.reasons import ReasonCode
 from batuta.kernel.usercode import name_of, ordinary
 from batuta.kernel.waiting import insist
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Cancelled, Effect, Failed, RetryPolicy, Settlement, Writes, after_seconds, settle
+from batuta.queue.outcome import (
+    EFFECT_CRASHED,
+    HANDLER_CRASHED,
+    TIMED_OUT,
+    Cancelled,
+    Effect,
+    Failed,
+    RetryPolicy,
+    Settlement,
+    Writes,
+    after_seconds,
+    settle,
+)
 from batuta.queue.recipe import Recipe
 from batuta.queue.storable import refuse_unstorable
 from batuta.queue.store import QueueStore
@@ -92,7 +112,6 @@ def take_back(task: Task) -> None:
         task.uncancel()
 
 
-TIMED_OUT = "Job timeout exceeded"
 _NEVER = after_seconds([])
 
 
@@ -142,9 +161,9 @@ class Attempts:
                 await _deliver_cancellation(running.task)
             return self._settlement(running, outcome, running.recipe.retry)
         except asyncio.CancelledError:
-            return await self._cancelled(running, "in the handler")
+            return await self._cancelled(running, HANDLER_CRASHED)
         except Exception as error:  # noqa: BLE001 - every error of a handler is a failure of its item
-            return self._failed(running, error, "in the handler")
+            return self._failed(running, error, HANDLER_CRASHED)
 
     async def conclude(self, running: Running, settlement: Settlement) -> Settlement | bool:
         """Settle the item together with its effect.
@@ -156,29 +175,28 @@ class Attempts:
         try:
             return await insist(lambda: self._store.conclude(running.lease, bounded), self._clock)
         except asyncio.CancelledError:
-            return await self._cancelled(running, "while it was settled")
+            return await self._cancelled(running, EFFECT_CRASHED)
         except Exception as error:  # noqa: BLE001 - every error of an effect is a failure of its item
-            return self._failed(running, error, "while it was settled")
+            return self._failed(running, error, EFFECT_CRASHED)
 
     def settlement_of_stopped(self, running: Running) -> Settlement:
         if running.stopped is Stop.OVERDUE:
             retry = running.recipe.retry if running.recipe.retry_timeout else _NEVER
-            return self._settlement(running, Failed(TIMED_OUT), retry)
+            return self._settlement(running, Failed(TIMED_OUT()), retry)
         return running.recipe.kept(settle(running.lease.attempt, Cancelled(), _NEVER, random.random))
 
-    async def _cancelled(self, running: Running, when: str) -> Settlement:
+    async def _cancelled(self, running: Running, code: ReasonCode) -> Settlement:
         """Distinguish three cancellations: a stop (settle), the end of the process (re-raise), the item's own (fail)."""
         if running.stopped is None and running.is_cancelled:
             raise asyncio.CancelledError
         await _absorb_cancellation(running.task)
         if running.stopped is not None:
             return self.settlement_of_stopped(running)
-        return self._failed(running, ExitRefused(raised="CancelledError"), when)
+        return self._failed(running, ExitRefused(raised="CancelledError"), code)
 
-    def _failed(self, running: Running, error: Exception, when: str) -> Settlement:
+    def _failed(self, running: Running, error: Exception, code: ReasonCode) -> Settlement:
         self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
-        failed = Failed(f"{name_of(error)} {when}; the log has the traceback")
-        return self._settlement(running, failed, running.recipe.retry)
+        return self._settlement(running, Failed(code(error=name_of(error))), running.recipe.retry)
 
     def _settlement(self, running: Running, outcome: object, retry: RetryPolicy) -> Settlement:
         settlement = running.recipe.settle(running.lease, outcome, retry)
@@ -187,7 +205,7 @@ class Attempts:
         except UnstorableValue as error:
             # The handler has run: another run returns the same value and repeats its effects.
             self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
-            settlement = running.recipe.settle(running.lease, Failed(str(error), permanent=True), retry)
+            settlement = running.recipe.settle(running.lease, Failed(reason_of_error(error), permanent=True), retry)
         return running.recipe.kept(settlement)
 
     def _bounded(self, running: Running, effect: Effect | None) -> Effect | None:

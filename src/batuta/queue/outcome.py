@@ -1,13 +1,14 @@
 """The outcome of a handler, the retry policy, and the settlement that follows from both: decided here, written by the store."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeAlias, assert_never
 
 from batuta.kernel.backoff import exponential, from_list, full_jitter
 from batuta.kernel.clock import FARTHEST
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.kernel.writable import told
 from batuta.queue.item import ItemState, NewItem
 
@@ -42,6 +43,12 @@ class FullJitter:
 
 def after_seconds(waits: Sequence[float]) -> Waits:
     return Waits(tuple(timedelta(seconds=wait) for wait in waits))
+
+
+HANDLER_CRASHED = define("handler_crashed", "{error} in the handler; the log has the traceback")
+EFFECT_CRASHED = define("effect_crashed", "{error} while it was settled; the log has the traceback")
+TIMED_OUT = define("timed_out", "Job timeout exceeded")
+CANCELLED = define("cancelled", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +105,18 @@ class Failed:
 class Cancelled:
     """Somebody asked for it to stop, and it did."""
 
-    reason: str = "cancelled"
+    reason: str = field(default_factory=CANCELLED)
 
 
 Outcome: TypeAlias = Done | Snooze | Failed | Cancelled
 
 
 LONGEST_ERROR = 500
+WORKER_STOPPED = define("worker_stopped", "its worker stopped")
+# Of an item with one crash left that was claimed and has not started: if its process dies meanwhile, no crash is counted.
+WAITS_ALONE = define("waits_alone", "its worker died twice while it ran: it waits for a place of its own")
 # A thousand years: beyond that, instants leave the calendar.
 LONGEST_WAIT = timedelta(days=365_000)
-# The error of an item with one crash left that was claimed and has not started: if its process dies meanwhile, no crash is counted.
-WAITS_ALONE = "its worker died twice while it ran: it waits for a place of its own"
 
 
 class Settlement(NamedTuple):
@@ -193,7 +201,7 @@ def bounded(wait: timedelta) -> timedelta:
 
 def given_back() -> Settlement:
     """Hand the item back at shutdown: it is due at once, and the attempt is not counted."""
-    return Settlement(state=ItemState.READY, wait=timedelta(0), gives_back=True, error="its worker stopped")
+    return Settlement(state=ItemState.READY, wait=timedelta(0), gives_back=True, error=WORKER_STOPPED())
 
 
 def put_off(wait: timedelta) -> Settlement:
@@ -202,6 +210,6 @@ def put_off(wait: timedelta) -> Settlement:
         state=ItemState.READY,
         wait=wait,
         gives_back=True,
-        error=WAITS_ALONE,
+        error=WAITS_ALONE(),
         untried=True,
     )

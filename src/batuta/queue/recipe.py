@@ -1,12 +1,12 @@
 """How an item is worked on, and how long it stays when it has ended."""
 
 import random
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from batuta.kernel.reasons import Reason, define
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Failed, FullJitter, Outcome, RetryPolicy, Settlement, Snooze, settle
 
@@ -36,9 +36,12 @@ class Recipe:
         return settlement if keep is None else settlement._replace(keep=keep)
 
 
+ROW_SPOILT = define("row_spoilt", "its row cannot be read ({columns}): correct these columns, and try it again")
+
+
 async def _tell_spoilt(lease: Lease) -> Outcome:
     columns = ", ".join(lease.spoilt)
-    return Failed(f"its row cannot be read ({columns}): write there what can, and try it again", permanent=True)
+    return Failed(ROW_SPOILT(columns=columns), permanent=True)
 
 
 SPOILT = Recipe(handle=_tell_spoilt, keep_dead=timedelta(days=30))
@@ -48,8 +51,12 @@ SPOILT = Recipe(handle=_tell_spoilt, keep_dead=timedelta(days=30))
 UNKNOWN_FIRST_WAIT = timedelta(seconds=15)
 UNKNOWN_LONGEST_WAIT = timedelta(minutes=5)
 UNKNOWN_AT_MOST = timedelta(minutes=20)
-_UNKNOWN = "no worker here knows this task (since {since}): deploy a version that knows it, or cancel it"
-_UNKNOWN_SINCE = re.compile(re.escape(_UNKNOWN).replace(re.escape("{since}"), r"(\S+)"))
+UNKNOWN_TASK = define(
+    "unknown_task", "no worker here knows this task (since {since}): deploy a version that knows it, or cancel it"
+)
+UNKNOWN_TASK_DEAD = define(
+    "unknown_task_dead", "no worker has known this task since {since}: deploy a version that knows it, then retry it"
+)
 
 
 def unknown_recipe(last_error: Callable[[str], Awaitable[tuple[str | None, datetime]]]) -> Recipe:
@@ -64,12 +71,9 @@ def unknown_recipe(last_error: Callable[[str], Awaitable[tuple[str | None, datet
         since = _unknown_since(error) or now
         age = max(timedelta(0), now - since)
         if age >= UNKNOWN_AT_MOST:
-            return Failed(
-                f"no worker has known this task since {since.isoformat()}: deploy a version that knows it, then retry it",
-                permanent=True,
-            )
+            return Failed(UNKNOWN_TASK_DEAD(since=since), permanent=True)
         wait = min(max(UNKNOWN_FIRST_WAIT, age), UNKNOWN_LONGEST_WAIT)
-        return Snooze(wait, _UNKNOWN.format(since=since.isoformat()))
+        return Snooze(wait, UNKNOWN_TASK(since=since))
 
     return Recipe(handle=handle, settle=_settled_untried, keep_dead=timedelta(days=30))
 
@@ -79,8 +83,5 @@ def _settled_untried(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Sett
 
 
 def _unknown_since(error: str | None) -> datetime | None:
-    found = _UNKNOWN_SINCE.fullmatch(error or "")
-    try:
-        return None if found is None else datetime.fromisoformat(found[1])
-    except ValueError:
-        return None
+    since = error.facts.get("since") if isinstance(error, Reason) and error.code == UNKNOWN_TASK else None
+    return since if isinstance(since, datetime) and since.tzinfo is not None else None

@@ -15,7 +15,7 @@ from batuta.kernel.errors import StatementRefused, StoreConflict, StoreTimeout, 
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
 from batuta.queue.item import ItemState, Lease, Tenure
 from batuta.queue.lease_keeper import recheck_after
-from batuta.queue.outcome import Failed, Settlement
+from batuta.queue.outcome import EFFECT_CRASHED, Failed, Settlement
 from batuta.queue.recipe import Recipe
 from batuta.queue.store import Endings, QueueStore, Turned
 
@@ -255,7 +255,7 @@ class Settler:
     def _failed_settlement(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
         """The item failed while it was settled. A refused effect may succeed the next time, a refused ending does not."""
         self._events.emit(ItemCrashed(self._queue, lease.id, error))
-        why = f"{type(error).__name__} while it was settled; the log has the traceback"
+        why = EFFECT_CRASHED(error=type(error).__name__)
         if settlement.effect is None:
             return Settlement(state=ItemState.DEAD, error=why)
         recipe = self._recipe_of(lease) or Recipe(handle=_nothing)

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from itertools import chain
 
-from batuta.kernel.errors import PayloadTooLarge, Reason, UnstorableValue
+from batuta.kernel.errors import PayloadTooLarge, UnstorableValue
+from batuta.kernel.reasons import Reason
 from batuta.kernel.writable import LARGEST_INTEGER, is_writable
 
 # The default of BATUTA_MAX_PAYLOAD_BYTES.

@@ -304,7 +304,7 @@ class Worker:
             self._suspect = None
             self._unsettled.add(lease, put_off(self._isolation.release(lease.id, has_run=False)))
         elif not self._is_noted:
-            self._is_noted = await self._store.note(lease, WAITS_ALONE)
+            self._is_noted = await self._store.note(lease, WAITS_ALONE())
 
     def _start_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []

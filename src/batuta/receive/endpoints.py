@@ -11,6 +11,7 @@ from typing import TypeAlias, assert_never
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
 from batuta.kernel.nearest import nearest
+from batuta.kernel.reasons import Reason, described
 from batuta.kernel.writable import count, json_object, told
 from batuta.queue.outcome import Failed
 from batuta.runlog.execution import LONGEST_ERROR
@@ -73,14 +74,19 @@ def body(answer: JobAnswer) -> dict[str, Json]:
         case Ok(items=items, details=details):
             return {**_sent(details), "status": "ok", "items_processed": count(items)}
         case Partial(reason=reason, items=items, details=details):
-            said = {"status": "partial", "items_processed": count(items), "reason": told(reason, LONGEST_ERROR)}
-            return {**_sent(details), **said}
+            return {**_sent(details), "status": "partial", "items_processed": count(items), **_why("reason", reason)}
         case Skipped(reason=reason):
-            return {"status": "skipped", "items_processed": 0, "reason": told(reason, LONGEST_ERROR)}
+            return {"status": "skipped", "items_processed": 0, **_why("reason", reason)}
         case Failed(error=error) | TimedOut(error=error):
-            return {"status": "error", "items_processed": None, "error": told(error, LONGEST_ERROR)}
+            return {"status": "error", "items_processed": None, **_why("error", error)}
         case _:
             assert_never(answer)
+
+
+def _why(name: str, reason: object) -> dict[str, Json]:
+    """The sentence in English; beside it the code and the facts, if it has them: the caller renders them for its reader."""
+    said = told(reason, LONGEST_ERROR)
+    return {name: str(said), **(described(said, name) if isinstance(said, Reason) else {})}
 
 
 def _sent(details: Details) -> dict[str, Json]:

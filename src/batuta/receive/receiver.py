@@ -14,9 +14,10 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
+from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.waiting import ended, insist
-from batuta.queue.outcome import Failed
+from batuta.queue.outcome import HANDLER_CRASHED, Failed
 from batuta.receive.calls import Answered, Busy, JobCalls, KeyReused, NewCall, Opened
 from batuta.receive.endpoints import (
     Endpoint,
@@ -34,6 +35,8 @@ from batuta.receive.endpoints import (
 # A call whose process shows no sign of life for this long may be run again by another.
 LEASE = timedelta(seconds=15)
 LONGEST = timedelta(hours=1)
+DEADLINE_PASSED = define("deadline_passed", "the deadline had passed before the call came")
+WRONG_ANSWER = define("wrong_answer", "the handler returned {type}, which is not an answer of a job")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Reception:
             by=by,
         )
         if call.deadline <= now:
-            return self._reply(endpoint, TimedOut("the deadline had passed before the call came"), now)
+            return self._reply(endpoint, TimedOut(DEADLINE_PASSED()), now)
         opening = await self._calls.open(_new_call(endpoint, call))
         match opening:
             case Opened(at=opened_at):
@@ -112,12 +115,12 @@ class Reception:
             case Returned(value=Ok() | Partial() | Skipped() | Failed() | TimedOut() as answer):
                 return answer
             case Returned(value=value):
-                return Failed(f"the handler returned {type(value).__name__}, which is no answer of a job")
+                return Failed(WRONG_ANSWER(type=type(value).__name__))
             case Late(error=error):
                 return TimedOut(error)
             case Raised(error=crash):
                 self._events.emit(JobCrashed(endpoint.name, crash))
-                return Failed(f"{name_of(crash)} in the handler; the log has the traceback")
+                return Failed(HANDLER_CRASHED(error=name_of(crash)))
 
     def _reply(self, endpoint: Endpoint, answer: JobAnswer, started_at: datetime) -> Reply:
         said = body(answer)

@@ -15,20 +15,12 @@ from enum import StrEnum
 
 from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
+from batuta.kernel.reasons import Reason
 from batuta.kernel.writable import count, json_object, told, writable
+from batuta.runlog.reasons import DETAILS_REFUSED
 
-# The beginnings of reasons that others tell apart by: health, the pages and the operators' queries.
-HELD = "held: "
-OVERLAP = "overlap: "
-PARTIAL = "partial: "
-UNFINISHED = "not implemented yet"
-# Why a run was taken over, as far as it is known.
-SILENT = "its process stopped renewing its lease"
-HANDED_BACK = "its scheduler stopped before it ended"
-DEAD = "its process ended before it did"
 LONGEST_ERROR = 500  # and reason
 LARGEST_RESULT = 20_000
-REFUSED = "the database refused the rest of what it said"
 
 
 class Status(StrEnum):
@@ -91,7 +83,7 @@ def without_details(ending: Ending) -> Ending:
         status=ending.status,
         response_code=ending.response_code,
         error=_noted(ending.error),
-        reason=REFUSED if is_quiet else _noted(ending.reason),
+        reason=DETAILS_REFUSED() if is_quiet else _noted(ending.reason),
     )
 
 
@@ -100,8 +92,12 @@ def _masked(text: str) -> str:
 
 
 def _noted(text: str | None) -> str | None:
-    note = f"; {REFUSED}"
-    return None if text is None else text[: LONGEST_ERROR - len(note)].encode("ascii", "replace").decode() + note
+    """The text without its facts, one of which the database may have refused. Its code stays."""
+    if text is None:
+        return None
+    note = f"; {DETAILS_REFUSED()}"
+    noted = text[: LONGEST_ERROR - len(note)].encode("ascii", "replace").decode() + note
+    return Reason.restore(text.code, noted, {}) if isinstance(text, Reason) else noted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

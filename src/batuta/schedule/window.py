@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from batuta.kernel.errors import InvalidCron, InvalidWindow, Reason
+from batuta.kernel.errors import InvalidCron, InvalidWindow
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import Reason
 from batuta.schedule.calendar import is_holiday
 from batuta.schedule.cron import first_instant, parse
 

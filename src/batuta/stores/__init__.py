@@ -6,7 +6,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import InvalidSetting, Reason
+from batuta.kernel.errors import InvalidSetting
+from batuta.kernel.reasons import Reason
 from batuta.stores.sql.database import Database, Limits
 
 FORMS = "sqlite:///file.db (sqlite:////absolute/file.db) or postgresql://user:password@host:5432/name"

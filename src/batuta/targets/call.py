@@ -13,7 +13,8 @@ from batuta.kernel.usercode import Attempt, Late, Raised, Returned, Threads, att
 from batuta.kernel.waiting import first_of
 from batuta.queue.outcome import Failed
 from batuta.receive.endpoints import JobAnswer, Ok, Partial, Skipped, TimedOut
-from batuta.runlog.execution import OVERLAP, PARTIAL, Ending, Status
+from batuta.runlog import reasons
+from batuta.runlog.execution import Ending, Status
 from batuta.supervise.running import MOST_CANCELS
 from batuta.supervise.stacks import of_task
 from batuta.supervise.watchdog import GRACE
@@ -42,8 +43,7 @@ class CallTarget:
 
     async def deliver(self, run: Run) -> Ending:
         if (left := self._threads.left_behind) >= MOST_LEFT_BEHIND:
-            reason = f"{OVERLAP}{left} earlier runs took too long and still go on in their threads"
-            return Ending(status=Status.SKIPPED, reason=reason)
+            return Ending(status=Status.SKIPPED, reason=reasons.OVERLAP_THREADS(count=left))
         match await self._attempt(run):
             case Returned(value=value):
                 return ending_of(answer_of(value))
@@ -88,7 +88,7 @@ def answer_of(returned: object) -> JobAnswer:
         case None:
             return Ok()
         case bool():
-            return Ok() if returned else Failed("the job returned False")
+            return Ok() if returned else Failed(reasons.RETURNED_FALSE())
         case int():
             return Ok(items=returned)
         case _:
@@ -100,7 +100,9 @@ def ending_of(answer: JobAnswer) -> Ending:
         case Ok(items=items, details=details):
             return Ending(status=Status.SUCCESS, items=items, result=dict(details) or None)
         case Partial(reason=reason, items=items, details=details):
-            return Ending(status=Status.SUCCESS, reason=f"{PARTIAL}{reason}", items=items, result=dict(details) or None)
+            return Ending(
+                status=Status.SUCCESS, reason=reasons.PARTIAL(why=reason), items=items, result=dict(details) or None
+            )
         case Skipped(reason=reason):
             return Ending(status=Status.SKIPPED, reason=reason)
         case Failed(error=error):

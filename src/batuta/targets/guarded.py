@@ -7,7 +7,8 @@ from batuta.dispatch.job import Run, Target
 from batuta.guard.base import Effect, Hold, Told, effect_of_error, effect_of_status
 from batuta.guard.circuits import Breaker
 from batuta.kernel.clock import Clock
-from batuta.runlog.execution import HELD, Ending, Status
+from batuta.runlog.execution import Ending, Status
+from batuta.runlog.reasons import held
 
 
 class GuardedTarget:
@@ -60,4 +61,4 @@ def _refused(run: Run, hold: Hold) -> Ending:
     """A run that was delivered before and taken over may have happened: then nobody may say that it was skipped."""
     if run.execution.attempt > 1:
         return Ending(status=Status.ERROR, error=hold.reason)
-    return Ending(status=Status.SKIPPED, reason=f"{HELD}{hold.reason}")
+    return Ending(status=Status.SKIPPED, reason=held(hold.reason))

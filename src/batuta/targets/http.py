@@ -22,9 +22,11 @@ from batuta.kernel.backoff import exponential, full_jitter
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, DeliveryRefused
 from batuta.kernel.json import Json, dumps
+from batuta.kernel.reasons import Reason, ReasonCode, heard
 from batuta.kernel.trace import HEADER, onward
 from batuta.kernel.waiting import by
-from batuta.runlog.execution import OVERLAP, PARTIAL, Ending, Status
+from batuta.runlog import reasons
+from batuta.runlog.execution import Ending, Status
 
 LARGEST_ANSWER = 1024 * 1024
 STILL_RUNNING = "/problemas/still_running"
@@ -35,6 +37,7 @@ CONNECT_SECONDS = 5.0
 # Answers that may say when to come back; what they were asked for did not happen.
 LATER = frozenset({429, 503})
 LONGEST_ASKED = timedelta(days=1)
+AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reason_facts"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class HttpTarget:
                 if clock.now() + rest >= connect_by:
                     return _refused(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
-                    return Ending(status=Status.SKIPPED, reason=held)
+                    return Ending(status=Status.SKIPPED, reason=reasons.held(held))
                 # The limit is for the work: time spent waiting for a connection does not count against it.
                 deadline = clock.now() + rest + run.timeout
             else:
@@ -171,43 +174,44 @@ def _announced(headers: httpx2.Headers) -> int:
 def ending_of(answer: Answer) -> Ending:
     body, code = answer.body, answer.status
     if answer.lost is not None:
-        return Ending(status=Status.ERROR, error=f"the connection was lost before the answer came ({answer.lost})")
+        return Ending(status=Status.ERROR, error=reasons.CONNECTION_LOST(error=answer.lost))
     if answer.too_long:
-        return Ending(status=Status.ERROR, response_code=code, error="the answer is longer than 1 MB")
+        return Ending(status=Status.ERROR, response_code=code, error=reasons.ANSWER_TOO_LONG())
     if code == 409:
-        return Ending(
-            status=Status.SKIPPED, response_code=code, reason=f"{OVERLAP}the endpoint is busy with an earlier call"
-        )
+        return Ending(status=Status.SKIPPED, response_code=code, reason=reasons.OVERLAP_BUSY())
     if code == 504:
         return _timed_out(code)
     if not 200 <= code < 300:
-        error = _told("429 Too Many Requests" if code == 429 else f"HTTP {code}", body)
+        error = _refusal(code, body)
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object:
         # A page of somebody's proxy, say: it must not pass for success.
-        return Ending(status=Status.ERROR, response_code=code, error=f"HTTP {code}, and the answer is no JSON object")
+        return Ending(status=Status.ERROR, response_code=code, error=reasons.NO_JSON(status=code))
     return _said(code, body)
 
 
 def _said(code: int, body: Mapping[str, Any]) -> Ending:
     """An endpoint that knows nothing of us says nothing, or an object without a status: it worked."""
-    items, reason = body.get("items_processed"), body.get("reason")
-    reason = reason if reason and isinstance(reason, str) else "no reason was given"
+    items, reason = body.get("items_processed"), _reason(body)
     match body.get("status", "ok"):
         case "ok":
             return Ending(status=Status.SUCCESS, response_code=code, items=items, result=_kept(body))
         case "partial":
-            reason = f"{PARTIAL}{reason}"
+            reason = reasons.PARTIAL(why=reason)
             return Ending(status=Status.SUCCESS, response_code=code, items=items, reason=reason, result=_kept(body))
         case "skipped":
             return Ending(status=Status.SKIPPED, response_code=code, reason=reason)
         case _:
             # Whatever it calls itself, it does not say that it worked.
-            return Ending(status=Status.ERROR, response_code=code, error=_told("the endpoint says error", body))
+            return Ending(
+                status=Status.ERROR,
+                response_code=code,
+                error=_with_words(reasons.ENDPOINT_ERROR, reasons.ENDPOINT_ERROR_SAID, body),
+            )
 
 
 def _timed_out(code: int | None = None) -> Ending:
-    return Ending(status=Status.TIMEOUT, response_code=code, error="it did not answer by its deadline")
+    return Ending(status=Status.TIMEOUT, response_code=code, error=reasons.NO_ANSWER())
 
 
 def _refused(error: Exception, tries: int, url: str) -> Ending:
@@ -215,20 +219,36 @@ def _refused(error: Exception, tries: int, url: str) -> Ending:
     where = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
     return Ending(
         status=Status.ERROR,
-        error=f"connection refused by {where}, {tries} tries ({type(error).__name__}): check that the API runs there"
-        " (PORT is the one it was started with)",
+        error=reasons.REFUSED(where=where, count=tries, error=type(error).__name__),
     )
 
 
-def _told(what: str, body: Mapping[str, Any]) -> str:
-    """With its own words, if they are words: a list of what was wrong with a request repeats the request."""
-    said = next((text for name in ("error", "detail", "title") if (text := body.get(name))), None)
-    return f"{what}: {said}" if isinstance(said, str) else what
+def _refusal(code: int, body: Mapping[str, Any]) -> Reason:
+    if code == 429:
+        return _with_words(reasons.TOO_MANY_REQUESTS, reasons.TOO_MANY_REQUESTS_SAID, body)
+    return _with_words(reasons.HTTP_STATUS, reasons.HTTP_STATUS_SAID, body, status=code)
+
+
+def _reason(body: Mapping[str, Any]) -> str:
+    """The reason of the other side, with its code and its facts if it sent them."""
+    said = body.get("reason")
+    if not said or not isinstance(said, str):
+        return reasons.NO_REASON()
+    return heard(said, body.get("reason_code"), body.get("reason_facts"))
+
+
+def _with_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
+    """With the words of the other side, if they are a text: a list of mistakes in a request repeats the request."""
+    name = next((name for name in ("error", "detail", "title") if body.get(name)), "error")
+    said = body.get(name)
+    if not isinstance(said, str):
+        return plain(**facts)
+    return telling(**facts, said=heard(said, body.get(f"{name}_code"), body.get(f"{name}_facts")))
 
 
 def _kept(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What it said besides the agreed fields."""
-    return {name: value for name, value in body.items() if name not in ("status", "items_processed", "reason")} or None
+    """The fields beyond the agreed ones."""
+    return {name: value for name, value in body.items() if name not in AGREED} or None
 
 
 def _answer(status: int, body: bytes) -> Answer:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
 from batuta.kernel.nearest import unknown
+from batuta.kernel.reasons import define
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.item import Lease
@@ -78,6 +79,13 @@ class TaskContext(NamedTuple):
     report: Callable[[Json], Awaitable[None]]
 
 
+STUCK_THREADS = define(
+    "stuck_threads",
+    "{count} calls of task {task} still run in their threads after their time limit: give the calls"
+    " inside the function a timeout, and restart the worker",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     name: str
@@ -118,11 +126,7 @@ class Task:
 
     async def run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Outcome:
         if not self.is_async and (stuck := self.threads.left_behind) >= MAX_STUCK_THREADS:
-            return Snooze(
-                PUT_OFF,
-                f"{stuck} calls of task {self.name} still run in their threads after their time limit: give the calls"
-                " inside the function a timeout, and restart the worker",
-            )
+            return Snooze(PUT_OFF, STUCK_THREADS(count=stuck, task=self.name))
         arguments, named, *_ = lease.row["args"]
         context = TaskContext(
             id=lease.id,

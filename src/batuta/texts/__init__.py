@@ -1,20 +1,26 @@
-"""What operators read: one table of strings per language. Portuguese first, English by a switch.
+"""Texts for operators: one table of strings per language, and one format each for dates, durations, numbers and money.
 
-An error is told in Portuguese through its class and its facts; its English sentence lives with the class.
+An error and a reason hold their English sentence; the Portuguese one is found by the class of the error or the code of the reason.
+A key that ends in ``_one`` is used instead of its key where the fact ``count`` is 1.
 """
 
+import string
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from batuta.kernel.errors import BatutaError, Reason, Reasons
+from batuta.kernel.clock import exact
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.reasons import Reason, Reasons, code_of
 
 Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
 HERE = Path(__file__).parent
+ERROR = "error."  # codes of errors begin with it; every other code is under "reason."
 
 
 class Texts:
@@ -26,25 +32,57 @@ class Texts:
             self._table |= read_table(folder, language)
 
     def __call__(self, key: str, **facts: object) -> str:
-        return self._table[key].format(**facts)
+        return self._sentence(key, facts).format(**facts)
 
     def known(self, key: str, otherwise: str) -> str:
-        """What the table says of a word that came from elsewhere; ``otherwise`` where it says nothing."""
+        """The text of a key that came from elsewhere; ``otherwise`` where the table has none."""
         return self._table.get(key, otherwise)
 
     def error(self, error: BatutaError) -> str:
-        told = self._table.get(f"error.{type(error).__name__}")
-        return str(error) if told is None else told.format(**self._named(error.facts))
+        key = f"{ERROR}{type(error).__name__}"
+        return str(error) if key not in self._table else self._sentence(key, error.facts).format(**self._named(error))
 
-    def reason(self, reason: Reason) -> str:
-        told = self._table.get(f"reason.{reason.key}")
-        return str(reason) if told is None else told.format(**reason.facts)
+    def reason(self, reason: str) -> str:
+        """The reason in this language; as it was written, if it has no code or this version does not know the code."""
+        code = code_of(reason) or ""
+        key = code if code.startswith(ERROR) else f"reason.{code}"
+        if not isinstance(reason, Reason) or key not in self._table:
+            return str(reason)
+        sentence = self._sentence(key, reason.facts)
+        if not fields_of(sentence) <= reason.facts.keys():
+            return str(reason)
+        return sentence.format(**{name: self._fact(fact) for name, fact in reason.facts.items()})
 
-    def _named(self, facts: Mapping[str, object]) -> dict[str, object]:
-        """The kind of a thing, and why, in this language: a job is a tarefa."""
-        kind = facts.get("kind")
+    def day(self, day: date) -> str:
+        return day.strftime(self._table["format.day"])
+
+    def minute(self, at: datetime) -> str:
+        """Date and time in the zone that ``at`` has."""
+        return at.strftime(self._table["format.minute"])
+
+    def second(self, at: datetime) -> str:
+        return at.strftime(self._table["format.second"])
+
+    def span(self, length: timedelta) -> str:
+        return exact(length)
+
+    def number(self, number: float, digits: int = 0) -> str:
+        return f"{number:,.{digits}f}".translate(
+            {ord(","): self._table["format.thousands"], ord("."): self._table["format.decimal"]}
+        )
+
+    def money(self, reais: float) -> str:
+        return f"R$ {self.number(reais, 2)}"
+
+    def _sentence(self, key: str, facts: Mapping[str, object]) -> str:
+        one = f"{key}_one"
+        return self._table[one if facts.get("count") == 1 and one in self._table else key]
+
+    def _named(self, error: BatutaError) -> dict[str, object]:
+        """The facts in this language; the kind of a thing is translated as well."""
+        kind = error.facts.get("kind")
         return {
-            **{name: self._fact(value) for name, value in facts.items()},
+            **{name: self._fact(value) for name, value in error.facts.items()},
             "kind": self._table.get(f"word.{kind}", kind),
         }
 
@@ -54,8 +92,20 @@ class Texts:
                 return self.reason(value)
             case Reasons():
                 return "; ".join(map(self.reason, value))
+            case BatutaError():
+                return self.error(value)
+            case datetime():
+                return self.minute(value)
+            case timedelta():
+                return self.span(value)
             case _:
                 return value
+
+
+@cache
+def fields_of(sentence: str) -> frozenset[str]:
+    """The names in braces."""
+    return frozenset(name for _, name, _, _ in string.Formatter().parse(sentence) if name)
 
 
 @cache

@@ -26,11 +26,12 @@ from arq.constants import (
 from arq.utils import timestamp_ms
 from redis.exceptions import RedisError
 
-from batuta.kernel.errors import UnstorableValue
+from batuta.kernel.errors import UnstorableValue, reason_of_error
 from batuta.kernel.json import Json, dumps
+from batuta.kernel.reasons import decode, define, encode
 from batuta.kernel.usercode import Late, Raised, Returned, name_of
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Snooze
+from batuta.queue.outcome import HANDLER_CRASHED, TIMED_OUT, Cancelled, Done, Failed, Outcome, Snooze
 from batuta.queue.storable import refuse_unstorable
 from batuta.tasks.registry import Task, outcome_of
 
@@ -38,7 +39,7 @@ CallId: TypeAlias = str
 TaskId: TypeAlias = str
 GONE: Final = (RedisError, OSError)
 ANSWERS_WITHIN: Final = timedelta(seconds=5)
-TIMED_OUT: Final = "Job timeout exceeded"
+NO_EFFECTS = define("arq_no_effects", "a task that ARQ runs cannot emit items or have an effect")
 # ARQ drops a call that waited for a day; a call is current for longer than that.
 CURRENT_FOR: Final = timedelta(days=2)
 # An outcome waits for a relay for a day. Once taken it is only read after the death of that relay.
@@ -124,39 +125,39 @@ def encoded(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[
     """Return the end of a call as it is stored; ``decoded`` reads it."""
     match ran:
         case Raised(error=error):
-            return {"failed": f"{name_of(error)} in the handler; the log has the traceback"}
+            return {"failed": encode(HANDLER_CRASHED(error=name_of(error)))}
         case Late():
-            return {"failed": TIMED_OUT, "permanent": not task.retry_timeout}
+            return {"failed": encode(TIMED_OUT()), "permanent": not task.retry_timeout}
     match outcome_of(ran.value):
         case Done(emit=emit, effect=effect) if emit or effect is not None:
-            return {"failed": "a task that ARQ runs cannot emit items or have an effect", "permanent": True}
+            return {"failed": encode(NO_EFFECTS()), "permanent": True}
         case Done(result=result):
             try:
                 refuse_unstorable(result, "task result", max_result)
             except UnstorableValue as unstorable:
-                return {"failed": str(unstorable), "permanent": True}
+                return {"failed": encode(reason_of_error(unstorable)), "permanent": True}
             return {"done": result}
         case Snooze(until=until, reason=reason):
             if isinstance(until, timedelta):
-                return {"snooze_seconds": until.total_seconds(), "reason": reason}
-            return {"snooze": until.isoformat(), "reason": reason}
+                return {"snooze_seconds": until.total_seconds(), "reason": encode(reason)}
+            return {"snooze": until.isoformat(), "reason": encode(reason)}
         case Failed(error=why, permanent=permanent):
-            return {"failed": why, "permanent": permanent}
+            return {"failed": encode(why), "permanent": permanent}
         case Cancelled(reason=reason):
-            return {"cancelled": reason}
+            return {"cancelled": encode(reason)}
         case other:
             assert_never(other)
 
 
 def decoded(told: Any) -> Outcome:
     if "failed" in told:
-        return Failed(told["failed"], permanent=told.get("permanent", False))
+        return Failed(decode(told["failed"]) or "", permanent=told.get("permanent", False))
     if "snooze_seconds" in told:
-        return Snooze(timedelta(seconds=told["snooze_seconds"]), told["reason"])
+        return Snooze(timedelta(seconds=told["snooze_seconds"]), decode(told["reason"]) or "")
     if "snooze" in told:
-        return Snooze(datetime.fromisoformat(told["snooze"]), told["reason"])
+        return Snooze(datetime.fromisoformat(told["snooze"]), decode(told["reason"]) or "")
     if "cancelled" in told:
-        return Cancelled(told["cancelled"])
+        return Cancelled(decode(told["cancelled"]) or "")
     return Done(result=told["done"])
 
 

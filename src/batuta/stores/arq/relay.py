@@ -26,10 +26,11 @@ from arq.constants import default_queue_name, in_progress_key_prefix
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.json import dumps, loads
+from batuta.kernel.reasons import define
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Failed, Outcome, Snooze
+from batuta.queue.outcome import TIMED_OUT, Failed, Outcome, Snooze
 from batuta.stores.arq import calls
-from batuta.stores.arq.calls import GONE, TIMED_OUT, CallId, TaskId, in_time
+from batuta.stores.arq.calls import GONE, CallId, TaskId, in_time
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.tasks.registry import Task
 
@@ -40,6 +41,8 @@ LOST_AFTER: Final = timedelta(seconds=2)
 AWAY_FOR: Final = timedelta(seconds=2)
 # A call in progress for twice its time limit and this long is sent again.
 SPARE: Final = timedelta(seconds=60)
+REDIS_AWAY = define("redis_away", "Redis does not answer: {error}")
+REDIS_LOST = define("redis_lost", "Redis lost it")
 
 # Returns those of the tasks that are still to be run: neither ended nor cancelled.
 Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
@@ -89,7 +92,7 @@ class ArqRelay:
         except GONE as error:
             # Hold the task meanwhile, or the worker would claim and put off its whole backlog. It keeps its due time.
             await self._clock.sleep(AWAY_FOR.total_seconds())
-            return Snooze(lease.due_at or self._clock.now(), f"Redis does not answer: {type(error).__name__}")
+            return Snooze(lease.due_at or self._clock.now(), REDIS_AWAY(error=type(error).__name__))
         if call == calls.call_of(lease):
             await self._send(redis, task, lease, call)
         sent = self._waiting[call] = _Sent(lease, 2 * task.timeout + SPARE)
@@ -200,7 +203,7 @@ class ArqRelay:
         if lost:
             await calls.forget(redis, [(task, id) for id, task in lost.items()])
         for id in lost:
-            self._tell(id, Snooze(timedelta(0), "Redis lost it"))
+            self._tell(id, Snooze(timedelta(0), REDIS_LOST()))
 
     async def _give_up(self, ids: list[CallId], redis: ArqRedis) -> None:
         """Withdraw calls that have been in progress for too long."""
@@ -209,7 +212,7 @@ class ArqRelay:
             sent = self._waiting.get(id)
             if sent is not None and sent.is_overdue(mark is not None, self._clock.now()):
                 await calls.withdraw(redis, [(sent.lease.id, id)])
-                self._tell(id, Failed(TIMED_OUT))
+                self._tell(id, Failed(TIMED_OUT()))
 
     async def _withdraw_cancelled(self, redis: ArqRedis) -> None:
         """Of the calls nobody waits for, withdraw those whose tasks were cancelled; the others are adopted by a relay."""

@@ -12,6 +12,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed
 from batuta.kernel.json import Json, loads
+from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Raised, Returned, attempt
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze
@@ -28,6 +29,7 @@ LATER: Final = timedelta(seconds=10)
 AWAY_FOR: Final = timedelta(seconds=2)
 # The loop that runs beside an ARQ worker: health knows by it that calls are run.
 RUNNER: Final = "arq-runner"
+DATABASE_AWAY = define("database_away", "the database does not answer")
 
 
 class Report(Protocol):
@@ -111,5 +113,5 @@ async def _instead(lease: Lease, here: Here) -> Returned | None:
     try:
         wanted = await here.wanted([lease.id])
     except StoreUnavailable:
-        return Returned(Snooze(AWAY_FOR, "the database does not answer"))
+        return Returned(Snooze(AWAY_FOR, DATABASE_AWAY()))
     return None if lease.id in wanted else Returned(Cancelled())

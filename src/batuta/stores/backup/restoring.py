@@ -12,7 +12,9 @@ from typing import Any, Protocol
 
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import encode
 from batuta.queue.table import QueueTable
+from batuta.runlog.reasons import MISSED_RESTORED, RESTORED
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import BOOKS
@@ -65,8 +67,6 @@ RESTORES = "restores"
 LONGEST_RUN = timedelta(days=1)
 # Larger than any number of attempts: a process that outlived the restore can settle nothing.
 FENCE_STEP = 1_000_000
-INTERRUPTED = "its process ended before the database was restored"
-UNKNOWN = "the database was restored from a backup of {taken_at}; fires since then may have run, and are not repeated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class EngineRestoring:
             counts["jobs"] = await self._skip_fires(new, restored)
         else:
             counts |= await self._carry_over(new, collected, restored)
-        await new.run(self._book.abandon, reason=INTERRUPTED, now=restored.restored_at)
+        await new.run(self._book.abandon, reason=encode(RESTORED()), now=restored.restored_at)
         await self._remember(new, restored)
         return counts
 
@@ -199,7 +199,7 @@ class EngineRestoring:
 
     async def _skip_fires(self, new: Transaction, restored: Restored) -> int:
         """Nobody knows which fires ran since the backup: none is repeated, and each job gets a row that says so."""
-        reason = UNKNOWN.format(taken_at=restored.taken_at.isoformat(timespec="seconds"))
+        reason = encode(MISSED_RESTORED(taken_at=restored.taken_at))
         span = {"from": restored.taken_at.isoformat(), "to": restored.restored_at.isoformat()}
         schedules = [row for row in await new.all(self._book.schedules) if row["active"]]
         for row in schedules:

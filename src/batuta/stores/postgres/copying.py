@@ -8,7 +8,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import asyncpg
 
-from batuta.kernel.errors import BackupDamaged, Reason, RestoreRefused
+from batuta.kernel.errors import BackupDamaged, RestoreRefused
+from batuta.kernel.reasons import Reason
 from batuta.stores.backup.archive import ArchiveReader, ArchiveWriter, Table
 from batuta.stores.postgres.driver import MIGRATION_LOCK, PostgresDatabase, PostgresTransaction
 from batuta.stores.postgres.errors import translated

@@ -13,7 +13,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
-from batuta.kernel.errors import InvalidSetting, Reason
+from batuta.kernel.errors import InvalidSetting
+from batuta.kernel.reasons import Reason
 from batuta.stores.sql.database import Limits
 
 REFUSED_PARAMETER = "unsupported startup parameter"

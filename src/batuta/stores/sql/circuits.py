@@ -8,6 +8,7 @@ from batuta.guard.breaker import Circuit, CircuitRule, CircuitState, Decide, Tra
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import CircuitMoved, Events
 from batuta.kernel.ids import Ids
+from batuta.kernel.reasons import decode, encode
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Query, Row, Transaction
 from batuta.stores.sql.migrations import BOOKS
@@ -105,7 +106,7 @@ class SqlCircuits:
             name=after.name,
             before=before.state.value,
             after=after.state.value,
-            reason=reason,
+            reason=encode(reason),
             # How many there were: a circuit that closes has forgotten them.
             failures=max(before.failures, after.failures),
             half_open_attempts=max(before.half_open_attempts, after.half_open_attempts),
@@ -162,7 +163,7 @@ def _transition(row: Row) -> Transition:
         circuit=row["circuit_name"],
         before=CircuitState(row["from_state"]),
         after=CircuitState(row["to_state"]),
-        reason=row["reason"],
+        reason=decode(row["reason"]) or "",
         failures=row["falhas_consecutivas"],
         at=row["created_at"],
     )

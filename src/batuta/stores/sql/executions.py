@@ -9,8 +9,9 @@ from batuta.kernel.clock import Clock, microseconds
 from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import encode
 from batuta.queue.item import Tenure
-from batuta.runlog.execution import SILENT, Ending, Execution, Opening, Registration, Status, Trigger
+from batuta.runlog.execution import Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import (
     Closing,
     Controls,
@@ -23,6 +24,7 @@ from batuta.runlog.log import (
     SilentRun,
     Timetable,
 )
+from batuta.runlog.reasons import MISSED_CHANGED, SILENT
 from batuta.schedule.cron import parse
 from batuta.schedule.due import CatchUp, due
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
@@ -221,7 +223,11 @@ class SqlExecutionLog:
         now = await self._now(self._database)
         await self._database.run(self._book.known, **_values(job), now=now)
         await self._database.run(
-            self._book.bury, job=job.job, reason=SILENT, lease=_microseconds(tenure.lease), now=self._own_now()
+            self._book.bury,
+            job=job.job,
+            reason=encode(SILENT()),
+            lease=_microseconds(tenure.lease),
+            now=self._own_now(),
         )
         return await self._open_held(self._book.hold_firmly, [job.job], tenure, decide)
 
@@ -249,8 +255,8 @@ class SqlExecutionLog:
             status=ending.status.value,
             now=self._own_now(),
             response_code=ending.response_code,
-            error=ending.error,
-            reason=ending.reason,
+            error=encode(ending.error),
+            reason=encode(ending.reason),
             items=ending.items,
             result=AsJson(ending.result),
         )
@@ -393,7 +399,7 @@ def _missed(row: Row, fire: datetime) -> Opening:
         scheduled_for=fire,
         trigger=Trigger.CATCH_UP,
         status=Status.MISSED,
-        reason="nobody was there to fire it, and then its schedule changed",
+        reason=MISSED_CHANGED(),
     )
 
 
@@ -424,7 +430,7 @@ def _described(id: str, opening: Opening) -> dict[str, Json]:
         "scheduled_for": None if opening.scheduled_for is None else microseconds(opening.scheduled_for),
         "trigger": opening.trigger.value,
         "status": opening.status.value,
-        "reason": opening.reason,
+        "reason": encode(opening.reason),
         "covers": None if opening.covers is None else dict(opening.covers),
         "params": None if opening.params is None else dict(opening.params),
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import microseconds
+from batuta.kernel.reasons import decode
 from batuta.runlog.history import BEFORE_ANY, ENOUGH_FAILURES, Counts, Facts, LastRun, Recorded, Slice
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.migrations import BOOKS
@@ -54,7 +55,7 @@ class SqlReports:
         async with self._database.snapshot() as snapshot:
             schedules = await snapshot.all(book.schedules)
             last = {row["job_name"]: _last(row) for row in await snapshot.all(book.last_runs)}
-            errors = {row["job_name"]: row["error"] for row in await snapshot.all(book.last_errors)}
+            errors = {row["job_name"]: decode(row["error"]) for row in await snapshot.all(book.last_errors)}
             failures = await snapshot.all(book.failures, enough=ENOUGH_FAILURES)
             slow = {row["job_name"]: row["duration_ms"] for row in await snapshot.all(book.slow, since=since)}
             running = {row["job_name"]: row["runs"] for row in await snapshot.all(book.running, now=now)}
@@ -143,8 +144,8 @@ def _last(row: Row) -> LastRun:
         started_at=row["started_at"],
         status=row["status"],
         duration_ms=row["duration_ms"],
-        error=row["error"],
-        reason=row["reason"],
+        error=decode(row["error"]),
+        reason=decode(row["reason"]),
         items=row["items_processed"],
     )
 
@@ -163,8 +164,8 @@ def _recorded(row: Row) -> Recorded:
         status=row["status"],
         duration_ms=row["duration_ms"],
         response_code=row["response_code"],
-        error=row["error"],
+        error=decode(row["error"]),
         items=row["items_processed"],
-        reason=row["reason"],
+        reason=decode(row["reason"]),
         result=row["result"],
     )

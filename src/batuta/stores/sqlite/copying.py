@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BackupDamaged, Reason, RestoreRefused
+from batuta.kernel.errors import BackupDamaged, RestoreRefused
+from batuta.kernel.reasons import Reason
 from batuta.stores.backup.archive import Applied, open_private, sync_folder
 from batuta.stores.sql.database import Limits, Query, Row, Values
 from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translated

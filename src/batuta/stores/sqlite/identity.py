@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from batuta.kernel.errors import Reason, StoreReplaced
+from batuta.kernel.errors import StoreReplaced
+from batuta.kernel.reasons import Reason
 
 T = TypeVar("T")
 Identity: TypeAlias = tuple[int, int]

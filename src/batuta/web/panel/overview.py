@@ -16,7 +16,6 @@ from batuta.health.finding import WEIGHTS, Assessment
 from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of
-from batuta.web.panel import reasons
 from batuta.web.panel import words as crons
 from batuta.web.panel.words import Words, folded
 
@@ -136,7 +135,7 @@ def why_not(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
     """What keeps it from being all right, and until when, where somebody said so."""
     if health.why is None:
         return None
-    told = reasons.in_words(health.why, words.texts)
+    told = words.texts.reason(health.why)
     until = _held_until(health.job, seen) if health.state is JobState.HELD else None
     return told if until is None else told + words.texts("panel.why.until", until=words.minute(until))
 

@@ -12,8 +12,8 @@ from batuta.dispatch.plan import held_by_switch
 from batuta.health.jobs import JobsSeen
 from batuta.kernel.json import Json
 from batuta.runlog.history import Recorded
+from batuta.runlog.reasons import WINDOW_CLOSED
 from batuta.schedule.calendar import holidays
-from batuta.web.panel import reasons
 from batuta.web.panel.words import Words
 
 FIRES = 10
@@ -63,14 +63,18 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[Fire]:
 
 def _stopped(job: Job, seen: JobsSeen, at: datetime, words: Words) -> str | None:
     if (held := held_by_switch(job, seen.switches, at)) is not None:
-        return reasons.in_words(held, words.texts)
+        return words.texts.reason(held)
     if job.window is not None and not seen.windows[job.window].is_open(at, job.zone):
-        return words.texts("panel.why.window", name=job.window)
+        return words.texts.reason(WINDOW_CLOSED(window=job.window))
     return None
 
 
 def why(row: Recorded, words: Words) -> str | None:
-    return None if row.reason is None else reasons.in_words(row.reason, words.texts)
+    return None if row.reason is None else words.texts.reason(row.reason)
+
+
+def error(row: Recorded, words: Words) -> str | None:
+    return None if row.error is None else words.texts.reason(row.error)
 
 
 def newest(lists: Sequence[Sequence[Recorded]], limit: int) -> list[Recorded]:

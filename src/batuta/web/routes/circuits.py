@@ -8,7 +8,10 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 
 from batuta.guard.breaker import Circuit, Transition
+from batuta.kernel import reasons
+from batuta.texts import Texts
 from batuta.web.context import state_of
+from batuta.web.problems import texts_for
 
 router = APIRouter(tags=["health"])
 SHOWN = 50
@@ -37,13 +40,16 @@ async def health_circuits_history(
     transitions = await state.work.circuits.history(circuit_name or None, since)
     by_circuit: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for each in transitions:
-        by_circuit[each.circuit].append(_told(each, state.work.zone))
+        by_circuit[each.circuit].append(_told(each, state.work.zone, texts_for(request)))
     return {
         "circuit_filter": circuit_name,
         "period_hours": horas,
         "total_transitions": len(transitions),
         "by_circuit": by_circuit,
-        "transitions": [{"circuit": each.circuit, **_told(each, state.work.zone)} for each in transitions[:SHOWN]],
+        "transitions": [
+            {"circuit": each.circuit, **_told(each, state.work.zone, texts_for(request))}
+            for each in transitions[:SHOWN]
+        ],
         "timestamp": state.now().isoformat(),
     }
 
@@ -62,11 +68,12 @@ def described(circuit: Circuit, zone: ZoneInfo) -> dict[str, Any]:
     }
 
 
-def _told(transition: Transition, zone: ZoneInfo) -> dict[str, Any]:
+def _told(transition: Transition, zone: ZoneInfo, texts: Texts) -> dict[str, Any]:
     return {
         "from": transition.before.value,
         "to": transition.after.value,
-        "reason": transition.reason,
+        "reason": texts.reason(transition.reason),
+        **reasons.described(transition.reason),
         "falhas": transition.failures,
         "at": _written(transition.at, zone),
     }

@@ -5,7 +5,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from batuta.health.jobs import JobHealth, JobsSeen, Level, level
+from batuta.kernel import reasons
+from batuta.texts import Texts
 from batuta.web.context import state_of
+from batuta.web.problems import texts_for
 
 router = APIRouter(tags=["health"])
 
@@ -21,7 +24,7 @@ async def health_jobs(request: Request, response: Response, strict: bool = False
     return {
         "status": found.value,
         "profile": seen.profile,
-        "jobs": {health.job.name: described(health, seen) for health in seen.jobs},
+        "jobs": {health.job.name: described(health, seen, texts_for(request)) for health in seen.jobs},
         "alerts": _alerts(seen),
         "sla_config": {
             "critical_jobs": [health.job.name for health in seen.jobs if health.job.critical],
@@ -33,12 +36,13 @@ async def health_jobs(request: Request, response: Response, strict: bool = False
     }
 
 
-def described(health: JobHealth, seen: JobsSeen) -> dict[str, Any]:
+def described(health: JobHealth, seen: JobsSeen, texts: Texts) -> dict[str, Any]:
     job, facts, counts = health.job, health.facts, health.facts.counts
     last = facts.last
     return {
         "state": health.state.value,
-        "why": health.why,
+        "why": health.why and texts.reason(health.why),
+        **reasons.described(health.why, "why"),
         "categoria": job.categoria,
         "schedule": job.cron.text,
         "endpoint": job.target.address,
@@ -46,8 +50,10 @@ def described(health: JobHealth, seen: JobsSeen) -> dict[str, Any]:
         "autonomous": job.autonomous,
         "last_run": last.started_at.astimezone(job.zone).isoformat() if last else None,
         "last_status": last.status if last else None,
-        "last_reason": last.reason if last else None,
-        "last_error": facts.last_error,
+        "last_reason": texts.reason(last.reason) if last and last.reason else None,
+        **reasons.described(last.reason if last else None, "last_reason"),
+        "last_error": facts.last_error and texts.reason(facts.last_error),
+        **reasons.described(facts.last_error, "last_error"),
         "next_run": health.next_at.astimezone(job.zone).isoformat(),
         "running": facts.running,
         "runs_24h": counts.rows,

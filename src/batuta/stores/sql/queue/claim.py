@@ -7,8 +7,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel.reasons import encode
 from batuta.queue.item import ItemState, Lease
-from batuta.queue.outcome import Settlement, Writes, bounded
+from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, bounded
 from batuta.queue.store import Endings
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Query, Transaction
@@ -279,7 +280,7 @@ def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str,
     if settlement.untried:
         said["untried"] = True
     if settlement.error is not None:
-        said["error"] = settlement.error
+        said["error"] = encode(settlement.error, LONGEST_ERROR)
     if settlement.result is not None:
         said["result"] = settlement.result
     if settlement.keep is not None:

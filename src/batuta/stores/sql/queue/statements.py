@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from batuta.kernel.reasons import ReasonCode, define, encode, prefix_of
 from batuta.queue.outcome import WAITS_ALONE
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import Dialect, Query
@@ -17,6 +18,9 @@ MOST_SORTED = 1_000
 MOST_GROUPS = 500
 # The state of a leased row of a table that has no value for it.
 RUNNING = "running"
+WORKER_DIED = define("worker_died", "its worker died while it ran")
+WORKER_DIED_OFTEN = define("worker_died_often", "its worker died {count} times while it ran")
+_COUNT = 987_654_321  # stands for an expression in an encoded reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,18 +309,25 @@ def _or_is_asked(table: QueueTable) -> str:
     return f" OR {table.lease_until} IS NOT NULL" + (f" OR {table.doubt} IS NOT NULL" if table.doubt else "")
 
 
+def _counted(code: ReasonCode, count: str) -> str:
+    """An encoded reason whose fact ``count`` is an expression of the statement."""
+    parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
+    return f" || {count} || ".join(f"'{part}'" for part in parts)
+
+
 def _rescued(table: QueueTable, dialect: Dialect, clock: str) -> str:
     """The process of its owner died. An item that had not started counts neither the crash nor the attempt."""
     is_unwanted = table.cancel_requested or "FALSE"
-    has_waited = f"coalesce({table.error}, '') = '{WAITS_ALONE}'"
+    begins = prefix_of(WAITS_ALONE)
+    has_waited = f"coalesce(substr({table.error}, 1, {len(begins)}) = '{begins}', FALSE)"
     is_cause = f"({table.crashes} + 1 >= {table.crash_cap} AND NOT {has_waited})"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
     sets = [
         f"{table.crashes} = {table.crashes} + CASE WHEN {has_waited} THEN 0 ELSE 1 END",
         f"{table.attempts} = {table.attempts} - CASE WHEN {has_waited} THEN 1 ELSE 0 END",
         f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}' WHEN {is_cause} THEN '{table.dead}' ELSE {back} END",
-        f"{table.error} = CASE WHEN {is_cause} THEN 'its worker died ' || ({table.crashes} + 1) || ' times while it ran'"
-        f" WHEN {has_waited} THEN {table.error} ELSE 'its worker died while it ran' END",
+        f"{table.error} = CASE WHEN {is_cause} THEN {_counted(WORKER_DIED_OFTEN, f'({table.crashes} + 1)')}"
+        f" WHEN {has_waited} THEN {table.error} ELSE '{encode(WORKER_DIED())}' END",
         f"{table.finished_at} = CASE WHEN {is_cause} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
         f"{table.fence} = {table.fence} + 1",
         f"{table.owner} = NULL",

@@ -10,6 +10,7 @@ from batuta.kernel.clock import Clock, microseconds
 from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel.reasons import decode, define, encode
 from batuta.kernel.writable import told
 from batuta.queue.item import ItemState, Lease, NewItem, Tenure
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, bounded, within_reach
@@ -21,6 +22,8 @@ from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Tr
 from batuta.stores.sql.queue.claim import MICROSECOND, Asked, PostgresTurns, Unwritten, together, turns_of
 from batuta.stores.sql.queue.clock import QueueClock
 from batuta.stores.sql.queue.statements import RUNNING, QueueBook, queue_book
+
+DISCARDED = define("discarded", "discarded by an operator: nothing serves {queue}")
 
 
 class SqlQueue:
@@ -237,12 +240,16 @@ class SqlQueue:
         return [row["owner"] for row in await self._liveness.all(self._book.owners)]
 
     async def note(self, lease: Lease, error: str | None) -> bool:
-        return bool(await self._liveness.run(self._book.note, id=lease.id, fence=lease.fence, error=error))
+        return bool(
+            await self._liveness.run(
+                self._book.note, id=lease.id, fence=lease.fence, error=encode(error, LONGEST_ERROR)
+            )
+        )
 
     async def last_error(self, id: str) -> tuple[str | None, datetime]:
         row = await self._liveness.one(self._book.last_error, id=id, now=self._now())
         assert row is not None
-        return row["error"], row["now"]
+        return decode(row["error"]), row["now"]
 
     async def next_at(self) -> datetime | None:
         """The instant by this process's clock: a worker sleeps until then by its own clock."""
@@ -256,7 +263,7 @@ class SqlQueue:
         return await path.one(self._book.next_at, now=self._now(), **self._queue)
 
     async def cancel(self, id: str, reason: str) -> bool:
-        asked = {"id": id, "reason": told(reason, LONGEST_ERROR), "now": self._now()}
+        asked = {"id": id, "reason": encode(told(reason, LONGEST_ERROR), LONGEST_ERROR), "now": self._now()}
         return bool(await self._database.run(self._book.cancel, **asked))
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
@@ -292,7 +299,7 @@ class SqlQueue:
 
     async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
         """Cancel at most ``limit`` waiting items of a queue or stage; recorded with who did it."""
-        asked = {"source": source, "limit": limit, "reason": f"discarded by an operator: nothing serves {source}"}
+        asked = {"source": source, "limit": limit, "reason": encode(DISCARDED(queue=source), LONGEST_ERROR)}
         return await self._many_by_hand(self._book.discard_waiting, "queue.discard_waiting", by, None, asked)
 
     async def _many_by_hand(self, query: Query, action: str, by: str, after: Json, asked: Mapping[str, object]) -> int:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import decode
 from batuta.kernel.trace import HEADER, onward
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
@@ -168,7 +169,7 @@ def _status(row: Row) -> TaskStatus:
         finish_time=row["finished_at"],
         attempts=row["attempts"],
         result=row["result"],
-        error=row["error"],
+        error=decode(row["error"]),
         progress=row["progress"],
     )
 

@@ -1,0 +1,196 @@
+"""Reasons as values: why something was held, skipped or missed, why it failed, waits or ended.
+
+    define ──▶ ReasonCode ── facts ──▶ Reason ── encode ──▶ one JSON text in a column ── decode ──▶ Reason ──▶ ``Texts.reason``
+
+A reason is its English sentence with the code and the facts it was made of. Decisions and statements compare codes;
+``batuta.texts`` renders the sentence in the reader's language. A plain text (of an application, of an older version) is a
+reason without a code: it is stored and shown as it is.
+
+Facts are texts, numbers, durations, instants (shown in their own zone) and other reasons.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+from batuta.kernel.clock import exact
+from batuta.kernel.json import Json, dumps, loads
+
+# Stored reasons begin with this, and no other stored text does.
+_MARK: Final = '{"code":'
+# A plain text that begins like a stored reason is stored under this code.
+_PLAIN: Final = "text"
+MINUTE: Final = "%Y-%m-%d %H:%M"
+# As much as the engine's own columns get of one reason; the queue tables of an application get less.
+LONGEST: Final = 4_000
+
+
+class Reason(str):
+    """An English sentence with the code and the facts it was made of. Compare ``code``, never the sentence."""
+
+    __slots__ = ("_code", "_facts")
+    _code: str
+    _facts: Mapping[str, object]
+
+    def __new__(cls, code: str, english: str, /, **facts: object) -> Self:
+        return cls.restore(code, english.format(**{name: _english(fact) for name, fact in facts.items()}), facts)
+
+    @classmethod
+    def restore(cls, code: str, sentence: str, facts: Mapping[str, object]) -> Self:
+        """Make a reason whose sentence is already written."""
+        reason = super().__new__(cls, sentence)
+        reason._code = code
+        reason._facts = MappingProxyType(dict(facts))
+        return reason
+
+    @property
+    def code(self) -> str:
+        return self._code
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        return self._facts
+
+    def map(self, change: Callable[[str], str]) -> "Reason":
+        """Apply ``change`` to the sentence and to every text among the facts."""
+        return Reason.restore(
+            self.code, change(str(self)), {name: _mapped(fact, change) for name, fact in self.facts.items()}
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Reason.restore, (self.code, str(self), dict(self.facts))
+
+
+class Reasons(tuple[Reason, ...]):
+    """Several at once."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self))
+
+
+class ReasonCode(str):
+    """A code with its English sentence. Calling it with the facts of a case makes the reason."""
+
+    __slots__ = ("english",)
+    english: str
+
+    def __call__(self, **facts: object) -> Reason:
+        return Reason(str(self), self.english, **facts)
+
+
+# Every code that a module has defined, by its name: the tests render each of them in every language.
+CODES: dict[str, ReasonCode] = {}
+
+
+def define(code: str, english: str) -> ReasonCode:
+    if code in CODES:
+        raise ValueError(f"two reasons have the code {code}: rename one of them")
+    made = ReasonCode(code)
+    made.english = english
+    return CODES.setdefault(code, made)
+
+
+def code_of(reason: str | None) -> str | None:
+    """None: there is no reason, or it is a plain text."""
+    return reason.code if isinstance(reason, Reason) else None
+
+
+def encode(reason: str | None, longest: int = LONGEST) -> str | None:
+    """One text for a column: JSON with code, facts and the English sentence. A plain text stays as it is.
+
+    A reason that would be longer than ``longest`` keeps its code and as much of its sentence as fits.
+    """
+    if reason is None or not (isinstance(reason, Reason) or reason.startswith(_MARK)):
+        return reason
+    coded = reason if isinstance(reason, Reason) else Reason(_PLAIN, "{text}", text=reason)
+    written, sentence = dumps(_as_json(coded)), str(coded)
+    while len(written) > longest and sentence:
+        sentence = sentence[: len(sentence) * longest // (len(written) + 1)]
+        written = dumps(_as_json(Reason.restore(coded.code, sentence, {})))
+    return written
+
+
+def decode(stored: str | None) -> str | None:
+    """The reason that ``encode`` stored. Whatever else stands there comes back as it is."""
+    if stored is None or not stored.startswith(_MARK):
+        return stored
+    try:
+        found = _from_json(loads(stored))
+    except (ValueError, TypeError, OverflowError):
+        return stored
+    if not isinstance(found, Reason):
+        return stored
+    return str(found) if found.code == _PLAIN else found
+
+
+def prefix_of(code: str) -> str:
+    """Every stored reason of this code begins with it, and no other does: for statements that compare the code."""
+    return f"{_MARK}{dumps(code)},"
+
+
+def described(reason: str | None, name: str = "reason") -> dict[str, Json]:
+    """The code and the facts of a reason for a JSON document, beside the sentence ``name``."""
+    if not isinstance(reason, Reason):
+        return {f"{name}_code": None, f"{name}_facts": None}
+    facts = {key: _as_json(fact) for key, fact in reason.facts.items()}
+    return {f"{name}_code": reason.code, f"{name}_facts": facts}
+
+
+def heard(sentence: str, code: object, facts: object) -> str:
+    """A reason that another process sent as ``described`` writes it; the sentence alone, if it has no code."""
+    if not isinstance(code, str) or not code or not isinstance(facts, Mapping):
+        return sentence
+    try:
+        return Reason.restore(code, sentence, {str(name): _from_json(fact) for name, fact in facts.items()})
+    except (ValueError, TypeError, OverflowError):
+        return sentence
+
+
+def _english(fact: object) -> object:
+    match fact:
+        case datetime():
+            return format(fact, MINUTE)
+        case timedelta():
+            return exact(fact)
+        case _:
+            return fact
+
+
+def _mapped(fact: object, change: Callable[[str], str]) -> object:
+    match fact:
+        case Reason():
+            return fact.map(change)
+        case str():
+            return change(fact)
+        case _:
+            return fact
+
+
+def _as_json(fact: object) -> Json:
+    match fact:
+        case Reason():
+            facts = {name: _as_json(each) for name, each in fact.facts.items()}
+            return {"code": fact.code, "facts": facts, "text": str(fact)}
+        case datetime():
+            return {"at": fact.isoformat()}
+        case timedelta():
+            return {"seconds": fact.total_seconds()}
+        case None | bool() | int() | float():
+            return fact
+        case _:
+            return str(fact)
+
+
+def _from_json(said: Any) -> object:
+    match said:
+        case {"code": str(code), "facts": dict(facts), "text": str(text)}:
+            return Reason.restore(code, text, {name: _from_json(fact) for name, fact in facts.items()})
+        case {"at": str(at)}:
+            return datetime.fromisoformat(at)
+        case {"seconds": int() | float() as seconds}:
+            return timedelta(seconds=seconds)
+        case _:
+            return said
