@@ -102,7 +102,7 @@ async def test_the_history_is_told_by_circuit_and_by_time(julia: Julia, clock: F
     assert (everything["circuit_filter"], everything["period_hours"], everything["total_transitions"]) == (None, 24, 2)
     assert [each["circuit"] for each in everything["transitions"]] == ["claude", "evolution"]
     (opened,) = everything["by_circuit"]["evolution"]
-    assert set(opened) == {"from", "to", "reason", "falhas", "at"}
+    assert set(opened) == {"from", "to", "reason", "reason_code", "reason_facts", "falhas", "at"}
     assert (opened["from"], opened["to"], opened["falhas"]) == ("closed", "open", 5)
     assert (await julia.get("/health/circuits/history?horas=1"))["total_transitions"] == 1
     only = await julia.get("/health/circuits/history?circuit_name=evolution")

@@ -89,7 +89,7 @@ async def test_a_scheduler_that_was_never_started_shows_within_the_sla(julia: Ju
         "processar_campanhas_agendadas",
         "processar_grupos",
     }  # the others say that they are unfinished
-    assert found["jobs"]["heartbeat"]["why"] == "no scheduler has ever been seen"
+    assert found["jobs"]["heartbeat"]["why_code"] == "no_scheduler"
     assert found["jobs"]["report_manha"]["state"] == "unfinished"
 
 

@@ -82,15 +82,15 @@ def test_run_runs_now_and_the_execution_is_in_the_log(batuta: Command) -> None:
 def test_a_run_that_fails_exits_with_1_and_keeps_the_message_out_of_the_log(batuta: Command) -> None:
     code, out, _ = batuta("run", "tidy")
     assert code == 1
-    assert "tidy: error" in out
-    assert "RuntimeError in the job" in out
+    assert "tidy: erro" in out
+    assert "RuntimeError na tarefa" in out
     assert "broken on purpose" not in out
 
 
 def test_a_partial_run_says_so(batuta: Command) -> None:
     code, out, _ = batuta("run", "offer", "--even-if-held")
     assert code == 0
-    assert "partial: half of them" in out
+    assert "parcial: half of them" in out
     assert "parcial" in batuta("jobs", "--profile", "windows")[1]
 
 
@@ -142,7 +142,7 @@ def test_pause_holds_and_resume_lifts_and_both_are_recorded(batuta: Command) -> 
     assert (paused["key"], paused["on"]) == ("pause.category.live", True)
     code, _, err = batuta("run", "pulse")
     assert code == 1
-    assert "switch pause.category.live is on" in err
+    assert "categoria live em pausa" in err
     assert batuta("run", "pulse", "--even-if-held")[0] == 0
     switches = {each["key"]: each for each in as_json(batuta("switch", "list", "--json"))["switches"]}
     assert switches["pause.category.live"]["reason"] == "manutenção"
@@ -157,7 +157,7 @@ def test_pause_holds_and_resume_lifts_and_both_are_recorded(batuta: Command) -> 
 
 def test_a_word_of_the_applications_own_turns_its_switch(batuta: Command) -> None:
     assert as_json(batuta("pause", "ofertas", "--json"))["key"] == "offers.enabled"
-    assert "switch offers.enabled is off" in batuta("run", "offer")[2]
+    assert "chave offers.enabled desligada" in batuta("run", "offer")[2]
     assert as_json(batuta("resume", "ofertas", "--json"))["on"] is True
     assert as_json(batuta("switch", "off", "ofertas", "--json"))["on"] is False
 
@@ -266,7 +266,7 @@ def test_a_pause_with_an_end_says_when_that_is_on_the_clocks_here(batuta: Comman
     told = as_json(batuta("pause", "live", "--for", "2h", "--json"))
     assert told["before"] is None
     out = batuta("pause", "upkeep", "--for", "30m")[1]
-    assert re.search(r"em pausa até \d\d/\d\d/\d{4} \d\d:\d\d:\d\d \(chave pause\.category\.upkeep\)", out)
+    assert re.search(r"em pausa até \d\d/\d\d/\d{4} \d\d:\d\d \(chave pause\.category\.upkeep\)", out)
     assert "antes disto" not in out
     assert re.search(r"está desligada até \d\d/", batuta("switch", "off", "ofertas", "--for", "1d")[1])
 

@@ -12,6 +12,7 @@ import pytest
 from batuta import Done
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreReadOnly, StoreUnavailable
+from batuta.kernel.reasons import code_of, decode
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -234,4 +235,9 @@ async def test_an_item_whose_effect_hangs_at_a_shutdown_is_handed_back(plant: Pl
     await plant.passes(11, step=0.05)
     row = await plant.work.queues["default"].item(id)
     assert row is not None
-    assert (row["status"], row["attempts"], row["crashes"], row["error"]) == ("queued", 0, 0, "its worker stopped")
+    assert (row["status"], row["attempts"], row["crashes"], code_of(decode(row["error"]))) == (
+        "queued",
+        0,
+        0,
+        "worker_stopped",
+    )
