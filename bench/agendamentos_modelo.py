@@ -22,7 +22,8 @@ from app.contexts.agendamentos.service import Agendamentos
 from app.main import build
 from app.settings import Settings
 from batuta.kernel.clock import SystemClock
-from batuta.web.server import listen, serve
+from batuta.processes.address import listen
+from batuta.web.server import serve
 from simulador.main import create_app
 from tests.servers import free_port, postgres_server, redis_server
 

@@ -25,11 +25,11 @@ from app.composition.julia import julia_of
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import DeGrupo
 from batuta.engine.batuta import Batuta
+from batuta.processes.address import listen
 from batuta.queue.item import NewItem
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FastClock, judge_messages
 from batuta.testing.messages import Accepted, Delivery, End, SendRules, Shut
-from batuta.web.server import listen
 from scripts import ensaio
 from scripts.ensaio import Plano
 

@@ -27,9 +27,10 @@ from batuta.engine.batuta import Batuta
 from batuta.guard.rate import Limit
 from batuta.kernel.json import Json
 from batuta.logs import begin_logging
+from batuta.processes.address import listen
 from batuta.processes.exit import stop_on_signals
 from batuta.testing import FastClock
-from batuta.web.server import listen, serve
+from batuta.web.server import serve
 from simulador.comportamento import Comportamento
 from simulador.main import create_app as simulated_app
 from simulador.main import keeper

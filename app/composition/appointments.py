@@ -15,7 +15,7 @@ from app.contexts.agendamentos.tasks import Conferente, Normalizador, waits
 from app.contexts.llm.service import Consulta
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
-from batuta.stores.arq.runner import RUNNER
+from batuta.stores.arq import RUNNER
 from batuta.supervise.loop import Loop, LoopPolicy
 
 RECOVERING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=5), max_failures=20)

@@ -10,7 +10,7 @@ from app.settings import Settings
 from batuta.engine.extension import Role
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.json import Json
-from batuta.web.server import listen
+from batuta.processes.address import listen
 
 SIMULATED = "simulador"
 

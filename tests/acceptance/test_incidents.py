@@ -20,9 +20,10 @@ from batuta.health.finding import Check, Finding, Report, Section, Severity
 from batuta.health.hub import SENDING
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting
+from batuta.processes.address import listen
 from batuta.testing import EventRecorder
 from batuta.web import create_api
-from batuta.web.server import listen, serve
+from batuta.web.server import serve
 from simulador.main import create_app as create_simulador
 from tests.acceptance.conftest import Command
 

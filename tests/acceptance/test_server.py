@@ -10,9 +10,10 @@ import pytest
 
 from batuta import Batuta
 from batuta.config import EngineSettings, load
+from batuta.processes.address import listen
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok
 from batuta.web import create_api
-from batuta.web.server import listen, serve
+from batuta.web.server import serve
 
 
 class Serving:

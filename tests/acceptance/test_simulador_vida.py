@@ -30,9 +30,10 @@ from app.integrations.evolution.client import EvolutionClient, Limits
 from app.integrations.evolution.http import Gateway
 from app.integrations.evolution.secret import is_proved
 from batuta.kernel.clock import SystemClock
+from batuta.processes.address import listen
 from batuta.supervise.loop import Again
 from batuta.testing import FakeClock
-from batuta.web.server import listen, serve
+from batuta.web.server import serve
 from simulador.evolution import DEFAULT_INSTANCE, KEY
 from simulador.main import create_app
 

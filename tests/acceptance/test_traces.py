@@ -15,11 +15,12 @@ from batuta.config import EngineSettings, load
 from batuta.kernel import trace
 from batuta.kernel.events import ExecutionEnded, ItemsSettled
 from batuta.logs import LogSubscriber
+from batuta.processes.address import listen
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok
 from batuta.tasks.registry import TaskContext
 from batuta.testing import EventRecorder
 from batuta.web import create_api
-from batuta.web.server import listen, serve
+from batuta.web.server import serve
 from tests.unit.log_lines import json_lines, logging_to
 
 GRACE = timedelta(seconds=5)

@@ -15,7 +15,8 @@ import pytest
 
 from app.composition.demo import LISTENER, SENDER
 from batuta.kernel.clock import SystemClock
-from batuta.web.server import listen, serve
+from batuta.processes.address import listen
+from batuta.web.server import serve
 from simulador.evolution import KEY
 from simulador.main import create_app
 from tests.acceptance.conftest import Command

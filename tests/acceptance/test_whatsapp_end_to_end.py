@@ -22,7 +22,8 @@ from app.web.api import create_app
 from batuta.config import load
 from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import Clock, SystemClock
-from batuta.web.server import listen, serve
+from batuta.processes.address import listen
+from batuta.web.server import serve
 from simulador.comportamento import Comportamento
 from simulador.evolution import DEFAULT_INSTANCE, KEY
 from simulador.main import create_app as create_world

@@ -1,6 +1,9 @@
 """The layout of ``app/``: which module may import which, and how folders and names stay easy to find."""
 
 import ast
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -91,6 +94,16 @@ def test_statements_semaphores_and_locks_are_made_once() -> None:
         and not ast.unparse(call).startswith("load(Settings")
     ]
     assert found == []
+
+
+def test_roles_without_a_web_server_load_no_web_framework_and_no_redis_client(tmp_path: Path) -> None:
+    heavy = ("fastapi", "uvicorn", "jinja2", "prometheus_client", "arq", "redis")
+    program = f"import sys, batuta.cli, app.main; app.main.work; print([m for m in {heavy} if m in sys.modules])"
+    env = {"PATH": os.environ["PATH"], "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def test_no_folder_has_more_files_than_a_reader_can_scan() -> None:

@@ -12,9 +12,10 @@ from playwright.async_api import Browser, Page, expect
 from batuta.access.sessions import LASTS
 from batuta.config import EngineSettings, load
 from batuta.engine.batuta import Batuta
+from batuta.processes.address import listen
 from batuta.testing import FakeClock
 from batuta.web import create_api
-from batuta.web.server import listen, serve
+from batuta.web.server import serve
 from tests.contract.scheduling import Endpoint
 
 TOKEN = "browser-token-" + "x" * 20

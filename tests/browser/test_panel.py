@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from batuta.web.server import listen, serve
+from batuta.processes.address import listen
+from batuta.web.server import serve
 from tests.browser.panel import MINUTE, STATES, Panel, open_panel
 
 PAGES = ("/painel", "/painel/tarefas/broken", "/painel/execucoes", "/painel/execucoes/{id}")

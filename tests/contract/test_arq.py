@@ -29,10 +29,10 @@ from batuta.kernel.json import Json
 from batuta.queue.item import Lease, Tenure
 from batuta.queue.outcome import Done, Outcome, Snooze, after_seconds
 from batuta.queue.outcome import settle as settlement
-from batuta.stores.arq import calls
+from batuta.stores.arq import RUNNER, calls
 from batuta.stores.arq import relay as relaying
 from batuta.stores.arq.relay import ArqRelay
-from batuta.stores.arq.runner import RUNNER, ArqRunner, Here
+from batuta.stores.arq.runner import ArqRunner, Here
 from batuta.supervise.loop import Idle
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock

@@ -21,9 +21,10 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.engine.batuta import Batuta
 from batuta.logs import begin_logging
+from batuta.processes.address import listen
 from batuta.processes.exit import stop_on_signals
 from batuta.testing import FastClock
-from batuta.web.server import listen, serve
+from batuta.web.server import serve
 
 GRACE = timedelta(seconds=5)
 TOKEN = "ensaio-0123456789abcdef"

@@ -20,11 +20,12 @@ from batuta.engine.extension import Extension
 from batuta.health.alerts import Alert, AlertPolicy
 from batuta.health.hub import CALM, AlertHub
 from batuta.kernel.clock import SystemClock
+from batuta.processes.address import listen
 from batuta.supervise.loop import Again
 from batuta.testing import FakeClock, FastClock
 from batuta.texts import Texts
 from batuta.texts.findings import FindingWords
-from batuta.web.server import listen, serve
+from batuta.web.server import serve
 from simulador.main import create_app
 from tests.contract.scheduling import Endpoint
 from tests.faults.conftest import together

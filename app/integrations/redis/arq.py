@@ -10,8 +10,8 @@ from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.health.ready import State
 from batuta.kernel.errors import BatutaError, MissingBeside
+from batuta.stores.arq import RUNNER
 from batuta.stores.arq.relay import ArqRelay
-from batuta.stores.arq.runner import RUNNER
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import LoopPolicy
 

@@ -14,8 +14,8 @@ from batuta.engine.batuta import Batuta
 from batuta.health.ready import State, look
 from batuta.kernel.errors import AddressTaken, BatutaError
 from batuta.kernel.identity import identity
+from batuta.processes.address import listen
 from batuta.texts import Texts
-from batuta.web.server import listen
 
 Mark: TypeAlias = Literal["ok", "warning", "wrong"]
 SIGNS: dict[Mark, tuple[str, str]] = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}

@@ -22,6 +22,7 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain, StoreReplaced
 from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessHeld, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
+from batuta.processes.address import listen
 from batuta.processes.exit import run_out, stop_on_signals
 from batuta.processes.loop_monitor import leave
 from batuta.processes.notify import LifeSign, Notifier
@@ -32,7 +33,6 @@ from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
-from batuta.web.server import listen
 
 GRACE = timedelta(seconds=1)
 

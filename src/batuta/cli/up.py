@@ -16,6 +16,7 @@ from batuta.cli.roles import close_soon, longest_stop, port_of_child, roles_of, 
 from batuta.config import ENV_FILE, EngineSettings, unset
 from batuta.engine.batuta import Batuta
 from batuta.kernel.events import ProcessHeld, ProcessServing
+from batuta.processes.address import listen
 from batuta.processes.exit import run_out
 from batuta.processes.notify import Ear, Notifier
 from batuta.processes.restart_log import WRITING, Chronicle
@@ -25,7 +26,6 @@ from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.stacks import StackFolder
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
-from batuta.web.server import listen
 
 PARENT = "up"
 # Whatever the parent meets, it is the last that may give up.

@@ -1,7 +1,6 @@
-"""The api role: its listening socket, and uvicorn with the shutdown phases of ``supervise.shutdown``."""
+"""The api role: uvicorn with the shutdown phases of ``supervise.shutdown``."""
 
 import asyncio
-import errno
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from typing import Any
 import uvicorn
 
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.errors import AddressTaken
 from batuta.supervise.shutdown import Phase, Shutdown
 
 
@@ -54,22 +52,3 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
             await asyncio.wait(cancelled, timeout=shutdown.left().total_seconds())
     finally:
         stopping.cancel()
-
-
-def listen(host: str, port: int, setting: str = "PORT") -> socket.socket:
-    """The socket, bound before anything else is started, so that a taken port is one sentence and not a half-alive tree."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    except OSError as error:
-        raise AddressTaken(host=host, port=port, setting="HOST", why=error.strerror or str(error)) from None
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(512)
-    except OSError as error:
-        listening.close()
-        setting = "HOST" if error.errno == errno.EADDRNOTAVAIL else setting
-        raise AddressTaken(host=host, port=port, setting=setting, why=error.strerror or str(error)) from None
-    listening.setblocking(False)
-    return listening

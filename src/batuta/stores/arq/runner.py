@@ -17,7 +17,7 @@ from batuta.kernel.usercode import Raised, Returned, attempt
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze
 from batuta.queue.storable import MAX_PAYLOAD
-from batuta.stores.arq import calls
+from batuta.stores.arq import RUNNER, calls
 from batuta.stores.arq.relay import Wanted
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.tasks.registry import Task
@@ -27,8 +27,6 @@ KEPT: Final = timedelta(hours=1)
 LATER: Final = timedelta(seconds=10)
 # A call that found the database away is tried again after this long.
 AWAY_FOR: Final = timedelta(seconds=2)
-# The loop that runs beside an ARQ worker: health knows by it that calls are run.
-RUNNER: Final = "arq-runner"
 DATABASE_AWAY = define("database_away", "the database does not answer")
 
 

@@ -1,0 +1,25 @@
+"""The listening socket of a role. No role but the api needs a web framework, so this module imports none."""
+
+import errno
+import socket
+
+from batuta.kernel.errors import AddressTaken
+
+
+def listen(host: str, port: int, setting: str = "PORT") -> socket.socket:
+    """Bind the socket before anything else starts: a taken port is one sentence, and not half a process tree."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    except OSError as error:
+        raise AddressTaken(host=host, port=port, setting="HOST", why=error.strerror or str(error)) from None
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(512)
+    except OSError as error:
+        listening.close()
+        setting = "HOST" if error.errno == errno.EADDRNOTAVAIL else setting
+        raise AddressTaken(host=host, port=port, setting=setting, why=error.strerror or str(error)) from None
+    listening.setblocking(False)
+    return listening
