@@ -30,12 +30,10 @@ BROAD_CATCHES = {
 # its lease kept, its result written, its delivery repeated while nothing was sent.
 WHILES = {
     "kernel/waiting.py": {"insist"},
+    "kernel/leases.py": {"renew_until_cancelled"},
     "cli/output.py": {"_work"},
     "dispatch/runner.py": {"finish"},
-    "dispatch/scheduler.py": {"_renew"},
-    "receive/receiver.py": {"_stay_alive"},
     "targets/http.py": {"deliver"},
-    "queue/lease_keeper.py": {"_renew_until_cancelled"},
     "queue/worker.py": {"_finish", "_finish_suspect", "_settle_all"},
     "stores/sql/queue/tasks.py": {"_alive"},
     "testing/contracts/queue.py": {"test_two_thousand_items_go_through"},

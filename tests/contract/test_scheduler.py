@@ -530,9 +530,9 @@ async def test_a_run_by_hand_is_not_repeated_by_anybody_else(house: House, clock
     endpoint = Endpoint(gate=asyncio.Event())
     pulse = job(target=endpoint)
     by_hand, scheduler = house.scheduler(pulse), house.scheduler(pulse)
+    by_hand.leases.tick = asyncio.Event().wait  # type: ignore[method-assign,assignment]
     running = asyncio.create_task(by_hand.run_by_hand(pulse, {"dry_run": "1"}))
     await house.events.wait_for(ExecutionStarted)
-    by_hand.leases.tick = asyncio.Event().wait  # type: ignore[method-assign,assignment]
     await watch_leases(clock, scheduler)
     assert len(endpoint.runs) == 1
     (row,) = await house.rows()

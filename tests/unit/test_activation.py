@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.dispatch.activation import Active, StandsBy, TakesOver, Unchanged, standing
+from batuta.dispatch.activation import Active, StandsBy, TakesOver, standing
 from batuta.dispatch.job import make_job
 from batuta.dispatch.registry import JobBook
 from batuta.guard.switches import SwitchRule
@@ -99,12 +99,3 @@ def test_the_same_jobs_are_the_same_timetable_in_whatever_order_they_are_declare
         two.add(each)
     assert one.own() == two.own()
     assert one.own("2026-11-16").fingerprint != one.own().fingerprint
-
-
-def test_a_look_counts_for_so_long_at_most() -> None:
-    unchanged: Unchanged[str] = Unchanged(2 * SECOND)
-    assert unchanged.look(["a"], 100.0) == {"a": timedelta(0)}
-    assert unchanged.look(["a", "b"], 101.0) == {"a": SECOND, "b": timedelta(0)}
-    assert unchanged.look(["a", "b"], 200.0) == {"a": 3 * SECOND, "b": 2 * SECOND}
-    assert unchanged.look(["b"], 201.0) == {"b": 3 * SECOND}
-    assert unchanged.look(["a"], 202.0) == {"a": timedelta(0)}

@@ -13,36 +13,15 @@ decides. A scheduler that stands by finishes its runs and renews its timetable. 
 renewals, not by a clock.
 """
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from batuta.kernel.clock import Clock
+from batuta.kernel.leases import SilenceDetector
 from batuta.queue.item import Tenure
 from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
-
-Key = TypeVar("Key", bound=Hashable)
-
-
-class Unchanged(Generic[Key]):
-    """A look counts for ``longest_look`` at most: what happened between two looks that are further apart, because this
-    process or the database stood still, was not seen.
-    """
-
-    def __init__(self, longest_look: timedelta) -> None:
-        self._longest_look = longest_look
-        self._seen: dict[Key, timedelta] = {}
-        self._looked_at: float | None = None
-
-    def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
-        """For how long each of the keys was there at every look. A key that is not named is forgotten."""
-        since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
-        counted = min(since, self._longest_look)
-        self._looked_at = monotonic
-        self._seen = {key: self._seen[key] + counted if key in self._seen else timedelta(0) for key in keys}
-        return self._seen
-
 
 # A timetable is renewed each third of a lease. Without a renewal for two leases none of its schedulers lives. The lease of the
 # other version may be another one, so neither depends on it alone.
@@ -100,7 +79,7 @@ class Activation:
         self._log = log
         self._clock = clock
         self._tenure = tenure
-        self._unchanged: Unchanged[tuple[str, int]] = Unchanged(tenure.lease / 3)
+        self._silence: SilenceDetector[tuple[str, int]] = SilenceDetector(tenure.lease / 3)
         self._every = min(tenure.lease / 3, RENEWED_EVERY)
         self._patience = max(tenure.lease * 2, PATIENCE)
         self._renews_at: float | None = None
@@ -111,7 +90,7 @@ class Activation:
         if all(each.fingerprint != self.own.fingerprint for each in seen):  # it was forgotten
             await self._log.announce(self.own, self._tenure)
             seen = await self._log.timetables(self.own.fingerprint)
-        watched = self._unchanged.look([_key(each) for each in seen], self._clock.monotonic())
+        watched = self._silence.look([_key(each) for each in seen], self._clock.monotonic())
         silent = {fingerprint for (fingerprint, _), span in watched.items() if span >= self._patience}
         return standing(self.own.fingerprint, seen, silent)
 

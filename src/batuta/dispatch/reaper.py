@@ -9,13 +9,13 @@ longer. A run that was handed back, or whose process is proven dead, is taken ov
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
-from batuta.dispatch.activation import Unchanged
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import hold
 from batuta.dispatch.registry import JobBook
 from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, ExecutionTakenOver
+from batuta.kernel.leases import SilenceDetector
 from batuta.queue.item import Tenure
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
@@ -63,11 +63,11 @@ class Reaper:
         self._events = events
         self._tenure = tenure
         self._book = book
-        self._unchanged: Unchanged[tuple[str, int, datetime]] = Unchanged(tenure.lease / 3)
+        self._silence: SilenceDetector[tuple[str, int, datetime]] = SilenceDetector(tenure.lease / 3)
 
     async def tick(self) -> Pace:
         silent = await self._silent()
-        watched = self._unchanged.look([_key(run) for run in silent], self._clock.monotonic())
+        watched = self._silence.look([_key(run) for run in silent], self._clock.monotonic())
         ripe = [run for run in silent if may_be_taken(run, watched[_key(run)], self._tenure.lease)]
         await self._take_over(ripe, lambda run: reasons.HANDED_BACK() if run.owner is None else reasons.SILENT())
         return Again() if len(ripe) == AT_ONCE else Idle()

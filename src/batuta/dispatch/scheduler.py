@@ -15,7 +15,8 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
-from batuta.kernel.waiting import ended, first_of, insist
+from batuta.kernel.leases import renew_until_cancelled
+from batuta.kernel.waiting import ended, first_of
 from batuta.queue.item import Tenure
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status
@@ -77,16 +78,12 @@ class Scheduler:
         (execution,) = opened.started
         running = self.runner.start(execution, job, params, grace=min(job.grace, PATIENCE))
         try:
-            await first_of(self.runner.finish(), self._renew())
+            await first_of(
+                self.runner.finish(), renew_until_cancelled(self.leases.tick, self.tenure.lease, self._clock)
+            )
         except BaseException:
             await ended(running)
             ending = Ending(status=Status.ABANDONED, reason=reasons.INTERRUPTED())
             await self._log.close(execution, ending)
             raise
         return execution
-
-    async def _renew(self) -> None:
-        """For a run by hand, which no supervisor looks after."""
-        while True:
-            await self._clock.sleep(self.tenure.lease.total_seconds() / 3)
-            await insist(self.leases.tick, self._clock)

@@ -16,7 +16,8 @@ from typing import Protocol
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
-from batuta.kernel.waiting import ended, insist, within
+from batuta.kernel.leases import renew_until_cancelled
+from batuta.kernel.waiting import ended, within
 from batuta.queue.item import Lease, Tenure
 from batuta.queue.store import Renewed
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
@@ -66,16 +67,11 @@ class LeaseKeeper:
     @asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:
         """Renew in the background while the block runs: for a worker that runs without a supervisor."""
-        renewing = asyncio.create_task(self._renew_until_cancelled())
+        renewing = asyncio.create_task(renew_until_cancelled(self.tick, self._tenure.lease, self._clock))
         try:
             yield
         finally:
             await ended(renewing)
-
-    async def _renew_until_cancelled(self) -> None:
-        while True:
-            await self._clock.sleep((self._tenure.lease / 3).total_seconds())
-            await insist(self.tick, self._clock)
 
     async def _renew(self, holder: Holder, leases: Sequence[Lease]) -> bool:
         """Return whether some leases could not be checked."""

@@ -8,12 +8,13 @@ monotonic clock. So a clock that is put forward, a rescuer that has just started
 while its worker wanted to renew it cost a living worker nothing.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
+from batuta.kernel.leases import SilenceDetector
 from batuta.queue.item import ItemState, Tenure
 from batuta.queue.store import Lapsing, QueueStore, Rescued
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
@@ -40,7 +41,9 @@ class Rescuer:
         self._events = events
         self._bell = bell
         self._looked_at: datetime | None = None
-        self._seen: dict[Lapsing, float] = {}  # since when, by the monotonic clock
+        self._confirm_after = lease * CONFIRM_AFTER
+        self._silence: SilenceDetector[Lapsing] = SilenceDetector(self._confirm_after)
+        self._silent_for: Mapping[Lapsing, timedelta] = {}
 
     async def tick(self) -> Pace:
         rescued = await self.look()
@@ -51,11 +54,11 @@ class Rescuer:
         self._notice_a_gap()
         try:
             if await self._writes_wait():
-                self._seen.clear()
+                self._silence.forget()
             confirmed = self._confirm(await self._store.lapsing(self._lease / 2, MOST_WATCHED))
             rescued = await self._store.rescue(BATCH, confirmed) if confirmed else ()
         except StoreUnavailable:
-            self._seen.clear()  # while the store was away no worker could renew
+            self._silence.forget()  # while the store was away no worker could renew
             raise
         if rescued:
             dead = sum(each.state is ItemState.DEAD for each in rescued)
@@ -67,36 +70,28 @@ class Rescuer:
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
         """Release what has expired now, for a caller that looks once. ``waits`` is called if leases have to be confirmed."""
         rescued = await self.look()
-        if not self._seen:
+        if not self._silent_for:
             return rescued
-        waits(self._lease * CONFIRM_AFTER)
-        await self._clock.sleep(self._confirm_after)
+        waits(self._confirm_after)
+        await self._clock.sleep(self._confirm_after.total_seconds())
         return [*rescued, *await self.look()]
 
     def _confirm(self, lapsing: Sequence[Lapsing]) -> list[Lapsing]:
         """Remember the leases that are about to end, and return those that have not changed for long enough."""
-        now = self._clock.monotonic()
-        self._seen = {each: self._seen.get(each, now) for each in lapsing}
-        return [each for each, since in self._seen.items() if now >= since + self._confirm_after]
+        self._silent_for = self._silence.look(lapsing, self._clock.monotonic())
+        return [each for each, span in self._silent_for.items() if span >= self._confirm_after]
 
     def _next_look(self) -> Idle:
-        if not self._seen:
-            return Idle()
-        now = self._clock.monotonic()
         # A lease that was confirmed and is not over yet, or whose row is locked, waits for the usual look.
-        waits = [left for since in self._seen.values() if (left := since + self._confirm_after - now) > 0]
-        return Idle(self._clock.now() + timedelta(seconds=min(waits))) if waits else Idle()
-
-    @property
-    def _confirm_after(self) -> float:
-        return self._lease.total_seconds() * CONFIRM_AFTER
+        waits = [self._confirm_after - span for span in self._silent_for.values() if span < self._confirm_after]
+        return Idle(self._clock.now() + min(waits)) if waits else Idle()
 
     def _notice_a_gap(self) -> None:
         """This process did not look for longer than a lease, or the clock was set: other workers may live and be as late."""
         now, before = self._clock.now(), self._looked_at
         self._looked_at = now
         if before is not None and abs(now - before) > self._lease:
-            self._seen.clear()
+            self._silence.forget()
 
     async def _writes_wait(self) -> bool:
         """Follow the clock, and try a write that changes nothing: where they have to wait, the renewals of other workers do too."""

@@ -3,17 +3,16 @@
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeAlias, assert_never
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
+from batuta.kernel.leases import renew_until_cancelled
 from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.waiting import ended, insist
@@ -88,7 +87,8 @@ class Reception:
                 assert_never(opening)
 
     async def _run(self, endpoint: Endpoint, call: JobCall, opened_at: datetime) -> Reply:
-        alive = asyncio.create_task(self._stay_alive(call, opened_at))
+        renew = partial(self._calls.renew, call.key, opened_at=opened_at, lease=LEASE)
+        renewing = asyncio.create_task(renew_until_cancelled(renew, LEASE, self._clock))
         try:
             answer = await self._answer(endpoint, call)
             reply = self._reply(endpoint, answer, call.started_at)
@@ -99,16 +99,8 @@ class Reception:
             await self._calls.forget(call.key, opened_at=opened_at)
             raise
         finally:
-            await ended(alive)
+            await ended(renewing)
         return reply
-
-    async def _stay_alive(self, call: JobCall, opened_at: datetime) -> None:
-        while True:
-            await self._clock.sleep(LEASE.total_seconds() / 3)
-            with suppress(
-                StoreUnavailable
-            ):  # the next renewal may work; if none does, no other process can take it either
-                await self._calls.renew(call.key, opened_at=opened_at, lease=LEASE)
 
     async def _answer(self, endpoint: Endpoint, call: JobCall) -> JobAnswer:
         match await attempt(lambda: endpoint.handler(call), call.deadline, self._clock, f"job {endpoint.name}"):

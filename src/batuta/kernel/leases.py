@@ -1,0 +1,42 @@
+"""Leases: how a holder keeps one, and how another process sees that the holder is silent."""
+
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
+from datetime import timedelta
+from typing import Generic, NoReturn, TypeVar
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.waiting import insist
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
+    """Renew every third of the lease, for work that runs without a supervisor. A store that is away is tried again."""
+    while True:
+        await clock.sleep(lease.total_seconds() / 3)
+        await insist(renew, clock)
+
+
+class SilenceDetector(Generic[Key]):
+    """Measures for how long leases were seen unchanged, by the monotonic clock: evidence that needs no wall clock.
+
+    A key holds everything that a renewal changes. The time between two looks counts for ``longest_look`` at most: if this
+    process or the database stood still, a holder may have as well.
+    """
+
+    def __init__(self, longest_look: timedelta) -> None:
+        self._longest_look = longest_look
+        self._seen: dict[Key, timedelta] = {}
+        self._looked_at: float | None = None
+
+    def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
+        """Return for how long each key was there at every look. A key that is not named is forgotten."""
+        since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
+        counted = min(since, self._longest_look)
+        self._looked_at = monotonic
+        self._seen = {key: self._seen[key] + counted if key in self._seen else timedelta(0) for key in keys}
+        return self._seen
+
+    def forget(self) -> None:
+        """Begin again: holders could not renew, so their silence proves nothing."""
+        self._seen = {}

@@ -1,0 +1,46 @@
+"""Promises of leases: silence is measured without a wall clock, and a holder without a supervisor renews in time."""
+
+import asyncio
+from datetime import timedelta
+
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.leases import SilenceDetector, renew_until_cancelled
+from batuta.testing import FakeClock
+
+SECOND = timedelta(seconds=1)
+
+
+def test_the_time_between_two_looks_counts_for_so_long_at_most() -> None:
+    silence: SilenceDetector[str] = SilenceDetector(2 * SECOND)
+    assert silence.look(["a"], 100.0) == {"a": timedelta(0)}
+    assert silence.look(["a", "b"], 101.0) == {"a": SECOND, "b": timedelta(0)}
+    assert silence.look(["a", "b"], 200.0) == {"a": 3 * SECOND, "b": 2 * SECOND}
+    assert silence.look(["b"], 201.0) == {"b": 3 * SECOND}
+    assert silence.look(["a"], 202.0) == {"a": timedelta(0)}
+
+
+def test_what_was_forgotten_is_watched_from_the_beginning() -> None:
+    silence: SilenceDetector[str] = SilenceDetector(2 * SECOND)
+    silence.look(["a"], 100.0)
+    silence.forget()
+    assert silence.look(["a"], 102.0) == {"a": timedelta(0)}
+    assert silence.look(["a"], 103.0) == {"a": SECOND}
+
+
+async def test_a_lease_is_renewed_every_third_also_after_the_store_was_away(clock: FakeClock) -> None:
+    renewed: list[float] = []
+    started = clock.monotonic()
+
+    async def renew() -> None:
+        renewed.append(clock.monotonic() - started)
+        if len(renewed) == 1:
+            raise StoreUnavailable(where="nowhere", why="it is away")
+
+    renewing = asyncio.create_task(renew_until_cancelled(renew, 30 * SECOND, clock))
+    for _ in range(40):
+        await clock.advance(SECOND)
+    renewing.cancel()
+    first, retried, *later = renewed
+    assert first == 10
+    assert first < retried < 20
+    assert len(later) == 2
