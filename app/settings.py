@@ -133,20 +133,20 @@ class Settings(EngineSettings):
     webhook_url: Url | None = None
     """where the gateway finds us; unset: JULIA_API_URL with /webhook/evolution at its end"""
     chatwoot_url: Url | None = None
-    """the help desk"""
+    """the help desk (not used yet)"""
     chatwoot_token: SecretStr | None = None
-    """the help desk's token"""
+    """the help desk's token (not used yet)"""
     briefing_dir: str = "data/briefing"
-    """a folder of Markdown, instead of Google Docs"""
+    """a folder of Markdown, instead of Google Docs (not used yet)"""
     google_docs_credentials: SecretStr | None = None
-    """a service account, as JSON"""
+    """a service account, as JSON (not used yet)"""
     google_docs_briefing_id: str | None = None
-    """the briefing's document or folder"""
+    """the briefing's document or folder (not used yet)"""
     google_docs_templates_id: str | None = None
-    """the folder of templates"""
+    """the folder of templates (not used yet)"""
     telegram_api_id: Positive | None = None
-    """of the Telegram application"""
+    """of the Telegram application (not used yet)"""
     telegram_api_hash: SecretStr | None = None
-    """of the Telegram application"""
+    """of the Telegram application (not used yet)"""
     simulador_port: Port = 8099
     """where the simulator listens, on loopback"""

@@ -223,9 +223,6 @@ class Falatorio:
         self._vida.group_talks(talking, group=GROUPS[self._said % len(GROUPS)])
         return Idle(self._clock.now() + timedelta(seconds=60 / rate))
 
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing was started that outlives a tick."""
-
 
 def hidden_jid(number: str) -> str:
     """An address that tells nobody's number, always the same one for the same person."""

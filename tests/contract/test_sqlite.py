@@ -29,6 +29,7 @@ from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sqlite.connection import open_connection
 from batuta.stores.sqlite.driver import SqliteDatabase, statements
+from batuta.stores.wakeups import Ears
 
 PUT = query_of("put", "INSERT INTO things (name) VALUES (:name)", writes=True)
 COUNT = query_of("count", "SELECT count(*) AS n FROM things", writes=False)
@@ -340,7 +341,7 @@ async def test_a_process_that_only_listens_notices_that_the_file_is_gone(
     lose(tmp_path / "test.db")
     with pytest.raises(StoreReplaced):
         await ear.probe()
-    assert ear.every <= timedelta(seconds=1)
+    assert Ears(sqlite).every <= timedelta(seconds=1)
     with pytest.raises(StoreReplaced):  # reads fail too: the file they would read is not the database any more
         await count(sqlite)
     with pytest.raises(StoreReplaced):

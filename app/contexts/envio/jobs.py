@@ -1,7 +1,6 @@
 """The jobs of the messages. The continuous worker does the same all the time; the claim keeps them apart."""
 
 from collections.abc import Awaitable, Callable, Sized
-from datetime import timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -56,8 +55,8 @@ class MessageJobs:
 
     async def _expire(self) -> int:
         now, expired = self._clock.now(), 0
-        # What is younger than the time in which it is of use cannot be too old, whatever the hours.
-        before = now - min(TIMELY, timedelta(days=1))
+        # A younger message cannot have expired, whatever the hours.
+        before = now - TIMELY
         for row in await self._registro.waiting_long(self._database, before=before, now=now, limit=BATCH):
             if open_time(row["devida_em"], now, HORARIO, self._zone) > TIMELY:
                 async with self._database.transaction() as transaction:

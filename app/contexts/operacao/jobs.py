@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
 from batuta.supervise.pruner import Retention, prune_all
 
 # A batch begins only while more time than this is left.
 MARGIN = timedelta(seconds=10)
-
-
-class Clock(Protocol):
-    def now(self) -> datetime: ...
 
 
 class Beats(Protocol):

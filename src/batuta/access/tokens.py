@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.reasons import Reason
@@ -34,10 +33,6 @@ class Token:
     created_by: str
     created_at: datetime
     revoked_at: datetime | None = None
-
-
-class Tokens(Protocol):
-    async def find(self, id: str) -> Token | None: ...
 
 
 def mint(

@@ -1,9 +1,9 @@
 """The checks every application has: what it is connected to, its jobs, its scheduler, its queues and its processes."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from datetime import datetime
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.guard.circuits import Circuits
@@ -53,11 +53,7 @@ def _part(name: str, part: Part, needed: bool) -> Report:
     return Report(findings=(finding,), lost=20 if is_down and needed else 8 if is_down else 4)
 
 
-class HasLength(Protocol):
-    def __len__(self) -> int: ...
-
-
-def jobs(watch: JobWatch, jobs: HasLength) -> Check:
+def jobs(watch: JobWatch, jobs: Sized) -> Check:
     async def ask() -> Report:
         if not len(jobs):
             return Report()
@@ -132,7 +128,7 @@ def _overdue_since(health: JobHealth) -> datetime | None:
 Now: TypeAlias = Callable[[], datetime | None]  # None: the database's own
 
 
-def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: HasLength, now: Now) -> Check:
+def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Sized, now: Now) -> Check:
     async def ask() -> Report:
         if not len(jobs):
             return Report()

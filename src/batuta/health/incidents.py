@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from batuta.health.finding import Assessment, Grade
 
@@ -108,9 +108,3 @@ def _covered(incidents: Sequence[Incident], since: datetime, until: datetime) ->
             total += ends - begins
             reached = ends
     return total
-
-
-class Incidents(Protocol):
-    async def within(self, since: datetime, until: datetime, limit: int) -> Sequence[Incident]:
-        """Newest first: every one that was open at some time of the span."""
-        ...

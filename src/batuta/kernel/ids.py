@@ -3,12 +3,8 @@
 import secrets
 import threading
 from collections.abc import Callable
-from typing import NewType
 
 from batuta.kernel.clock import Clock
-
-ExecutionId = NewType("ExecutionId", str)
-WorkerId = NewType("WorkerId", str)
 
 # RFC 9562 §6.2, method 1: the 12 bits beside the millisecond count up, so ids made in one millisecond stay in order.
 _COUNTER_LIMIT = 1 << 12

@@ -66,6 +66,3 @@ class ThreadWatch:
                 self._reported[task.name] = stuck
                 self._events.emit(TaskThreadsStuck(task.name, stuck))
         return Idle()
-
-    async def drain(self, grace: timedelta) -> None:
-        """Nothing to drain: the process does not wait for its threads."""

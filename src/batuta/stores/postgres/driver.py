@@ -261,8 +261,6 @@ class PostgresDatabase:
 class PostgresEar:
     """A connection that listens. The probe finds one that broke without a word, or whose session a pooler has exchanged."""
 
-    every = timedelta(seconds=15)
-
     def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", where: str) -> None:
         self._connection = connection
         self._where = where
@@ -280,7 +278,6 @@ class PostgresEar:
 class PollingEar:
     """Where nothing can listen: everything is rung for at short intervals, so that work starts nearly at once."""
 
-    every = timedelta(seconds=15)
     period = timedelta(seconds=1)
 
     def __init__(self, said: Callable[[str | None], None]) -> None:

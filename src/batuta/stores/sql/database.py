@@ -73,11 +73,6 @@ class Limits:
 class Ear(Protocol):
     """Hears that something was written, by whichever process."""
 
-    @property
-    def every(self) -> timedelta:
-        """How often ``probe`` is to be called."""
-        ...
-
     async def probe(self) -> None:
         """Find out whether it still hears, or whether there is news. Raises when it has gone deaf."""
         ...

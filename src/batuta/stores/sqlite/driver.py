@@ -5,7 +5,6 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -164,8 +163,6 @@ class SqliteDatabase:
 
 class SqliteEar:
     """Poll ``PRAGMA data_version``, because SQLite has no NOTIFY. The same poll notices a file that was replaced."""
-
-    every = timedelta(milliseconds=250)
 
     def __init__(self, database: SqliteDatabase, said: Callable[[str | None], None], version: int) -> None:
         self._database = database

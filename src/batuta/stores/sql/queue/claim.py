@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from itertools import count, pairwise
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.json import Json, dumps, loads
@@ -27,16 +27,6 @@ class Unwritten(NamedTuple):
 
     lost: list[Lease]
     unchecked: list[Lease]
-
-
-class Turns(Protocol):
-    async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
-        """Write the endings without waiting for a row lock."""
-        ...
-
-    async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]: ...
-
-    async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]: ...
 
 
 class PostgresTurns:
