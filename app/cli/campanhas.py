@@ -172,7 +172,7 @@ def _tell(desk: Desk, document: dict[str, Any]) -> None:
         )
     )
     if document["erro"]:
-        desk.say(f"  → {document['erro']}")
+        desk.say(f"  → {desk.texts().reason(document['erro'])}")
     if document["ninguem_recebeu"]:
         desk.say(f"  → {texts('cli.campanhas.ninguem')}")
     counts = ("destinatarios", "enfileiradas", "na_fila", "enviados", "entregues", "respostas", "em_duvida")

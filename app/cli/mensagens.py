@@ -11,6 +11,7 @@ from app.contexts.comum.whatsapp import Unavailable
 from app.integrations.evolution.client import EvolutionClient
 from app.settings import Settings
 from batuta.cli.context import FAILED, REFUSED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.kernel.reasons import decode
 from batuta.stores.sql.database import Row
 
 
@@ -79,7 +80,7 @@ def _doubt(desk: Desk, row: Row) -> dict[str, str | int | None]:
         "desde": desk.local(row["envio_desde"]),
         "tipo": row["tipo"],
         "instance": row["instance_name"],
-        "motivo": row["outcome_reason_code"],
+        "motivo": desk.texts().reason(decode(row["outcome_reason_code"]) or "-"),
     }
 
 

@@ -14,6 +14,7 @@ from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
 from batuta.engine.batuta import Batuta
+from batuta.kernel.reasons import encode
 from batuta.testing import FakeClock
 from tests.julia import add_doctor, write
 
@@ -178,7 +179,7 @@ async def test_a_queue_that_somebody_pauses_is_not_expected_to_move(julia: Julia
 
 async def test_messages_that_a_process_without_a_gateway_puts_off_are_told(julia: Julia) -> None:
     await julia.beats()
-    await julia.put(at=INCIDENT + MINUTE, why=NO_LINE)
+    await julia.put(at=INCIDENT + MINUTE, why=encode(NO_LINE()))
     found = await julia.get("/health/fila")
     assert (found["status"], found["alerts"]) == ("degraded", ["sem_gateway 1 > 0"])
     told = {each["cause"]: each for each in (await julia.get("/health/alerts"))["alerts"]}

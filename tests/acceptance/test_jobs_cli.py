@@ -312,7 +312,7 @@ def test_a_run_that_is_interrupted_says_what_became_of_it(batuta: Command, folde
     assert one_sentence(err), err
     (row,) = as_json(batuta("executions", "--json"))["executions"]
     assert f"interrupted foi interrompida: a execução {row['id']}" in err
-    assert row["status"] in err
+    assert (row["status"], "abandonada" in err) == ("abandoned", True)
 
 
 ORPHANED = """

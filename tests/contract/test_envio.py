@@ -601,7 +601,7 @@ async def test_a_process_that_knows_no_gateway_ends_no_message(
     async with build(Settings(database_url=database_url, **known), clock=office.clock).work as beside:
         await beside.work_once(FILA_MENSAGENS.name, 1)
     row = await office.message(id)
-    assert (row["status"], row["erro"], row["tentativas"]) == ("pendente", NO_LINE, 0)
+    assert (row["status"], row["erro"], row["tentativas"]) == ("pendente", NO_LINE(), 0)
     await office.later(MINUTE)
     await office.works()
     assert (await office.message(id))["status"] == "enviada"

@@ -86,7 +86,7 @@ async def test_a_group_nobody_knows_is_not_asked_for_all_the_time_and_a_silent_g
     for _ in range(2):
         await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
     assert len(line.asked) == 1
-    assert await apresentacao(mesa, None).sincronizar_grupos(call(mesa)) == Skipped(NO_LINE)
+    assert await apresentacao(mesa, None).sincronizar_grupos(call(mesa)) == Skipped(NO_LINE())
 
 
 async def test_where_the_message_names_no_town_a_new_hospital_is_in_its_groups_region(mesa: Bancada) -> None:

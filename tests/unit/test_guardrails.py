@@ -65,7 +65,7 @@ def test_outside_production_only_the_allowlist_and_the_simulator_receive() -> No
 
 def test_a_process_that_knows_of_no_gateway_ends_nothing_it_only_puts_off() -> None:
     for without in (replace(RULES, has_line=False), replace(RULES, has_line=False, is_production=False)):
-        assert verdict(message(), rules=without) == Adia(NOW + WITHOUT_LINE, NO_LINE)
+        assert verdict(message(), rules=without) == Adia(NOW + WITHOUT_LINE, NO_LINE())
 
 
 def test_a_number_is_the_same_with_and_without_the_ninth_digit() -> None:

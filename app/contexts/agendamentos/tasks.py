@@ -25,12 +25,17 @@ from batuta.kernel.batcher import Batcher
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.kernel.waiting import within
-from batuta.queue.outcome import Failed, Snooze
+from batuta.queue.outcome import TIMED_OUT, Failed, Snooze
 from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.stores.sql.history import is_uuid
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.tasks.registry import TaskContext
+
+MODEL_HELD = define("agendamento_llm_suspenso", "the model: {why}")
+MODEL_AWAY = define("llm_fora", "the model could not be asked")
+KEPT_CHANGING = define("agendamento_mudou", "it kept changing while it was read")
 
 log = logging.getLogger("julia.agendamentos")
 FIRST_WAIT: Final = 60
@@ -115,7 +120,7 @@ class Normalizador:
         except DeadlineExceeded:
             now = self._clock.now()
             await self._database.run(self._book.give_up, id=appointment_id, job=ctx.id, error=TIMEOUT_SAID, now=now)
-            return Failed(TIMEOUT_SAID, permanent=True)
+            return Failed(TIMED_OUT(), permanent=True)
 
     async def _read(self, id: str, attempt: int) -> dict[str, Json] | Failed | Snooze:
         for _ in range(MOST_READS):
@@ -128,12 +133,12 @@ class Normalizador:
             if not _is_known(row, lido, status) and not await self._write(row, lido, status):
                 continue  # it says something else by now
             if lido.espera is not None:
-                return Snooze(lido.espera.until, f"the model: {lido.espera.reason}")
+                return Snooze(lido.espera.until, MODEL_HELD(why=lido.espera.reason))
             if lido.faltou:
-                return Failed(MODEL_FAILED, permanent=is_last)
+                return Failed(MODEL_AWAY(), permanent=is_last)
             log.info("Normalization completed successfully for %s", id)
             return {"success": True, "appointment_id": id, "fields_normalized": lido.campos}
-        return Failed("it kept changing while it was read")
+        return Failed(KEPT_CHANGING())
 
     async def _lido(self, row: Row) -> _Lido:
         lido = _Lido()

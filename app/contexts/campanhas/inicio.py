@@ -28,9 +28,13 @@ from app.contexts.campanhas.texto import campos, preenchido
 from app.contexts.mensagens.api import Regras
 from app.contexts.operacao.service import Eventos
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import reason_of_error
+from batuta.kernel.reasons import define, encode
 from batuta.kernel.writable import told
 from batuta.queue.item import NewItem
 from batuta.stores.sql.database import AsJson, Database, Row, Transaction
+
+JOB_HELD = define("tarefa_suspensa", "its job is held")
 
 BATCH: Final = 500
 AT_ONCE: Final = 50
@@ -83,7 +87,7 @@ class Inicio:
         left_alone = await held() if due and held is not None else ()
         for row in due:
             tipo = row["tipo_campanha"]
-            why = "its job is held" if tipo in left_alone else espera(await self._rules(self._database, tipo), now)
+            why = JOB_HELD() if tipo in left_alone else espera(await self._rules(self._database, tipo), now)
             if why is not None:
                 done = replace(done, esperam={**done.esperam, row["id"]: why})
                 continue
@@ -108,8 +112,8 @@ class Inicio:
         try:
             campanha = _due(row)
         except CampanhaRecusada as error:
-            await self._refuse(row["id"], str(error))
-            return replace(done, recusadas={**done.recusadas, row["id"]: str(error)})
+            await self._refuse(row["id"], reason_of_error(error))
+            return replace(done, recusadas={**done.recusadas, row["id"]: reason_of_error(error)})
         if not await self._begin(campanha):
             return done
         if campanha.publico_em is None and not await self._consider(campanha):
@@ -130,7 +134,7 @@ class Inicio:
     async def _refuse(self, id: int, why: str) -> None:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            await transaction.run(self._book.refuse, id=id, why=told(why, LONGEST_REASON), now=now)
+            await transaction.run(self._book.refuse, id=id, why=encode(told(why, LONGEST_REASON)), now=now)
             await self._eventos.record(
                 transaction, "campanha_recusada", now=now, dedupe_key=None, source="ops", props={"campanha_id": id}
             )

@@ -11,9 +11,12 @@ from typing import Final
 from app.contexts.campanhas.inicio import Held, Inicio, Resultado
 from app.contexts.campanhas.model import OUTSIDE
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import code_of, define
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.runlog import reasons
 from batuta.supervise.loop import Doorbell, Idle, Pace
+
+REFUSED = define("campanhas_recusadas", "refused: {ids}; batuta campanhas show says why")
 
 LOOK_EVERY: Final = timedelta(seconds=10)
 
@@ -50,8 +53,8 @@ def _answer(done: Resultado) -> JobAnswer:
     }
     if done.recusadas:
         ids = ", ".join(map(str, done.recusadas))
-        return Partial(f"refused: {ids}; batuta campanhas show says why", items=done.iniciadas, details=details)
-    held = next((why for why in done.esperam.values() if why != OUTSIDE), None)
+        return Partial(REFUSED(ids=ids), items=done.iniciadas, details=details)
+    held = next((why for why in done.esperam.values() if code_of(why) != OUTSIDE), None)
     if held is not None and not done.iniciadas:
         return Skipped(reasons.held(held))
     return Ok(items=done.iniciadas, details=details)

@@ -17,12 +17,13 @@ from uuid import UUID
 from app.contexts.mensagens.api import Regras
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.kernel.writable import is_writable
 
 MOST_RECIPIENTS: Final = 10_000
 MOST_VALUES: Final = 200
 LONGEST_NAME: Final = 120
-OUTSIDE: Final = "outside the campaign's window"
+OUTSIDE = define("campanha_fora_da_janela", "outside the campaign's window")
 
 
 class Status(StrEnum):
@@ -150,7 +151,7 @@ def espera(regras: Regras, now: datetime) -> str | None:
     if held is not None:
         return held.reason
     if regras.window is not None and not regras.window.is_open(now, regras.zone):
-        return OUTSIDE
+        return OUTSIDE()
     return None
 
 

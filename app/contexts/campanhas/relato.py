@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.campanhas.model import ninguem_recebeu
 from app.contexts.campanhas.service import Agendada, Progresso
+from batuta.kernel.reasons import decode
 from batuta.stores.sql.database import Row
 
 INSTANTS = ("agendar_para", "iniciada_em", "concluida_em", "created_at", "updated_at")
@@ -23,7 +24,7 @@ def campanha_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[s
         "entregues": row["entregues"],
         "respondidos": row["respondidos"],
         "created_by": row["created_by"],
-        "erro": row["erro"],
+        "erro": decode(row["erro"]),
         "ninguem_recebeu": ninguem_recebeu(row["status"], row["total_destinatarios"]),
         **{name: _local(row[name], zone) for name in INSTANTS},
     }

@@ -14,9 +14,18 @@ from app.contexts.comum.whatsapp import NO_LINE, Conexao, Unavailable, WhatsApp
 from app.contexts.operacao.service import Eventos
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define, join
 from batuta.queue.outcome import Failed
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.stores.sql.database import Database, Transaction
+
+NOTHING_CHANGED = define("chips_inalterados", "{why}: nothing was changed")
+NO_INSTANCE = define("sem_instancias", "the gateway lists no instance although {count} are known: nothing was changed")
+NUMBER_TAKEN = define("numero_repetido", "{instance} has a number that another chip has: it was not added")
+NO_ACTIVE_CHIP = define("sem_chip_ativo", "no chip is active: nothing could be sent")
+NO_LINE_SEEN = define("linhas_sem_resposta", "no line could be looked at ({why}): nothing was changed")
+DISCONNECTED = define("desconectados", "disconnected: {instances}")
+NO_ANSWER_ABOUT = define("sem_resposta_de", "no answer about {instances}")
 
 SHOWN: Final = 10
 # A snapshot taken before noon is a late one of the day before.
@@ -48,14 +57,14 @@ class ChipJobs:
     async def sincronizar_chips(self, call: JobCall) -> JobAnswer:
         """The gateway's instances become chips, and every chip knows whether its line is open."""
         if self._line is None:
-            return Skipped(NO_LINE)
+            return Skipped(NO_LINE())
         asked_at = self._clock.now()
         instances = await self._line.instances()
         if isinstance(instances, Unavailable):
-            return Failed(f"{instances.why}: nothing was changed")
+            return Failed(NOTHING_CHANGED(why=instances.why))
         chips = await self._pool.known(self._database)
         if chips and not instances:
-            return Failed(f"the gateway lists no instance although {len(chips)} are known: nothing was changed")
+            return Failed(NO_INSTANCE(count=len(chips)))
         asked = {chip.instance: await self._line.connection(chip.instance) for chip in unlisted(chips, instances)}
         made = plan(chips, instances, asked)
         async with self._database.transaction() as transaction:
@@ -68,7 +77,7 @@ class ChipJobs:
             },
         }
         if made.doubts:
-            return Partial("; ".join(made.doubts), items=len(instances), details=details)
+            return Partial(join(made.doubts), items=len(instances), details=details)
         return Ok(items=len(instances), details=details)
 
     async def _change(self, transaction: Transaction, made: Plano, change: Mudanca, asked_at: datetime) -> str:
@@ -77,7 +86,7 @@ class ChipJobs:
         match change:
             case Nova(instance=instance):
                 if not await self._pool.add(transaction, instance, now=now):
-                    made.doubts.append(f"{instance.name} has a number that another chip has: it was not added")
+                    made.doubts.append(NUMBER_TAKEN(instance=instance.name))
                     return "recusadas"
                 await self._tell(transaction, "chip_encontrado", instance.name, now)
                 return "novas"
@@ -106,16 +115,16 @@ class ChipJobs:
     async def verificar_whatsapp(self, call: JobCall) -> JobAnswer:
         """The line of every chip that sends. One bad look is the line's mood; from the second in a row on it counts."""
         if self._line is None:
-            return Skipped(NO_LINE)
+            return Skipped(NO_LINE())
         senders = await self._pool.senders(self._database)
         if not senders:
-            return Skipped("no chip is active: nothing could be sent")
+            return Skipped(NO_ACTIVE_CHIP())
         asked_at = self._clock.now()
         answers = [(chip, await self._line.connection(chip.instance)) for chip in senders]
         silent = [chip.instance for chip, answer in answers if isinstance(answer, Unavailable)]
         if len(silent) == len(answers):
             why = next(answer.why for _, answer in answers if isinstance(answer, Unavailable))
-            return Failed(f"no line could be looked at ({why}): nothing was changed")
+            return Failed(NO_LINE_SEEN(why=why))
         looked = [(chip, answer is Conexao.OPEN) for chip, answer in answers if isinstance(answer, Conexao)]
         await self._looked(looked, asked_at)
         shut = [chip for chip, is_open in looked if not is_open]
@@ -127,9 +136,9 @@ class ChipJobs:
             "desconectados": len(down),
             "sem_resposta": len(silent),
         }
-        wrong = [f"disconnected: {', '.join(down)}"] if down else []
-        wrong += [f"no answer about {', '.join(silent)}"] if silent else []
-        return Partial("; ".join(wrong), len(looked), details) if wrong else Ok(len(looked), details)
+        wrong = [DISCONNECTED(instances=", ".join(down))] if down else []
+        wrong += [NO_ANSWER_ABOUT(instances=", ".join(silent))] if silent else []
+        return Partial(join(wrong), len(looked), details) if wrong else Ok(len(looked), details)
 
     async def _looked(self, looked: Sequence[tuple[Emissor, bool]], asked_at: datetime) -> None:
         now = self._clock.now()

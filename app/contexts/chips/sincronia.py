@@ -12,6 +12,12 @@ from typing import Final, TypeAlias
 from app.contexts.chips.service import IN_USE
 from app.contexts.comum.telefone import chave
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
+from batuta.kernel.reasons import define
+
+OTHER_NUMBER = define("outro_numero", "{instance} is paired with another number than the chip's: it is held back")
+SAME_NUMBER = define("mesmo_numero", "{instance} has the number of {other}: one of the two is too many")
+LEFT_OUT = define("fora_da_lista", "the list left {instance} out, and it is there")
+NOT_LISTED = define("nao_listada", "{instance} is not listed and cannot be asked ({why})")
 
 OUT_OF_SERVICE: Final = frozenset({"banned", "cancelled"})
 
@@ -112,7 +118,7 @@ def plan(
         if chip is None:
             _unknown(made, each, owner, is_elsewhere=owner is not None and owner.instance in listed)
         elif each.telefone and chip.telefone and chave(chip.telefone) != chave(each.telefone):
-            made.doubts.append(f"{each.name} is paired with another number than the chip's: it is held back")
+            made.doubts.append(OTHER_NUMBER(instance=each.name))
             made.changes.append(Vista(chip, connected=False))
         else:
             _known(made, chip, each, None if owner is not None and owner is not chip else each.telefone)
@@ -125,7 +131,7 @@ def _unknown(made: Plano, instance: Instancia, owner: Conhecido | None, *, is_el
     if owner is None:
         made.changes.append(Nova(instance))
     elif is_elsewhere:
-        made.doubts.append(f"{instance.name} has the number of {owner.instance}: one of the two is too many")
+        made.doubts.append(SAME_NUMBER(instance=instance.name, other=owner.instance))
     else:
         made.changes.append(Renomeada(owner, instance.name))
         _known(made, owner, instance, None)
@@ -143,12 +149,12 @@ def _known(made: Plano, chip: Conhecido, instance: Instancia, telefone: str | No
 def _missing(made: Plano, chip: Conhecido, answer: Conexao | Unavailable) -> None:
     match answer:
         case Conexao():
-            made.doubts.append(f"the list left {chip.instance} out, and it is there")
+            made.doubts.append(LEFT_OUT(instance=chip.instance))
             made.changes.append(Vista(chip, answer is Conexao.OPEN))
         case Unavailable(is_nobody=True):
             made.changes.append(Sumida(chip))
         case Unavailable(why=why):
-            made.doubts.append(f"{chip.instance} is not listed and cannot be asked ({why})")
+            made.doubts.append(NOT_LISTED(instance=chip.instance, why=why))
 
 
 def _number(chip: Conhecido) -> str | None:

@@ -18,6 +18,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
+from batuta.kernel.reasons import define
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -131,7 +133,7 @@ class Grupo:
     nome: str | None
 
 
-NO_LINE = "no gateway is set: set EVOLUTION_API_URL and EVOLUTION_API_KEY"
+NO_LINE = define("no_line", "no gateway is set: set EVOLUTION_API_URL and EVOLUTION_API_KEY")
 
 
 class WhatsApp(Protocol):
@@ -156,16 +158,16 @@ class NoLine:
     """Until somebody sets a gateway. Everything waits, and says what for."""
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
-        return Refused(NO_LINE, needs_person=True)
+        return Refused(NO_LINE(), needs_person=True)
 
     async def connection(self, instance: str) -> Conexao | Unavailable:
-        return Unavailable(NO_LINE, permanent=True)
+        return Unavailable(NO_LINE(), permanent=True)
 
     async def instances(self) -> Sequence[Instancia] | Unavailable:
-        return Unavailable(NO_LINE, permanent=True)
+        return Unavailable(NO_LINE(), permanent=True)
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
-        return Unavailable(NO_LINE, permanent=True)
+        return Unavailable(NO_LINE(), permanent=True)
 
     async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
-        return Unavailable(NO_LINE, permanent=True)
+        return Unavailable(NO_LINE(), permanent=True)

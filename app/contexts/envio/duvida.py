@@ -13,12 +13,13 @@ from functools import partial
 from typing import Final
 
 from app.contexts.comum.whatsapp import Conexao, Unavailable, WhatsApp
-from app.contexts.envio.registro import Achada, Duvida, Mensagem, Registro
+from app.contexts.envio.registro import FOUND_AGAIN, Achada, Duvida, Mensagem, Registro
 from app.contexts.envio.testemunho import BEFORE, remembers
 from app.contexts.mensagens.api import FILA_MENSAGENS, Desfecho, EnvioEstado, Status
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed
+from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Transaction
@@ -32,7 +33,17 @@ LOOK_EVERY: Final = timedelta(seconds=10)
 # One that takes longer is looked for again the next time: others wait behind it.
 ONE_WITHIN: Final = timedelta(minutes=1)
 BATCH: Final = 50
-FORGETS: Final = "the gateway has not got it, nor what left before it: it forgets, and may have forgotten this"
+FORGETS = define(
+    "gateway_esquece", "the gateway has neither it nor what left before it: it forgets, and may have forgotten this"
+)
+SAID_BY_PERSON = define("dito_por_pessoa", "a person says so")
+CRASHED = define("busca_falhou", "{error} while it was looked for")
+STOPPED = define("interrompida", "stopped")
+NEVER_ARRIVED = define("nunca_chegou", "never arrived")
+ECHO_PENDING = define("eco_pendente", "its echo may still come")
+CHIP_GONE = define("chip_sumiu", "its chip is gone")
+GATEWAY_AWAY = define("gateway_fora", "the gateway cannot be asked: {why}")
+LINE_DOWN = define("linha_fora", "the gateway has not got it, but its line is down: it may not know")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,7 @@ class Reconciliador:
                     mensagem.telefone,
                     em=now,
                     now=now,
-                    reason="a person says so",
+                    reason=SAID_BY_PERSON(),
                 )
             else:
                 done = await self._registro.absent(transaction, mensagem, now=now)
@@ -127,7 +138,7 @@ class Reconciliador:
                 raise away  # and so it would be with every other
             case Raised(error=error):
                 self._events.emit(ItemCrashed(FILA_MENSAGENS.name, doubt.mensagem.id, error))
-                why = f"{name_of(error)} while it was looked for"
+                why = CRASHED(error=name_of(error))
             case Late(error=why):
                 pass
         async with self._database.transaction() as transaction:
@@ -146,7 +157,7 @@ class Reconciliador:
                         jid,
                         em=em,
                         now=now,
-                        reason="found again",
+                        reason=FOUND_AGAIN(),
                         is_proof=True,
                     )
                 case Ausente():
@@ -162,9 +173,9 @@ class Reconciliador:
 
     async def _may_again(self, transaction: Transaction, doubt: Duvida, now: datetime) -> bool:
         if doubt.cancelled:
-            what = self._ends(transaction, doubt.mensagem, Status.CANCELADA, Desfecho.FAILED_EXPIRED, "stopped", now)
+            what = self._ends(transaction, doubt.mensagem, Status.CANCELADA, Desfecho.FAILED_EXPIRED, STOPPED(), now)
         elif doubt.last_try:
-            what = self._ends(transaction, doubt.mensagem, Status.ERRO, Desfecho.FAILED_TIMEOUT, "never arrived", now)
+            what = self._ends(transaction, doubt.mensagem, Status.ERRO, Desfecho.FAILED_TIMEOUT, NEVER_ARRIVED(), now)
         else:
             what = self._registro.absent(transaction, doubt.mensagem, now=now)
         if not await what:
@@ -182,15 +193,15 @@ class Reconciliador:
         if echo := await self._registro.echo(self._database, doubt.mensagem, doubt.hash, doubt.instance, since=since):
             return echo
         if self._clock.now() - doubt.since < PROOF_AFTER:
-            return Incerta("its echo may still come")
+            return Incerta(ECHO_PENDING())
         if doubt.instance is None:
-            return Incerta("its chip is gone")
+            return Incerta(CHIP_GONE())
         return await self._asked(doubt, doubt.instance, since)
 
     async def _asked(self, doubt: Duvida, instance: str, since: datetime) -> Achada | Ausente | Incerta:
         sent = await self._line.sent_to(instance, doubt.mensagem.telefone, since=since)
         if isinstance(sent, Unavailable):
-            return Incerta(f"the gateway cannot be asked: {sent.why}")
+            return Incerta(GATEWAY_AWAY(why=sent.why))
         for each in sent:
             if each.conteudo_hash == doubt.hash and not await self._registro.is_taken(
                 self._database, doubt.mensagem, each.id
@@ -198,6 +209,6 @@ class Reconciliador:
                 return Achada(each.id, each.jid, each.em)
         connection = await self._line.connection(instance)
         if connection is not Conexao.OPEN:
-            return Incerta("the gateway has not got it, but its line is down: it may not know")
+            return Incerta(LINE_DOWN())
         is_proof = await remembers(self._database, self._registro, self._line, instance, doubt.since)
-        return Ausente() if is_proof else Incerta(FORGETS)
+        return Ausente() if is_proof else Incerta(FORGETS())

@@ -8,8 +8,11 @@ from app.contexts.envio.duvida import Reconciliador
 from app.contexts.envio.registro import Registro
 from app.contexts.mensagens.api import HORARIO, TIMELY, Desfecho, open_time
 from batuta.kernel.clock import Clock
+from batuta.kernel.reasons import define
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok
 from batuta.stores.sql.database import Database
+
+WAITED_TOO_LONG = define("esperou_demais", "{outcome}: it waited too long")
 
 AT_MOST: Final = 20
 BATCH: Final = 500
@@ -61,7 +64,7 @@ class MessageJobs:
             if open_time(row["devida_em"], now, HORARIO, self._zone) > TIMELY:
                 async with self._database.transaction() as transaction:
                     expired += await self._registro.expire(
-                        transaction, row["id"], f"{Desfecho.FAILED_EXPIRED}: it waited too long", now=now
+                        transaction, row["id"], WAITED_TOO_LONG(outcome=Desfecho.FAILED_EXPIRED.value), now=now
                     )
         return expired
 

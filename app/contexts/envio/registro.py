@@ -14,11 +14,14 @@ from app.contexts.mensagens.api import BY_PERSON, Desfecho, Medico, Pedido, Stat
 from app.contexts.operacao.service import Eventos
 from batuta.guard.rate import Rates
 from batuta.kernel.ids import Ids
+from batuta.kernel.reasons import define, encode
 from batuta.kernel.writable import told
 from batuta.queue.item import Lease
 from batuta.queue.outcome import LONGEST_ERROR
 from batuta.stores.sql.database import Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.queries import load
+
+FOUND_AGAIN = define("achada", "found again")
 
 WEEK = timedelta(days=7)
 
@@ -166,7 +169,11 @@ class Registro:
 
     async def doubt(self, transaction: Transaction, lease: Lease, why: str, *, now: datetime) -> None:
         await transaction.run(
-            self._book.doubt, id=lease.id, fence=lease.fence, reason=told(why, LONGEST_ERROR), now=now
+            self._book.doubt,
+            id=lease.id,
+            fence=lease.fence,
+            reason=encode(told(why, LONGEST_ERROR), LONGEST_ERROR),
+            now=now,
         )
 
     async def left(
@@ -194,7 +201,7 @@ class Registro:
             message_id=message_id,
             em=em,
             outcome=outcome.value,
-            reason=bypass or reason,
+            reason=encode(bypass or reason, LONGEST_ERROR),
             is_proof=is_proof,
             now=now,
         )
@@ -219,14 +226,14 @@ class Registro:
         now: datetime,
     ) -> bool:
         """It will not leave. What failed is buried where people look. False: somebody else decided about it."""
-        why = told(reason, LONGEST_ERROR)
+        why = encode(told(reason, LONGEST_ERROR), LONGEST_ERROR)
         whose = {"id": mensagem.id, "fence": mensagem.fence}
         if not await transaction.run(
             self._book.ended, **whose, status=status.value, outcome=desfecho.value, reason=why, now=now
         ):
             return False
         if status is Status.ERRO:
-            await self._bury(transaction, mensagem.id, why, desfecho.value, now)
+            await self._bury(transaction, mensagem.id, why or "", desfecho.value, now)
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
         await self._tell(transaction, mensagem, "envio_bloqueado", desfecho, now)
@@ -244,7 +251,9 @@ class Registro:
 
     async def park(self, transaction: Transaction, mensagem: Mensagem, reason: str, *, now: datetime) -> bool:
         whose = {"id": mensagem.id, "fence": mensagem.fence}
-        if not await transaction.run(self._book.park, **whose, reason=told(reason, LONGEST_ERROR), now=now):
+        if not await transaction.run(
+            self._book.park, **whose, reason=encode(told(reason, LONGEST_ERROR), LONGEST_ERROR), now=now
+        ):
             return False
         await self._tell_parked(transaction, mensagem, now)
         return True
@@ -264,7 +273,12 @@ class Registro:
     ) -> None:
         """Nobody can tell whether it left before the restore: a person decides."""
         parked = await transaction.run(
-            self._book.park_unproven, id=lease.id, fence=lease.fence, hash=hash, reason=reason, now=now
+            self._book.park_unproven,
+            id=lease.id,
+            fence=lease.fence,
+            hash=hash,
+            reason=encode(reason, LONGEST_ERROR),
+            now=now,
         )
         if parked:
             await self._tell_parked(transaction, mensagem, now)
@@ -308,7 +322,7 @@ class Registro:
         return await reading.all(self._book.expired, before=before, now=now, limit=limit)
 
     async def expire(self, transaction: Transaction, id: str, reason: str, *, now: datetime) -> bool:
-        return bool(await transaction.run(self._book.expire, id=id, reason=reason, now=now))
+        return bool(await transaction.run(self._book.expire, id=id, reason=encode(reason, LONGEST_ERROR), now=now))
 
     async def bury_dead(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
         """Whatever was given up without a worker's word, because its workers died, is buried as well, and whatever lives is not."""

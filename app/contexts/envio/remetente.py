@@ -30,7 +30,7 @@ from app.contexts.comum.whatsapp import (
     WhatsApp,
 )
 from app.contexts.conversas.service import Conversas
-from app.contexts.envio.registro import Achada, Fatos, Mensagem, Registro
+from app.contexts.envio.registro import FOUND_AGAIN, Achada, Fatos, Mensagem, Registro
 from app.contexts.envio.testemunho import BEFORE, remembers
 from app.contexts.mensagens.api import (
     LEAVES_WITHIN,
@@ -47,8 +47,9 @@ from app.contexts.mensagens.api import (
 )
 from batuta.guard.base import WORKED, Admit, Effect, Hold, Ticket, Told
 from batuta.guard.circuits import Circuits
-from batuta.guard.rate import Rates
+from batuta.guard.rate import RATE_LIMIT, Rates
 from batuta.kernel.clock import Clock
+from batuta.kernel.reasons import Reason, define
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Failed, Outcome, Snooze, after_seconds
 from batuta.queue.recipe import Recipe
@@ -69,7 +70,20 @@ OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
 # After a restore without the replaced database, also new messages are looked for: what they say may have left before, in rows
 # that are lost. This long, because the same words are not sent twice in a week.
 LOOKED_FOR_AFTER_RESTORE: Final = timedelta(days=7)
-UNPROVEN: Final = "the database was restored, and the gateway cannot prove that it did not leave before"
+UNPROVEN = define("sem_prova", "the database was restored, and the gateway cannot prove that it did not leave before")
+TAKEN = define("em_outro_processo", "another process has it")
+GATEWAY_UNSURE = define("gateway_sem_resposta", "the gateway cannot say whether it left before: {why}")
+BEGAN_LATE = define("comecou_tarde", "it took too long to begin")
+NO_CHIP_FREE = define("sem_chip", "{outcome}: no chip may send it now")
+NO_LONGER_ALLOWED = define("nao_pode_mais", "its chip, or its kind, may not any more")
+NOT_ON_WHATSAPP = define("sem_whatsapp", "nobody has this number on WhatsApp")
+CHIP_BANNED = define("chip_banido", "its chip was shut out ({status})")
+CHIP_REFUSED = define("chip_recusado", "refused: {why}")
+LINE_DOWN = define("linha_caiu", "the line was down while it was sent")
+NOT_SENT = define("nao_enviada", "{outcome}: {why}")
+CHIP_RESTS = define("chip_descansa", "{outcome}: the chip is to rest")
+UNKNOWN_WHETHER_SENT = define("envio_incerto", "it is unknown whether it left: {why}")
+FOUND_AT_GATEWAY = define("achada_no_gateway", "found at the gateway")
 REST: Final = {400: timedelta(minutes=15), 429: timedelta(minutes=5), 503: timedelta(minutes=5)}
 
 
@@ -171,14 +185,14 @@ class Remetente:
     def _put_aside(self, lease: Lease, fatos: Fatos | None, decision: Decisao | Achada | Perdida | None) -> Outcome:
         match decision:
             case Achada(message_id=message_id, jid=jid, em=em) if fatos is not None:
-                return Done(effect=self._left(fatos.mensagem, message_id, jid, em, reason="found again"))
+                return Done(effect=self._left(fatos.mensagem, message_id, jid, em, reason=FOUND_AGAIN()))
             case Adia(until=until, reason=reason):
                 return Snooze(until, reason)
             case Bloqueia(desfecho=desfecho, reason=reason, cancels=cancels) if fatos is not None:
                 failed = Status.ERRO if desfecho is Desfecho.FAILED_VALIDATION else Status.BLOQUEADA
                 return self._ends(fatos.mensagem, Status.CANCELADA if cancels else failed, desfecho, reason)
             case _:
-                return Snooze(timedelta(0), "somebody else has it")
+                return Snooze(timedelta(0), TAKEN())
 
     def _able(self, fatos: Fatos, tipo: Tipo, chips: Sequence[Emissor]) -> list[Emissor]:
         excluded = fatos.mensagem.metadata.get("chips_excluidos")
@@ -201,7 +215,7 @@ class Remetente:
             sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=since - BEFORE)
             if isinstance(sent, Unavailable):
                 if is_older and not sent.permanent:
-                    return Snooze(NO_CHIP, f"the gateway cannot say whether it left before: {sent.why}")
+                    return Snooze(NO_CHIP, GATEWAY_UNSURE(why=sent.why))
                 proven = False
                 continue
             for each in sent:
@@ -209,7 +223,7 @@ class Remetente:
                     self._database, fatos.mensagem, each.id
                 ):
                     mensagem = replace(fatos.mensagem, chip_id=chip.id)
-                    return Done(effect=self._left(mensagem, each.id, each.jid, each.em, reason="found at the gateway"))
+                    return Done(effect=self._left(mensagem, each.id, each.jid, each.em, reason=FOUND_AT_GATEWAY()))
             proven = proven and (blind is None or await self._remembers(chip.instance, blind.taken_at))
         if blind is None or proven or created_at >= blind.restored_at:
             return None
@@ -231,8 +245,8 @@ class Remetente:
             return None
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            await self._registro.park_unproven(transaction, lease, mensagem, hash, UNPROVEN, now=now)
-        return Snooze(timedelta(0), UNPROVEN)
+            await self._registro.park_unproven(transaction, lease, mensagem, hash, UNPROVEN(), now=now)
+        return Snooze(timedelta(0), UNPROVEN())
 
     async def _through(self, lease: Lease, fatos: Fatos, tipo: Tipo, hash: str, chips: Sequence[Emissor]) -> Outcome:
         passed = await self._admitted(chips)
@@ -249,7 +263,7 @@ class Remetente:
             return self._put_aside(lease, fatos, intent)
         if timedelta(seconds=self._clock.monotonic() - intent.at) > self._call_within:
             await _unused(tickets)
-            return await self._back(lease, intent, Snooze(timedelta(0), "it took too long to begin"))
+            return await self._back(lease, intent, Snooze(timedelta(0), BEGAN_LATE()))
         result = await self._line.send_text(emissor.instance, intent.mensagem.telefone, intent.mensagem.texto)
         for name, ticket in tickets.items():
             await ticket.used(_told(name, result, self._clock.now()))
@@ -265,7 +279,7 @@ class Remetente:
             if isinstance(own, Admit):
                 return chip, {GATEWAY: gateway.ticket, "chip": own.ticket}
         await gateway.ticket.unused()
-        return Snooze(NO_CHIP, f"{Desfecho.FAILED_NO_CAPACITY}: no chip may send it now")
+        return Snooze(NO_CHIP, NO_CHIP_FREE(outcome=Desfecho.FAILED_NO_CAPACITY.value))
 
     async def _intend(
         self, lease: Lease, seen: Mensagem, tipo: Tipo, hash: str, emissor: Emissor
@@ -289,7 +303,7 @@ class Remetente:
             now = self._clock.now()
             if decision.tipo is not tipo or not await self._emissores.still_may(transaction, emissor.id, now=now):
                 await self._rates.release(reserved.id, within=transaction)
-                return Adia(now, "its chip, or its kind, may not any more")
+                return Adia(now, NO_LONGER_ALLOWED())
             mensagem = fatos.mensagem
             conversa_id = mensagem.conversa_id or await self._conversas.conversa(
                 transaction, mensagem.cliente_id, emissor.id, now=now
@@ -307,7 +321,10 @@ class Remetente:
         )
 
     def _remember(self, tipo: Tipo, hold: Hold) -> None:
-        if hold.reason.startswith(("rate limit envios/", f"rate limit {tipo}/")):
+        """A full limit of everybody, or of this kind, holds the next message too; one of a doctor or a phone does not."""
+        reason = hold.reason
+        shared = {limit.name for limit in self._limites.de_todos(tipo)}
+        if isinstance(reason, Reason) and reason.code == RATE_LIMIT and reason.facts["limit"] in shared:
             self._full[tipo] = hold
 
     async def _answered(self, lease: Lease, intent: Intencao, result: SendResult) -> Outcome:
@@ -316,17 +333,15 @@ class Remetente:
             case Sent(id=message_id, jid=jid):
                 return Done(effect=self._left(mensagem, message_id, jid, now, bypass=intent.bypass))
             case NotOnWhatsApp():
-                return self._ends(
-                    mensagem, Status.ERRO, Desfecho.FAILED_VALIDATION, "nobody has this number on WhatsApp"
-                )
+                return self._ends(mensagem, Status.ERRO, Desfecho.FAILED_VALIDATION, NOT_ON_WHATSAPP())
             case RateLimited(retry_after=after):
                 return await self._rests(lease, intent, now + (after or REST[429]), Desfecho.FAILED_RATE_LIMIT)
             case Banned(code=code):
                 await self._ban(intent.emissor.id, code)
-                return await self._again(lease, intent, Desfecho.FAILED_BANNED, f"its chip was shut out ({code})")
+                return await self._again(lease, intent, Desfecho.FAILED_BANNED, CHIP_BANNED(status=code))
             case Refused(why=why, permanent=True):
                 # After others went well a refusal without a reason means that the number is being restricted.
-                await self._circuits.breaker(f"chip:{intent.emissor.id}").trip(f"refused: {why}")
+                await self._circuits.breaker(f"chip:{intent.emissor.id}").trip(CHIP_REFUSED(why=why))
                 await self._rest(intent.emissor.id, now + REST[400], "refused")
                 return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Refused(why=why, needs_person=True):
@@ -336,7 +351,7 @@ class Remetente:
                 return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Disconnected():
                 await self._rest(intent.emissor.id, now + REST[503], "disconnected")
-                return await self._in_doubt(lease, "the line was down while it was sent")
+                return await self._in_doubt(lease, LINE_DOWN())
             case Unknown(why=why):
                 return await self._in_doubt(lease, why)
             case _:
@@ -346,11 +361,11 @@ class Remetente:
         """It provably did not leave: another attempt, by another chip if there is one, or none any more."""
         if intent.last_try:
             return self._ends(intent.mensagem, Status.ERRO, desfecho, why)
-        return await self._back(lease, intent, Failed(f"{desfecho}: {why}"))
+        return await self._back(lease, intent, Failed(NOT_SENT(outcome=desfecho.value, why=why)))
 
     async def _rests(self, lease: Lease, intent: Intencao, until: datetime, desfecho: Desfecho) -> Outcome:
         await self._rest(intent.emissor.id, until, desfecho.value)
-        return await self._back(lease, intent, Snooze(timedelta(0), f"{desfecho}: the chip is to rest"))
+        return await self._back(lease, intent, Snooze(timedelta(0), CHIP_RESTS(outcome=desfecho.value)))
 
     async def _back(self, lease: Lease, intent: Intencao, outcome: Outcome) -> Outcome:
         async with self._database.transaction() as transaction:
@@ -361,7 +376,7 @@ class Remetente:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             await self._registro.doubt(transaction, lease, why, now=now)
-        return Snooze(timedelta(0), f"nobody knows whether it left: {why}")
+        return Snooze(timedelta(0), UNKNOWN_WHETHER_SENT(why=why))
 
     async def _rest(self, chip_id: str, until: datetime, why: str) -> None:
         async with self._database.transaction() as transaction:

@@ -17,6 +17,7 @@ from batuta.health.checks import Now
 from batuta.health.finding import Check, Finding, Report, Section, Severity, merged
 from batuta.health.queues import Pulse, QueueLimits
 from batuta.health.workers import FORGOTTEN, Beats
+from batuta.kernel.reasons import prefix_of
 from batuta.stores.sql.database import Database, Query, Row
 from batuta.stores.sql.queries import load
 
@@ -193,7 +194,7 @@ class SaudeDaFila:
 
 
 def asked(now: datetime) -> dict[str, object]:
-    return {"now": now, "hour_ago": now - HOUR, "soon": now + WITHOUT_LINE, "no_line": NO_LINE}
+    return {"now": now, "hour_ago": now - HOUR, "soon": now + WITHOUT_LINE, "no_line": prefix_of(NO_LINE)}
 
 
 def _measured(row: Row, now: datetime, loops: Collection[str]) -> Medidas:

@@ -4,7 +4,7 @@ SELECT (SELECT count(*) FROM fila_mensagens WHERE status = 'pendente' AND lease_
        (SELECT count(*) FROM fila_mensagens WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
         AND agendar_para > :now) AS agendadas,
        (SELECT count(*) FROM fila_mensagens WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
-        AND agendar_para > :now AND agendar_para <= :soon AND erro = :no_line) AS sem_gateway,
+        AND agendar_para > :now AND agendar_para <= :soon AND substr(erro, 1, length(CAST(:no_line AS text))) = :no_line) AS sem_gateway,
        (SELECT min(agendar_para) FROM fila_mensagens WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
         AND agendar_para <= :now) AS "mais_antiga [TIMESTAMPTZ]",
        (SELECT count(*) FROM fila_mensagens WHERE status = 'processando') AS processando,

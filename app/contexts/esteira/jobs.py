@@ -11,9 +11,15 @@ from app.contexts.grupos.api import Estagio
 from app.contexts.llm.service import Gasto
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.queue.outcome import Failed
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
 from batuta.stores.sql.database import Database, Transaction
+
+NUMBER_WANTED = define("numero_esperado", "{names}: a number from 1 to {most} is wanted")
+DAY_WANTED = define("dia_esperado", "data: a day is written as in 2026-03-11")
+CANARY_LOST = define("canario_perdido", "the last canary did not come out of the pipeline")
+STAGE_WANTED = define("estagio_esperado", "estagio is one of {stages}, limite a number from 1 to {most}")
 
 # What is left of the time when another batch is not begun.
 MARGIN: Final = timedelta(seconds=10)
@@ -60,7 +66,7 @@ class GroupJobs:
         asked = {name: _number(call, name) for name in ("batch_size", "max_workers")}
         wrong = [name for name, value in asked.items() if value == 0]
         if wrong:
-            return Failed(f"{' and '.join(wrong)}: a number from 1 to {MOST} is wanted", permanent=True)
+            return Failed(NUMBER_WANTED(names=", ".join(wrong), most=MOST), permanent=True)
         ciclo = await self._operacao.ciclo(asked["batch_size"], asked["max_workers"])
         return Ok(
             items=ciclo.processados,
@@ -100,7 +106,7 @@ class GroupJobs:
             day = date.fromisoformat(said) if said else self._today() - timedelta(days=1)
             since, until = self._metricas.dia(day)
         except (ValueError, OverflowError):
-            return Failed("data: a day is written as in 2026-03-11", permanent=True)
+            return Failed(DAY_WANTED(), permanent=True)
         counted = await self._metricas.consolidar(day, await self._custos.no_dia(since, until))
         return Ok(items=int(str(counted["mensagens_total"])), details=counted)
 
@@ -114,7 +120,7 @@ class GroupJobs:
         last = None if sinais.canario_em is None else sinais.canario_em.isoformat()
         details: dict[str, Json] = {"ultimo": last, "perdido": sinais.canario_perdido}
         if sinais.canario_perdido:
-            return Partial("the last canary did not come out of the pipeline", items=1, details=details)
+            return Partial(CANARY_LOST(), items=1, details=details)
         return Ok(items=1, details=details)
 
     async def status_grupos(self, call: JobCall) -> JobAnswer:
@@ -124,7 +130,7 @@ class GroupJobs:
         """What failed for good is tried again, each at its own stage. ``estagio`` and ``limite`` narrow it down."""
         stage, limit = call.params.get("estagio"), _number(call, "limite") if "limite" in call.params else 100
         if not limit or (stage is not None and stage not in tuple(Estagio)):
-            return Failed(f"estagio is one of {', '.join(Estagio)}, limite a number from 1 to {MOST}", permanent=True)
+            return Failed(STAGE_WANTED(stages=", ".join(Estagio), most=MOST), permanent=True)
         dead = await self._operacao.mortas(None if stage is None else Estagio(stage), limit)
         revived = sum([each async for each in self._operacao.reprocessar(dead, por=call.by)])
         told = f"{revived} itens enviados para reprocessamento"
@@ -134,7 +140,7 @@ class GroupJobs:
         """Messages that wait and are in no queue."""
         limit = _number(call, "limite") if "limite" in call.params else 1000
         if not limit:
-            return Failed(f"limite: a number from 1 to {MOST} is wanted", permanent=True)
+            return Failed(NUMBER_WANTED(names="limite", most=MOST), permanent=True)
         added = await self._operacao.enfileirar(await self._operacao.esquecidas(limit))
         return Ok(items=added, details={"enfileiradas": added})
 

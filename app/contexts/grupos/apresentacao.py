@@ -55,7 +55,7 @@ class Apresentacao:
     async def sincronizar_grupos(self, call: JobCall) -> JobAnswer:
         """Groups without a name, or with an old one, are asked for, a few at a time. What is told holds no name."""
         if self._line is None:
-            return Skipped(NO_LINE)
+            return Skipped(NO_LINE())
         before = self._clock.now() - AGAIN_AFTER
         due = await self._database.all(self._book.due, before=before, limite=AT_MOST)
         told: dict[str, int] = {"grupos": len(due), "nomeados": 0, "com_regiao": 0, "sem_nome": 0}

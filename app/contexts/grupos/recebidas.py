@@ -115,17 +115,16 @@ def estagio_de(row: Row | Mapping[str, Any]) -> str:
     return next((name for name, column in looks.items() if row[column] is not None), "entrada")
 
 
-_INCOMPLETE: Final = "match_incompleto:"
+# Its field names follow after a colon.
+INCOMPLETO: Final = "match_incompleto"
 
 
 def motivo_em_palavras(texts: Texts, motivo: str | None) -> str:
     """What a person wrote as the reason, or a word nobody put into the texts, is told as it is."""
     if not motivo:
         return ""
-    if motivo.startswith(_INCOMPLETE):
-        lacks = motivo.removeprefix(_INCOMPLETE).split(",")
-        return texts(
-            "grupos.motivo.match_incompleto",
-            falta=", ".join(texts.known(f"grupos.campo.{each}", each) for each in lacks),
-        )
+    code, _, lacks = motivo.partition(":")
+    if code == INCOMPLETO and lacks:
+        fields = (texts.known(f"grupos.campo.{each}", each) for each in lacks.split(","))
+        return texts("grupos.motivo.match_incompleto", falta=", ".join(fields))
     return texts.known(f"grupos.motivo.{motivo}", motivo)

@@ -16,10 +16,15 @@ from batuta.guard.base import WORKED, Guard, Hold, Told
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.kernel.writable import json_object
 from batuta.queue.outcome import Snooze
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.queries import load
+
+ASKED_ALREADY = define("llm_perguntado", "another process asks the model the same question")
+MODEL_SILENT = define("llm_sem_resposta", "the model did not answer: {error}")
+MODEL_HELD = define("llm_suspenso", "the model: {why}")
 
 LARGEST: Final = 1024 * 1024
 
@@ -171,7 +176,7 @@ class Consulta:
             return None
         before = now - ASKING
         if not await self._database.run(self._book.ask, chave=chave, uso=uso, modelo=self.nome, now=now, before=before):
-            return Snooze(SOON, "somebody asks the model the same")
+            return Snooze(SOON, ASKED_ALREADY())
         try:
             return await self._kept(uso, chave, pergunta)
         except BaseException:
@@ -191,7 +196,7 @@ class Consulta:
         match await self._asked(pergunta, _nothing):
             case Hold(until=until, reason=reason):
                 await self._database.run(self._book.unanswered, chave=chave)
-                return Snooze(until, f"the model: {reason}")
+                return Snooze(until, MODEL_HELD(why=reason))
             case Calou(told=told):
                 await self._database.run(self._book.unanswered, chave=chave)
                 return Snooze(told.retry_at or LATER, said_instead(told))
@@ -228,4 +233,4 @@ class Consulta:
 
 
 def said_instead(told: Told) -> str:
-    return f"the model did not answer: {told.error}"
+    return MODEL_SILENT(error=told.error)

@@ -22,12 +22,18 @@ from batuta.guard.circuits import Circuits
 from batuta.guard.switches import Switch, verdict
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.queue.outcome import Failed
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.runlog.reasons import held
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import load
+
+NO_LOOKUP = define("consulta_falhou", "no phone could be looked up: {why}")
+OUTSIDE_HOURS = define("consulta_fora_do_horario", "phones are looked up from 08:00 to 20:00; next at {next}")
+NO_CHIP_TO_ASK = define("sem_chip_para_consulta", "no chip that sends is connected and free: nobody can ask")
+SOME_LEFT_OUT = define("consulta_incompleta", "the gateway left some out; they are tried again later")
 
 AT_MOST: Final = 50
 # Longer than the call may take: afterwards the claim is anybody's.
@@ -109,16 +115,16 @@ class Validacao:
         if isinstance(found, Unavailable):
             await gateway.used(Told(Effect.MISTAKE if found.permanent else Effect.BROKE, "whatsappNumbers"))
             await self._give_back(claimed)
-            return Failed(f"no phone could be looked up: {found.why}")
+            return Failed(NO_LOOKUP(why=found.why))
         await gateway.used(WORKED)
         return await self._settle(claimed, found)
 
     async def _held(self) -> str | None:
         if self._line is None:
-            return NO_LINE
+            return NO_LINE()
         now = self._clock.now()
         if not HOURS.is_open(now, self._zone):
-            return f"phones are looked up from 08:00 to 20:00; next at {HOURS.next_open(now, self._zone):%d/%m %H:%M}"
+            return OUTSIDE_HOURS(next=HOURS.next_open(now, self._zone).astimezone(self._zone))
         turned = await self._switches.all()
         for rule in (*PAUSES, SAFE_MODE):
             if isinstance(hold := verdict(rule, turned.get(rule.key), now), Hold):
@@ -137,7 +143,7 @@ class Validacao:
                 await own.ticket.unused()  # a look-up says nothing about whether it may send
                 return str(chip["instance_name"]), gateway.ticket
         await gateway.ticket.unused()
-        return "no chip that sends is connected and free: nobody can ask"
+        return NO_CHIP_TO_ASK()
 
     async def _claim(self) -> list[Reservado]:
         now = self._clock.now()
@@ -165,7 +171,7 @@ class Validacao:
             ours += await self._write(each, word, next_at=next_at, tentativas=failed)
         details = _counted(words, len(claimed) - ours)
         if "erro" in words:
-            return Partial("the gateway left some out; they are tried again later", items=ours, details=details)
+            return Partial(SOME_LEFT_OUT(), items=ours, details=details)
         return Ok(items=ours, details=details)
 
     async def _write(self, each: Reservado, status: str, *, next_at: datetime | None, tentativas: int) -> int:

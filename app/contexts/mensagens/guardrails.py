@@ -21,6 +21,7 @@ from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.limites import HORARIO, Tipo
 from batuta.guard.base import Hold
+from batuta.kernel.reasons import define
 from batuta.schedule.window import Window
 
 # How long a message waits that only came by a process without a gateway.
@@ -33,13 +34,27 @@ BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
 TIMELY: Final = timedelta(hours=24)
 # Who is held by a pause asks again after this; a pause itself is felt at once.
 ASK_AGAIN: Final = timedelta(seconds=15)
-CAMPAIGN_PAUSED: Final = "its campaign is paused"
 # Nothing leaves later than this after it was allowed to: what is open for less is closed.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
 # What a person wrote, by whatever means.
 BY_PERSON: Final = "manual"
 # What WhatsApp takes in one message.
 LONGEST: Final = 65_536
+INVALID_NUMBER = define("numero_invalido", "its number is not a valid phone number")
+INVALID_TEXT = define("texto_invalido", "its text is empty, or longer than {longest} characters")
+NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production only SEND_ALLOWLIST gets messages")
+STOP_REQUESTED = define("parada_pedida", "an operator asked for it to stop")
+CAMPAIGN_PAUSED = define("campanha_pausada", "its campaign is paused")
+SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor a little before")
+OPTED_OUT = define("opt_out", "the doctor asked not to be written to")
+WITH_PERSON = define("com_pessoa", "a person has taken the conversation over")
+EXPIRED = define("vencida", "it waited longer than it could be of use")
+QUIET_HOURS = define("fora_do_horario", "quiet hours")
+OUTSIDE_WINDOW = define("fora_da_janela", "outside the campaign's window")
+COOLING_OFF = define("em_descanso", "the doctor is given time")
+NEXT_CONTACT_LATER = define("contato_marcado", "the next contact is agreed for later")
+CONTACT_CAP = define("contatos_na_semana", "{count} messages in seven days are enough")
+OTHER_CAMPAIGN = define("outra_campanha", "another campaign reached the doctor in the last three days")
 SAME_WORDS: Final = {
     Tipo.CAMPANHA: timedelta(minutes=60),
     Tipo.FOLLOWUP: timedelta(minutes=60),
@@ -161,14 +176,14 @@ def _wrote_lately(medico: Medico, now: datetime) -> bool:
 def _sendable(pedido: Pedido) -> Bloqueia | None:
     """A gateway that is asked for this refuses it, and the chip would be suspected of what is the message's fault."""
     if telefone_de(pedido.telefone) != pedido.telefone:
-        return Bloqueia(Desfecho.FAILED_VALIDATION, "its number cannot be one")
+        return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_NUMBER())
     if not pedido.texto.strip() or len(pedido.texto) > LONGEST:
-        return Bloqueia(Desfecho.FAILED_VALIDATION, f"its text is empty, or longer than {LONGEST} characters")
+        return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_TEXT(longest=LONGEST))
     return None
 
 
 def _line(regras: Regras, now: datetime) -> Adia | None:
-    return None if regras.has_line else Adia(now + WITHOUT_LINE, NO_LINE)
+    return None if regras.has_line else Adia(now + WITHOUT_LINE, NO_LINE())
 
 
 def _receiver(pedido: Pedido, regras: Regras) -> Bloqueia | None:
@@ -176,34 +191,34 @@ def _receiver(pedido: Pedido, regras: Regras) -> Bloqueia | None:
         return None
     if chave(pedido.telefone) in {chave(each) for each in regras.allowlist}:
         return None
-    return Bloqueia(Desfecho.BLOCKED_DEV_ALLOWLIST, "outside production only SEND_ALLOWLIST gets messages")
+    return Bloqueia(Desfecho.BLOCKED_DEV_ALLOWLIST, NOT_ALLOWLISTED())
 
 
 def _wanted(pedido: Pedido, now: datetime) -> Adia | Bloqueia | None:
     if pedido.cancel_requested or pedido.campaign_status == "cancelada":
-        return Bloqueia(Desfecho.FAILED_EXPIRED, "somebody asked for it to stop", cancels=True)
+        return Bloqueia(Desfecho.FAILED_EXPIRED, STOP_REQUESTED(), cancels=True)
     if pedido.campaign_status == "pausada":
-        return Adia(now + ASK_AGAIN, CAMPAIGN_PAUSED)
+        return Adia(now + ASK_AGAIN, CAMPAIGN_PAUSED())
     return None
 
 
 def _said_already(pedido: Pedido, tipo: Tipo, now: datetime) -> Bloqueia | None:
     if pedido.same_words_at is None or now - pedido.same_words_at > SAME_WORDS[tipo]:
         return None
-    return Bloqueia(Desfecho.DEDUPED, "the same words were sent to this doctor a little before", cancels=True)
+    return Bloqueia(Desfecho.DEDUPED, SAME_TEXT_SENT(), cancels=True)
 
 
 def _opted_out(pedido: Pedido, medico: Medico, tipo: Tipo) -> Bloqueia | None:
     if not medico.opted_out or tipo is Tipo.RESPOSTA or pedido.bypass:
         return None
-    return Bloqueia(Desfecho.BLOCKED_OPTED_OUT, "the doctor asked not to be written to")
+    return Bloqueia(Desfecho.BLOCKED_OPTED_OUT, OPTED_OUT())
 
 
 def _taken_over(pedido: Pedido, medico: Medico, tipo: Tipo) -> Bloqueia | None:
     """While a person talks to him the machine is silent; what the person writes leaves, and so do the system's notices."""
     if not medico.with_person or tipo is Tipo.SISTEMA or pedido.tipo == BY_PERSON:
         return None
-    return Bloqueia(Desfecho.FAILED_EXPIRED, "a person has taken the conversation over", cancels=True)
+    return Bloqueia(Desfecho.FAILED_EXPIRED, WITH_PERSON(), cancels=True)
 
 
 def _on_our_initiative(
@@ -222,24 +237,24 @@ def _on_our_initiative(
 def _timely(pedido: Pedido, regras: Regras, now: datetime) -> Bloqueia | None:
     if open_time(pedido.due_at, now, regras.hours, regras.zone) <= TIMELY:
         return None
-    return Bloqueia(Desfecho.FAILED_EXPIRED, "it waited longer than it could be of use", cancels=True)
+    return Bloqueia(Desfecho.FAILED_EXPIRED, EXPIRED(), cancels=True)
 
 
 def _open(regras: Regras, now: datetime) -> Adia | None:
-    for window, name in ((regras.hours, "quiet hours"), (regras.window, "outside the campaign's window")):
+    for window, code in ((regras.hours, QUIET_HOURS), (regras.window, OUTSIDE_WINDOW)):
         for at in (now, now + LEAVES_WITHIN):
             if window is not None and (opens := window.next_open(at, regras.zone)) > at:
-                return Adia(opens, name)
+                return Adia(opens, code())
     return None
 
 
 def _cooling(medico: Medico, now: datetime) -> Bloqueia | None:
     if medico.is_cooling_off and (medico.cooling_off_until is None or medico.cooling_off_until > now):
-        return Bloqueia(Desfecho.BLOCKED_COOLING_OFF, "the doctor is given time")
+        return Bloqueia(Desfecho.BLOCKED_COOLING_OFF, COOLING_OFF())
     if medico.next_allowed_at is not None and medico.next_allowed_at > now:
-        return Bloqueia(Desfecho.BLOCKED_NEXT_ALLOWED, "the next contact is agreed for later")
+        return Bloqueia(Desfecho.BLOCKED_NEXT_ALLOWED, NEXT_CONTACT_LATER())
     if medico.contacts_7d >= CONTACTS_IN_A_WEEK:
-        return Bloqueia(Desfecho.BLOCKED_CONTACT_CAP, f"{medico.contacts_7d} messages in seven days are enough")
+        return Bloqueia(Desfecho.BLOCKED_CONTACT_CAP, CONTACT_CAP(count=medico.contacts_7d))
     return None
 
 
@@ -251,7 +266,7 @@ def _between_campaigns(pedido: Pedido, medico: Medico, now: datetime) -> Bloquei
     other = medico.other_campaign_at
     if not pedido.is_campaign or other is None or now - other > BETWEEN_CAMPAIGNS:
         return None
-    return Bloqueia(Desfecho.BLOCKED_CAMPAIGN_COOLDOWN, "another campaign reached the doctor in the last three days")
+    return Bloqueia(Desfecho.BLOCKED_CAMPAIGN_COOLDOWN, OTHER_CAMPAIGN())
 
 
 def open_time(since: datetime, until: datetime, hours: Window, zone: ZoneInfo) -> timedelta:

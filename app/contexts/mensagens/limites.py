@@ -53,6 +53,10 @@ class Limites:
     def todos(self) -> tuple[Limit, ...]:
         return (self.hora, self.dia, *self.tipos.values(), self.medico, self.telefone)
 
+    def de_todos(self, tipo: Tipo) -> tuple[Limit, ...]:
+        """Limits that count every message of this kind, whoever gets it."""
+        return (self.hora, self.dia, self.tipos[tipo])
+
     def de(self, tipo: Tipo, *, medico: str, telefone: str) -> tuple[Limit, ...]:
         """What one message has to pass."""
         if not tipo.por_iniciativa_nossa:

@@ -18,7 +18,7 @@ WHERE campanha_id = :campanha_id AND status IN ('pendente', 'processando') AND (
 
 -- write release_campaign: what waited because it was paused is due, and its age counts from now
 UPDATE fila_mensagens
-SET agendar_para = CASE WHEN erro = :paused THEN :now ELSE agendar_para END, devida_em = :now, updated_at = :now
+SET agendar_para = CASE WHEN substr(erro, 1, length(CAST(:paused AS text))) = :paused THEN :now ELSE agendar_para END, devida_em = :now, updated_at = :now
 WHERE campanha_id = :campanha_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
 
 -- read wake on sqlite: other processes see by themselves that something was written

@@ -5,8 +5,12 @@ from datetime import datetime
 from pathlib import Path
 
 from app.contexts.mensagens.guardrails import CAMPAIGN_PAUSED
+from batuta.kernel.reasons import define, encode, prefix_of
+from batuta.queue.outcome import LONGEST_ERROR
 from batuta.stores.sql.database import Dialect, Query, Transaction
 from batuta.stores.sql.queries import load
+
+CAMPAIGN_CANCELLED = define("campanha_cancelada", "its campaign was cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +33,27 @@ class Mensagens:
         """Everything that waits for this doctor; what is being sent is asked to stop. How many were cancelled at once."""
         await transaction.run(self._book.ask_to_stop, cliente_id=cliente_id)
         return await transaction.run(
-            self._book.cancel_waiting, cliente_id=cliente_id, outcome=outcome, reason=reason, now=now
+            self._book.cancel_waiting,
+            cliente_id=cliente_id,
+            outcome=outcome,
+            reason=encode(reason, LONGEST_ERROR),
+            now=now,
         )
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
         """Everything of it that waits; what is being sent is asked to stop. How many were cancelled at once."""
         await transaction.run(self._book.ask_campaign_to_stop, campanha_id=campanha_id)
         return await transaction.run(
-            self._book.cancel_campaign, campanha_id=campanha_id, reason="its campaign was cancelled", now=now
+            self._book.cancel_campaign,
+            campanha_id=campanha_id,
+            reason=encode(CAMPAIGN_CANCELLED(), LONGEST_ERROR),
+            now=now,
         )
 
     async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
         """What waited because its campaign was paused leaves as soon as it may."""
         released = await transaction.run(
-            self._book.release_campaign, campanha_id=campanha_id, paused=CAMPAIGN_PAUSED, now=now
+            self._book.release_campaign, campanha_id=campanha_id, paused=prefix_of(CAMPAIGN_PAUSED), now=now
         )
         await transaction.one(self._book.wake)
         return released

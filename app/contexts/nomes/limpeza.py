@@ -11,10 +11,13 @@ from app.contexts.nomes.nomes import pode_ser_nome
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import load
+
+OUT_OF_TIME = define("faltou_tempo", "there was no time for all of them")
 
 PAGE: Final = 200
 MOST_PAGES: Final = 500
@@ -52,7 +55,7 @@ class Limpeza:
                 break
             after = rows[-1]["id"]
             if self._clock.now() >= call.deadline - MARGIN:
-                return Partial("there was no time for all of them", items=deleted, details=_told(looked, deleted))
+                return Partial(OUT_OF_TIME(), items=deleted, details=_told(looked, deleted))
         return Ok(items=deleted, details=_told(looked, deleted))
 
     async def _delete(self, id: str, now: datetime) -> bool:

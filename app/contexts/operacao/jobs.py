@@ -6,8 +6,11 @@ from typing import Protocol
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
 from batuta.supervise.pruner import Retention, prune_all
+
+OUT_OF_TIME = define("tempo_esgotado", "the time was over; the next run goes on")
 
 # A batch begins only while more time than this is left.
 MARGIN = timedelta(seconds=10)
@@ -31,5 +34,5 @@ class Upkeep:
     async def limpar_historico(self, call: JobCall) -> JobAnswer:
         pruned = await prune_all(self._retentions, lambda: call.deadline - self._clock.now() >= MARGIN)
         if not pruned.is_all:
-            return Partial("the time was over; the next run goes on", items=pruned.rows)
+            return Partial(OUT_OF_TIME(), items=pruned.rows)
         return Ok(items=pruned.rows)

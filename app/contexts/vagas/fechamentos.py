@@ -19,10 +19,13 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.queue.outcome import Snooze, Writes
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
 from batuta.stores.sql.queries import load
+
+EARLIER_UNREAD = define("anterior_nao_lida", "an earlier message of the group is not read yet")
 
 SOON: Final = timedelta(seconds=30)
 # What is older and still not read will not be waited for.
@@ -96,7 +99,7 @@ class Fechamentos:
     async def cedo(self, mensagem: Row) -> Snooze | None:
         """When to look again at a message that says something of another, if that may still come."""
         is_early = await self._is_early(mensagem, self._clock.now())
-        return Snooze(SOON, "an earlier message of the group is not read yet") if is_early else None
+        return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
 
     async def _is_early(self, mensagem: Row, now: datetime) -> bool:
         """What it answers did not arrive yet, through whichever chip, or something before it is on its way."""

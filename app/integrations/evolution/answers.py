@@ -26,14 +26,25 @@ from app.contexts.comum.whatsapp import (
 from app.integrations.evolution.content import instant_of, text_of
 from app.integrations.evolution.http import Answer, Reply, Silence
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
 from batuta.kernel.writable import told
+from batuta.runlog.reasons import HTTP_STATUS, HTTP_STATUS_SAID
 
 # 402 for a while, 403 forbidden, 406 for good; 401 is a phone that logged out, or a wrong key.
 BAN_CODES = frozenset({402, 403, 406})
 LOGGED_OUT = 401
 NOT_FOUND = 404
 CONNECTION_CLOSED = frozenset({"Connection Closed", "Error: Connection Closed"})
-LICENCE = "the gateway asks for its licence (LICENSE_REQUIRED): activate it, or run version 2.3.7"
+LICENCE = define(
+    "gateway_licenca", "the gateway asks for its licence (LICENSE_REQUIRED): activate it, or run version 2.3.7"
+)
+UNREACHED = define("gateway_inacessivel", "the gateway cannot be reached ({error})")
+SILENT = define("gateway_calado", "the gateway did not answer ({error})")
+NO_ID = define("gateway_sem_id", "HTTP {status} without the message's id")
+REDIRECTS = define(
+    "gateway_redireciona", "HTTP {status}: the address redirects; set EVOLUTION_API_URL to where it leads"
+)
+WRONG_KEY = define("gateway_chave", "HTTP 401: the gateway refuses the key; check EVOLUTION_API_KEY")
 OF_THE_MESSAGE = frozenset({400, 413, 422})
 OF_THE_SETUP = frozenset({301, 302, 303, 307, 308, 401, 404, 405})
 ENTREGAS = {
@@ -52,7 +63,7 @@ LONGEST_WAIT = timedelta(days=1)
 def send_result(reply: Reply, now: datetime) -> SendResult:
     match reply:
         case Silence(why=why, never_sent=True):
-            return Refused(f"the gateway cannot be reached ({why})")
+            return Refused(UNREACHED(error=why))
         case Silence(why=why):
             return Unknown(why)
         case Answer(status=status) if 200 <= status < 300:
@@ -67,22 +78,22 @@ def send_result(reply: Reply, now: datetime) -> SendResult:
             # A wrong key, an unknown instance or a redirect is not the message's fault.
             return Refused(_complaint(reply), permanent=status in OF_THE_MESSAGE, needs_person=status in OF_THE_SETUP)
         case Answer(body=body) if _code(body) == "LICENSE_REQUIRED":
-            return Refused(LICENCE, needs_person=True)
+            return Refused(LICENCE(), needs_person=True)
         case Answer() if CONNECTION_CLOSED & set(_words(reply.body)):
             return Disconnected()
         case Answer(status=status):
-            return Unknown(f"HTTP {status}")
+            return Unknown(HTTP_STATUS(status=status))
 
 
 def unavailable(reply: Reply) -> Unavailable | None:
     """None: the question was answered."""
     match reply:
         case Silence(why=why):
-            return Unavailable(f"the gateway did not answer ({why})")
+            return Unavailable(SILENT(error=why))
         case Answer(status=status) if 200 <= status < 300:
             return None
         case Answer(body=body) if _code(body) == "LICENSE_REQUIRED":
-            return Unavailable(LICENCE, permanent=True)
+            return Unavailable(LICENCE(), permanent=True)
         case Answer(status=status):
             is_permanent = status in OF_THE_MESSAGE | OF_THE_SETUP
             return Unavailable(_complaint(reply), permanent=is_permanent, is_nobody=status == NOT_FOUND)
@@ -156,7 +167,7 @@ def _sent(answer: Answer) -> SendResult:
         case {"key": {"id": str(id), "remoteJid": str(jid)}} if id:
             return Sent(id, jid)
         case _:
-            return Unknown(f"HTTP {answer.status} without the message's id")
+            return Unknown(NO_ID(status=answer.status))
 
 
 def _is_nobody(answer: Answer) -> bool:
@@ -165,11 +176,11 @@ def _is_nobody(answer: Answer) -> bool:
 
 def _complaint(answer: Answer) -> str:
     if 300 <= answer.status < 400:
-        return f"HTTP {answer.status}: the address redirects; set EVOLUTION_API_URL to where it leads"
+        return REDIRECTS(status=answer.status)
     if answer.status == LOGGED_OUT:
-        return "HTTP 401: the gateway refuses the key; check EVOLUTION_API_KEY"
+        return WRONG_KEY()
     words = told("; ".join(_words(answer.body)), LONGEST_WORDS)
-    return f"HTTP {answer.status}: {words}" if words else f"HTTP {answer.status}"
+    return HTTP_STATUS_SAID(status=answer.status, said=words) if words else HTTP_STATUS(status=answer.status)
 
 
 def _said(body: Json) -> Json:

@@ -146,19 +146,24 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
 def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> None:
     @routes.get("", operation_id="list_campanhas")
     async def everything(
+        request: Request,
         status: Status | None = None,
         antes_de: Annotated[int | None, Query(ge=1, le=2**62, description="older than this one")] = None,
         limite: Limit = 50,
     ) -> dict[str, Any]:
         """The newest first, with what was really sent."""
         rows = await campanhas.todas(status=status, before=antes_de, limit=limite)
-        return {"campanhas": [campanha_em_palavras(row, zone) for row in rows]}
+        texts = texts_for(request)
+        return {"campanhas": [texts.rendered(campanha_em_palavras(row, zone)) for row in rows]}
 
     @routes.get("/{id}", operation_id="show_campanha", responses={404: ANSWERS[404]})
     async def show(request: Request, id: Id) -> dict[str, Any]:
         """How it goes: recipients, queued, sent, delivered, answered; who was left out and what was blocked, by reason."""
         with told(request):
-            return progresso_em_palavras(await campanhas.progresso(id), zone)
+            shown: dict[str, Any] = texts_for(request).rendered(
+                progresso_em_palavras(await campanhas.progresso(id), zone)
+            )
+            return shown
 
     @routes.get("/{id}/destinatarios", operation_id="list_campanha_people", responses={404: ANSWERS[404]})
     async def people(

@@ -67,7 +67,7 @@ class Desk:
             readable()
 
     def print_json(self, document: object) -> None:
-        self.out.print_json(json.dumps(document, ensure_ascii=False, default=str))
+        self.out.print_json(json.dumps(self.texts().rendered(document), ensure_ascii=False, default=str))
 
     def say(self, text: str) -> None:
         """As it is: the terminal breaks lines, not we."""

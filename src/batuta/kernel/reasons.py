@@ -9,7 +9,7 @@ reason without a code: it is stored and shown as it is.
 Facts are texts, numbers, durations, instants (shown in their own zone) and other reasons.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, Self
@@ -91,6 +91,15 @@ def define(code: str, english: str) -> ReasonCode:
     made = ReasonCode(code)
     made.english = english
     return CODES.setdefault(code, made)
+
+
+_TWO = define("two_reasons", "{first}; {second}")
+
+
+def join(reasons: Sequence[str]) -> str:
+    """Several reasons as one."""
+    first, *others = reasons
+    return _TWO(first=first, second=join(others)) if others else first
 
 
 def code_of(reason: str | None) -> str | None:

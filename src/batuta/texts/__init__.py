@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from batuta.kernel.clock import exact
 from batuta.kernel.errors import BatutaError
@@ -52,6 +52,18 @@ class Texts:
         if not fields_of(sentence) <= reason.facts.keys():
             return str(reason)
         return sentence.format(**{name: self._fact(fact) for name, fact in reason.facts.items()})
+
+    def rendered(self, document: Any) -> Any:
+        """A JSON document with every reason in it in this language."""
+        match document:
+            case Reason():
+                return self.reason(document)
+            case Mapping():
+                return {name: self.rendered(value) for name, value in document.items()}
+            case list() | tuple():
+                return [self.rendered(value) for value in document]
+            case _:
+                return document
 
     def day(self, day: date) -> str:
         return day.strftime(self._table["format.day"])
