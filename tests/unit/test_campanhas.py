@@ -203,5 +203,5 @@ def test_every_one_of_the_four_pauses_and_the_window_keep_a_campaign_from_starti
     hold = Hold(NOW + MINUTE, "held")
     for held in (replace(free, paused=hold), replace(free, campaigns=hold), replace(free, safe_mode=hold)):
         assert espera(held, NOW) == "held"
-    assert espera(replace(free, window=Window(opens=time(14))), NOW) == OUTSIDE
+    assert espera(replace(free, window=Window(opens=time(14))), NOW) == OUTSIDE()
     assert espera(replace(free, window=Window(opens=time(10))), NOW) is None

@@ -12,6 +12,7 @@ from app.composition.sending import is_simulated
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.guardrails import (
+    SAME_TEXT_SENT,
     WITHOUT_LINE,
     Adia,
     Bloqueia,
@@ -75,9 +76,7 @@ def test_a_number_is_the_same_with_and_without_the_ninth_digit() -> None:
 
 def test_the_same_words_are_not_said_twice_within_the_hour() -> None:
     said = message(same_words_at=NOW - timedelta(minutes=59))
-    assert verdict(said) == Bloqueia(
-        Desfecho.DEDUPED, "the same words were sent to this doctor a little before", cancels=True
-    )
+    assert verdict(said) == Bloqueia(Desfecho.DEDUPED, SAME_TEXT_SENT(), cancels=True)
     assert isinstance(verdict(message(same_words_at=NOW - timedelta(minutes=61))), Libera)
 
 
