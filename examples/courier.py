@@ -2,7 +2,7 @@
 
 from datetime import time, timedelta
 
-from batuta import Admit, Batuta, Effect, Failed, Hold, HoursGuard, Limit, RateGuard, Snooze, Together, Told
+from batuta import Admit, AllOf, Batuta, Effect, EffectReport, Failed, Hold, HoursGuard, Limit, RateGuard, Snooze
 from batuta.schedule.window import Window
 
 work = Batuta("sqlite:///courier.db", timezone="America/Sao_Paulo")
@@ -10,7 +10,7 @@ work.circuit("gateway", failures=3, reset=60)
 hourly = work.limit(Limit(name="letters/hour", key="letters", most=20, per=timedelta(hours=1)))
 always = Window(opens=time(0), lasts=timedelta(days=1), days=frozenset(range(7)))
 
-may = Together(
+may = AllOf(
     HoursGuard(name="delivery hours", window=always, zone=work.zone),
     work.circuits.breaker("gateway"),
     RateGuard(rates=work.rates, limits=(hourly,)),
@@ -25,5 +25,5 @@ async def deliver(ctx: object, letter: str, *, door: str = "open") -> Snooze | F
             return Snooze(until, reason)
         case Admit(ticket=ticket):
             worked = door == "open"  # here something outside would be called
-            await ticket.used(Told(Effect.WORKED if worked else Effect.BROKE, "nobody opened"))
+            await ticket.used(EffectReport(Effect.WORKED if worked else Effect.BROKE, "nobody opened"))
             return f"delivered {letter}" if worked else Failed("nobody opened")

@@ -18,4 +18,4 @@ async def pulse() -> Idle | None:
 async def hold(reason: str) -> None:
     """Any process that opens the same file may call this; the loop feels it within a second."""
     async with work:
-        await work.switches.turn("pulse.pause", True, by="me", reason=reason, now=work.clock.now())
+        await work.switches.set("pulse.pause", True, by="me", reason=reason, now=work.clock.now())

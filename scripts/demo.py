@@ -220,13 +220,13 @@ async def _opt_out(show: Show) -> None:
 
 
 async def _pause(show: Show) -> None:
-    await show.work.switches.turn("pause.all", True, by="demo", reason="demonstração", now=show.clock.now())
+    await show.work.switches.set("pause.all", True, by="demo", reason="demonstração", now=show.clock.now())
     since = show.clock.now()
     show.say("paused    everything, for a minute and a half")
     await show.clock.sleep(90)
     await show.watch()
     until = show.clock.now()
-    await show.work.switches.turn("pause.all", False, by="demo", reason="demonstração", now=until)
+    await show.work.switches.set("pause.all", False, by="demo", reason="demonstração", now=until)
     # What was on its way when the pause came had left the hand; a second of the machine is thirty of this clock.
     show.shut.append(Shut(since + timedelta(seconds=RATE), until))
     show.say("resumed")

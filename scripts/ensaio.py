@@ -101,7 +101,7 @@ def plano_of(told: Mapping[str, Any]) -> Plano:
 
 def office(plano: Plano) -> Batuta:
     """Everything of Julia's, on the plan's clock."""
-    work = build(plano.settings, clock=FastClock.told(plano.clock), pace=plano.pace).work
+    work = build(plano.settings, clock=FastClock.from_text(plano.clock), pace=plano.pace).work
     work.queue_lease = timedelta(seconds=plano.lease)
     looks = timedelta(seconds=plano.looks_every)
     work.worker_policy = replace(work.worker_policy, look_every=looks)
@@ -150,7 +150,7 @@ def simulate(told: Mapping[str, Any]) -> None:
 
 
 async def _simulate(plano: Plano) -> None:
-    stop, clock = asyncio.Event(), FastClock.told(plano.clock)
+    stop, clock = asyncio.Event(), FastClock.from_text(plano.clock)
     webhook: Mapping[str, Json] | None = None
     if plano.api:
         webhook = {

@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from batuta.stores.sql.database import DIALECTS, Dialect, Query
-from batuta.stores.sql.migrations import BOOKS
-from batuta.stores.sql.queue.clock import ClockBook
-from batuta.stores.sql.queue.statements import clock_book, postgres_turn_book, queue_book, sqlite_turn_book
+from batuta.stores.sql.migrations import STATEMENTS
+from batuta.stores.sql.queue.clock import ClockQueries
+from batuta.stores.sql.queue.statements import (
+    clock_queries,
+    postgres_claim_queries,
+    queue_queries,
+    sqlite_claim_queries,
+)
 from batuta.tasks.registry import TASKS
 from scripts.sql_layout import layout
 
@@ -57,16 +62,16 @@ def _section(dialect: Dialect) -> Iterator[str]:
 
 
 def queries(dialect: Dialect) -> Iterator[Query]:
-    turns: Any = postgres_turn_book(TASKS) if dialect == "postgres" else sqlite_turn_book(TASKS, GIVEN)
-    books = [turns, queue_book(TASKS, dialect, OWN, SHARED)]
-    books += [clock_book(TASKS, ClockBook)] if dialect == "sqlite" else []
+    turns: Any = postgres_claim_queries(TASKS) if dialect == "postgres" else sqlite_claim_queries(TASKS, GIVEN)
+    books = [turns, queue_queries(TASKS, dialect, OWN, SHARED)]
+    books += [clock_queries(TASKS, ClockQueries)] if dialect == "sqlite" else []
     for book in books:
         yield from (getattr(book, field.name) for field in fields(book))
 
 
 def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:
     """The remark above each statement. A statement that needs groups is left out."""
-    for file in (BOOKS / "queue.sql", BOOKS / f"queue_on_{dialect}.sql", BOOKS / "queue_clock.sql"):
+    for file in (STATEMENTS / "queue.sql", STATEMENTS / f"queue_on_{dialect}.sql", STATEMENTS / "queue_clock.sql"):
         text = file.read_text(encoding="utf-8")
         headers = list(_HEADER.finditer(text))
         ends = [header.start() for header in headers[1:]] + [len(text)]

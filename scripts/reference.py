@@ -14,7 +14,7 @@ from rich.console import Console
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.cli.context import Desk
+from batuta.cli.context import CliContext
 from batuta.cli.main import tree
 from batuta.config import load
 from batuta.kernel import errors, events
@@ -61,7 +61,7 @@ def _commands() -> Iterator[str]:
     yield "\n## Commands\n"
     yield "`batuta [--app module:object] [--lang pt-BR|en] WORD`; every word that answers and ends takes `--json`.\n"
     yield "| command | does |\n|---|---|"
-    desk = Desk("en", "app.main:work", {}, Console(), Console(stderr=True))
+    desk = CliContext("en", "app.main:work", {}, Console(), Console(stderr=True))
     for name, help_text in _words(typer.main.get_command(tree(desk)), "batuta"):
         yield f"| `{name}` | {help_text} |"
 

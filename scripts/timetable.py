@@ -34,7 +34,7 @@ def document() -> str:
 
 
 def _jobs(profile: Profile) -> list[Job]:
-    book = build(load(Settings, {})).work.book
+    book = build(load(Settings, {})).work.registry
     return list(book.timetable(Controls(profile=profile)).values())
 
 

@@ -20,7 +20,7 @@ from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv
 from app.contexts.agendamentos.service import Agendamentos, Filtro
-from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for, who
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.json import Json
 from batuta.texts import Texts
@@ -43,14 +43,12 @@ MOST_TOLD = 20
 
 
 def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     content = arquivo.read_bytes()
-    with _progress(desk, as_json) as told:
-        row = ask(
-            desk, lambda julia: julia.appointments.importacao.importar(content, arquivo.name, by=who(), told=told)
-        )
+    with _progress(ctx, as_json) as told:
+        row = ask(ctx, lambda julia: julia.appointments.importacao.importar(content, arquivo.name, by=who(), told=told))
     document = resultado(row)
-    desk.show(document, as_json, lambda: _tell(desk, document))
+    ctx.show(document, as_json, lambda: _tell(ctx, document))
     if document["imported"] + document["duplicates"] == 0:
         raise typer.Exit(FAILED)
 
@@ -65,26 +63,26 @@ def listar(
     documentos: Documents = False,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     day, file = None if dia is None else dia.date().isoformat(), None if importacao is None else str(importacao)
     asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade, importacao=file)
-    rows = ask(desk, lambda julia: julia.appointments.agendamentos.lista(asked, limite))
+    rows = ask(ctx, lambda julia: julia.appointments.agendamentos.lista(asked, limite))
     told = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
-    desk.show({"appointments": told}, as_json, lambda: _tell_all(desk, told, documentos))
+    ctx.show({"appointments": told}, as_json, lambda: _tell_all(ctx, told, documentos))
 
 
 def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    counts = ask(desk, lambda julia: julia.appointments.agendamentos.contagem())
+    ctx = cli_context(context)
+    counts = ask(ctx, lambda julia: julia.appointments.agendamentos.contagem())
     words = ", ".join(f"{status} {count}" for status, count in counts.items())
-    desk.show(counts, as_json, lambda: desk.say(words))
+    ctx.show(counts, as_json, lambda: ctx.say(words))
 
 
 def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
     """Queue size, rate, errors, latency and workers."""
-    desk = desk_of(context)
-    document = ask(desk, lambda julia: julia.appointments.health.documento())
-    desk.show(document, as_json, lambda: desk.out.print(_health_table(desk, document)))
+    ctx = cli_context(context)
+    document = ask(ctx, lambda julia: julia.appointments.health.documento())
+    ctx.show(document, as_json, lambda: ctx.out.print(_health_table(ctx, document)))
     if document["status"] != "healthy":
         raise typer.Exit(FAILED)
 
@@ -95,10 +93,10 @@ def exportar(
     documentos: Documents = False,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    count = ask(desk, lambda julia: _export(julia.appointments.agendamentos, saida, documentos))
+    ctx = cli_context(context)
+    count = ask(ctx, lambda julia: _export(julia.appointments.agendamentos, saida, documentos))
     document = {"linhas": count, "saida": str(saida)}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.exported", **document)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.agendamentos.exported", **document)))
 
 
 def reprocessar(
@@ -106,10 +104,10 @@ def reprocessar(
     limite: Annotated[int, typer.Option("--limite", min=1, max=10_000)] = 1000,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    found = ask(desk, lambda julia: julia.appointments.agendamentos.reprocessar(limit=limite, by=who()))
+    ctx = cli_context(context)
+    found = ask(ctx, lambda julia: julia.appointments.agendamentos.reprocessar(limit=limite, by=who()))
     document = {"jobs_enqueued": len(found)}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.reprocessed", **document)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.agendamentos.reprocessed", **document)))
 
 
 def avaliar(
@@ -119,15 +117,15 @@ def avaliar(
     as_json: JsonFlag = False,
 ) -> None:
     """What the rules make of every row, without a database."""
-    desk = desk_of(context)
-    lida = wait_for(_read(julia_of(desk.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name))
+    ctx = cli_context(context)
+    lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name))
     clock = SystemClock()
     began = clock.monotonic()
     told = [dict(_predicted(row)) for row in lida.linhas]
     seconds = max(clock.monotonic() - began, 1e-9)
     saida.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told), encoding="utf-8")
     document = {"linhas": len(told), "saida": str(saida), "linhas_por_segundo": round(len(told) / seconds)}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.agendamentos.evaluated", **document)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.agendamentos.evaluated", **document)))
 
 
 def ver(
@@ -136,11 +134,11 @@ def ver(
     documentos: Annotated[bool, typer.Option("--documentos")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    desk, asked = desk_of(context), uuid_or(id, AgendamentoInexistente(id=id))
-    row = ask(desk, lambda julia: julia.appointments.agendamentos.um(asked))
+    ctx, asked = cli_context(context), uuid_or(id, AgendamentoInexistente(id=id))
+    row = ask(ctx, lambda julia: julia.appointments.agendamentos.um(asked))
     told = agendamento_em_palavras(row, com_documentos=documentos)
     shown = {name: value for name, value in told.items() if documentos or name not in PRIVATE}
-    desk.show(shown, as_json, lambda: _tell_one(desk, shown, documentos))
+    ctx.show(shown, as_json, lambda: _tell_one(ctx, shown, documentos))
 
 
 def importacoes(
@@ -149,18 +147,18 @@ def importacoes(
     limite: Annotated[int, typer.Option("--limite", min=1, max=100)] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     if id is None:
-        rows = ask(desk, lambda julia: julia.appointments.importacao.recentes(limite))
-        told = [_import(desk, row) for row in rows]
-        desk.show({"imports": told}, as_json, lambda: _tell_imports(desk, told))
+        rows = ask(ctx, lambda julia: julia.appointments.importacao.recentes(limite))
+        told = [_import(ctx, row) for row in rows]
+        ctx.show({"imports": told}, as_json, lambda: _tell_imports(ctx, told))
         return
     asked = uuid_or(id, ImportacaoInexistente(id=id))
-    row = ask(desk, lambda julia: julia.appointments.importacao.encontrada(asked))
+    row = ask(ctx, lambda julia: julia.appointments.importacao.encontrada(asked))
     if row is None:
         raise ImportacaoInexistente(id=id)
-    one = _import(desk, row)
-    desk.show(one, as_json, lambda: _tell_import(desk, one))
+    one = _import(ctx, row)
+    ctx.show(one, as_json, lambda: _tell_import(ctx, one))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -179,10 +177,10 @@ COMMANDS: dict[str, Callable[..., None]] = {
 class _progress:  # noqa: N801 - a context manager, used as a word
     """A bar for people; machines and pipes get none."""
 
-    def __init__(self, desk: Desk, as_json: bool) -> None:
+    def __init__(self, ctx: CliContext, as_json: bool) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=desk.err, transient=True, disable=as_json or not desk.err.is_terminal)
-        self._what = desk.texts()("cli.agendamentos.importing")
+        self._bar = Progress(*columns, console=ctx.err, transient=True, disable=as_json or not ctx.err.is_terminal)
+        self._what = ctx.texts()("cli.agendamentos.importing")
 
     def __enter__(self) -> Callable[[int, int], None]:
         self._bar.start()
@@ -193,19 +191,19 @@ class _progress:  # noqa: N801 - a context manager, used as a word
         self._bar.stop()
 
 
-def _tell(desk: Desk, document: dict[str, Any]) -> None:
-    texts = desk.texts()
-    desk.say(texts("cli.agendamentos.imported", **{name: document[name] for name in COUNTS}))
+def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
+    texts = ctx.texts()
+    ctx.say(texts("cli.agendamentos.imported", **{name: document[name] for name in COUNTS}))
     problems = [("errors", each) for each in document["errors"]] + [("warnings", each) for each in document["warnings"]]
     for kind, each in problems[:MOST_TOLD]:
-        desk.say(_problem(texts, kind, each))
+        ctx.say(_problem(texts, kind, each))
     if len(problems) > MOST_TOLD:
-        desk.say(texts("cli.agendamentos.more", count=len(problems) - MOST_TOLD, id=document["importacao_id"]))
-    desk.say(texts("cli.agendamentos.import_told", id=document["importacao_id"]))
+        ctx.say(texts("cli.agendamentos.more", count=len(problems) - MOST_TOLD, id=document["importacao_id"]))
+    ctx.say(texts("cli.agendamentos.import_told", id=document["importacao_id"]))
 
 
-def _health_table(desk: Desk, document: Mapping[str, Any]) -> Table:
-    texts, metrics = desk.texts(), document["metrics"]
+def _health_table(ctx: CliContext, document: Mapping[str, Any]) -> Table:
+    texts, metrics = ctx.texts(), document["metrics"]
     alerts = ", ".join(texts(f"cli.agendamentos.alert_{each}") for each in document["alerts"])
     counts = ", ".join(f"{status} {count}" for status, count in metrics["appointments"].items() if count)
     has_worker = texts("cli.agendamentos.yes" if metrics["has_worker"] else "cli.agendamentos.no")
@@ -223,16 +221,16 @@ def _health_table(desk: Desk, document: Mapping[str, Any]) -> Table:
     return table
 
 
-def _tell_all(desk: Desk, told: list[dict[str, Any]], documentos: bool) -> None:
-    texts = desk.texts()
+def _tell_all(ctx: CliContext, told: list[dict[str, Any]], documentos: bool) -> None:
+    texts = ctx.texts()
     if not told:
-        desk.say(texts("cli.agendamentos.none"))
+        ctx.say(texts("cli.agendamentos.none"))
         return
     columns = (*COLUMNS, *SHOWN_DOCUMENTS) if documentos else COLUMNS
     table = Table(*(texts(f"cli.agendamentos.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in told:
         table.add_row(*(str(each[column] or "-") for column in columns))
-    desk.out.print(table)
+    ctx.out.print(table)
 
 
 async def _export(those: Agendamentos, saida: Path, documentos: bool) -> int:
@@ -268,38 +266,38 @@ def _predicted(row: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
     yield "telefone", row.get("telefone")
 
 
-def _import(desk: Desk, row: Any) -> dict[str, Any]:
+def _import(ctx: CliContext, row: Any) -> dict[str, Any]:
     read = row["valid_rows"] + row["invalid_rows"] + row["skipped"]
-    return {**resultado(row), "created_at": desk.local(row["created_at"]), "read_rows": read}
+    return {**resultado(row), "created_at": ctx.local(row["created_at"]), "read_rows": read}
 
 
-def _tell_one(desk: Desk, shown: dict[str, Any], documentos: bool) -> None:
+def _tell_one(ctx: CliContext, shown: dict[str, Any], documentos: bool) -> None:
     for name, value in shown.items():
         if value not in (None, ""):
-            desk.say(f"{name}: {value}")
+            ctx.say(f"{name}: {value}")
     if not documentos:
-        desk.say(desk.texts()("cli.agendamentos.covered"))
+        ctx.say(ctx.texts()("cli.agendamentos.covered"))
 
 
-def _tell_imports(desk: Desk, told: list[dict[str, Any]]) -> None:
-    texts = desk.texts()
+def _tell_imports(ctx: CliContext, told: list[dict[str, Any]]) -> None:
+    texts = ctx.texts()
     if not told:
-        desk.say(texts("cli.agendamentos.no_import"))
+        ctx.say(texts("cli.agendamentos.no_import"))
         return
     table = Table(*(texts(f"cli.agendamentos.import_{column}") for column in IMPORT_COLUMNS), box=None, pad_edge=False)
     for each in told:
         progress = f"{each['read_rows']}/{each['total_rows']}"
         row = {**each, "arquivo": each["filename"], "id": each["importacao_id"], "progress": progress}
         table.add_row(*(str(row[column]) for column in IMPORT_COLUMNS))
-    desk.out.print(table)
+    ctx.out.print(table)
 
 
-def _tell_import(desk: Desk, one: dict[str, Any]) -> None:
-    texts = desk.texts()
-    _tell_imports(desk, [one])
+def _tell_import(ctx: CliContext, one: dict[str, Any]) -> None:
+    texts = ctx.texts()
+    _tell_imports(ctx, [one])
     for kind in ("errors", "warnings"):
         for each in one[kind]:
-            desk.say(_problem(texts, kind, each))
+            ctx.say(_problem(texts, kind, each))
 
 
 def _problem(texts: Texts, kind: str, problem: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from app.cli.shared import ask
 from app.contexts.campanhas.model import Acao, FiltroRecusado, Status, Tipo
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
-from batuta.cli.context import Desk, JsonFlag, desk_of, who
+from batuta.cli.context import CliContext, JsonFlag, cli_context, who
 
 COLUMNS = (
     "id",
@@ -33,16 +33,16 @@ def show_all(
     limit: Annotated[int, typer.Option("--limit", min=1, max=500)] = 50,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    rows = ask(desk, lambda julia: julia.campaigns.campanhas.todas(status=status, limit=limit))
-    told = [campanha_em_palavras(row, desk.work().zone) for row in rows]
-    desk.show({"campanhas": told}, as_json, lambda: _tell_all(desk, told))
+    ctx = cli_context(context)
+    rows = ask(ctx, lambda julia: julia.campaigns.campanhas.todas(status=status, limit=limit))
+    told = [campanha_em_palavras(row, ctx.work().zone) for row in rows]
+    ctx.show({"campanhas": told}, as_json, lambda: _tell_all(ctx, told))
 
 
 def show(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    document = _progress(desk, id)
-    desk.show(document, as_json, lambda: _tell(desk, document))
+    ctx = cli_context(context)
+    document = _progress(ctx, id)
+    ctx.show(document, as_json, lambda: _tell(ctx, document))
 
 
 def create(
@@ -57,7 +57,7 @@ def create(
     filtros: Annotated[Path | None, typer.Option("--filtros", help="JSON", dir_okay=False, exists=True)] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     asked: dict[str, Any] = {
         **({} if filtros is None else _read(filtros)),
         **({"especialidades": especialidade} if especialidade else {}),
@@ -66,13 +66,13 @@ def create(
         **({"quantidade_alvo": quantidade} if filtros is None or quantidade != 50 else {}),
     }
     nova = NovaCampanha(nome=nome, tipo=tipo, corpo=corpo, audience_filters=asked)
-    id, strange = ask(desk, lambda julia: _created(julia.campaigns.campanhas, nova))
-    avisos = [desk.texts()("campanhas.de_ninguem", valor=word) for word in strange]
+    id, strange = ask(ctx, lambda julia: _created(julia.campaigns.campanhas, nova))
+    avisos = [ctx.texts()("campanhas.de_ninguem", valor=word) for word in strange]
     document = {"id": id, "status": Status.RASCUNHO.value, "avisos": avisos}
-    desk.show(document, as_json, lambda: _told(desk, "created", id))
+    ctx.show(document, as_json, lambda: _told(ctx, "created", id))
     if not as_json:
         for each in avisos:
-            desk.say(f"  → {each}")
+            ctx.say(f"  → {each}")
 
 
 def schedule(
@@ -83,23 +83,23 @@ def schedule(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    para = None if at is None else at.replace(tzinfo=desk.work().zone)
-    made = ask(desk, lambda julia: julia.campaigns.campanhas.agendar(id, para, by=who()))
+    ctx = cli_context(context)
+    para = None if at is None else at.replace(tzinfo=ctx.work().zone)
+    made = ask(ctx, lambda julia: julia.campaigns.campanhas.agendar(id, para, by=who()))
     document = agendada_em_palavras(id, made)
-    desk.show(document, as_json, lambda: _tell_scheduled(desk, document))
+    ctx.show(document, as_json, lambda: _tell_scheduled(ctx, document))
 
 
 def pause(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
-    _do(desk_of(context), Acao.PAUSAR, id, as_json, lambda campanhas: campanhas.pausar(id, by=who()))
+    _do(cli_context(context), Acao.PAUSAR, id, as_json, lambda campanhas: campanhas.pausar(id, by=who()))
 
 
 def resume(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
-    _do(desk_of(context), Acao.RETOMAR, id, as_json, lambda campanhas: campanhas.retomar(id, by=who()))
+    _do(cli_context(context), Acao.RETOMAR, id, as_json, lambda campanhas: campanhas.retomar(id, by=who()))
 
 
 def cancel(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
-    _do(desk_of(context), Acao.CANCELAR, id, as_json, lambda campanhas: campanhas.cancelar(id, by=who()))
+    _do(cli_context(context), Acao.CANCELAR, id, as_json, lambda campanhas: campanhas.cancelar(id, by=who()))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -113,14 +113,14 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
-def _do(desk: Desk, acao: Acao, id: int, as_json: bool, act: Callable[[Campanhas], Awaitable[Status]]) -> None:
-    status = ask(desk, lambda julia: act(julia.campaigns.campanhas))
-    desk.show({"id": id, "status": status.value}, as_json, lambda: _told(desk, acao.value, id, status=status.value))
+def _do(ctx: CliContext, acao: Acao, id: int, as_json: bool, act: Callable[[Campanhas], Awaitable[Status]]) -> None:
+    status = ask(ctx, lambda julia: act(julia.campaigns.campanhas))
+    ctx.show({"id": id, "status": status.value}, as_json, lambda: _told(ctx, acao.value, id, status=status.value))
 
 
-def _progress(desk: Desk, id: int) -> dict[str, Any]:
-    progresso = ask(desk, lambda julia: julia.campaigns.campanhas.progresso(id))
-    return progresso_em_palavras(progresso, desk.work().zone)
+def _progress(ctx: CliContext, id: int) -> dict[str, Any]:
+    progresso = ask(ctx, lambda julia: julia.campaigns.campanhas.progresso(id))
+    return progresso_em_palavras(progresso, ctx.work().zone)
 
 
 async def _created(campanhas: Campanhas, nova: NovaCampanha) -> tuple[int, tuple[str, ...]]:
@@ -138,45 +138,45 @@ def _read(file: Path) -> dict[str, Any]:
     return read
 
 
-def _told(desk: Desk, what: str, id: int, **facts: object) -> None:
-    desk.say(desk.texts()(f"cli.campanhas.{what}", id=id, **facts))
+def _told(ctx: CliContext, what: str, id: int, **facts: object) -> None:
+    ctx.say(ctx.texts()(f"cli.campanhas.{what}", id=id, **facts))
 
 
-def _tell_scheduled(desk: Desk, document: dict[str, Any]) -> None:
-    _told(desk, Acao.AGENDAR.value, **{name: document[name] for name in ("id", "status", "destinatarios")})
+def _tell_scheduled(ctx: CliContext, document: dict[str, Any]) -> None:
+    _told(ctx, Acao.AGENDAR.value, **{name: document[name] for name in ("id", "status", "destinatarios")})
     if document["excluidos"]:
-        desk.say(desk.texts()("cli.campanhas.excluidos", reasons=_counted(document["excluidos"])))
+        ctx.say(ctx.texts()("cli.campanhas.excluidos", reasons=_counted(document["excluidos"])))
 
 
 def _counted(reasons: dict[str, int]) -> str:
     return ", ".join(f"{why} {count}" for why, count in sorted(reasons.items()))
 
 
-def _tell_all(desk: Desk, told: list[dict[str, Any]]) -> None:
-    texts = desk.texts()
+def _tell_all(ctx: CliContext, told: list[dict[str, Any]]) -> None:
+    texts = ctx.texts()
     if not told:
-        desk.say(texts("cli.campanhas.none"))
+        ctx.say(texts("cli.campanhas.none"))
         return
     table = Table(*(texts(f"cli.campanhas.column_{column}") for column in COLUMNS), box=None, pad_edge=False)
     for each in told:
         table.add_row(*(str(each[column]) for column in COLUMNS))
-    desk.out.print(table)
+    ctx.out.print(table)
 
 
-def _tell(desk: Desk, document: dict[str, Any]) -> None:
-    texts, progress = desk.texts(), document["progresso"]
-    desk.say(
+def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
+    texts, progress = ctx.texts(), document["progresso"]
+    ctx.say(
         texts(
             "cli.campanhas.head",
             **{name: document[name] for name in ("id", "nome_template", "tipo_campanha", "status")},
         )
     )
     if document["erro"]:
-        desk.say(f"  → {desk.texts().reason(document['erro'])}")
+        ctx.say(f"  → {desk.texts().reason(document['erro'])}")
     if document["ninguem_recebeu"]:
-        desk.say(f"  → {texts('cli.campanhas.ninguem')}")
+        ctx.say(f"  → {texts('cli.campanhas.ninguem')}")
     counts = ("destinatarios", "enfileiradas", "na_fila", "enviados", "entregues", "respostas", "em_duvida")
-    desk.say(texts("cli.campanhas.counts", **{name: progress[name] for name in counts}))
+    ctx.say(texts("cli.campanhas.counts", **{name: progress[name] for name in counts}))
     for group in ("bloqueadas", "canceladas", "erros", "excluidos"):
         if progress[group]:
-            desk.say(texts(f"cli.campanhas.{group}", reasons=_counted(progress[group])))
+            ctx.say(texts(f"cli.campanhas.{group}", reasons=_counted(progress[group])))

@@ -10,14 +10,14 @@ from app.cli.shared import ask
 from app.composition.julia import Julia
 from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.service import Decisao, Fase, Status, Tipo
-from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of, who
+from batuta.cli.context import REFUSED, CliContext, JsonFlag, cli_context, who
 from batuta.stores.sql.database import Row
 
 
 def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    found = [_shown(desk, row) for row in ask(desk, lambda julia: julia.chips.pool.shown(julia.work.database))]
-    desk.show({"chips": found}, as_json, lambda: _tell_chips(desk, found))
+    ctx = cli_context(context)
+    found = [_shown(ctx, row) for row in ask(ctx, lambda julia: julia.chips.pool.shown(julia.work.database))]
+    ctx.show({"chips": found}, as_json, lambda: _tell_chips(ctx, found))
 
 
 def chip(
@@ -29,14 +29,14 @@ def chip(
     reason: Annotated[str, typer.Option("--reason")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     what = Decisao(status=status, tipo=tipo, fase=fase)
     if what == Decisao() or not reason.strip():
-        desk.say_wrong(desk.texts()("cli.chip.what"))
+        ctx.say_wrong(ctx.texts()("cli.chip.what"))
         raise typer.Exit(REFUSED)
-    after = ask(desk, lambda julia: _decide(julia, instance, what, reason))
+    after = ask(ctx, lambda julia: _decide(julia, instance, what, reason))
     document = {"instance": instance, **after}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.chip.done", **document)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.chip.done", **document)))
 
 
 async def _decide(julia: Julia, instance: str, what: Decisao, why: str) -> dict[str, str]:
@@ -45,7 +45,7 @@ async def _decide(julia: Julia, instance: str, what: Decisao, why: str) -> dict[
         return await julia.chips.chips.decidir(transaction, instance, what, why, by=who(), now=now)
 
 
-def _shown(desk: Desk, row: Row) -> dict[str, Any]:
+def _shown(ctx: CliContext, row: Row) -> dict[str, Any]:
     return {
         "instance": row["instance_name"],
         "telefone": last_digits(row["telefone"]),
@@ -61,14 +61,14 @@ def _shown(desk: Desk, row: Row) -> dict[str, Any]:
         "limite_hora": row["limite_hora"],
         "limite_dia": row["limite_dia"],
         "erros_24h": row["erros_ultimas_24h"],
-        "descansa_ate": None if row["cooldown_until"] is None else desk.local(row["cooldown_until"]),
+        "descansa_ate": None if row["cooldown_until"] is None else ctx.local(row["cooldown_until"]),
     }
 
 
-def _tell_chips(desk: Desk, found: Sequence[Mapping[str, Any]]) -> None:
-    texts = desk.texts()
+def _tell_chips(ctx: CliContext, found: Sequence[Mapping[str, Any]]) -> None:
+    texts = ctx.texts()
     if not found:
-        desk.say(texts("cli.chips.none"))
+        ctx.say(texts("cli.chips.none"))
         return
     columns = ("instance", "telefone", "tipo", "status", "connected", "trust", "pode", "enviadas_hoje", "erros_24h")
     table = Table(*(texts(f"cli.chips.column_{column}") for column in columns), box=None, pad_edge=False)
@@ -81,4 +81,4 @@ def _tell_chips(desk: Desk, found: Sequence[Mapping[str, Any]]) -> None:
             "enviadas_hoje": f"{each['enviadas_hoje']}/{each['limite_dia']}",
         }
         table.add_row(*("" if told[column] is None else str(told[column]) for column in columns))
-    desk.out.print(table)
+    ctx.out.print(table)

@@ -10,7 +10,7 @@ from app.composition.julia import julia_of
 from app.contexts.comum.whatsapp import Unavailable
 from app.integrations.evolution.client import EvolutionClient
 from app.settings import Settings
-from batuta.cli.context import FAILED, REFUSED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import FAILED, REFUSED, CliContext, JsonFlag, cli_context, wait_for, who
 from batuta.kernel.reasons import decode
 from batuta.stores.sql.database import Row
 
@@ -27,22 +27,22 @@ def seed_demo(
     medicos: Annotated[int, typer.Option("--medicos", min=1, max=10_000)] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    added = ask(desk, lambda julia: julia.demo.fill(medicos, now=julia.work.clock.now()))
-    desk.show(added, as_json, lambda: desk.say(desk.texts()("cli.seed-demo.done", **added)))
+    ctx = cli_context(context)
+    added = ask(ctx, lambda julia: julia.demo.fill(medicos, now=julia.work.clock.now()))
+    ctx.show(added, as_json, lambda: ctx.say(ctx.texts()("cli.seed-demo.done", **added)))
 
 
 def set_webhook(context: typer.Context, instance: str, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    julia = julia_of(desk.work())
+    ctx = cli_context(context)
+    julia = julia_of(ctx.work())
     if julia.line is None:
-        desk.say_wrong(desk.texts()("cli.set-webhook.nowhere"))
+        ctx.say_wrong(ctx.texts()("cli.set-webhook.nowhere"))
         raise typer.Exit(REFUSED)
     url = julia.settings.webhook_address
     refused = wait_for(_set_webhook(julia.line, julia.settings, instance))
     document = {"instance": instance, "url": url, "set": refused is None, "why": refused and refused.why}
     key = "done" if refused is None else "refused"
-    desk.show(document, as_json, lambda: desk.say(desk.texts()(f"cli.set-webhook.{key}", **document)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.set-webhook.{key}", **document)))
     if refused is not None:
         raise typer.Exit(FAILED)
 
@@ -52,35 +52,35 @@ def duvidas(
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 50,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    rows = ask(desk, lambda julia: julia.sending.registro.doubts(julia.work.database, limit=limit))
-    found = [_doubt(desk, row) for row in rows]
-    desk.show({"duvidas": found}, as_json, lambda: _show_doubts(desk, found))
+    ctx = cli_context(context)
+    rows = ask(ctx, lambda julia: julia.sending.registro.doubts(julia.work.database, limit=limit))
+    found = [_doubt(ctx, row) for row in rows]
+    ctx.show({"duvidas": found}, as_json, lambda: _show_doubts(ctx, found))
 
 
 def decidir(context: typer.Context, id: str, o_que: Decision, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     sent = o_que is Decision.ENVIADA
-    ask(desk, lambda julia: julia.sending.reconciliador.decide(id, sent=sent, by=who()))
+    ask(ctx, lambda julia: julia.sending.reconciliador.decide(id, sent=sent, by=who()))
     document = {"id": id, "decisao": o_que.value}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.decidir.done", **document)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.decidir.done", **document)))
 
 
-def _show_doubts(desk: Desk, found: list[dict[str, str | int | None]]) -> None:
+def _show_doubts(ctx: CliContext, found: list[dict[str, str | int | None]]) -> None:
     if not found:
-        desk.say(desk.texts()("cli.duvidas.none"))
+        ctx.say(ctx.texts()("cli.duvidas.none"))
     for each in found:
-        desk.say(desk.texts()("cli.duvidas.line", **each))
+        ctx.say(ctx.texts()("cli.duvidas.line", **each))
 
 
-def _doubt(desk: Desk, row: Row) -> dict[str, str | int | None]:
+def _doubt(ctx: CliContext, row: Row) -> dict[str, str | int | None]:
     return {
         "id": row["id"],
         "estado": row["envio_estado"],
-        "desde": desk.local(row["envio_desde"]),
+        "desde": ctx.local(row["envio_desde"]),
         "tipo": row["tipo"],
         "instance": row["instance_name"],
-        "motivo": desk.texts().reason(decode(row["outcome_reason_code"]) or "-"),
+        "motivo": ctx.texts().reason(decode(row["outcome_reason_code"]) or "-"),
     }
 
 
@@ -99,11 +99,11 @@ def optout(
     reason: Annotated[str, typer.Option("--reason", help="how it was asked for, for whoever reads it later")] = "-",
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    done = ask(desk, lambda julia: julia.messages.optout.parar(telefone, by=who(), reason=reason))
+    ctx = cli_context(context)
+    done = ask(ctx, lambda julia: julia.messages.optout.parar(telefone, by=who(), reason=reason))
     document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
     key = "cli.optout.medico" if done.medico else "cli.optout.externo"
-    desk.show(document, as_json, lambda: desk.say(desk.texts()(key, final=done.final, canceladas=done.canceladas)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, final=done.final, canceladas=done.canceladas)))
 
 
 def remover(
@@ -112,8 +112,8 @@ def remover(
     reason: Annotated[str, typer.Option("--reason", help="how it was asked for, for whoever reads it later")] = "-",
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    done = ask(desk, lambda julia: julia.messages.optout.remover(telefone, by=who(), reason=reason))
+    ctx = cli_context(context)
+    done = ask(ctx, lambda julia: julia.messages.optout.remover(telefone, by=who(), reason=reason))
     document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
     key = "cli.remover.medico" if done.medico else "cli.remover.externo"
-    desk.show(document, as_json, lambda: desk.say(desk.texts()(key, final=done.final, canceladas=done.canceladas)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, final=done.final, canceladas=done.canceladas)))

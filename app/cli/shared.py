@@ -9,15 +9,15 @@ from uuid import UUID
 import typer
 
 from app.composition.julia import Julia, julia_of
-from batuta.cli.context import Desk, wait_for
+from batuta.cli.context import CliContext, wait_for
 from batuta.kernel.errors import BatutaError
 
 T = TypeVar("T")
 
 
-def ask(desk: Desk, act: Callable[[Julia], Awaitable[T]]) -> T:
+def ask(ctx: CliContext, act: Callable[[Julia], Awaitable[T]]) -> T:
     """Open the application, run ``act`` to its end and close the application."""
-    return wait_for(_ask(julia_of(desk.work()), act))
+    return wait_for(_ask(julia_of(ctx.work()), act))
 
 
 async def _ask(julia: Julia, act: Callable[[Julia], Awaitable[T]]) -> T:

@@ -37,7 +37,7 @@ def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> 
 
     ``llm``: asked for cells that the rules cannot read, as far as the settings allow; None: the rules alone.
     """
-    wake, leitura = partial(work.ears.ring, QUEUE), LeitorDeArquivos(work.clock)
+    wake, leitura = partial(work.wakeups.ring, QUEUE), LeitorDeArquivos(work.clock)
     agendamentos = Agendamentos(work.database, work.tasks, read_of(settings), work.ids, work.clock, wake)
     importing = Importacao(work.database, leitura, agendamentos, work.ids, work.clock, wake)
     normalizador = Normalizador(

@@ -23,13 +23,13 @@ from batuta.kernel.errors import ConfigError
 from batuta.kernel.identity import make_owner
 from batuta.logs import begin_logging
 from batuta.processes.heartbeat import BEATING
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.stores.arq.calls import GONE
 from batuta.stores.arq.runner import LATER, ArqRunner, Here, functions
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.pruner import PRUNING, Pruner
 from batuta.supervise.supervisor import Supervisor
-from batuta.tasks.maintenance import REHOMING, WATCHING, TaskRehomer, ThreadWatch
+from batuta.tasks.maintenance import COUNTING_THREADS, REHOMING, TaskRehomer, ThreadWatch
 
 NAME = "arq"
 # The share of the grace in which calls in progress may end; in the rest the tasks are handed back.
@@ -70,7 +70,7 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
             problem="an ARQ worker would have nothing to do: TASKS_BACKEND is not arq",
             next_step="set TASKS_BACKEND=arq and REDIS_URL for it and for every other role",
         )
-    store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
+    store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.ring)
     keep = timedelta(seconds=settings.arq_keep_result)
     here = Here(store.report_of_call, store.wanted, work.clock, work.events, max_result=work.worker_policy.max_result)
     serving = Serving(julia, store, here, speaks=speaks)
@@ -125,18 +125,18 @@ class Serving:
     def _supervisor(self, redis: ArqRedis) -> Supervisor:
         work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
         # Health knows by its heartbeat that calls are run.
-        supervisor.add(work.watching.heart(NAME, lambda: supervisor.running), BEATING)
+        supervisor.add(work.observability.heartbeat(NAME, lambda: supervisor.running), BEATING)
         supervisor.add(ArqRunner(redis), HEARING)
-        supervisor.add(ThreadWatch(work.task_registry, work.events), WATCHING)
-        recipes = work.task_registry.recipes(self._store.report)
+        supervisor.add(ThreadWatch(work.task_registry, work.events), COUNTING_THREADS)
+        handlers = work.task_registry.handlers(self._store.report)
         served = [
-            Served(work.queues[name], lambda lease: recipes.get(lease.row["name"]), work.worker_policy)
+            Served(work.queues[name], lambda lease: handlers.get(lease.row["name"]), work.worker_policy)
             for name in work.task_registry.queues
         ]
-        tenure = Tenure(owner=make_owner(work.ids), lease=work.queue_lease)
+        lease_holder = LeaseHolder(owner=make_owner(work.ids), lease=work.queue_lease)
         looks = work.worker_policy.look_every
         for loop, policy in queue_loops(
-            served, tenure, looks, work.ears, work.clock, work.events, presence=work.presence
+            served, lease_holder, looks, work.wakeups, work.clock, work.events, presence=work.presence
         ):
             supervisor.add(loop, policy)
         if self._relay is not None:

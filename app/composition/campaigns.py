@@ -35,7 +35,7 @@ class Campaigns:
 
 def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Campaigns:
     """``work`` has the queue FILA_MENSAGENS."""
-    queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.ears.ring, FILA_MENSAGENS.name)
+    queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.ring, FILA_MENSAGENS.name)
     inicio = Inicio(work.database, queue, rules_now(work, settings), messages.eventos, work.clock)
     return Campaigns(
         campanhas=Campanhas(work.database, messages.mensagens, inicio, work.ids, work.clock, wake),
@@ -53,8 +53,8 @@ def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
 async def _held_types(work: Batuta) -> frozenset[str]:
     """Types of campaign whose job is held by a switch: the loop must not start them either."""
     controls, switches = await work.controls.read(), await work.switches.all()
-    jobs, now = work.book.timetable(controls), work.clock.now()
-    is_bound = work.book.profile(controls) == BOUND
+    jobs, now = work.registry.timetable(controls), work.clock.now()
+    is_bound = work.registry.profile(controls) == BOUND
     held = {name for name, job in jobs.items() if held_by_switch(job, switches, now) is not None}
     job_of = {tipo: f"processar_campanhas_{window if is_bound else 'agendadas'}" for tipo, window in WINDOW_OF.items()}
     return frozenset(tipo for tipo, name in job_of.items() if name in held)

@@ -46,7 +46,7 @@ def planilha_de_demonstracao(linhas: int = 40) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class DemoBook:
+class DemoQueries:
     anybody: Query
     doctor: Query
     adopt: Query
@@ -58,11 +58,11 @@ class Demo:
     def __init__(self, database: Database, zone: ZoneInfo) -> None:
         self._database = database
         self._zone = zone
-        self._book = load(DemoBook, Path(__file__).parent / "demo.sql", database.dialect)
+        self._queries = load(DemoQueries, Path(__file__).parent / "demo.sql", database.dialect)
 
     async def begin(self, *, now: datetime) -> bool:
         """Fill a database in which there is nobody yet, with a campaign that starts right away. False: somebody is there."""
-        if await self._database.one(self._book.anybody) is not None:
+        if await self._database.one(self._queries.anybody) is not None:
             return False
         await self.fill(DOCTORS, now=now, campaign_at=now)
         return True
@@ -85,7 +85,7 @@ class Demo:
     async def _doctor(self, transaction: Transaction, n: int, now: datetime) -> int:
         cidade, estado = CIDADES[n % len(CIDADES)]
         return await transaction.run(
-            self._book.doctor,
+            self._queries.doctor,
             id=str(uuid5(_NAMES, f"medico {n}")),
             telefone=str(FIRST_NUMBER + n),
             primeiro_nome="Pessoa",
@@ -109,15 +109,15 @@ class Demo:
             "sends": tipo == "julia",
             "now": now,
         }
-        if await transaction.run(self._book.adopt, **values):
+        if await transaction.run(self._queries.adopt, **values):
             return 1
-        return await transaction.run(self._book.chip, id=str(uuid5(_NAMES, f"chip {instance}")), **values)
+        return await transaction.run(self._queries.chip, id=str(uuid5(_NAMES, f"chip {instance}")), **values)
 
     async def _campaign(
         self, transaction: Transaction, nome: str, tipo: str, now: datetime, *, at: datetime | None
     ) -> int:
         return await transaction.run(
-            self._book.campaign,
+            self._queries.campaign,
             nome=nome,
             tipo=tipo,
             corpo="[DEMONSTRAÇÃO] Olá, {nome}. Esta mensagem é fictícia.",

@@ -104,7 +104,7 @@ def add_guards(work: Batuta, settings: Settings) -> None:
     work.circuit(CIRCUIT, failures=3, reset=60, longest_reset=300, probe_within=60)
     work.circuit("supabase", failures=5, reset=30, longest_reset=120, probe_within=30)
     work.circuit("chip:*", failures=3, reset=300, longest_reset=1800, probe_within=60)
-    work.watching.behind["chip"] = "evolution"
+    work.observability.behind["chip"] = "evolution"
     for limit in limits(settings).todos:
         work.limit(limit)
 
@@ -122,8 +122,8 @@ def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServi
         chips.chips,
         work.clock.now,
     )
-    recipe = handling.recipe()
-    work.add_queue(WEBHOOK_INBOX, lambda lease: recipe, concurrency=INBOX_AT_A_TIME)
+    handler = handling.handler()
+    work.add_queue(WEBHOOK_INBOX, lambda lease: handler, concurrency=INBOX_AT_A_TIME)
     return Inbox(work.queues[WEBHOOK_INBOX.name])
 
 

@@ -6,7 +6,7 @@ from app.contexts.llm.service import Consulta, Modelo, Precos
 from app.integrations.llm.client import ChatClient
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
-from batuta.guard.base import Together
+from batuta.guard.base import AllOf
 from batuta.guard.rate import Limit, RateGuard
 
 OPENAI = "https://api.openai.com/v1"
@@ -29,7 +29,7 @@ def guard_llm(work: Batuta, settings: Settings, model: Modelo) -> Consulta:
     """Put ``model`` behind the circuit and the limit."""
     wanted = Limit(name=LIMIT, key="modelo", most=settings.llm_per_minute, per=timedelta(minutes=1))
     limit = work.limits.get(LIMIT) or work.limit(wanted)
-    guard = Together(work.circuits.breaker(CIRCUIT), RateGuard(rates=work.rates, limits=(limit,)), clock=work.clock)
+    guard = AllOf(work.circuits.breaker(CIRCUIT), RateGuard(rates=work.rates, limits=(limit,)), clock=work.clock)
     prices = Precos(
         entrada=settings.llm_input_usd_per_million,
         saida=settings.llm_output_usd_per_million,

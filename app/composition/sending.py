@@ -78,7 +78,7 @@ def build_sending(
         since=lambda: work.opened_at,
         call_within=pace.call_within,
     )
-    again, audit = partial(work.ears.ring, FILA_MENSAGENS.name), AuditLog(dialect, work.ids)
+    again, audit = partial(work.wakeups.ring, FILA_MENSAGENS.name), AuditLog(dialect, work.ids)
     reconciliador = Reconciliador(work.database, gateway, registro, audit, work.clock, work.events, again)
     send, rescue = partial(work.work_once, FILA_MENSAGENS.name), partial(work.rescue, FILA_MENSAGENS.name)
     return Sending(
@@ -93,10 +93,10 @@ def build_sending(
 
 def add_sending(work: Batuta, sending: Sending) -> None:
     """Register the queue of messages, the loop that resolves lost answers, and the health of both."""
-    recipe = sending.remetente.recipe()
-    work.add_queue(FILA_MENSAGENS, lambda lease: recipe, concurrency=SENDS_AT_A_TIME)
+    handler = sending.remetente.handler()
+    work.add_queue(FILA_MENSAGENS, lambda lease: handler, concurrency=SENDS_AT_A_TIME)
     work.add_loop(sending.reconciliador, RECONCILING)
-    work.watching.watch_queue(work.queues[FILA_MENSAGENS.name], LIMITS)
+    work.observability.watch_queue(work.queues[FILA_MENSAGENS.name], LIMITS)
     work.health.add(sending.health.check)
     work.health.add_page(sending.health.page)
 
@@ -115,7 +115,7 @@ def rules_now(work: Batuta, settings: Settings, *, has_line: bool = True) -> Reg
     return RegrasAgora(
         switches=work.switches,
         controls=work.controls,
-        book=work.book,
+        registry=work.registry,
         clock=work.clock,
         zone=work.zone,
         is_production=settings.in_production,

@@ -119,7 +119,7 @@ async def measured(url: str) -> dict[str, tuple[float, float]]:
     from batuta.kernel.clock import SystemClock
     from batuta.kernel.events import Fanout
     from batuta.kernel.ids import Ids
-    from batuta.queue.item import NewItem, Tenure
+    from batuta.queue.item import LeaseHolder, NewItem
     from batuta.stores import connect
     from batuta.stores.sql.database import AsJson
     from batuta.stores.sql.migrations import Migrator, engine_migrations
@@ -131,7 +131,7 @@ async def measured(url: str) -> dict[str, tuple[float, float]]:
     await database.open()
     await Migrator(database, engine_migrations(), clock, Fanout()).migrate()
     queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default")
-    tenure = Tenure(owner="bench", lease=timedelta(seconds=30))
+    lease_holder = LeaseHolder(owner="bench", lease=timedelta(seconds=30))
     server = await _server_pids(database)
     found: dict[str, tuple[float, float]] = {}
     for title, (priority, at) in SCENES.items():
@@ -141,8 +141,8 @@ async def measured(url: str) -> dict[str, tuple[float, float]]:
             "DELETE FROM tasks" if database.dialect == "sqlite" else "TRUNCATE tasks"
         )  # dead rows would slow the next scene
         await database.script(f"{empty}; {fill}; ANALYZE tasks")
-        await _took(lambda: queue.turn([], tenure, CLAIMED), 8, server)
-        found[f"claim, {title}"] = await _took(lambda: queue.turn([], tenure, CLAIMED), CALLS, server)
+        await _took(lambda: queue.settle_and_claim([], lease_holder, CLAIMED), 8, server)
+        found[f"claim, {title}"] = await _took(lambda: queue.settle_and_claim([], lease_holder, CLAIMED), CALLS, server)
         await _took(queue.next_at, 8, server)
         found[f"next_at, {title}"] = await _took(queue.next_at, CALLS, server)
     item = NewItem(values={"name": "f", "args": AsJson([[], {}])})

@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 
 from batuta.dispatch.job import Run
 from batuta.engine.batuta import Batuta
-from batuta.guard.base import Admit, Effect, Hold, HoursGuard, Together, Told
+from batuta.guard.base import Admit, AllOf, Effect, EffectReport, Hold, HoursGuard
 from batuta.guard.rate import Limit, RateGuard
 from batuta.guard.switches import SwitchGuard
 from batuta.kernel.errors import BatutaError
@@ -33,8 +33,8 @@ __all__ = [
     "Snooze",
     "SwitchGuard",
     "TaskContext",
-    "Together",
-    "Told",
+    "AllOf",
+    "EffectReport",
     "__version__",
     "note_progress",
 ]

@@ -51,7 +51,7 @@ def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
-def _listed(value: object) -> object:
+def _split_list(value: object) -> object:
     """A list in the environment is written with commas."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
@@ -67,7 +67,7 @@ def _hours(text: str) -> str:
 
 Zone = Annotated[str, AfterValidator(_zone)]
 Positive = Annotated[int, Field(ge=1)]
-Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 
 
 class EngineSettings(BaseSettings):
@@ -259,7 +259,7 @@ def with_files(given: Mapping[str, str], known: frozenset[str]) -> dict[str, str
 
 
 def invalid(error: ValidationError) -> InvalidSetting:
-    problems = {_named(problem["loc"]): reason_of(problem) for problem in error.errors()}
+    problems = {_setting_name(problem["loc"]): reason_of(problem) for problem in error.errors()}
     return InvalidSetting(name=", ".join(problems), why=Reasons(problems.values()))
 
 
@@ -280,7 +280,7 @@ def _unreadable(file: Path, error: Exception) -> Reason:
     return Reason("unreadable", "{file} cannot be read ({kind})", file=file, kind=type(error).__name__)
 
 
-def _named(where: tuple[int | str, ...]) -> str:
+def _setting_name(where: tuple[int | str, ...]) -> str:
     return str(where[0]).upper() if where else "settings"
 
 

@@ -427,8 +427,8 @@ async def test_an_answer_that_a_database_would_refuse_is_kept_and_repeated(datab
     found = work.endpoints.find("estranha")
     assert found is not None
     async with work:
-        first = await work.reception.receive(found, {}, key="k", deadline=None)
-        again = await work.reception.receive(found, {}, key="k", deadline=None)
+        first = await work.receiver.receive(found, {}, key="k", deadline=None)
+        again = await work.receiver.receive(found, {}, key="k", deadline=None)
     assert isinstance(first, Reply)
     assert isinstance(again, Reply)
     assert (first.status, first.body["nome"], first.body["taxa"]) == (200, "a\ufffdb\ufffd", None)

@@ -136,9 +136,9 @@ def test_every_scheduled_endpoint_exists_and_every_handler_is_scheduled_or_manua
 
 
 def test_what_has_no_handler_yet_is_marked(work: Batuta) -> None:
-    finished = {job.name for job in work.book if job.finished}
+    finished = {job.name for job in work.registry if job.finished}
     assert {"heartbeat", "limpar_historico"} <= finished
-    for job in work.book:
+    for job in work.registry:
         endpoint = work.endpoints.find(job.target.address.removeprefix("/jobs/").partition("?")[0])
         assert endpoint is not None
         assert endpoint.finished is job.finished
@@ -165,16 +165,16 @@ def test_a_windowed_job_is_scheduled_when_its_window_opens() -> None:
 
 
 def test_every_trigger_that_acts_by_itself_needs_pilot_mode_off_and_its_own_flag(work: Batuta) -> None:
-    triggers = [job for job in work.book if job.categoria == "gatilho"]
+    triggers = [job for job in work.registry if job.categoria == "gatilho"]
     assert len({job.name for job in triggers}) == 5
     for job in triggers:
         assert job.autonomous
         assert [(rule.key == "pilot_mode", rule.hold_when) for rule in job.holds] == [(True, True), (False, False)]
-    assert {job.name for job in work.book if job.autonomous} == {job.name for job in triggers}
+    assert {job.name for job in work.registry if job.autonomous} == {job.name for job in triggers}
 
 
 def test_the_windows_wake_everybody_up_at_least_half_as_often(work: Batuta) -> None:
-    before, after = (list(work.book.timetable(Controls(profile=profile)).values()) for profile in PROFILES)
+    before, after = (list(work.registry.timetable(Controls(profile=profile)).values()) for profile in PROFILES)
     found = compare(before, after)
     assert found.changed.reduction >= 0.5
     assert found.all.reduction == pytest.approx(0.42, abs=0.01)

@@ -44,7 +44,7 @@ async def test_the_agenda_runs_its_jobs_and_keeps_the_log(
     work = importlib.import_module("examples.agenda").work
     async with work:
         for name, params in (("resumo", {}), ("resumo", {"vazio": "1"}), ("arrumar", {})):
-            await work.scheduler().run_by_hand(work.book.find(name, await work.controls.read()), params)
+            await work.scheduler().run_by_hand(work.registry.find(name, await work.controls.read()), params)
         rows = await work.reports.recent(before=work.clock.now() + DAY, limit=10)
     assert [(row.job, row.status, row.items) for row in reversed(rows)] == [
         ("resumo", "success", 3),

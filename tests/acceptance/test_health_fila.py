@@ -171,7 +171,7 @@ async def test_a_backlog_is_judged_by_this_queues_own_limits_and_once(julia: Jul
 async def test_a_queue_that_somebody_pauses_is_not_expected_to_move(julia: Julia) -> None:
     for _ in range(101):
         await julia.put()
-    await julia.work.switches.turn("pause.queue.fila_mensagens", True, by="ana", reason="-", now=julia.clock.now())
+    await julia.work.switches.set("pause.queue.fila_mensagens", True, by="ana", reason="-", now=julia.clock.now())
     await julia.clock.advance(70 * SECOND)
     found = await julia.get("/health/fila")
     assert (found["status"], found["metrics"]["pausada"], found["metrics"]["pendentes"]) == ("healthy", True, 101)

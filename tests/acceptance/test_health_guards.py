@@ -19,7 +19,7 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.config import load
 from batuta.engine.batuta import Batuta
-from batuta.guard.base import Admit, Effect, Hold, Told
+from batuta.guard.base import Admit, Effect, EffectReport, Hold
 from batuta.guard.rate import Reserved
 from batuta.testing import FakeClock
 from tests.acceptance.conftest import Command, one_sentence
@@ -28,7 +28,7 @@ CIRCUIT_FIELDS = {
     "nome", "estado", "falhas_consecutivas", "ultima_falha", "ultimo_sucesso", "tentativas_half_open", "tempo_reset_atual",
     "ultimo_erro_tipo",
 }  # fmt: skip
-BROKE = Told(Effect.BROKE, "HTTP 503")
+BROKE = EffectReport(Effect.BROKE, "HTTP 503")
 PROGRAM = """
 from datetime import timedelta
 from batuta import Batuta

@@ -95,12 +95,12 @@ async def test_a_scheduler_that_was_never_started_shows_within_the_sla(julia: Ju
 
 async def test_a_critical_job_that_falls_silent_is_critical(julia: Julia, clock: FakeClock) -> None:
     endpoint = Endpoint(answer=Ending(status=Status.SUCCESS, items=5))
-    julia.work.book._jobs["continuo"]["processar_grupos"] = job("processar_grupos", target=endpoint, critical=True)
-    scheduler = julia.house().scheduler(book=julia.work.book)
+    julia.work.registry._jobs["continuo"]["processar_grupos"] = job("processar_grupos", target=endpoint, critical=True)
+    scheduler = julia.house().scheduler(registry=julia.work.registry)
     start = clock.now()
-    for name in list(julia.work.book._jobs["continuo"]):
+    for name in list(julia.work.registry._jobs["continuo"]):
         if name != "processar_grupos":
-            del julia.work.book._jobs["continuo"][name]
+            del julia.work.registry._jobs["continuo"][name]
     for n in range(3):
         await tick_at(scheduler, clock, start + n * MINUTE)
     healthy = await julia.get("/health/jobs")
@@ -117,9 +117,9 @@ async def test_a_critical_job_that_falls_silent_is_critical(julia: Julia, clock:
 
 async def test_a_job_that_always_fails_is_stale_and_told_with_its_error(julia: Julia, clock: FakeClock) -> None:
     endpoint = Endpoint(answer=Ending(status=Status.ERROR, error="HTTP 500: boom", response_code=500))
-    book = julia.work.book
+    book = julia.work.registry
     book._jobs["continuo"] = {"processar_grupos": job("processar_grupos", target=endpoint, critical=True)}
-    scheduler = julia.house().scheduler(book=book)
+    scheduler = julia.house().scheduler(registry=book)
     start = clock.now()
     for n in range(6):
         await tick_at(scheduler, clock, start + n * MINUTE)
@@ -157,7 +157,7 @@ async def test_what_is_not_built_yet_says_so_and_is_no_success(julia: Julia) -> 
 async def test_in_pilot_mode_a_trigger_is_held_also_for_a_person_with_curl(julia: Julia) -> None:
     held = (await julia.post("/jobs/executar-oferta-autonoma")).json()
     assert (held["status"], held["reason"]) == ("skipped", "held: switch pilot_mode is on")
-    turn = julia.work.switches.turn
+    turn = julia.work.switches.set
     await turn("pilot_mode", False, by="teste", reason="fim do piloto", now=julia.clock.now())
     held = (await julia.post("/jobs/executar-oferta-autonoma")).json()
     assert held["reason"] == "held: switch oferta_automatica_enabled is off"

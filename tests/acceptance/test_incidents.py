@@ -82,7 +82,7 @@ def fall_ill(work: Batuta) -> None:
 
 async def test_an_alert_reaches_slack_in_words_and_with_the_next_step(work: Batuta, outside: Outside) -> None:
     fall_ill(work)
-    hub = work.watching.hub()
+    hub = work.observability.hub()
     hub._quiet_until = 0.0
     await hub.tick()
     slack = [each for each in await outside.received("slack") if each["webhook"] == "alertas"]
@@ -97,7 +97,7 @@ async def test_an_address_that_refuses_is_told_without_the_address(work: Batuta)
     events = EventRecorder()
     work.events.subscribe(events)
     fall_ill(work)
-    hub = work.watching.hub()
+    hub = work.observability.hub()
     hub._quiet_until = 0.0
     await hub.tick()
     told = [event for event in events.all if type(event).__name__ == "AlertFailed"]
@@ -110,18 +110,18 @@ async def test_a_sink_that_never_answers_is_given_up_at_its_deadline(tmp_path: P
     work = build(load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/j.db", "ALERT_WEBHOOK_URL": address})).work
     async with work:
         fall_ill(work)
-        hub = work.watching.hub()
+        hub = work.observability.hub()
         hub._quiet_until = 0.0
         started = SystemClock().monotonic()
         await hub.tick()
         assert SystemClock().monotonic() - started < SENDING.total_seconds() + 30
-        assert len(await work.watching.alerts.pending(limit=10, now=None)) == 0  # its next try is later
+        assert len(await work.observability.alerts.pending(limit=10, now=None)) == 0  # its next try is later
     listening.close()
 
 
 async def test_incidents_are_listed_with_their_figures(work: Batuta, client: httpx2.AsyncClient) -> None:
     fall_ill(work)
-    hub = work.watching.hub()
+    hub = work.observability.hub()
     hub._quiet_until = 0.0
     await hub.tick()
     (incident,) = (await client.get("/incidents")).json()["incidents"]

@@ -16,7 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from batuta import Batuta, Failed
-from batuta.cli.roles import shown
+from batuta.cli.roles import serve_metrics
 from batuta.config import EngineSettings, load
 from batuta.guard.rate import Limit
 from batuta.kernel.events import ItemsSettled
@@ -92,7 +92,9 @@ async def test_the_dead_are_counted_and_so_is_what_a_worker_did(work: Batuta, ev
     await work.enqueue("quebra")
     supervisor = work.supervisor()
     async with (
-        shown(work, load(EngineSettings, {"BATUTA_METRICS_PORT": str(port := free_port())}), "worker", supervisor),
+        serve_metrics(
+            work, load(EngineSettings, {"BATUTA_METRICS_PORT": str(port := free_port())}), "worker", supervisor
+        ),
         running(supervisor),
     ):
         await events.wait_for(ItemsSettled, lambda event: "dead" in event.counts)
@@ -116,7 +118,7 @@ async def test_the_dead_are_counted_and_so_is_what_a_worker_did(work: Batuta, ev
 
 
 async def test_the_jobs_are_seen_as_health_sees_them(work: Batuta) -> None:
-    (job,) = work.book
+    (job,) = work.registry
     await work.scheduler().run_by_hand(job)
     figures = await scraped(work)
     assert figures["batuta_job_last_day_runs{job=resumo,status=success}"] == 1
@@ -158,9 +160,9 @@ async def test_a_port_that_is_taken_is_one_sentence(work: Batuta) -> None:
     from batuta.kernel.errors import AddressTaken
 
     settings = load(EngineSettings, {"BATUTA_METRICS_PORT": str(free_port())})
-    async with shown(work, settings, "worker", work.supervisor()):
+    async with serve_metrics(work, settings, "worker", work.supervisor()):
         with pytest.raises(AddressTaken, match="BATUTA_METRICS_PORT"):
-            async with shown(work, settings, "worker", work.supervisor()):
+            async with serve_metrics(work, settings, "worker", work.supervisor()):
                 raise AssertionError("never here")
 
 

@@ -11,7 +11,7 @@ from app.composition.julia import migrations
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem, Tenure
+from batuta.queue.item import LeaseHolder, NewItem
 from batuta.runlog.execution import Ending, Status
 from batuta.stores import connect
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
@@ -223,14 +223,14 @@ async def fila(postgres_url: str) -> Any:
 async def test_how_many_messages_wait(fila: Any) -> None:
     connection, queue = fila
     assert (await connection.fetchval(WAITING)) == 3
-    await queue.turn([], Tenure(owner="a", lease=timedelta(minutes=1)), 1)
+    await queue.settle_and_claim([], LeaseHolder(owner="a", lease=timedelta(minutes=1)), 1)
     assert (await connection.fetchval(WAITING)) == 2
     assert await connection.fetch(STUCK) == []
 
 
 async def test_what_is_stuck_is_shown_and_reset_and_nobody_gets_a_message_twice(fila: Any) -> None:
     connection, queue = fila
-    sends, dies, lives = (await queue.turn([], Tenure(owner="a", lease=timedelta(hours=1)), 3)).leases
+    sends, dies, lives = (await queue.settle_and_claim([], LeaseHolder(owner="a", lease=timedelta(hours=1)), 3)).leases
     await connection.execute("UPDATE fila_mensagens SET updated_at = updated_at - INTERVAL '6 minutes'")
     await connection.execute(
         "UPDATE fila_mensagens SET envio_estado = 'intent', envio_desde = NOW() WHERE id = $1", sends.id
@@ -239,7 +239,7 @@ async def test_what_is_stuck_is_shown_and_reset_and_nobody_gets_a_message_twice(
     assert {str(row["id"]) for row in await connection.fetch(STUCK)} == {sends.id, dies.id, lives.id}
     assert await connection.execute(RESET_STUCK) == "UPDATE 3"
     await queue.rescue(10)
-    again = (await queue.turn([], Tenure(owner="b", lease=timedelta(minutes=1)), 10)).leases
+    again = (await queue.settle_and_claim([], LeaseHolder(owner="b", lease=timedelta(minutes=1)), 10)).leases
     # Whoever works on one keeps it, and one that may have left is not repeated.
     assert [lease.id for lease in again] == [dies.id]
 

@@ -24,7 +24,7 @@ from batuta.texts import Language, Texts
 from batuta.web import create_api
 from batuta.web.panel import words as crons
 from batuta.web.panel.story import Cursor
-from batuta.web.panel.words import Words, folded
+from batuta.web.panel.words import Words, fold
 from tests.browser.panel import HOSTILE, HOUR, MINUTE, STATES, Panel, ask, open_panel
 
 PAGES = ("/painel", "/painel/tarefas/broken", "/painel/execucoes", "/painel/execucoes/{id}", "/painel/nowhere")
@@ -379,4 +379,4 @@ def test_spans_and_numbers_are_short_and_exact() -> None:
     ]
     assert [told.about(span) for span in abouts] == ["0 s", "59 s", "1 h", "30 h", "3 d"]
     assert told.number(1234567) == "1\u202f234\u202f567"
-    assert folded("Não ÀS") == "nao as"
+    assert fold("Não ÀS") == "nao as"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from tests.acceptance.conftest import Command, one_sentence
 
 PROGRAM = """
@@ -77,8 +77,8 @@ def claimed_by_two_workers() -> None:
         async with work:
             await work.enqueue_many("normaliza", [("+55 11 00000-0000",)] * 2)
             queue = work.queues["default"]
-            await queue.turn([], Tenure(owner="dead", lease=timedelta(microseconds=1)), 1)
-            await queue.turn([], Tenure(owner="living", lease=timedelta(hours=1)), 1)
+            await queue.settle_and_claim([], LeaseHolder(owner="dead", lease=timedelta(microseconds=1)), 1)
+            await queue.settle_and_claim([], LeaseHolder(owner="living", lease=timedelta(hours=1)), 1)
 
     asyncio.run(claim())
     work.queue_lease = timedelta(seconds=0.5)

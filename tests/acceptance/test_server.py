@@ -65,4 +65,4 @@ async def test_a_request_that_does_not_finish_is_cut_off_and_its_work_given_back
     found = work.endpoints.find("espera")
     assert found is not None
     serving.gate.set()
-    await work.reception.receive(found, {}, key="k", deadline=None)  # not Busy: nobody has to wait for the lease
+    await work.receiver.receive(found, {}, key="k", deadline=None)  # not Busy: nobody has to wait for the lease

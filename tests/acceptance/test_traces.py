@@ -83,7 +83,7 @@ def lines_of(lines: list[dict[str, Any]], trace_id: str) -> set[str]:
 
 
 async def test_a_runs_trace_reaches_the_task_that_it_led_to_and_every_line_on_the_way(system: System) -> None:
-    (job,) = system.work.book
+    (job,) = system.work.registry
     with logging_to(stream := io.StringIO(), "json"):
         async with system.running():
             execution = await system.work.scheduler().run_by_hand(job)

@@ -43,7 +43,7 @@ def written() -> None:
                 worker_name="worker", reason=Reason.STUCK, detail="no progress for 1 min", host="here", pid=7,
                 worker_id="w:1", loop="outbound", stack="  File \"outbound.py\", line 7, in send\n",
             )  # fmt: skip
-            await work.watching.restarts.add(restart)
+            await work.observability.restarts.add(restart)
 
     asyncio.run(write())
 
@@ -75,7 +75,7 @@ def test_who_was_killed_is_dead_at_once_and_not_listed_any_more_when_another_has
                 pid=7,
                 worker_id="w:1",
             )
-            await work.watching.restarts.add(crashed)
+            await work.observability.restarts.add(crashed)
             if replaced:
                 await work.beats.beat("w:2", "worker", told, now=now, pid=8)
 
@@ -123,7 +123,7 @@ def test_the_timetables_of_two_versions_are_listed_with_who_is_active(batuta: Co
     async def deployed() -> None:
         async with work:
             old, new = (
-                Scheduler(work.book, work.executions, work.clock, work.ids, work.events, release=name)
+                Scheduler(work.registry, work.executions, work.clock, work.ids, work.events, release=name)
                 for name in ("first", "second")
             )
             for each in (old, new, old):
@@ -158,7 +158,7 @@ def test_jobs_of_the_active_version_say_nothing_of_versions(batuta: Command) -> 
 
     async def deployed() -> None:
         async with work:
-            release = Scheduler(work.book, work.executions, work.clock, work.ids, work.events, release="first")
+            release = Scheduler(work.registry, work.executions, work.clock, work.ids, work.events, release="first")
             await release.dispatcher.tick()
 
     asyncio.run(deployed())

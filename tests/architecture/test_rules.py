@@ -193,7 +193,7 @@ def test_the_public_names_are_these() -> None:
         "Snooze",
         "TaskContext",
         "SwitchGuard",
-        "Together",
+        "AllOf",
         "Told",
         "__version__",
         "note_progress",

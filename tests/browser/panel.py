@@ -77,7 +77,7 @@ class Panel:
             _INSERT,
             id=id,
             job=job,
-            categoria=self.work.book.find(job, await self.work.controls.read()).categoria,
+            categoria=self.work.registry.find(job, await self.work.controls.read()).categoria,
             due=facts.get("due", at + self.rows * timedelta(microseconds=1)),
             trigger=facts.get("trigger", "schedule"),
             lease=None if is_over else self.clock.now() + MINUTE,
@@ -147,10 +147,10 @@ async def _fill(panel: Panel) -> None:
     work, clock = panel.work, panel.clock
     now: datetime = clock.now()
     clock.step(-48 * HOUR)
-    old = [job for job in work.book if job.name not in ("to_come", "morning")]
-    await register(work.executions, [_registration(job) for job in old], work.scheduler().tenure)
+    old = [job for job in work.registry if job.name not in ("to_come", "morning")]
+    await register(work.executions, [_registration(job) for job in old], work.scheduler().lease_holder)
     clock.step(48 * HOUR)
-    await register(work.executions, [_registration(job) for job in work.book], work.scheduler().tenure)
+    await register(work.executions, [_registration(job) for job in work.registry], work.scheduler().lease_holder)
     for number in range(1, 31):
         await panel.keep("pulse", number * MINUTE, result={"status": "ok", "large": 12345678901234567890})
     await panel.keep("overdue", 50 * MINUTE)
@@ -160,10 +160,10 @@ async def _fill(panel: Panel) -> None:
     await panel.keep("going", HOUR)
     await panel.keep("going", MINUTE, "running")
     await panel.keep("paused", 3 * HOUR, "missed", reason=MISSED_OLD())
-    await work.switches.turn(
+    await work.switches.set(
         "pause.category.campanha", True, by="ana", reason=HOSTILE, now=now, until=now + timedelta(minutes=30)
     )
-    await work.switches.turn("pause.job.paused", True, by="rui", reason="-", now=now)
+    await work.switches.set("pause.job.paused", True, by="rui", reason="-", now=now)
 
 
 def _registration(job: Any) -> Registration:

@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 from batuta.kernel.ids import Ids
+from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, NewItem, Tenure
+from batuta.queue.item import Lease, LeaseHolder, NewItem
 from batuta.queue.lease_keeper import LeaseKeeper
 from batuta.queue.outcome import Done, after_seconds
-from batuta.queue.recipe import Recipe
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
@@ -32,15 +32,15 @@ class Bench:
         self.database = database
         self.store = self._queue("default")
         self.switches = SqlSwitches(database, ids, events)
-        self.recipes: dict[str, Recipe] = {}
+        self.handlers: dict[str, ItemHandler] = {}
 
     def worker(self, queue: str = "default", *, isolation: Isolation | None = None, **policy: Any) -> Worker:
-        tenure = Tenure(owner=self.ids.new(), lease=LEASE)
-        find = lambda lease: self.recipes.get(lease.row["name"])  # noqa: E731
+        lease_holder = LeaseHolder(owner=self.ids.new(), lease=LEASE)
+        find = lambda lease: self.handlers.get(lease.row["name"])  # noqa: E731
         store = self.store if queue == "default" else self._queue(queue)
         made = WorkerPolicy(**policy)
-        worker = Worker(queue, store, find, tenure, made, self.clock, self.events, isolation=isolation)
-        self.keeper = LeaseKeeper(tenure, self.clock)  # of the worker that was made last
+        worker = Worker(queue, store, find, lease_holder, made, self.clock, self.events, isolation=isolation)
+        self.keeper = LeaseKeeper(lease_holder, self.clock)  # of the worker that was made last
         self.keeper.add(worker)
         return worker
 
@@ -48,7 +48,7 @@ class Bench:
         return SqlQueue(self.database, TASKS, self.ids, self.clock, queue=name, own_time=True)
 
     def handles(self, name: str, handle: Handler, **options: Any) -> None:
-        self.recipes[name] = Recipe(handle=handle, **{"retry": after_seconds([60]), **options})
+        self.handlers[name] = ItemHandler(handle=handle, **{"retry": after_seconds([60]), **options})
 
     async def put(self, *names: str, queue: str = "default", **options: Any) -> list[str]:
         items = [NewItem(values={"name": name, "args": AsJson([])}, **options) for name in names]
@@ -70,7 +70,7 @@ class Bench:
 
     async def crash(self, id: str, times: int) -> None:
         for _ in range(times):
-            leases = (await self.store.turn([], Tenure(owner="x", lease=LEASE), 100)).leases
+            leases = (await self.store.settle_and_claim([], LeaseHolder(owner="x", lease=LEASE), 100)).leases
             assert id in [lease.id for lease in leases]
             self.clock.step(LEASE + SECOND)
             await self.store.rescue(100)

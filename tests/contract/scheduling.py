@@ -8,10 +8,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from batuta.dispatch.job import Job, Run, make_job
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.scheduler import Scheduler
 from batuta.kernel.ids import Ids
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Ending, Registration, Status
 from batuta.runlog.log import ExecutionLog, Expected, OwnTimetable
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
@@ -57,17 +57,19 @@ class House:
         self.log = SqlExecutionLog(database, self.switches, self.controls, self.ids, clock, own_time=True)
 
     def scheduler(
-        self, *jobs: Job, book: JobBook | None = None, release: str | None = None, lease: timedelta = LEASE
+        self, *jobs: Job, registry: JobRegistry | None = None, release: str | None = None, lease: timedelta = LEASE
     ) -> Scheduler:
-        if book is None:
-            book = JobBook()
+        if registry is None:
+            registry = JobRegistry()
             for job in jobs:
-                book.add(job)
-        return Scheduler(book, self.log, self.clock, self.ids, self.events, lease=lease, release=release)
+                registry.add(job)
+        return Scheduler(registry, self.log, self.clock, self.ids, self.events, lease=lease, release=release)
 
-    async def register(self, jobs: Collection[Registration], tenure: Tenure, timetable: str = "edited") -> None:
+    async def register(
+        self, jobs: Collection[Registration], lease_holder: LeaseHolder, timetable: str = "edited"
+    ) -> None:
         """As the scheduler of a version with these jobs does when it becomes active."""
-        await register(self.log, jobs, tenure, timetable)
+        await register(self.log, jobs, lease_holder, timetable)
 
     async def rows(self, columns: str = "*", where: str = "TRUE") -> list[dict[str, Any]]:
         text = f"SELECT {columns} FROM job_executions WHERE {where} ORDER BY coalesce(scheduled_for, started_at), id"
@@ -78,18 +80,18 @@ class House:
         return [row["status"] for row in await self.rows("status, scheduled_for, started_at, id")]
 
     async def pause(self, key: str, on: bool = True) -> None:
-        await self.switches.turn(key, on, by="test", reason="by hand", now=self.clock.now())
+        await self.switches.set(key, on, by="test", reason="by hand", now=self.clock.now())
 
 
 async def register(
-    log: ExecutionLog, jobs: Collection[Registration], tenure: Tenure, timetable: str = "edited"
+    log: ExecutionLog, jobs: Collection[Registration], lease_holder: LeaseHolder, timetable: str = "edited"
 ) -> frozenset[str]:
     """Until it works: others may register at the same time."""
-    await log.announce(OwnTimetable(fingerprint=timetable, jobs=len(jobs)), tenure)
+    await log.announce(OwnTimetable(fingerprint=timetable, jobs=len(jobs)), lease_holder)
     while True:
         active = next((each.fingerprint for each in await log.timetables(timetable) if each.is_active), None)
         expected = Expected(timetable=timetable, active=active, controls=await log.controls())
-        if (changed := await log.register(jobs, tenure, expected)) is not None:
+        if (changed := await log.register(jobs, lease_holder, expected)) is not None:
             return changed
 
 

@@ -11,7 +11,7 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import Eco
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
-from batuta.queue.item import NewItem, Tenure
+from batuta.queue.item import LeaseHolder, NewItem
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -38,11 +38,17 @@ class Office:
         self.conversas = julia_of(work).messages.conversas
         self.events = EventRecorder()
         work.events.subscribe(self.events)
-        recipe = made.remetente.recipe()
-        tenure = Tenure(owner="office", lease=timedelta(minutes=5))
+        handler = made.remetente.handler()
+        lease_holder = LeaseHolder(owner="office", lease=timedelta(minutes=5))
         self.store = work.queues[FILA_MENSAGENS.name]
         self.worker = Worker(
-            FILA_MENSAGENS.name, self.store, lambda _: recipe, tenure, WorkerPolicy(limit=4), clock, EventRecorder()
+            FILA_MENSAGENS.name,
+            self.store,
+            lambda _: handler,
+            lease_holder,
+            WorkerPolicy(limit=4),
+            clock,
+            EventRecorder(),
         )
         self.remetente, self.registro = made.remetente, made.registro
         self.reconciler: Reconciliador = made.reconciliador

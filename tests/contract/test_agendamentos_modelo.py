@@ -18,7 +18,7 @@ from app.contexts.agendamentos.service import QUEUE
 from app.contexts.llm.service import Calou, Respondeu, Resposta
 from app.integrations.llm.client import ChatClient
 from app.main import build
-from batuta.guard.base import Effect, Told
+from batuta.guard.base import Effect, EffectReport
 from batuta.kernel.json import Json
 from batuta.testing import FakeClock
 from simulador.main import create_app
@@ -35,7 +35,7 @@ HOUSE: dict[str, Json] = {
 PAPERS: dict[str, Json] = {
     "cpf": "52998224725", "rg": "5.443.321-00", "orgao_emissor": "SSP", "uf_emissor": None, "cns": None
 }  # fmt: skip
-SILENT = Calou(Told(Effect.BROKE, "HTTP 503"))
+SILENT = Calou(EffectReport(Effect.BROKE, "HTTP 503"))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import DATABASE_DOWN
 from batuta.health.alerts import Alert, AlertPolicy, Kind
 from batuta.health.finding import Check, Finding, Report, Section, Severity
-from batuta.health.hub import CALM, EVERY, LEASE, MOST_TRIES, SETTLING, AlertHub
+from batuta.health.hub import CALM, EVERY, HUB_LEASE, MOST_TRIES, SETTLING, AlertHub
 from batuta.health.incidents import NewIncident
 from batuta.kernel.errors import StoreError, StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
@@ -60,7 +60,7 @@ class Ward:
     def hub(self, owner: str = "a", *more: Post) -> AlertHub:
         work = self.work
         made = AlertHub(
-            owner, work.health, work.watching.alerts, lambda: [self.post, *more], AlertPolicy(zone=work.zone),
+            owner, work.health, work.observability.alerts, lambda: [self.post, *more], AlertPolicy(zone=work.zone),
             FindingWords(Texts("en")), self.clock, work.events, work.now,
         )  # fmt: skip
         made._quiet_until = 0.0  # its tree has been up for a while
@@ -144,7 +144,7 @@ async def test_when_the_one_that_speaks_dies_another_does_within_its_lease(ward:
     first, second = ward.hub("a"), ward.hub("b")
     await first.tick()
     ward.findings = [ill()]
-    ward.clock.step(LEASE - SECOND)
+    ward.clock.step(HUB_LEASE - SECOND)
     await second.tick()
     assert ward.post.heard == []
     ward.clock.step(SECOND)
@@ -191,7 +191,7 @@ async def test_what_was_decided_and_not_sent_is_sent_by_the_next(ward: Ward) -> 
     ward.post.is_broken = True
     await ward.hub("a").tick()  # and dies
     ward.post.is_broken = False
-    ward.clock.step(LEASE + SECOND)
+    ward.clock.step(HUB_LEASE + SECOND)
     await ward.hub("b").tick()
     assert ward.post.heard == [(Kind.ALERT, "a")]
 
@@ -236,7 +236,7 @@ def _away() -> Callable[..., Any]:
 
 
 async def test_an_incident_opens_and_closes_by_itself_with_its_causes(ward: Ward) -> None:
-    hub, incidents = ward.hub(), ward.work.watching.incidents
+    hub, incidents = ward.hub(), ward.work.observability.incidents
     await hub.tick()
     await ward.clock.advance(CALM)
     start = ward.clock.now()
@@ -248,7 +248,7 @@ async def test_an_incident_opens_and_closes_by_itself_with_its_causes(ward: Ward
     ward.findings = [ill("b", Severity.WARNING)]
     ward.clock.step(5 * MINUTE)
     await hub.tick()
-    (incident,) = await incidents.within(start, ward.clock.now())
+    (incident,) = await incidents.list_between(start, ward.clock.now())
     assert (incident.from_status, incident.to_status, incident.from_score, incident.to_score) == (
         "healthy", "critical", 100, 39,
     )  # fmt: skip
@@ -261,12 +261,12 @@ async def test_two_hubs_open_one_incident(ward: Ward) -> None:
     ward.findings = [ill()]
     for owner in "ab":
         await ward.hub(owner).tick()
-        ward.clock.step(LEASE + SECOND)
-    assert len(await ward.work.watching.incidents.within(ward.clock.now() - HOUR, ward.clock.now())) == 1
+        ward.clock.step(HUB_LEASE + SECOND)
+    assert len(await ward.work.observability.incidents.list_between(ward.clock.now() - HOUR, ward.clock.now())) == 1
 
 
 async def test_an_incident_by_hand_is_closed_by_hand_and_not_by_the_hub(ward: Ward) -> None:
-    incidents, now = ward.work.watching.incidents, ward.clock.now()
+    incidents, now = ward.work.observability.incidents, ward.clock.now()
     opened, is_new = await incidents.write(
         NewIncident(from_status="healthy", to_status="critical", details={"what": "mudança"}), now=now
     )

@@ -26,7 +26,7 @@ from batuta.health import checks
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import ConfigError
 from batuta.kernel.json import Json
-from batuta.queue.item import Lease, Tenure
+from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.outcome import Done, Outcome, Snooze, after_seconds
 from batuta.queue.outcome import settle as settlement
 from batuta.stores.arq import RUNNER, calls
@@ -297,7 +297,16 @@ async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(dat
         importacao = julia_of(work).appointments.importacao
         await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
         await work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
-        assert len((await work.queues[QUEUE].turn([], Tenure(owner="relay", lease=timedelta(hours=1)), 1)).leases) == 1
+        assert (
+            len(
+                (
+                    await work.queues[QUEUE].settle_and_claim(
+                        [], LeaseHolder(owner="relay", lease=timedelta(hours=1)), 1
+                    )
+                ).leases
+            )
+            == 1
+        )
         clock.step(timedelta(seconds=61))
         await work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
 
@@ -312,7 +321,7 @@ async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(dat
 
 
 async def causes(work: Batuta) -> set[str]:
-    check = checks.queues(work.watching.queues, work.beats, work.now)
+    check = checks.queues(work.observability.queues, work.beats, work.now)
     return {finding.cause for finding in (await check.ask()).findings}
 
 
@@ -320,19 +329,19 @@ class Handing:
     """What a worker of ours does with one task, by hand: it claims it, has the relay send it, and writes what it hears."""
 
     def __init__(self, work: Batuta) -> None:
-        self.work, self.tenure = work, Tenure(owner="relay", lease=timedelta(hours=1))
+        self.work, self.lease_holder = work, LeaseHolder(owner="relay", lease=timedelta(hours=1))
         self.relay: ArqRelay = work.task_registry.elsewhere.__self__  # type: ignore[union-attr]
 
     async def once(self, meanwhile: Callable[[], Awaitable[Any]]) -> None:
         queue, clock = self.work.queues[QUEUE], self.work.clock
-        turned = await queue.turn([], self.tenure, 1)
+        turned = await queue.settle_and_claim([], self.lease_holder, 1)
         (lease,) = turned.leases
         running = asyncio.create_task(self.relay.run(self.work.task_registry.named(TASK), lease))
         while not running.done():
             await meanwhile()
             await asyncio.sleep(0)
         ending = settlement(lease.attempt, await running, after_seconds([]), lambda: 0.5)
-        await queue.turn([(lease, ending)], self.tenure, 0)
+        await queue.settle_and_claim([(lease, ending)], self.lease_holder, 0)
         await self.work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
 
 

@@ -17,7 +17,7 @@ from batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemsSettled
 from batuta.kernel.json import dumps
-from batuta.queue.item import ItemState, Lease, Tenure
+from batuta.queue.item import ItemState, Lease, LeaseHolder
 from batuta.queue.outcome import Done, Settlement
 from batuta.stores.arq import calls
 from batuta.stores.arq.relay import ArqRelay
@@ -283,7 +283,7 @@ async def test_the_death_of_a_relay_is_no_crash_of_the_tasks_it_waits_for(
         id = await work.enqueue("espera", 1)
         queue = work.queues["default"]
         for n in range(6):
-            (lease,) = (await queue.turn([], Tenure(owner=f"relay {n}", lease=timedelta(0)), 1)).leases
+            (lease,) = (await queue.settle_and_claim([], LeaseHolder(owner=f"relay {n}", lease=timedelta(0)), 1)).leases
             assert not lease.is_last_chance
             await rescued(queue)
         status = await work.status(id)
@@ -304,14 +304,16 @@ async def test_the_progress_of_a_call_is_stored_whichever_relay_holds_the_task(
     Line().add_to(work)
     async with work:
         id = await work.enqueue("espera", 1)
-        store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
-        (lease,) = (await work.queues["default"].turn([], Tenure(owner="heir", lease=timedelta(hours=1)), 1)).leases
+        store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.ring)
+        (lease,) = (
+            await work.queues["default"].settle_and_claim([], LeaseHolder(owner="heir", lease=timedelta(hours=1)), 1)
+        ).leases
         await store.report_of_call(lease._replace(fence=lease.fence - 1), {"done": 1})
         status = await work.status(id)
         assert status is not None
         assert status.progress == {"done": 1}
-        await work.queues["default"].turn(
-            [(lease, Settlement(state=ItemState.DONE))], Tenure(owner="heir", lease=timedelta(hours=1)), 0
+        await work.queues["default"].settle_and_claim(
+            [(lease, Settlement(state=ItemState.DONE))], LeaseHolder(owner="heir", lease=timedelta(hours=1)), 0
         )
         await store.report_of_call(lease, {"done": 2})
         status = await work.status(id)

@@ -346,7 +346,7 @@ async def test_a_switch_a_token_and_a_rate_limit_are_as_they_were_last(site: Sit
     await site.back_up()
     site.clock.step(HOUR)
     now = site.clock.now()
-    await work.switches.turn("campanhas", True, by="ana", reason="incident", now=now)
+    await work.switches.set("campanhas", True, by="ana", reason="incident", now=now)
     await write(work.database, "UPDATE api_tokens SET revoked_at = :now", now=now)
     await write(work.database, used, id=work.ids.new(), now=now, until=now + HOUR)
     await work.close()

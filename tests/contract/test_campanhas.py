@@ -28,7 +28,7 @@ from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.receive.endpoints import JobCall, Ok, Partial, Skipped
 from batuta.supervise.loop import Doorbell
@@ -56,11 +56,17 @@ class Office:
         self.inicio: Inicio = julia_of(work).campaigns.inicio
         self.conversas = julia_of(work).messages.conversas
         made = sending_through(work, settings, self.line)
-        recipe = made.remetente.recipe()
+        handler = made.remetente.handler()
         self.reconciler, self.store = made.reconciliador, work.queues[FILA_MENSAGENS.name]
-        tenure = Tenure(owner="office", lease=timedelta(minutes=5))
+        lease_holder = LeaseHolder(owner="office", lease=timedelta(minutes=5))
         self.worker = Worker(
-            FILA_MENSAGENS.name, self.store, lambda _: recipe, tenure, WorkerPolicy(limit=4), clock, EventRecorder()
+            FILA_MENSAGENS.name,
+            self.store,
+            lambda _: handler,
+            lease_holder,
+            WorkerPolicy(limit=4),
+            clock,
+            EventRecorder(),
         )
 
     async def doctor(self, n: int, **columns: Any) -> str:
@@ -415,10 +421,10 @@ async def test_a_resume_wakes_whoever_sends_here_and_in_other_processes(office: 
     await office.starts()
     await office.campanhas.pausar(id, by="ana")
     here, heard = Doorbell(), asyncio.Event()
-    office.work.ears.add(FILA_MENSAGENS.name, here)
-    elsewhere = office.work.watching.another()
+    office.work.wakeups.add(FILA_MENSAGENS.name, here)
+    elsewhere = office.work.observability.another()
     await elsewhere.open()
-    ear = await elsewhere.hear(lambda name: heard.set() if name in (None, FILA_MENSAGENS.name) else None)
+    ear = await elsewhere.listen(lambda name: heard.set() if name in (None, FILA_MENSAGENS.name) else None)
     try:
         await ear.probe()
         heard.clear()
@@ -447,7 +453,7 @@ async def test_a_cancel_ends_what_waits_and_asks_what_is_on_its_way_to_stop(offi
         await office.doctor(n)
     id = await office.campaign()
     await office.starts()
-    (held,) = (await office.store.turn([], Tenure(owner="other", lease=MINUTE), 1)).leases
+    (held,) = (await office.store.settle_and_claim([], LeaseHolder(owner="other", lease=MINUTE), 1)).leases
     assert await office.campanhas.cancelar(id, by="ana") is Status.CANCELADA
     found = {row["id"]: (row["status"], row["outcome"], row["cancelamento_pedido"]) for row in await office.queued(id)}
     assert found.pop(held.id) == ("processando", None, True)
@@ -657,11 +663,11 @@ async def test_a_switch_holds_the_start_and_what_is_queued(office: Office, key: 
     going = await office.campaign(especialidades=["Pediatria"])
     await office.starts()
     waiting = await office.campaign(especialidades=["Ortopedia"])
-    await office.work.switches.turn(key, on, by="ana", reason="-", now=office.clock.now())
+    await office.work.switches.set(key, on, by="ana", reason="-", now=office.clock.now())
     assert isinstance(await _job(office), Skipped)
     await office.works()
     assert (office.line.receipts, await office.status(waiting), await office.status(going)) == ([], "agendada", "ativa")
-    await office.work.switches.turn(key, not on, by="ana", reason="-", now=office.clock.now())
+    await office.work.switches.set(key, not on, by="ana", reason="-", now=office.clock.now())
     assert (await office.starts()).iniciadas == 1
 
 
@@ -690,12 +696,12 @@ async def test_between_the_fires_the_worker_starts_what_falls_due_in_its_window_
     await loop.tick()
     assert await office.status(id) == "agendada"
     await office.clock.advance(10 * MINUTE)
-    await office.work.switches.turn(
+    await office.work.switches.set(
         "pause.job.processar_campanhas_manha", True, by="ana", reason="-", now=office.clock.now()
     )
     await loop.tick()
     assert await office.status(id) == "agendada"
-    await office.work.switches.turn(
+    await office.work.switches.set(
         "pause.job.processar_campanhas_manha", False, by="ana", reason="-", now=office.clock.now()
     )
     await loop.tick()

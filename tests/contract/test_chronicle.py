@@ -9,7 +9,7 @@ from batuta.health import checks
 from batuta.health.finding import Severity
 from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.kernel.ids import Ids
-from batuta.processes.restart_log import MOST, Chronicle
+from batuta.processes.restart_log import MOST, RestartLog
 from batuta.processes.restarts import NewRestart, Reason
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats, SqlRestarts
@@ -28,7 +28,7 @@ class Parent:
         self.is_replaced = False
         self.opened = 0
         self.beats, self.restarts = SqlBeats(database, "1"), SqlRestarts(database, ids)
-        self.chronicle = Chronicle(self._open, self.beats, self, clock, clock.now)
+        self.restart_log = RestartLog(self._open, self.beats, self, clock, clock.now)
 
     async def _open(self) -> None:
         if self.is_away:
@@ -45,7 +45,7 @@ class Parent:
 
     def note(self, pid: int, times: int = 1) -> None:
         told = {"worker_name": "worker", "reason": Reason.CRASHED, "detail": "exit code 3", "host": "here"}
-        self.chronicle.restarted(NewRestart(**told, pid=pid, restarts_in_window=times))  # type: ignore[arg-type]
+        self.restart_log.restarted(NewRestart(**told, pid=pid, restarts_in_window=times))  # type: ignore[arg-type]
 
     async def written(self) -> list[tuple[int, datetime]]:
         rows = await self.restarts.since(datetime.min.replace(year=2000, tzinfo=self.clock.now().tzinfo), limit=1000)
@@ -58,32 +58,32 @@ def parent(migrated: Database, ids: Ids, clock: FakeClock) -> Parent:
 
 
 async def test_what_is_noted_is_written_in_its_order_and_then_there_is_nothing_to_do(parent: Parent) -> None:
-    assert await parent.chronicle.tick() == Idle()
+    assert await parent.restart_log.tick() == Idle()
     assert parent.opened == 0  # nobody needs the database while all is well
     parent.note(1)
     parent.clock.step(MINUTE)
     parent.note(2)
-    assert [await parent.chronicle.tick() for _ in range(3)] == [Again(), Again(), Idle()]
+    assert [await parent.restart_log.tick() for _ in range(3)] == [Again(), Again(), Idle()]
     assert [pid for pid, _ in await parent.written()] == [1, 2]
     assert parent.opened == 1
 
 
 async def test_a_database_file_that_was_replaced_is_opened_again(parent: Parent) -> None:
     parent.note(1)
-    await parent.chronicle.tick()
+    await parent.restart_log.tick()
     parent.is_replaced = True
     parent.note(2)
     with pytest.raises(StoreReplaced):
-        await parent.chronicle.tick()
-    await parent.chronicle.tick()
+        await parent.restart_log.tick()
+    await parent.restart_log.tick()
     assert [pid for pid, _ in await parent.written()] == [1, 2]
     assert parent.opened == 2
 
 
 async def test_what_a_silent_child_cannot_say_its_parent_says(parent: Parent, clock: FakeClock) -> None:
     await parent.beats.beat("here:7:a", "worker", {"heart": {}}, now=clock.now(), host="here", pid=7)
-    parent.chronicle.stalled("here", 7)
-    await parent.chronicle.tick()
+    parent.restart_log.stalled("here", 7)
+    await parent.restart_log.tick()
     assert not await parent.beats.stalled(host="here", pid=8)
 
 
@@ -93,10 +93,10 @@ async def test_while_the_database_is_away_nothing_is_lost_and_the_time_stays_wha
     parent.is_away = True
     for _ in range(3):
         with pytest.raises(StoreUnavailable):  # the supervisor rests, and tries again for ever
-            await parent.chronicle.tick()
+            await parent.restart_log.tick()
     parent.clock.step(10 * MINUTE)
     parent.is_away = False
-    await parent.chronicle.tick()
+    await parent.restart_log.tick()
     assert await parent.written() == [(1, first)]
 
 
@@ -104,8 +104,8 @@ async def test_of_an_outage_that_never_ends_the_newest_are_kept(parent: Parent) 
     for pid in range(1, MOST + 11):
         parent.note(pid)
     for _ in range(MOST):
-        await parent.chronicle.tick()
-    assert await parent.chronicle.tick() == Idle()
+        await parent.restart_log.tick()
+    assert await parent.restart_log.tick() == Idle()
     assert {pid for pid, _ in await parent.written()} == set(range(11, MOST + 11))
 
 
@@ -113,9 +113,9 @@ async def test_an_end_that_cannot_be_written_keeps_nobody_from_ending(parent: Pa
     parent.note(1)
     parent.is_away = True
     with pytest.raises(StoreUnavailable):
-        await asyncio.wait_for(parent.chronicle.drain(MINUTE), 60)
+        await asyncio.wait_for(parent.restart_log.drain(MINUTE), 60)
     parent.is_away = False
-    await parent.chronicle.drain(MINUTE)
+    await parent.restart_log.drain(MINUTE)
     assert [pid for pid, _ in await parent.written()] == [1]
 
 
@@ -123,10 +123,10 @@ async def test_five_ends_of_a_role_are_a_finding_with_a_next_step(parent: Parent
     check = checks.workers(parent.beats, parent.restarts, clock.now)
     for times in range(1, 5):
         parent.note(times, times)
-        await parent.chronicle.tick()
+        await parent.restart_log.tick()
     assert (await check.ask()).findings == ()
     parent.note(5, 5)
-    await parent.chronicle.tick()
+    await parent.restart_log.tick()
     (finding,) = (await check.ask()).findings
     assert (finding.cause, finding.severity) == ("workers.crashing.worker", Severity.CRITICAL)
     assert finding.facts["detail"] == "exit code 3"

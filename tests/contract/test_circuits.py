@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.guard.base import WORKED, Admit, Effect, Hold, Told
+from batuta.guard.base import WORKED, Admit, Effect, EffectReport, Hold
 from batuta.guard.breaker import CircuitRule, CircuitState
 from batuta.guard.circuits import LOOK_EVERY, NOTE_EVERY, Breaker, Circuits
 from batuta.kernel.clock import SystemClock
@@ -25,7 +25,7 @@ RULE = CircuitRule(
     name="evolution", failures=3, reset=300 * SECOND, longest_reset=1800 * SECOND, probe_within=60 * SECOND
 )
 CHIP = CircuitRule(name="chip:*", failures=3, reset=300 * SECOND)
-BROKE = Told(Effect.BROKE, "HTTP 503")
+BROKE = EffectReport(Effect.BROKE, "HTTP 503")
 
 
 def circuits_on(database: Database, ids: Ids, clock: FakeClock, events: EventRecorder) -> Circuits:
@@ -57,7 +57,7 @@ async def admitted(breaker: Breaker, clock: FakeClock) -> Admit:
     return verdict
 
 
-async def fail(breaker: Breaker, clock: FakeClock, times: int, told: Told = BROKE) -> None:
+async def fail(breaker: Breaker, clock: FakeClock, times: int, told: EffectReport = BROKE) -> None:
     for _ in range(times):
         await (await admitted(breaker, clock)).ticket.used(told)
 
@@ -130,7 +130,7 @@ async def test_a_time_out_of_the_probe_does_not_leave_it_half_open_for_ever(
     await fail(breaker, clock, 3)
     for _ in range(3):
         await clock.advance(300)
-        await (await admitted(breaker, clock)).ticket.used(Told(Effect.TIMED_OUT, "ReadTimeout"))
+        await (await admitted(breaker, clock)).ticket.used(EffectReport(Effect.TIMED_OUT, "ReadTimeout"))
         (circuit,) = await circuits.look()
         assert circuit.state is CircuitState.OPEN
 
@@ -185,7 +185,7 @@ async def test_who_asks_to_be_left_alone_is_heard_whatever_else_he_says(
 ) -> None:
     breaker = circuits.breaker("evolution")
     await (await admitted(breaker, clock)).ticket.used(WORKED)
-    await (await admitted(breaker, clock)).ticket.used(Told(effect, "HTTP 403", clock.now() + 60 * SECOND))
+    await (await admitted(breaker, clock)).ticket.used(EffectReport(effect, "HTTP 403", clock.now() + 60 * SECOND))
     for each in (breaker, elsewhere.breaker("evolution")):
         held = await each.admit(clock.now())
         assert isinstance(held, Hold)

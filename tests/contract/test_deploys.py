@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 import pytest
 
 from batuta.dispatch.job import Job
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.scheduler import Scheduler
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database
@@ -74,15 +74,15 @@ async def test_only_the_schedule_of_the_newer_version_fires_while_both_run(house
     assert await fires(house, "x") == [(T0 + 60 * MINUTE, "success")]
 
 
-def with_window(*jobs: Job) -> JobBook:
-    book = JobBook(windows={"manha": Window(opens=time(9), lasts=timedelta(hours=12))})
+def with_window(*jobs: Job) -> JobRegistry:
+    registry = JobRegistry(windows={"manha": Window(opens=time(9), lasts=timedelta(hours=12))})
     for each in jobs:
-        book.add(each)
-    return book
+        registry.add(each)
+    return registry
 
 
 async def test_a_window_that_moves_while_two_versions_run_silences_no_job(house: House, clock: FakeClock) -> None:
-    old, new = house.scheduler(book=with_window(x())), house.scheduler(book=with_window(x(), z()))
+    old, new = house.scheduler(registry=with_window(x())), house.scheduler(registry=with_window(x(), z()))
     await let_run(clock, [old], MINUTE / 2)
     await let_run(clock, [new, old], 2 * MINUTE)
     window = Window(opens=time(8), lasts=timedelta(hours=12))

@@ -26,7 +26,7 @@ from app.main import build
 from app.settings import Settings
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemCrashed
-from batuta.queue.item import ItemState, Lease, Tenure
+from batuta.queue.item import ItemState, Lease, LeaseHolder
 from batuta.queue.outcome import Settlement, Snooze
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queries import in_dialect, query_of
@@ -35,7 +35,7 @@ from tests.contract.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, he_wrot
 from tests.julia import add_chip, add_doctor, one, rows, write
 from tests.line import Receipt, ScriptedLine
 
-ANOTHER = Tenure(owner="another", lease=MINUTE)
+ANOTHER = LeaseHolder(owner="another", lease=MINUTE)
 
 
 async def test_a_message_leaves_once_and_everything_that_follows_is_written(
@@ -349,13 +349,15 @@ async def test_whoever_finds_it_late_takes_it_away_from_whoever_is_about_to_send
     (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, limit=10)
     assert await office.reconciler.look() == 1  # somebody else proves it absent,
     (lease,) = (
-        await office.store.turn([], Tenure(owner="next", lease=5 * MINUTE), 1)
+        await office.store.settle_and_claim([], LeaseHolder(owner="next", lease=5 * MINUTE), 1)
     ).leases  # and it is taken up again
     office.line.receipts = left
     assert await office.reconciler._settled(seen_by_the_slow)
     sent = await office.remetente.handle(lease)
     assert isinstance(sent, Snooze)
-    assert (await office.store.turn([(lease, Settlement(state=ItemState.DONE))], ANOTHER, 0)).lost == [lease]
+    assert (await office.store.settle_and_claim([(lease, Settlement(state=ItemState.DONE))], ANOTHER, 0)).lost == [
+        lease
+    ]
     row = await office.message(id)
     assert (row["status"], row["provider_message_id"], row["lease_until"]) == ("enviada", left[0].id, None)
     assert len(office.line.receipts) == 1
@@ -489,7 +491,7 @@ async def test_what_a_dead_worker_sent_is_not_brought_back_after_it_was_found(
     office: Office, doctor: str, chip: str
 ) -> None:
     id = await office.put(doctor)
-    (lease,) = (await office.store.turn([], Tenure(owner="ghost", lease=MINUTE), 1)).leases
+    (lease,) = (await office.store.settle_and_claim([], LeaseHolder(owner="ghost", lease=MINUTE), 1)).leases
     await office.remetente.handle(lease)  # and it died before it could say so
     await office.later(3 * MINUTE)
     for _ in range(2):
@@ -625,7 +627,7 @@ async def test_a_pause_that_comes_while_it_is_prepared_holds_it(
     admit = breaker.admit
 
     async def pauses_meanwhile(now: datetime) -> Any:
-        await office.work.switches.turn("pause.all", True, by="test", reason="-", now=now)
+        await office.work.switches.set("pause.all", True, by="test", reason="-", now=now)
         return await admit(now)
 
     monkeypatch.setattr(breaker, "admit", pauses_meanwhile)
@@ -770,7 +772,7 @@ async def test_whose_lease_is_over_sends_nothing_although_nobody_has_taken_it_ye
     office: Office, doctor: str, chip: str
 ) -> None:
     id = await office.put(doctor)
-    (lease,) = (await office.store.turn([], Tenure(owner="slow", lease=MINUTE), 1)).leases
+    (lease,) = (await office.store.settle_and_claim([], LeaseHolder(owner="slow", lease=MINUTE), 1)).leases
     await office.later(MINUTE)
     assert isinstance(await office.remetente.handle(lease), Snooze)
     assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], None)

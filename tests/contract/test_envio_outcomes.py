@@ -11,7 +11,7 @@ import pytest
 from app.composition.sending import limits
 from app.contexts.comum.whatsapp import Banned, Disconnected, NotOnWhatsApp, RateLimited, Refused, SendResult, Unknown
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson
 from batuta.testing import EventRecorder
@@ -44,7 +44,7 @@ async def test_the_same_answer_by_two_senders_at_the_same_instant_leaves_once(
     await he_wrote(office, doctor, "IN1")
     for _ in range(2):
         await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
-    leases = (await office.store.turn([], Tenure(owner="two", lease=5 * MINUTE), 2)).leases
+    leases = (await office.store.settle_and_claim([], LeaseHolder(owner="two", lease=5 * MINUTE), 2)).leases
     read, both = office.registro.facts, asyncio.Barrier(2)
 
     async def reads_beside_the_other(reading: Any, *arguments: Any, **named: Any) -> Any:
@@ -108,7 +108,7 @@ async def test_an_answer_leaves_before_a_campaign_that_waited_longer(office: Off
     await office.put(second, "campanha", telefone_destino="5511900000002", tipo="oferta", priority=3)
     await office.later(MINUTE)
     await office.put(doctor, "resposta", priority=5)
-    (first,) = (await office.store.turn([], Tenure(owner="one", lease=MINUTE), 1)).leases
+    (first,) = (await office.store.settle_and_claim([], LeaseHolder(owner="one", lease=MINUTE), 1)).leases
     assert first.row["conteudo"] == "resposta"
 
 
@@ -117,12 +117,12 @@ async def test_two_senders_at_once_never_send_the_same_message(office: Office, c
     for n in range(12):
         phone = f"55119000001{n:02d}"
         await office.put(await add_doctor(office.work.database, phone, now=OPEN), telefone_destino=phone)
-    tenure, recipe = Tenure(owner="other", lease=5 * MINUTE), office.remetente.recipe()
+    lease_holder, handler = LeaseHolder(owner="other", lease=5 * MINUTE), office.remetente.handler()
     other = Worker(
         FILA_MENSAGENS.name,
         office.store,
-        lambda _: recipe,
-        tenure,
+        lambda _: handler,
+        lease_holder,
         WorkerPolicy(limit=4),
         office.clock,
         EventRecorder(),

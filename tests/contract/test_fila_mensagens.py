@@ -12,7 +12,7 @@ from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import BEN, LEASE, SECOND, QueueContract, Shelf
+from batuta.testing.contracts.queue import BEN, ITEM_LEASE, SECOND, QueueContract, Shelf
 from tests.contract.test_queue import SqlShelf
 from tests.julia import PHONE, add_chip, add_doctor, one, rows, write
 
@@ -49,7 +49,7 @@ class TestFilaMensagens(QueueContract):
         (id,) = await queue.put()
         await queue.claim()
         await write(julia, DOUBT, state="intent", now=queue.clock.now(), id=id)
-        queue.clock.step(LEASE + SECOND)
+        queue.clock.step(ITEM_LEASE + SECOND)
         (rescued,) = await queue.store.rescue(10)
         assert rescued.state is ItemState.READY
         assert await queue.claim(BEN) == []

@@ -23,7 +23,7 @@ from app.integrations.llm.client import ChatClient
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Extension
-from batuta.guard.base import Effect, Told
+from batuta.guard.base import Effect, EffectReport
 from batuta.kernel.json import Json
 from batuta.testing import FakeClock
 from simulador.main import create_app
@@ -132,7 +132,7 @@ async def test_the_same_words_on_another_day_are_another_question(mesa: Bancada,
 async def test_while_the_model_is_away_messages_wait_and_none_is_lost(
     mesa: Bancada, oraculo: Oraculo, effect: Effect
 ) -> None:
-    oraculo.answer = Calou(Told(effect, "HTTP 503"))
+    oraculo.answer = Calou(EffectReport(effect, "HTTP 503"))
     for n in range(5):
         await mesa.dizem(f"{DOUBTFUL} {n}")
     for _ in range(20):
@@ -149,7 +149,7 @@ async def test_while_the_model_is_away_messages_wait_and_none_is_lost(
 
 
 async def test_a_model_that_is_broken_is_left_alone_for_a_while(mesa: Bancada, oraculo: Oraculo) -> None:
-    oraculo.answer = Calou(Told(Effect.BROKE, "HTTP 500"))
+    oraculo.answer = Calou(EffectReport(Effect.BROKE, "HTTP 500"))
     for n in range(12):
         await mesa.dizem(f"{DOUBTFUL} {n}")
     await mesa.operacao.ciclo(100, 2)

@@ -9,12 +9,12 @@ import pytest
 
 from batuta import Batuta
 from batuta.dispatch.job import Run
-from batuta.guard.base import Effect, Told
+from batuta.guard.base import Effect, EffectReport
 from batuta.guard.breaker import CircuitState
 from batuta.kernel.errors import InvalidJob, UnknownWord
 from batuta.queue.outcome import Failed
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
-from batuta.targets.guarded import told_by
+from batuta.targets.breaker import report_of
 from batuta.testing import FakeClock
 
 
@@ -41,7 +41,7 @@ def a_run(clock: FakeClock, attempt: int = 1) -> Run:
 
 
 async def deliver(work: Batuta, clock: FakeClock, attempt: int = 1) -> Ending:
-    job = work.book.declared("envia")
+    job = work.registry.declared("envia")
     assert job is not None
     return await job.target.deliver(a_run(clock, attempt))
 
@@ -106,16 +106,16 @@ async def test_a_circuit_that_is_not_there_or_too_short_is_refused_where_the_job
 @pytest.mark.parametrize(
     ("ending", "told"),
     [
-        (Ending(status=Status.SUCCESS, response_code=200), Told(Effect.WORKED)),
-        (Ending(status=Status.ERROR, response_code=404), Told(Effect.MISTAKE, "HTTP 404")),
-        (Ending(status=Status.ERROR, response_code=503), Told(Effect.BROKE, "HTTP 503")),
-        (Ending(status=Status.ERROR, response_code=200), Told(Effect.BROKE, "HTTP 200")),
-        (Ending(status=Status.ERROR, error="refused"), Told(Effect.BROKE, "no answer")),
-        (Ending(status=Status.TIMEOUT), Told(Effect.TIMED_OUT, "timeout")),
-        (Ending(status=Status.SKIPPED, response_code=409), Told(Effect.MISTAKE, "HTTP 409")),
-        (Ending(status=Status.SKIPPED, response_code=200), Told(Effect.WORKED, "HTTP 200")),
+        (Ending(status=Status.SUCCESS, response_code=200), EffectReport(Effect.WORKED)),
+        (Ending(status=Status.ERROR, response_code=404), EffectReport(Effect.MISTAKE, "HTTP 404")),
+        (Ending(status=Status.ERROR, response_code=503), EffectReport(Effect.BROKE, "HTTP 503")),
+        (Ending(status=Status.ERROR, response_code=200), EffectReport(Effect.BROKE, "HTTP 200")),
+        (Ending(status=Status.ERROR, error="refused"), EffectReport(Effect.BROKE, "no answer")),
+        (Ending(status=Status.TIMEOUT), EffectReport(Effect.TIMED_OUT, "timeout")),
+        (Ending(status=Status.SKIPPED, response_code=409), EffectReport(Effect.MISTAKE, "HTTP 409")),
+        (Ending(status=Status.SKIPPED, response_code=200), EffectReport(Effect.WORKED, "HTTP 200")),
         (Ending(status=Status.SKIPPED, reason="held"), None),
     ],
 )
-def test_what_an_ending_says_about_the_other_side(ending: Ending, told: Told | None) -> None:
-    assert told_by(ending) == told
+def test_what_an_ending_says_about_the_other_side(ending: Ending, told: EffectReport | None) -> None:
+    assert report_of(ending) == told

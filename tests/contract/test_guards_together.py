@@ -6,7 +6,7 @@ from datetime import time, timedelta
 
 import pytest
 
-from batuta import Admit, Batuta, Effect, Hold, HoursGuard, Limit, RateGuard, SwitchGuard, Together, Told
+from batuta import Admit, AllOf, Batuta, Effect, EffectReport, Hold, HoursGuard, Limit, RateGuard, SwitchGuard
 from batuta.guard.base import WORKED
 from batuta.guard.breaker import CircuitState
 from batuta.kernel.reasons import Reason
@@ -20,7 +20,7 @@ HOUR = Limit(name="hora", key="envios", most=5, per=timedelta(hours=1))
 class House:
     work: Batuta
     clock: FakeClock
-    may: Together
+    may: AllOf
 
     async def asked(self) -> Admit | Hold:
         return await self.may.admit(self.clock.now())
@@ -32,7 +32,7 @@ class House:
         assert isinstance(verdict.reason, Reason)
         return verdict.reason.code, next(iter(verdict.reason.facts.values()))
 
-    async def do(self, told: Told = WORKED) -> None:
+    async def do(self, told: EffectReport = WORKED) -> None:
         verdict = await self.asked()
         assert isinstance(verdict, Admit), verdict
         await verdict.ticket.used(told)
@@ -41,7 +41,7 @@ class House:
         return (await self.work.rates.used([HOUR]))["hora"]
 
     async def turn(self, key: str, on: bool) -> None:
-        await self.work.switches.turn(key, on, by="ana", reason="x", now=self.clock.now())
+        await self.work.switches.set(key, on, by="ana", reason="x", now=self.clock.now())
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ async def house(database_url: str, clock: FakeClock) -> AsyncIterator[House]:
     work.circuit("gateway", failures=3, reset=60)
     work.limit(HOUR)
     hours = Window(opens=time(8), lasts=timedelta(hours=12))
-    may = Together(
+    may = AllOf(
         SwitchGuard(switches=work.switches, key="pausa"),
         HoursGuard(name="horário", window=hours, zone=work.zone),
         SwitchGuard(switches=work.switches, key="pilot_mode"),
@@ -74,13 +74,13 @@ async def test_each_guard_holds_in_its_turn_and_nothing_is_taken_by_who_is_held(
     await house.turn("pilot_mode", False)
     await clock.advance(12 * 3600)
     for _ in range(3):
-        await house.do(Told(Effect.BROKE, "HTTP 503"))
+        await house.do(EffectReport(Effect.BROKE, "HTTP 503"))
     assert await house.reason() == ("circuit_open", "gateway")
     assert await house.used() == 3
 
 
 async def test_a_probe_that_finds_no_room_leaves_its_place_to_the_next(house: House, clock: FakeClock) -> None:
-    for told in (WORKED, WORKED, *[Told(Effect.BROKE, "HTTP 503")] * 3):
+    for told in (WORKED, WORKED, *[EffectReport(Effect.BROKE, "HTTP 503")] * 3):
         await house.do(told)
     await clock.advance(60)
     assert await house.reason() == ("rate_limit", "hora")
@@ -94,6 +94,6 @@ async def test_a_probe_that_finds_no_room_leaves_its_place_to_the_next(house: Ho
 
 async def test_what_never_left_counts_against_the_service_and_not_against_the_limit(house: House) -> None:
     for _ in range(3):
-        await house.do(Told(Effect.UNREACHED, "ConnectError"))
+        await house.do(EffectReport(Effect.UNREACHED, "ConnectError"))
     assert await house.used() == 0
     assert await house.reason() == ("circuit_open", "gateway")

@@ -9,14 +9,14 @@ import pytest
 from batuta.engine.batuta import Batuta
 from batuta.health.finding import Assessment, Severity
 from batuta.health.workers import DEAD_AFTER, SCHEDULER_SILENT, judge_scheduler, judge_workers
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
-LEASE = Tenure(owner="a:1", lease=30 * SECOND)
+LEASE = LeaseHolder(owner="a:1", lease=30 * SECOND)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def test_stuck_is_what_a_dead_worker_left_and_not_what_waits_for_its_retry
     await work.enqueue_many("mail", [(1,), (2,), (3,)])
     await work.enqueue("mail", 4, delay=900)  # as a retry waits
     queue = work.queues["default"]
-    await queue.turn([], LEASE, 2)
+    await queue.settle_and_claim([], LEASE, 2)
     clock.step(LEASE.lease + 59 * SECOND)
     assert (await queue.pulse()).stuck == 0
     clock.step(2 * SECOND)
@@ -96,7 +96,7 @@ async def test_a_consumer_that_was_never_started_is_critical_within_two_minutes(
 
 async def test_a_paused_queue_makes_nobody_scream(work: Batuta, clock: FakeClock) -> None:
     await work.enqueue("mail", 1)
-    await work.switches.turn("pause.queue.default", True, by="ana", reason="teste", now=clock.now())
+    await work.switches.set("pause.queue.default", True, by="ana", reason="teste", now=clock.now())
     clock.step(2 * HOUR)
     seen = await work.health.look(fresh=True)
     assert causes(seen) == {"queue.held.default": Severity.INFO}
@@ -186,6 +186,6 @@ async def test_a_clock_that_was_put_back_alarms_nobody_while_all_live(work: Batu
 async def test_processes_of_long_ago_are_forgotten(work: Batuta, clock: FakeClock) -> None:
     await work.beats.beat("w:1", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=8))
     await work.beats.beat("w:2", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=6))
-    await work.watching.heart("worker", list).tick()
+    await work.observability.heartbeat("worker", list).tick()
     count = await work.beats.seen(within=timedelta(days=30), now=clock.now())
     assert [beat.worker_id for beat in count.beats] == ["w:2"]

@@ -12,7 +12,7 @@ import pytest
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreTimeout, StoreUnavailable
 from batuta.kernel.events import ItemLost
-from batuta.queue.store import Endings, Turned
+from batuta.queue.store import ClaimResult, Endings
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -86,7 +86,7 @@ async def test_items_that_run_are_renewed_while_a_turn_hangs(office: Office, mon
 
         with monkeypatch.context() as patch:
             patch.setattr(office.store, "turn", hang)
-            office.work.ears.ring("default")
+            office.work.wakeups.ring("default")
             await office.passes(80)
             row = await office.row(id)
             hangs.set()
@@ -119,10 +119,10 @@ async def test_an_ending_whose_statement_times_out_delays_no_other(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = await office.work.enqueue_many("conta", [[2]] * 10)
-    bad, turn = ids[4], office.store.turn
+    bad, turn = ids[4], office.store.settle_and_claim
     is_blocked = True
 
-    async def time_out(endings: Endings, *arguments: Any, **named: Any) -> Turned:
+    async def time_out(endings: Endings, *arguments: Any, **named: Any) -> ClaimResult:
         if is_blocked and bad in [lease.id for lease, _ in endings]:
             await office.clock.sleep(5)
             raise StoreTimeout(where="-", why="a row was locked")
@@ -147,16 +147,16 @@ async def test_an_ending_whose_row_was_locked_is_kept_and_tried_again_at_interva
     office: Office, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
 ) -> None:
     id = await office.work.enqueue("conta", 2)
-    turn, is_locked, tries = office.store.turn, True, 0
+    turn, is_locked, tries = office.store.settle_and_claim, True, 0
 
-    async def skip(endings: Endings, *arguments: Any, **named: Any) -> Turned:
+    async def skip(endings: Endings, *arguments: Any, **named: Any) -> ClaimResult:
         nonlocal tries
         mine = [lease for lease, _ in endings if lease.id == id]
         if is_locked and mine:
             tries += 1
             others = [each for each in endings if each[0].id != id]
             turned = await turn(others, *arguments, **named)
-            return Turned(turned.leases, turned.lost, [*turned.unchecked, *mine])
+            return ClaimResult(turned.leases, turned.lost, [*turned.unchecked, *mine])
         return await turn(endings, *arguments, **named)
 
     monkeypatch.setattr(office.store, "turn", skip)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.contexts.agendamentos.model import Status
-from app.contexts.agendamentos.repository import appointment_book
+from app.contexts.agendamentos.repository import appointment_queries
 from app.contexts.agendamentos.service import QUEUE, TASK, Ligado
 from app.contexts.agendamentos.tasks import Normalizador
 from app.main import build
@@ -67,7 +67,7 @@ async def test_one_that_somebody_holds_keeps_no_other_waiting_and_is_written_in_
     held: dict[str, Any] = await one(office.database, "SELECT id FROM appointments WHERE linha = 2")
     done = "SELECT count(*) AS n FROM appointments WHERE normalization_status = 'completed'"
     async with office.database.transaction() as transaction:
-        await transaction.one(appointment_book(office.database.dialect).hold, id=held["id"])
+        await transaction.one(appointment_queries(office.database.dialect).hold, id=held["id"])
         working = asyncio.create_task(office.work.work_once(QUEUE, 100))
         if office.database.dialect == "postgres":  # a file has one writer, and everybody waits for it
             async with asyncio.timeout(30):

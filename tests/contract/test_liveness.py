@@ -9,11 +9,11 @@ import pytest
 
 from batuta import Batuta
 from batuta.config import EngineSettings
-from batuta.dispatch.scheduler import LEASE
+from batuta.dispatch.scheduler import RUN_LEASE
 from batuta.engine.batuta import QUEUE_LEASE
 from batuta.health.ready import State, look
 from batuta.kernel.errors import InvalidSetting
-from batuta.queue.item import ItemState, Tenure
+from batuta.queue.item import ItemState, LeaseHolder
 from batuta.queue.outcome import Settlement
 from batuta.runlog.execution import Ending, Opening, Registration, Status, Trigger
 from batuta.runlog.log import Closing, Decisions, Ledger, RunsRenewed
@@ -35,8 +35,8 @@ CONNECTIONS = in_dialect(
     "postgres",
 )
 BEATS = in_dialect(query_of("beats", "SELECT worker_name FROM worker_heartbeats", writes=False), "postgres")
-WORKER = Tenure(owner="worker", lease=QUEUE_LEASE)
-SCHEDULER = Tenure(owner="scheduler", lease=LEASE)
+WORKER = LeaseHolder(owner="worker", lease=QUEUE_LEASE)
+SCHEDULER = LeaseHolder(owner="scheduler", lease=RUN_LEASE)
 JOB = Registration(job="resumo", categoria="report", schedule="* * * * *", zone="UTC")
 
 
@@ -70,10 +70,10 @@ async def all_connections_taken(work: Batuta) -> AsyncIterator[None]:
 async def test_a_busy_pool_delays_no_renewal_claim_or_rescue_of_the_queue(work: Batuta) -> None:
     await work.enqueue_many("enviar", [()] * 2)
     queue = work.queues["default"]
-    (first,) = (await queue.turn([], WORKER, 1)).leases
+    (first,) = (await queue.settle_and_claim([], WORKER, 1)).leases
     async with all_connections_taken(work), asyncio.timeout(2):
         assert (await queue.renew([first], WORKER)).lost == frozenset()
-        assert len((await queue.turn([], WORKER, 5)).leases) == 1
+        assert len((await queue.settle_and_claim([], WORKER, 5)).leases) == 1
         assert list(await queue.rescue(10)) == []
         assert await queue.next_at() is None
 
@@ -118,7 +118,7 @@ async def test_both_pool_sizes_are_settings(postgres_url: str) -> None:
     assert counted == {"batuta": 3, "batuta-liveness": 1}
 
 
-@pytest.mark.parametrize("lease", [LEASE, QUEUE_LEASE, timedelta(seconds=1)])
+@pytest.mark.parametrize("lease", [RUN_LEASE, QUEUE_LEASE, timedelta(seconds=1)])
 def test_every_liveness_timeout_is_shorter_than_a_third_of_the_lease(lease: timedelta) -> None:
     limits = liveness_limits(lease, pool=2)
     assert max(limits.connect, limits.answer, limits.lock, limits.idle_in_transaction) < lease / 3
@@ -141,11 +141,11 @@ async def test_a_turn_that_meets_a_locked_row_settles_and_claims_the_others(post
     async with made:
         await made.enqueue_many("enviar", [()] * 4)
         queue = made.queues["default"]
-        locked, *others = (await queue.turn([], WORKER, 3)).leases
+        locked, *others = (await queue.settle_and_claim([], WORKER, 3)).leases
         async with made.database.transaction() as transaction:
             await transaction.all(LOCK, id=locked.id)
             done = [(lease, Settlement(state=ItemState.DONE)) for lease in (locked, *others)]
-            turned = await queue.turn(done, WORKER, 5)
+            turned = await queue.settle_and_claim(done, WORKER, 5)
         assert (len(turned.leases), turned.lost, turned.unchecked) == (1, [], [locked])
 
 

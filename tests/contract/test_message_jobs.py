@@ -12,7 +12,7 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
-from batuta.queue.item import NewItem, Tenure
+from batuta.queue.item import LeaseHolder, NewItem
 from batuta.receive.endpoints import JobCall, Ok
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock
@@ -91,7 +91,7 @@ async def test_a_pause_of_its_campaign_makes_no_message_old(office: Office) -> N
 
 async def test_what_a_dead_worker_left_is_brought_back_where_the_job_is_the_only_consumer(office: Office) -> None:
     id = await office.put()
-    await office.store.turn([], Tenure(owner="ghost", lease=MINUTE), 1)
+    await office.store.settle_and_claim([], LeaseHolder(owner="ghost", lease=MINUTE), 1)
     await office.clock.advance(2 * MINUTE)
     running = await office.begin()
     await office.clock.advance(CONFIRMED)
@@ -101,8 +101,8 @@ async def test_what_a_dead_worker_left_is_brought_back_where_the_job_is_the_only
 
 
 async def test_the_job_takes_no_message_from_a_living_worker_after_the_clock_is_put_forward(office: Office) -> None:
-    id, living = await office.put(), Tenure(owner="living", lease=MINUTE)
-    held = (await office.store.turn([], living, 1)).leases
+    id, living = await office.put(), LeaseHolder(owner="living", lease=MINUTE)
+    held = (await office.store.settle_and_claim([], living, 1)).leases
     office.clock.step(60 * MINUTE)
     running = await office.begin()
     assert not running.done()
@@ -115,7 +115,7 @@ async def test_the_job_takes_no_message_from_a_living_worker_after_the_clock_is_
 async def test_what_was_given_up_because_its_workers_died_is_buried_once(office: Office) -> None:
     id = await office.put()
     for _ in range(3):
-        await office.store.turn([], Tenure(owner="ghost", lease=MINUTE), 1)
+        await office.store.settle_and_claim([], LeaseHolder(owner="ghost", lease=MINUTE), 1)
         await office.clock.advance(2 * MINUTE)
         await office.store.rescue(10)
         await office.clock.advance(20 * MINUTE)
@@ -152,11 +152,11 @@ async def test_a_run_sees_at_most_twenty_and_the_next_goes_on(office: Office) ->
 
 
 async def test_a_heartbeat_does_not_end_a_pause(office: Office) -> None:
-    await office.work.switches.turn("pause.all", True, by="ana", reason="-", now=office.clock.now())
+    await office.work.switches.set("pause.all", True, by="ana", reason="-", now=office.clock.now())
     heartbeat = office.work.endpoints.find("heartbeat")
     assert heartbeat is not None
     assert isinstance(await heartbeat.handler(CALL), Ok)
     await office.put()
     assert (await office.runs())["vistas"] == 0
-    await office.work.switches.turn("pause.all", False, by="ana", reason="-", now=office.clock.now())
+    await office.work.switches.set("pause.all", False, by="ana", reason="-", now=office.clock.now())
     assert (await office.runs())["vistas"] == 1

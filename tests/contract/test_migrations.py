@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.errors import MigrationChanged, QueryBookError, SchemaOutOfDate, StatementRefused, StoreConflict
+from batuta.kernel.errors import MigrationChanged, QueryFileError, SchemaOutOfDate, StatementRefused, StoreConflict
 from batuta.kernel.events import MigrationApplied
 from batuta.stores import connect
 from batuta.stores.sql.database import Database
@@ -147,7 +147,7 @@ async def test_the_engines_schema_is_the_same_on_both_databases(migrated: Databa
 def test_gaps_doubles_and_stray_names_are_refused(tmp_path: Path, names: list[str]) -> None:
     for name in names:
         (tmp_path / name).write_text("SELECT 1;")
-    with pytest.raises(QueryBookError):
+    with pytest.raises(QueryFileError):
         read_folder("app", tmp_path)
 
 

@@ -10,7 +10,7 @@ import pytest
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
-from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
 from batuta.queue.outcome import Failed, Settlement, Snooze, Writes
 from batuta.queue.pipeline import Drop, FanOut, Finish, Jump, Next, Pipeline, Stage, StageOutcome
 from batuta.queue.table import QueueTable
@@ -63,10 +63,10 @@ class Line:
     def workers(self, **options: Any) -> list[Worker]:
         stages = tuple(Stage(name=name, handle=self.handlers[name], **options) for name in STAGES)
         pipeline = Pipeline(table=FILA, stages=stages, dropped="descartado")
-        tenure = Tenure(owner=self.ids.new(), lease=LEASE)
+        lease_holder = LeaseHolder(owner=self.ids.new(), lease=LEASE)
         return [
             Worker(
-                stage.name, self.queue(stage.name), lambda lease, stage=stage: pipeline.recipe(stage), tenure,  # type: ignore[misc]
+                stage.name, self.queue(stage.name), lambda lease, stage=stage: pipeline.handler(stage), lease_holder,  # type: ignore[misc]
                 WorkerPolicy(limit=stage.budget), self.clock, self.events,
             )
             for stage in stages
@@ -321,7 +321,7 @@ async def test_an_item_that_kills_its_workers_is_an_error_at_its_stage(line: Lin
     await line.put("m1")
     queue = line.queue("pendente")
     for _ in range(3):
-        assert len((await queue.turn([], Tenure(owner="w", lease=LEASE), 10)).leases) == 1
+        assert len((await queue.settle_and_claim([], LeaseHolder(owner="w", lease=LEASE), 10)).leases) == 1
         line.clock.step(LEASE + timedelta(seconds=1))
         await queue.rescue(10)
     (row,) = await line.rows()
@@ -408,14 +408,14 @@ async def test_a_statement_that_is_refused_is_its_own_items_failure_and_nobody_e
 
 async def test_a_worker_that_lost_its_item_writes_none_of_its_statements(line: Line) -> None:
     await line.put("m1")
-    queue, tenure = line.queue("pendente"), Tenure(owner="w", lease=LEASE)
-    (late,) = (await queue.turn([], tenure, 1)).leases
+    queue, lease_holder = line.queue("pendente"), LeaseHolder(owner="w", lease=LEASE)
+    (late,) = (await queue.settle_and_claim([], lease_holder, 1)).leases
     line.clock.step(LEASE + timedelta(seconds=1))
     await queue.rescue(10)
     outcome = await inserting(line, {"m1": "UTI"})(late)
     assert isinstance(outcome, Finish)
     ended = Settlement(state=ItemState.DONE, effect=outcome.effect)
-    assert [lease.id for lease in (await queue.turn([(late, ended)], tenure, 0)).lost] == [late.id]
+    assert [lease.id for lease in (await queue.settle_and_claim([(late, ended)], lease_holder, 0)).lost] == [late.id]
     assert await written(line) == []
 
 
@@ -469,7 +469,7 @@ async def test_the_dead_of_a_stage_are_listed_counted_and_revived_there(line: Li
     assert await stage.revive(str(ids[0]), by="ana")
     assert await stage.counts() == {"extracao": 1, "erro": 1}
     assert [row["id"] for row in await stage.listed(ItemState.READY, 10)] == [ids[0]]
-    (lease,) = (await stage.turn([], Tenure(owner="w", lease=LEASE), 1)).leases
+    (lease,) = (await stage.settle_and_claim([], LeaseHolder(owner="w", lease=LEASE), 1)).leases
     assert await stage.counts() == {"running": 1, "erro": 1}
     assert [row["id"] for row in await stage.listed(ItemState.RUNNING, 10)] == [lease.id]
     assert await stage.listed(ItemState.READY, 10) == []

@@ -161,10 +161,10 @@ async def test_doctor_reports_how_the_database_is_reached(
 
 async def test_without_a_direct_address_the_tables_are_polled_each_second(pooled: PostgresDatabase) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
-    ear = await pooled.hear(heard.put_nowait)
+    listener = await pooled.listen(heard.put_nowait)
     async with asyncio.timeout(3):
         assert [await heard.get(), await heard.get()] == [None, None]
-    await ear.close()
+    await listener.close()
 
 
 async def test_with_a_direct_address_what_is_written_through_the_pooler_is_heard_at_once(
@@ -174,11 +174,11 @@ async def test_with_a_direct_address_what_is_written_through_the_pooler_is_heard
     async with Batuta(through(pooler_port, postgres_url), settings=settings) as work:
         assert work.connections.way == "pooler_direct"
         heard: asyncio.Queue[str | None] = asyncio.Queue()
-        ear = await work.database.hear(heard.put_nowait)
+        listener = await work.database.listen(heard.put_nowait)
         await work.database.all(query("SELECT pg_notify('batuta', 'default')"))
         async with asyncio.timeout(2):
             assert await heard.get() == "default"
-        await ear.close()
+        await listener.close()
 
 
 async def test_a_backup_is_taken_and_restored_through_a_pooler(
@@ -211,7 +211,7 @@ async def test_a_direct_address_that_leads_to_a_transaction_pooler_is_named(
         database = connect(url, SystemClock(), direct_url=url)
         await database.open()
         with pytest.raises(StoreUnavailable, match="correct DATABASE_DIRECT_URL"):
-            await database.hear(lambda name: None)
+            await database.listen(lambda name: None)
         await database.close()
 
 
@@ -225,12 +225,12 @@ async def test_the_direct_address_may_be_a_session_pooler(
         database = connect(through(pooler_port, postgres_url), SystemClock(), direct_url=direct)
         await database.open()
         heard: asyncio.Queue[str | None] = asyncio.Queue()
-        ear = await database.hear(heard.put_nowait)
-        await ear.probe()
+        listener = await database.listen(heard.put_nowait)
+        await listener.probe()
         await database.all(query("SELECT pg_notify('batuta', 'default')"))
         async with asyncio.timeout(2):
             assert await heard.get() == "default"
-        await ear.close()
+        await listener.close()
         await database.close()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem, Tenure
+from batuta.queue.item import LeaseHolder, NewItem
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
@@ -16,7 +16,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import ANN, BEN, LEASE, SECOND, QueueContract, Shelf
+from batuta.testing.contracts.queue import ANN, BEN, ITEM_LEASE, SECOND, QueueContract, Shelf
 from tests.plans.test_hot_statements import FILL, WORDS
 
 FILA = QueueTable(
@@ -68,7 +68,7 @@ class SqlShelf(Shelf):
 
     async def pause(self, on: bool) -> None:
         key = f"pause.queue.{self.store.name}"  # type: ignore[attr-defined]
-        await self.switches.turn(key, on, by="test", reason="-", now=self.clock.now())
+        await self.switches.set(key, on, by="test", reason="-", now=self.clock.now())
 
 
 class TestTheEnginesOwnTable(QueueContract):
@@ -81,7 +81,7 @@ class TestTheEnginesOwnTable(QueueContract):
     async def test_queues_in_one_table_do_not_meet(self, queue: Shelf, migrated: Database, ids: Ids) -> None:
         other = SqlQueue(migrated, TASKS, ids, queue.clock, queue="other", own_time=True)
         await queue.put()
-        assert not (await other.turn([], ANN, 10)).leases
+        assert not (await other.settle_and_claim([], ANN, 10)).leases
         assert len(await queue.claim()) == 1
 
     async def test_items_that_fill_different_columns_are_put_together(self, queue: Shelf) -> None:
@@ -131,7 +131,7 @@ class TestTheEnginesOwnTable(QueueContract):
         (id,) = await queue.put()
         for _ in range(3 if ends == "crashed" else 0):
             await queue.claim()
-            queue.clock.step(LEASE + SECOND)
+            queue.clock.step(ITEM_LEASE + SECOND)
             await queue.store.rescue(10)
         if ends == "cancelled":
             await queue.store.cancel(id, "x" * 2_000)
@@ -179,7 +179,7 @@ class TestAnApplicationsTable(QueueContract):
     ) -> None:
         part = SqlQueue(migrated, replace(FILA, given=("telefone",)), ids, queue.clock, own_time=True)
         await queue.put()
-        (lease,) = (await part.turn([], ANN, 1)).leases
+        (lease,) = (await part.settle_and_claim([], ANN, 1)).leases
         assert set(lease.row) == {"id", "fence", "tentativas", "quedas", "agendar_para", "telefone"}
 
     def test_what_is_given_is_a_column(self) -> None:
@@ -196,7 +196,10 @@ async def test_bytes_where_text_belongs_keep_no_other_item_from_being_claimed(
     store = SqlQueue(migrated, FILA, ids, clock, own_time=True)
     await store.put([NewItem(values={"telefone": "-"}), NewItem(values={"telefone": "-"})])
     await migrated.script("UPDATE fila_teste SET telefone = x'ff00' WHERE id = (SELECT min(id) FROM fila_teste);")
-    assert sorted(lease.row["telefone"] for lease in (await store.turn([], ANN, 10)).leases) == ["-", "FF00"]
+    assert sorted(lease.row["telefone"] for lease in (await store.settle_and_claim([], ANN, 10)).leases) == [
+        "-",
+        "FF00",
+    ]
 
 
 PER_CHIP = replace(FILA, group="chip")
@@ -231,8 +234,8 @@ class TestATableWhoseGroupsTakeTurns:
 
     async def test_of_many_claimers_no_two_have_the_same_group(self, queue: SqlShelf) -> None:
         await queue.put(*(self.item(f"chip{n % 5}") for n in range(50)))
-        tenures = [Tenure(owner=f"w{n}", lease=LEASE) for n in range(10)]
-        claims = await asyncio.gather(*(queue.claim(tenure, limit=5) for tenure in tenures))
+        lease_holders = [LeaseHolder(owner=f"w{n}", lease=ITEM_LEASE) for n in range(10)]
+        claims = await asyncio.gather(*(queue.claim(lease_holder, limit=5) for lease_holder in lease_holders))
         taken = [lease.row["chip"] for claim in claims for lease in claim]
         assert len(taken) == len(set(taken))
 
@@ -262,7 +265,7 @@ class TestATableWhoseGroupsTakeTurns:
             writes=False,
         )
         async with migrated.transaction() as transaction:
-            assert len(await queue.store._turns.claim_in_turn(transaction, asked, 5)) == 5
+            assert len(await queue.store._claims.claim_round_robin(transaction, asked, 5)) == 5
             held = await transaction.one(in_dialect(locks, "postgres"))
         assert held is not None
         assert held["held"] <= 10
@@ -301,16 +304,16 @@ class TestATableWhoseGroupsTakeTurns:
         )
         done: set[str] = set()
 
-        async def work(tenure: Tenure) -> None:
+        async def work(lease_holder: LeaseHolder) -> None:
             while len(done) < 60:
-                leases = await queue.claim(tenure, limit=2)
+                leases = await queue.claim(lease_holder, limit=2)
                 row = await migrated.one(in_dialect(leased, migrated.dialect))
                 assert row is not None
                 assert row["rows"] == row["chips"]
                 done.update(lease.id for lease in leases)
                 await queue.settle(leases)
 
-        await asyncio.gather(*(work(Tenure(owner=f"w{n}", lease=LEASE)) for n in range(4)))
+        await asyncio.gather(*(work(LeaseHolder(owner=f"w{n}", lease=ITEM_LEASE)) for n in range(4)))
         assert len(done) == 60
 
     async def test_a_row_without_a_group_waits_for_no_other(self, queue: SqlShelf) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
+from batuta.queue.handler import ItemHandler
 from batuta.queue.item import NewItem
-from batuta.queue.outcome import Cancelled, Failed, Snooze, after_seconds, given_back, settle
-from batuta.queue.recipe import Recipe
+from batuta.queue.outcome import Cancelled, Failed, Snooze, after_seconds, give_back, settle
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.stores.sql.queries import in_dialect, query_of
@@ -71,7 +71,7 @@ async def test_an_item_is_due_as_soon_as_it_is_enqueued(machine: Machine) -> Non
     await machine.tasks.enqueue("f")
     row = await machine.row()
     assert is_about(row["created_at"], row["now"])
-    assert len((await Machine(machine.database, timedelta(0)).queue.turn([], ANN, 10)).leases) == 1
+    assert len((await Machine(machine.database, timedelta(0)).queue.settle_and_claim([], ANN, 10)).leases) == 1
 
 
 async def test_a_delay_is_as_long_as_it_says(machine: Machine) -> None:
@@ -100,9 +100,9 @@ async def test_items_of_one_put_keep_their_own_delays(machine: Machine) -> None:
 )
 async def test_a_wait_is_as_long_as_it_says(machine: Machine, outcome: Failed | Snooze | None, wait: timedelta) -> None:
     await machine.queue.put([ITEM])
-    (lease,) = (await machine.queue.turn([], ANN, 10)).leases
-    ended = given_back() if outcome is None else settle(1, outcome, after_seconds([60, 120]), lambda: 0.5)
-    await machine.queue.turn([(lease, ended)], ANN, 0)
+    (lease,) = (await machine.queue.settle_and_claim([], ANN, 10)).leases
+    ended = give_back() if outcome is None else settle(1, outcome, after_seconds([60, 120]), lambda: 0.5)
+    await machine.queue.settle_and_claim([(lease, ended)], ANN, 0)
     row = await machine.row()
     assert is_about(row["available_at"], row["now"] + wait)
 
@@ -114,8 +114,10 @@ async def test_a_worker_spends_its_retries_over_the_time_they_take(machine: Mach
         return Failed("busy")
 
     await machine.queue.put([ITEM])
-    recipe = Recipe(handle=fail, retry=after_seconds([60, 120]))
-    worker = Worker("default", machine.queue, lambda lease: recipe, ANN, WorkerPolicy(), machine.clock, EventRecorder())
+    handler = ItemHandler(handle=fail, retry=after_seconds([60, 120]))
+    worker = Worker(
+        "default", machine.queue, lambda lease: handler, ANN, WorkerPolicy(), machine.clock, EventRecorder()
+    )
     for _ in range(3):
         await worker.once(10)
     row = await machine.row()
@@ -133,10 +135,10 @@ async def test_a_worker_wakes_when_the_next_item_is_due(machine: Machine) -> Non
 
 async def test_a_finished_item_is_kept_as_long_as_it_says(machine: Machine) -> None:
     id = await machine.tasks.enqueue("f")
-    (lease,) = (await machine.queue.turn([], ANN, 10)).leases
-    recipe = Recipe(handle=_nothing, keep=timedelta(days=30))
-    ended = recipe.kept(settle(1, Cancelled(), after_seconds([]), lambda: 0.5))
-    await machine.queue.turn([(lease, ended)], ANN, 0)
+    (lease,) = (await machine.queue.settle_and_claim([], ANN, 10)).leases
+    handler = ItemHandler(handle=_nothing, keep=timedelta(days=30))
+    ended = handler.with_retention(settle(1, Cancelled(), after_seconds([]), lambda: 0.5))
+    await machine.queue.settle_and_claim([(lease, ended)], ANN, 0)
     row = await machine.row()
     assert row["expires_at"] == row["finished_at"] + timedelta(days=30)
     await machine.store.prune(10)

@@ -15,7 +15,7 @@ from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import ANN, BEN, LEASE, SECOND
+from batuta.testing.contracts.queue import ANN, BEN, ITEM_LEASE, SECOND
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
@@ -34,11 +34,11 @@ def _queue(migrated: Database, clock: FakeClock, ids: Ids, *, fixed_times: bool 
 
 def rescuer(queue: SqlQueue, clock: FakeClock) -> Rescuer:
     """A new process: it knows nothing but the table."""
-    return Rescuer("default", queue, LEASE, clock, EventRecorder())
+    return Rescuer("default", queue, ITEM_LEASE, clock, EventRecorder())
 
 
 async def claim(queue: SqlQueue, limit: int = 1000) -> int:
-    return len((await queue.turn([], BEN, limit)).leases)
+    return len((await queue.settle_and_claim([], BEN, limit)).leases)
 
 
 async def test_a_backlog_goes_on(queue: SqlQueue, clock: FakeClock) -> None:
@@ -59,33 +59,33 @@ async def test_a_backlog_goes_on_although_no_worker_ran_before_the_step(queue: S
 async def test_the_items_of_a_dead_worker_come_back_after_one_lease(queue: SqlQueue, clock: FakeClock) -> None:
     await rescuer(queue, clock).tick()
     await queue.put([ITEM] * 10)
-    assert len((await queue.turn([], ANN, 10)).leases) == 10
+    assert len((await queue.settle_and_claim([], ANN, 10)).leases) == 10
     clock.step(-HOUR)
     await rescuer(queue, clock).tick()
-    clock.step(LEASE + SECOND)
+    clock.step(ITEM_LEASE + SECOND)
     assert len(await queue.rescue(100)) == 10
 
 
 async def test_a_live_worker_keeps_its_items(queue: SqlQueue, clock: FakeClock) -> None:
-    await queue.follow_clock(LEASE)
+    await queue.follow_clock(ITEM_LEASE)
     await queue.put([ITEM] * 10)
-    leases = (await queue.turn([], ANN, 10)).leases
+    leases = (await queue.settle_and_claim([], ANN, 10)).leases
     clock.step(-HOUR)
     await queue.renew(leases, ANN)
-    await queue.follow_clock(LEASE)
-    clock.step(LEASE - SECOND)
+    await queue.follow_clock(ITEM_LEASE)
+    clock.step(ITEM_LEASE - SECOND)
     assert await queue.rescue(100) == []
     assert not (await queue.renew(leases, ANN)).lost
 
 
 async def test_retries_and_delays_wait_as_long_as_they_say(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.put([ITEM])
-    (lease,) = (await queue.turn([], ANN, 10)).leases
-    await queue.turn([(lease, Settlement(state=ItemState.READY, wait=MINUTE, error="busy"))], ANN, 0)
+    (lease,) = (await queue.settle_and_claim([], ANN, 10)).leases
+    await queue.settle_and_claim([(lease, Settlement(state=ItemState.READY, wait=MINUTE, error="busy"))], ANN, 0)
     await queue.put([replace(ITEM, delay=2 * MINUTE)])
-    await queue.follow_clock(LEASE)
+    await queue.follow_clock(ITEM_LEASE)
     clock.step(-HOUR)
-    assert await queue.follow_clock(LEASE) == HOUR
+    assert await queue.follow_clock(ITEM_LEASE) == HOUR
     assert await claim(queue) == 0
     clock.step(MINUTE)
     assert await claim(queue) == 1
@@ -96,9 +96,9 @@ async def test_retries_and_delays_wait_as_long_as_they_say(queue: SqlQueue, cloc
 async def test_an_instant_that_the_application_chose_stays(migrated: Database, clock: FakeClock, ids: Ids) -> None:
     queue = _queue(migrated, clock, ids, fixed_times=True)
     await queue.put([replace(ITEM, available_at=clock.now() + 10 * MINUTE), ITEM])
-    await queue.follow_clock(LEASE)
+    await queue.follow_clock(ITEM_LEASE)
     clock.step(-HOUR)
-    await queue.follow_clock(LEASE)
+    await queue.follow_clock(ITEM_LEASE)
     assert await claim(queue) == 1
     clock.step(HOUR + 10 * MINUTE - SECOND)
     assert await claim(queue) == 0
@@ -112,7 +112,7 @@ async def test_a_clock_that_was_ahead_for_a_while_leaves_long_delays_as_they_wer
     await queue.put([replace(ITEM, delay=timedelta(days=2))])
     for by in (timedelta(0), timedelta(days=1), -timedelta(days=1)):
         clock.step(by)
-        await queue.follow_clock(LEASE)
+        await queue.follow_clock(ITEM_LEASE)
     clock.step(timedelta(days=2) - SECOND)
     assert await claim(queue) == 0
     clock.step(SECOND)
@@ -120,25 +120,25 @@ async def test_a_clock_that_was_ahead_for_a_while_leaves_long_delays_as_they_wer
 
 
 async def test_of_many_processes_one_corrects_a_step(queue: SqlQueue, clock: FakeClock) -> None:
-    await queue.follow_clock(LEASE)
+    await queue.follow_clock(ITEM_LEASE)
     clock.step(-HOUR)
-    assert [await queue.follow_clock(LEASE) for _ in range(3)] == [HOUR, timedelta(0), timedelta(0)]
+    assert [await queue.follow_clock(ITEM_LEASE) for _ in range(3)] == [HOUR, timedelta(0), timedelta(0)]
 
 
 async def test_time_that_passes_is_no_step(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.put([replace(ITEM, delay=2 * MINUTE)])
     for _ in range(5):
         clock.step(10 * SECOND)
-        assert await queue.follow_clock(LEASE) == timedelta(0)
+        assert await queue.follow_clock(ITEM_LEASE) == timedelta(0)
     clock.step(-SECOND)
-    assert await queue.follow_clock(LEASE) == timedelta(0)
+    assert await queue.follow_clock(ITEM_LEASE) == timedelta(0)
     assert await claim(queue) == 0
 
 
 async def test_health_counts_what_a_step_holds_back_until_it_is_corrected(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.put([ITEM] * 110)
-    assert len((await queue.turn([], ANN, 10)).leases) == 10
-    await queue.follow_clock(LEASE)
+    assert len((await queue.settle_and_claim([], ANN, 10)).leases) == 10
+    await queue.follow_clock(ITEM_LEASE)
     assert (await queue.pulse()).held_back == 0
     clock.step(-HOUR)
     pulse = await queue.pulse()
@@ -146,5 +146,5 @@ async def test_health_counts_what_a_step_holds_back_until_it_is_corrected(queue:
     watched = WatchedQueue(name="default", pulse=queue.pulse, loops=())
     found = [each for each in judge_queue(watched, pulse, has_worker=True).findings if "clock" in each.cause]
     assert [(each.severity, each.facts["count"]) for each in found] == [(Severity.WARNING, 110)]
-    await queue.follow_clock(LEASE)
+    await queue.follow_clock(ITEM_LEASE)
     assert (await queue.pulse()).held_back == 0

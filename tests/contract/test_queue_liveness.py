@@ -18,7 +18,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
-from batuta.testing.contracts.queue import ANN, DONE, LEASE, SECOND
+from batuta.testing.contracts.queue import ANN, DONE, ITEM_LEASE, SECOND
 
 LOCK = in_dialect(query_of("lock", "SELECT id FROM tasks WHERE id = :id FOR UPDATE", writes=True), "postgres")
 ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
@@ -44,7 +44,7 @@ async def locked(database: Database, lease: Lease) -> AsyncIterator[None]:
 
 async def claimed(queue: SqlQueue, count: int = 10) -> list[Lease]:
     await queue.put([ITEM] * count)
-    leases = list((await queue.turn([], ANN, count)).leases)
+    leases = list((await queue.settle_and_claim([], ANN, count)).leases)
     assert len(leases) == count
     return leases
 
@@ -53,7 +53,7 @@ async def test_a_locked_row_does_not_stop_the_renewal_of_the_others(
     queue: SqlQueue, migrated: Database, clock: FakeClock
 ) -> None:
     first, *others = await claimed(queue)
-    clock.step(LEASE - SECOND)
+    clock.step(ITEM_LEASE - SECOND)
     async with locked(migrated, first):
         renewed = await queue.renew([first, *others], ANN)
         assert not renewed.lost
@@ -79,13 +79,13 @@ async def test_a_locked_row_stays_unchecked_while_the_others_are_settled(
     (waiting,) = await queue.put([ITEM])
     endings = [(lease, DONE) for lease in (first, *others)]
     async with locked(migrated, first):
-        turned = await queue.turn(endings, ANN, limit)
+        turned = await queue.settle_and_claim(endings, ANN, limit)
         assert [lease.id for lease in turned.unchecked] == [first.id]
         assert not turned.lost
         assert [lease.id for lease in turned.leases] == ([waiting] if limit else [])
-        again = await queue.turn([(first, DONE)], ANN, limit)
+        again = await queue.settle_and_claim([(first, DONE)], ANN, limit)
         assert [lease.id for lease in again.unchecked] == [first.id]
-    settled = await queue.turn([(first, DONE)], ANN, 0)
+    settled = await queue.settle_and_claim([(first, DONE)], ANN, 0)
     assert not settled.lost
     assert not settled.unchecked
     assert (await queue.counts())["complete"] == 10
@@ -95,12 +95,12 @@ async def test_a_lost_lease_beside_a_locked_row_is_proven_lost(
     queue: SqlQueue, migrated: Database, clock: FakeClock
 ) -> None:
     locked_one, taken = await claimed(queue, 2)
-    clock.step(LEASE - SECOND)
+    clock.step(ITEM_LEASE - SECOND)
     await queue.renew([locked_one], ANN)
     clock.step(2 * SECOND)
     assert [rescued.id for rescued in await queue.rescue(10)] == [taken.id]
     async with locked(migrated, locked_one):
-        turned = await queue.turn([(locked_one, DONE), (taken, DONE)], ANN, 0)
+        turned = await queue.settle_and_claim([(locked_one, DONE), (taken, DONE)], ANN, 0)
     assert [lease.id for lease in turned.lost] == [taken.id]
     assert [lease.id for lease in turned.unchecked] == [locked_one.id]
 

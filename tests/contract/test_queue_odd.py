@@ -10,11 +10,11 @@ import pytest
 from batuta import Batuta
 from batuta.kernel.errors import InvalidName, StatementRefused, StoreReadOnly
 from batuta.kernel.ids import Ids
-from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.handler import ItemHandler
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
 from batuta.queue.outcome import Done, Failed, Settlement, Snooze, after_seconds
-from batuta.queue.recipe import Recipe
 from batuta.queue.storable import refuse_unstorable
-from batuta.queue.store import Endings, Turned
+from batuta.queue.store import ClaimResult, Endings
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
@@ -25,7 +25,7 @@ from batuta.testing.clock import settle
 from tests.contract.queue_bench import LEASE, Bench, fine, for_ever
 from tests.stored import readable
 
-ANN = Tenure(owner="ann", lease=LEASE)
+ANN = LeaseHolder(owner="ann", lease=LEASE)
 BEHIND_UTC = timezone(timedelta(hours=-5))
 PLAIN = QueueTable(name="fila_avulsa", priority="prioridade", key="chave", doubt="duvida", cancel_requested="parar")
 PLAIN_SQL = """
@@ -58,7 +58,7 @@ async def write(database: Database, sql: str) -> None:
 
 
 async def claim(store: SqlQueue, limit: int = 10) -> list[Lease]:
-    return list((await store.turn([], ANN, limit)).leases)
+    return list((await store.settle_and_claim([], ANN, limit)).leases)
 
 
 async def row(store: SqlQueue, id: str | None) -> dict[str, Any]:
@@ -69,8 +69,8 @@ async def row(store: SqlQueue, id: str | None) -> dict[str, Any]:
 
 
 async def work_through(store: SqlQueue, clock: FakeClock, events: EventRecorder) -> None:
-    recipe = Recipe(handle=fine)
-    worker = Worker(store.name, store, lambda _: recipe, ANN, WorkerPolicy(), clock, events)
+    handler = ItemHandler(handle=fine)
+    worker = Worker(store.name, store, lambda _: handler, ANN, WorkerPolicy(), clock, events)
     for _ in range(3):
         await worker.tick()
         await settle()
@@ -354,11 +354,11 @@ async def test_a_database_that_turns_read_only_leaves_nothing_claimed_behind(
     suspects = await bench.put("fine", "fine")
     await bench.crash(suspects[0], 2)
     (other,) = await bench.put("fine")
-    turn = bench.store.turn
+    turn = bench.store.settle_and_claim
 
-    async def only_claims(endings: Endings, tenure: Tenure, limit: int, **options: Any) -> Turned:
+    async def only_claims(endings: Endings, lease_holder: LeaseHolder, limit: int, **options: Any) -> ClaimResult:
         if limit:
-            return await turn(endings, tenure, limit, **options)
+            return await turn(endings, lease_holder, limit, **options)
         raise StoreReadOnly(where="here", why="another is chosen")
 
     worker = bench.worker()
@@ -385,7 +385,7 @@ async def test_a_wish_to_cancel_meets_an_item_that_is_just_coming_back(
 
     async def and_then_it_comes_back(query: Any, **values: object) -> int:
         touched = await run(query, **values)
-        await bench.store.turn([(lease, back)], ANN, 0)
+        await bench.store.settle_and_claim([(lease, back)], ANN, 0)
         return touched
 
     monkeypatch.setattr(migrated, "run", and_then_it_comes_back)
@@ -444,7 +444,7 @@ async def test_a_table_that_gives_little_still_knows_where_an_item_died(
     store = SqlQueue(migrated, table, ids, FakeClock(), own_time=True)
     (id,) = await store.put([NewItem()])
     dead = Settlement(state=ItemState.DEAD, error="-")
-    assert not (await store.turn([(lease, dead) for lease in await claim(store)], ANN, 0)).lost
+    assert not (await store.settle_and_claim([(lease, dead) for lease in await claim(store)], ANN, 0)).lost
     assert id is not None
     row = await store.item(id)
     assert row is not None

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem, Tenure
+from batuta.queue.item import LeaseHolder, NewItem
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queue import statements
 from batuta.stores.sql.queue.store import SqlQueue
@@ -16,7 +16,7 @@ from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)
-TENURE = Tenure(owner="a", lease=MINUTE)
+TENURE = LeaseHolder(owner="a", lease=MINUTE)
 ITEMS, LIMIT = 150, 7
 # The due items beyond the levels are sorted, or the ready index is read in its order.
 WAYS = {"sorted": statements.MOST_SORTED, "in the order of the index": 3}
@@ -40,7 +40,7 @@ async def test_due_items_are_claimed_by_priority_and_age_whatever_waits_before_t
     descending = high_first is not reversed
     expected = sorted(due, key=lambda each: (-each[0] if descending else each[0], each[1], each[2]))
     claimed: list[str] = []
-    while leases := (await queue.turn([], TENURE, LIMIT, reversed=reversed)).leases:
+    while leases := (await queue.settle_and_claim([], TENURE, LIMIT, reversed=reversed)).leases:
         # PostgreSQL returns the items of one claim in any order.
         assert {lease.id for lease in leases} == {id for *_, id in expected[len(claimed) : len(claimed) + LIMIT]}
         claimed += [lease.id for lease in leases]
@@ -54,9 +54,9 @@ async def test_items_due_behind_many_waiting_priorities_are_found_and_looked_ahe
     queue = SqlQueue(migrated, TASKS, Ids(clock), clock, queue="default", own_time=True)
     due = await _put(queue, clock.now(), Random(8), is_due=lambda priority: priority > 45)
     assert await queue.next_at() == min(at for _, at, _ in due)
-    leases = (await queue.turn([], TENURE, ITEMS)).leases
+    leases = (await queue.settle_and_claim([], TENURE, ITEMS)).leases
     assert {lease.id for lease in leases} == {id for *_, id in due}
-    assert (await queue.turn([], TENURE, ITEMS)).leases == []
+    assert (await queue.settle_and_claim([], TENURE, ITEMS)).leases == []
     assert await queue.next_at() == clock.now() + MINUTE
 
 
@@ -68,7 +68,7 @@ async def test_a_pause_holds_items_of_every_priority(migrated: Database, clock: 
         "INSERT INTO feature_flags (key, value, reason, updated_by, updated_at)"
         " SELECT 'pause.all', 'true', '', '', created_at FROM tasks LIMIT 1"
     )
-    assert (await queue.turn([], TENURE, ITEMS)).leases == []
+    assert (await queue.settle_and_claim([], TENURE, ITEMS)).leases == []
 
 
 async def _put(

@@ -22,10 +22,10 @@ from tests.contract.queue_bench import LEASE, SECOND, Bench, fine, for_ever, unt
 async def test_a_paused_queue_is_not_asked_without_rest(bench: Bench) -> None:
     bench.handles("fine", fine)
     (id,) = await bench.put("fine")
-    await bench.switches.turn("pause.queue.default", True, by="test", reason="-", now=bench.clock.now())
+    await bench.switches.set("pause.queue.default", True, by="test", reason="-", now=bench.clock.now())
     worker = bench.worker()
     assert until(await worker.tick(), bench.clock) == WorkerPolicy().look_every
-    await bench.switches.turn("pause.queue.default", False, by="test", reason="-", now=bench.clock.now())
+    await bench.switches.set("pause.queue.default", False, by="test", reason="-", now=bench.clock.now())
     await bench.works(worker)
     assert (await bench.row(id))["status"] == "complete"
 

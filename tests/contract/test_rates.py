@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from batuta.engine.batuta import Batuta
-from batuta.guard.base import WORKED, Admit, Effect, Hold, Told
+from batuta.guard.base import WORKED, Admit, Effect, EffectReport, Hold
 from batuta.guard.rate import Limit, RateGuard, Reserved, gap
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidName
@@ -176,9 +176,9 @@ async def test_what_never_left_is_given_back_and_what_may_have_left_is_not(rates
 
     assert (await admitted()).by == clock.now() + MINUTE
     await clock.advance(3700)
-    await (await admitted()).ticket.used(Told(Effect.UNREACHED))
+    await (await admitted()).ticket.used(EffectReport(Effect.UNREACHED))
     await (await admitted()).ticket.unused()
-    await (await admitted()).ticket.used(Told(Effect.TIMED_OUT))
+    await (await admitted()).ticket.used(EffectReport(Effect.TIMED_OUT))
     await (await admitted()).ticket.used(WORKED)
     assert isinstance(await guard.admit(clock.now()), Hold)
 

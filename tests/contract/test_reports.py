@@ -8,8 +8,8 @@ import pytest
 
 from batuta.runlog.history import Recorded, Slice
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.history import ReportBook, SqlReports
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.history import ReportQueries, SqlReports
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import in_dialect, load, query_of
 from tests.plans.test_hot_statements import FILL, plan
 
@@ -106,18 +106,18 @@ async def test_every_list_and_every_count_comes_from_an_index(migrated: Database
                CASE WHEN i % 50 = 0 THEN 'error' ELSE 'success' END FROM n"""
     await migrated.run(in_dialect(query_of("fill", text, writes=True), migrated.dialect))
     await migrated.script("ANALYZE")
-    book = load(ReportBook, BOOKS / "reports.sql", migrated.dialect)
+    queries = load(ReportQueries, STATEMENTS / "reports.sql", migrated.dialect)
     late = datetime(1970, 1, 14, tzinfo=UTC)
     page = {"before": late, "before_id": numbered(7), "limit": 50}
     plans = [
-        await plan(migrated, book.activity, since=late, length=900_000_000),
-        await plan(migrated, book.counts, since=late),
-        await plan(migrated, book.slow, since=late),
-        await plan(migrated, book.recent, **page),
-        await plan(migrated, book.recent_of_job, job="job7", **page),
-        await plan(migrated, book.recent_in_status, status="error", **page),
-        await plan(migrated, book.recent_of_job_in_status, job="job7", status="error", **page),
-        await plan(migrated, book.execution, id=numbered(7)),
+        await plan(migrated, queries.activity, since=late, length=900_000_000),
+        await plan(migrated, queries.counts, since=late),
+        await plan(migrated, queries.slow, since=late),
+        await plan(migrated, queries.recent, **page),
+        await plan(migrated, queries.recent_of_job, job="job7", **page),
+        await plan(migrated, queries.recent_in_status, status="error", **page),
+        await plan(migrated, queries.recent_of_job_in_status, job="job7", status="error", **page),
+        await plan(migrated, queries.execution, id=numbered(7)),
     ]
     for each in plans:
         assert "Seq Scan" not in each, each

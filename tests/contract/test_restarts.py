@@ -90,12 +90,12 @@ async def test_the_engine_keeps_a_heartbeat_a_week_and_a_restart_a_month(databas
     start = clock.now()
     async with Batuta(database_url, clock=clock) as work:
         pruner = Pruner(work.retentions())
-        await work.watching.beats.beat("here:1:a", "worker", {"queue": {"alive": True}}, now=start)
-        await work.watching.restarts.add(of_process(), now=start)
+        await work.observability.beats.beat("here:1:a", "worker", {"queue": {"alive": True}}, now=start)
+        await work.observability.restarts.add(of_process(), now=start)
         kept = []
         for days in (6, 2, 23):
             await clock.advance(timedelta(days=days))
             await pruner.tick()
-            signs = await work.watching.beats.seen(within=timedelta(days=365), now=clock.now())
-            kept.append((len(signs.beats), len(await work.watching.restarts.since(start))))
+            signs = await work.observability.beats.seen(within=timedelta(days=365), now=clock.now())
+            kept.append((len(signs.beats), len(await work.observability.restarts.since(start))))
         assert kept == [(1, 1), (0, 1), (0, 0)]

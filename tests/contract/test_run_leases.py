@@ -83,9 +83,9 @@ async def test_a_locked_row_does_not_delay_the_renewal_of_the_others(house: Hous
     plant = Plant(house)
     runs = await plant.begin()
     async with row_lock(database_url, runs[0]):
-        renewed = await asyncio.wait_for(house.log.renew(runs, plant.owner.tenure), SOON)
+        renewed = await asyncio.wait_for(house.log.renew(runs, plant.owner.lease_holder), SOON)
     assert renewed == RunsRenewed(unchecked=frozenset({runs[0].id}))
-    assert await house.log.renew(runs, plant.owner.tenure) == RunsRenewed()
+    assert await house.log.renew(runs, plant.owner.lease_holder) == RunsRenewed()
     await plant.end()
 
 
@@ -178,7 +178,7 @@ async def test_a_scheduler_does_not_take_over_its_own_runs(house: House, clock: 
 async def test_runs_of_a_process_that_is_proven_dead_are_taken_over_at_once(house: House) -> None:
     plant = Plant(house, repeatable=False)
     await plant.begin()
-    assert await plant.other.reaper.recover([plant.owner.tenure.owner]) == 3
+    assert await plant.other.reaper.recover([plant.owner.lease_holder.owner]) == 3
     assert {(row["status"], row["reason"]) for row in await house.rows()} == {
         ("abandoned", "its process ended before it did")
     }
@@ -260,7 +260,7 @@ async def test_a_run_that_becomes_ours_while_the_scheduler_stops_ends_within_the
         ticking = asyncio.create_task(scheduler.dispatcher.tick())
     else:
         await dead.dispatcher.tick()
-        ticking = asyncio.create_task(scheduler.reaper.recover([dead.tenure.owner]))  # type: ignore[arg-type]
+        ticking = asyncio.create_task(scheduler.reaper.recover([dead.lease_holder.owner]))  # type: ignore[arg-type]
     await slow.written.wait()
     draining = asyncio.create_task(scheduler.runner.drain(MINUTE))
     await settle()

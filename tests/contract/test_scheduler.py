@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.guard.switches import SwitchRule
 from batuta.kernel.errors import DeadlineExceeded, JobRefused, StoreConflict, StoreReadOnly
 from batuta.kernel.events import (
@@ -22,7 +22,7 @@ from batuta.kernel.events import (
     TimetableStandsBy,
 )
 from batuta.kernel.reasons import code_of
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Closing
 from batuta.runlog.reasons import HELD, PARTIAL, WINDOW_CLOSED
@@ -214,19 +214,19 @@ async def test_a_new_schedule_never_fires_by_itself(house: House, clock: FakeClo
     assert endpoint.runs == []
 
 
-def two_profiles(endpoint: Endpoint) -> JobBook:
-    book = JobBook(["continuo", "janelas"], windows={"manha": Window(opens=time(10))})
-    book.add(job("grupos", "* * * * *", endpoint), ["continuo"])
-    book.add(job("grupos", "*/15 * * * *", endpoint), ["janelas"])
-    book.add(job("campanhas_manha", "0 10 * * 1-5", endpoint, zone=SAO_PAULO, window="manha"), ["janelas"])
-    return book
+def two_profiles(endpoint: Endpoint) -> JobRegistry:
+    registry = JobRegistry(["continuo", "janelas"], windows={"manha": Window(opens=time(10))})
+    registry.add(job("grupos", "* * * * *", endpoint), ["continuo"])
+    registry.add(job("grupos", "*/15 * * * *", endpoint), ["janelas"])
+    registry.add(job("campanhas_manha", "0 10 * * 1-5", endpoint, zone=SAO_PAULO, window="manha"), ["janelas"])
+    return registry
 
 
 async def test_another_profile_counts_from_the_next_look_on_and_fires_nothing_by_itself(
     house: House, clock: FakeClock, events: EventRecorder
 ) -> None:
     endpoint = Endpoint()
-    scheduler = house.scheduler(book=two_profiles(endpoint))
+    scheduler = house.scheduler(registry=two_profiles(endpoint))
     await tick_at(scheduler, clock, T0)
     await tick_at(scheduler, clock, T0 + MINUTE)
     await house.controls.use_profile("janelas", by="test", now=clock.now())
@@ -245,7 +245,7 @@ async def test_another_profile_counts_from_the_next_look_on_and_fires_nothing_by
 
 async def test_a_moved_window_moves_its_job(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
-    scheduler = house.scheduler(book=two_profiles(endpoint))
+    scheduler = house.scheduler(registry=two_profiles(endpoint))
     await house.controls.use_profile("janelas", by="test", now=clock.now())
     await tick_at(scheduler, clock, T0)  # 09:00 in São Paulo
     await house.controls.set_window("manha", Window(opens=time(9, 20)), by="test", now=clock.now())
@@ -259,8 +259,8 @@ async def test_a_moved_window_moves_its_job(house: House, clock: FakeClock) -> N
 async def test_a_catch_up_outside_the_window_is_held(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     await house.controls.use_profile("janelas", by="test", now=clock.now())
-    await tick_at(house.scheduler(book=two_profiles(endpoint)), clock, T0)
-    await tick_at(house.scheduler(book=two_profiles(endpoint)), clock, T0 + 4 * 60 * MINUTE)  # 13:00
+    await tick_at(house.scheduler(registry=two_profiles(endpoint)), clock, T0)
+    await tick_at(house.scheduler(registry=two_profiles(endpoint)), clock, T0 + 4 * 60 * MINUTE)  # 13:00
     (row,) = await house.rows(where="job_name = 'campanhas_manha'")
     assert (row["status"], row["reason"]) == ("skipped", HELD(why=WINDOW_CLOSED(window="manha")))
 
@@ -473,10 +473,10 @@ async def test_whoever_lost_a_run_writes_nothing(house: House, clock: FakeClock)
     await scheduler.dispatcher.tick()
     await asyncio.sleep(0)
     clock.step(LEASE)
-    another = Tenure(owner="another", lease=LEASE)
+    another = LeaseHolder(owner="another", lease=LEASE)
     silent = await house.log.silent(another, ["pulse"], 10)
     (taken,) = await house.log.take_over(silent, another)
-    assert await house.log.take_over(silent, Tenure(owner="third", lease=LEASE)) == []
+    assert await house.log.take_over(silent, LeaseHolder(owner="third", lease=LEASE)) == []
     assert await house.log.close(endpoint.runs[0].execution, Ending(status=Status.ERROR)) is Closing.LOST
     assert await house.log.close(taken, Ending(status=Status.SUCCESS)) is Closing.WRITTEN
     assert await house.log.close(taken, Ending(status=Status.ERROR)) is Closing.LOST
@@ -576,10 +576,10 @@ async def test_a_profile_chosen_while_nobody_was_there_counts_from_the_choice_an
     house: House, clock: FakeClock
 ) -> None:
     endpoint = Endpoint()
-    await tick_at(house.scheduler(book=two_profiles(endpoint)), clock, T0)  # 09:00 in São Paulo
+    await tick_at(house.scheduler(registry=two_profiles(endpoint)), clock, T0)  # 09:00 in São Paulo
     clock.step(50 * MINUTE)
     await house.controls.use_profile("janelas", by="test", now=clock.now())
-    await tick_at(house.scheduler(book=two_profiles(endpoint)), clock, T0 + 61 * MINUTE)
+    await tick_at(house.scheduler(registry=two_profiles(endpoint)), clock, T0 + 61 * MINUTE)
     rows = await house.rows("job_name, status, reason, scheduled_for, started_at, id")
     campaign = [row for row in rows if row["job_name"] == "campanhas_manha"]
     assert [(row["status"], row["scheduled_for"]) for row in campaign] == [("success", T0 + 60 * MINUTE)]
@@ -611,7 +611,7 @@ async def test_a_scheduler_of_an_older_version_stands_by_and_says_so_once(
 )
 async def test_a_spoilt_window_is_as_if_nobody_had_set_it(house: House, clock: FakeClock, spoilt: str) -> None:
     endpoint = Endpoint()
-    scheduler = house.scheduler(book=two_profiles(endpoint))
+    scheduler = house.scheduler(registry=two_profiles(endpoint))
     text = "INSERT INTO app_settings (name, setting, updated_at) VALUES ('windows', :setting, :now)"
     spoil = in_dialect(query_of("spoil", text, writes=True), house.database.dialect)
     await house.database.run(spoil, setting=AsJson(json.loads(spoilt)), now=clock.now())

@@ -29,7 +29,7 @@ from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sqlite.connection import open_connection
 from batuta.stores.sqlite.driver import SqliteDatabase, statements
-from batuta.stores.wakeups import Ears
+from batuta.stores.wakeups import Wakeups
 
 PUT = query_of("put", "INSERT INTO things (name) VALUES (:name)", writes=True)
 COUNT = query_of("count", "SELECT count(*) AS n FROM things", writes=False)
@@ -336,12 +336,12 @@ async def test_a_transaction_during_which_the_file_goes_is_not_committed(
 async def test_a_process_that_only_listens_notices_that_the_file_is_gone(
     sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
-    ear = await sqlite.hear(lambda name: None)
+    ear = await sqlite.listen(lambda name: None)
     await ear.probe()
     lose(tmp_path / "test.db")
     with pytest.raises(StoreReplaced):
         await ear.probe()
-    assert Ears(sqlite).every <= timedelta(seconds=1)
+    assert Wakeups(sqlite).every <= timedelta(seconds=1)
     with pytest.raises(StoreReplaced):  # reads fail too: the file they would read is not the database any more
         await count(sqlite)
     with pytest.raises(StoreReplaced):

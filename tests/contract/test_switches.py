@@ -24,14 +24,14 @@ def switches(migrated: Database, ids: Ids, events: EventRecorder) -> SqlSwitches
 
 async def test_a_switch_reads_back_as_it_was_turned(switches: SqlSwitches, clock: FakeClock) -> None:
     until = clock.now() + timedelta(hours=5)
-    turned = await switches.turn("pausa", True, by="ana", reason="feriado", now=clock.now(), until=until)
+    turned = await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now(), until=until)
     assert await switches.read("pausa") == turned
     assert await switches.read("another") is None
 
 
 async def test_the_last_turn_counts(switches: SqlSwitches, clock: FakeClock) -> None:
     for on in (True, False, True, False):
-        await switches.turn("pausa", on, by="ana", reason="teste", now=clock.now())
+        await switches.set("pausa", on, by="ana", reason="teste", now=clock.now())
     switch = await switches.read("pausa")
     assert switch is not None
     assert switch.on is False
@@ -40,8 +40,8 @@ async def test_the_last_turn_counts(switches: SqlSwitches, clock: FakeClock) -> 
 async def test_every_turn_is_noted_with_who_and_what_and_announced_once(
     switches: SqlSwitches, migrated: Database, clock: FakeClock, events: EventRecorder
 ) -> None:
-    await switches.turn("pausa", True, by="ana", reason="feriado", now=clock.now())
-    await switches.turn("pausa", False, by="rui", reason="acabou", now=clock.now())
+    await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now())
+    await switches.set("pausa", False, by="rui", reason="acabou", now=clock.now())
     notes = query_of("notes", "SELECT actor, action, subject, before, after FROM audit_log ORDER BY id", writes=False)
     rows = await migrated.all(in_dialect(notes, migrated.dialect))
     assert [tuple(row[key] for key in ("actor", "action", "subject", "before", "after")) for row in rows] == [
@@ -58,7 +58,7 @@ async def test_a_turn_is_seen_by_another_process_at_once(
     await other.open()
     try:
         guard = SwitchGuard(switches=SqlSwitches(other, ids, events), key="pausa")
-        await switches.turn("pausa", True, by="ana", reason="feriado", now=clock.now())
+        await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now())
         assert isinstance(await guard.admit(clock.now()), Hold)
     finally:
         await other.close()
@@ -67,7 +67,7 @@ async def test_a_turn_is_seen_by_another_process_at_once(
 async def test_a_switch_read_within_a_transaction_is_read_in_that_transaction(
     switches: SqlSwitches, migrated: Database, clock: FakeClock
 ) -> None:
-    await switches.turn("pausa", True, by="ana", reason="feriado", now=clock.now())
+    await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now())
     async with migrated.transaction() as transaction:
         switch = await switches.read("pausa", within=transaction)
     assert switch is not None
@@ -88,7 +88,7 @@ async def test_a_value_that_an_operator_wrote_by_hand_is_understood(switches: Sq
 async def test_many_turns_at_once_leave_one_switch_and_a_note_for_each(
     switches: SqlSwitches, migrated: Database, clock: FakeClock
 ) -> None:
-    turns = (switches.turn("pausa", bool(n % 2), by=f"p{n}", reason="x", now=clock.now()) for n in range(20))
+    turns = (switches.set("pausa", bool(n % 2), by=f"p{n}", reason="x", now=clock.now()) for n in range(20))
     await asyncio.gather(*turns)
     count = "SELECT (SELECT count(*) FROM feature_flags) AS flags, (SELECT count(*) FROM audit_log) AS notes"
     row = await migrated.one(in_dialect(query_of("count", count, writes=False), migrated.dialect))
@@ -104,7 +104,7 @@ async def test_a_pause_lasts_as_long_as_it_says_whatever_the_clock_of_the_machin
         pytest.skip("on SQLite the machine's clock is the only one")
     switches = SqlSwitches(migrated, ids, events, own_time=False)
     there = SystemClock().now() + timedelta(hours=hours)
-    turned = await switches.turn("pausa", True, by="ana", reason="-", now=there, until=there + timedelta(minutes=30))
+    turned = await switches.set("pausa", True, by="ana", reason="-", now=there, until=there + timedelta(minutes=30))
     now = SystemClock().now()
     assert turned.until is not None
     assert timedelta(minutes=29) < turned.until - now <= timedelta(minutes=30)

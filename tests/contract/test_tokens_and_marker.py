@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from batuta.access.tokens import Scope, mint, proves, taken_apart
+from batuta.access.tokens import Scope, mint, proves, split_token
 from batuta.kernel.errors import InvalidName, MarkerMismatch
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database
@@ -22,7 +22,7 @@ def tokens(migrated: Database, ids: Ids) -> SqlTokens:
 async def test_a_kept_token_is_found_by_its_id_and_proved_by_its_secret(tokens: SqlTokens, clock: FakeClock) -> None:
     token, text = mint("painel", [Scope.READ], by="ana", now=clock.now(), chance=secrets.token_hex)
     await tokens.keep(token)
-    parts = taken_apart(text)
+    parts = split_token(text)
     assert parts is not None
     found = await tokens.find(parts[0])
     assert found == token
@@ -51,7 +51,7 @@ async def test_a_revoked_token_proves_nothing_any_more(tokens: SqlTokens, clock:
 
 @pytest.mark.parametrize("text", ["", "bat_", "bat_x_y", "bat_" + "0" * 12 + "_" + "g" * 48, "Bearer x"])
 def test_what_never_was_a_token_of_ours_is_not_looked_up(text: str) -> None:
-    assert taken_apart(text) is None
+    assert split_token(text) is None
 
 
 def test_a_token_without_a_name_or_a_scope_is_refused(clock: FakeClock) -> None:

@@ -84,7 +84,7 @@ async def test_the_alert_hub_raises_an_alert_with_the_next_step(
     clock.step(TUESDAY_MORNING - clock.now())
     async with Batuta(postgres_url, clock=clock, settings=settings) as work:
         work.events.subscribe(events.emit)
-        hub = work.watching.hub()
+        hub = work.observability.hub()
         await hub.tick()
         await holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         await holder.execute("SELECT pg_sleep(1)")

@@ -14,7 +14,7 @@ from app.contexts.medicos.validacao import again_after, verdict_of
 from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
-from batuta.guard.base import Admit, Effect, Told
+from batuta.guard.base import Admit, Effect, EffectReport
 from batuta.queue.outcome import Failed
 from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
 from batuta.testing import FakeClock
@@ -171,7 +171,7 @@ async def test_a_chip_whose_circuit_is_open_is_passed_over(office: Office) -> No
     for _ in range(3):
         verdict = await breaker.admit(office.clock.now())
         assert isinstance(verdict, Admit)
-        await verdict.ticket.used(Told(Effect.BROKE, "429"))
+        await verdict.ticket.used(EffectReport(Effect.BROKE, "429"))
     office.line.known = [number(phone) for phone in PHONES]
     await office.run()
     assert [instance for instance, _ in office.line.looked_up] == ["julia-sim"]
@@ -215,7 +215,7 @@ async def test_nobody_is_looked_up_at_night(office: Office, at: datetime, runs: 
     ("key", "on"), [("pause.all", True), ("pause.queue.fila_mensagens", True), ("safe_mode", True)]
 )
 async def test_a_pause_holds_it(office: Office, key: str, on: bool) -> None:
-    await office.work.switches.turn(key, on, by="teste", reason="manutenção", now=office.clock.now())
+    await office.work.switches.set(key, on, by="teste", reason="manutenção", now=office.clock.now())
     answer = await office.run()
     assert isinstance(answer, Skipped)
     assert answer.reason.startswith(f"held: switch {key} is on")

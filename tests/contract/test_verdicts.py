@@ -120,7 +120,7 @@ async def test_a_claim_whose_answer_was_lost_is_no_crash_and_no_attempt(
     bench.handles("conta", note)
     ids = await bench.put(*["conta"] * 5)
     worker = bench.worker()
-    turn = bench.store.turn
+    turn = bench.store.settle_and_claim
 
     async def lose_the_answer(*arguments: Any, **named: Any) -> Any:
         await turn(*arguments, **named)
@@ -149,7 +149,7 @@ async def test_a_claim_that_is_committed_after_its_failure_is_released_too(
     bench.handles("conta", fine)
     (id,) = await bench.put("conta")
     worker = bench.worker()
-    turn = bench.store.turn
+    turn = bench.store.settle_and_claim
 
     async def fail(*arguments: Any, **named: Any) -> Any:
         raise StoreUnavailable(where="-", why="the connection was lost")
@@ -159,7 +159,7 @@ async def test_a_claim_that_is_committed_after_its_failure_is_released_too(
         with pytest.raises(StoreUnavailable):
             await worker.tick()
     await worker._settler.release_strays(worker.held())
-    assert len((await turn([], worker._tenure, 5)).leases) == 1  # the server commits it late
+    assert len((await turn([], worker._lease_holder, 5)).leases) == 1  # the server commits it late
     await bench.clock.advance(11)
     await bench.works(worker)
     row = await bench.row(id)
@@ -476,7 +476,7 @@ async def test_a_rescuer_that_started_after_the_clock_was_put_forward_takes_noth
 async def test_the_items_of_a_dead_worker_come_back_soon_after_their_lease(bench: Bench) -> None:
     bench.handles("conta", fine)
     (id,) = await bench.put("conta")
-    assert len((await bench.store.turn([], bench.worker()._tenure, 1)).leases) == 1
+    assert len((await bench.store.settle_and_claim([], bench.worker()._lease_holder, 1)).leases) == 1
     rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events)
     await rescue_for(bench, rescuer, 0.95)
     assert (await bench.row(id))["crashes"] == 0

@@ -72,7 +72,7 @@ class Desk:
         return await self.inbox.keep(delivery)
 
     async def works(self) -> None:
-        for lease in (await self.queue.turn([], ANN, 100)).leases:
+        for lease in (await self.queue.settle_and_claim([], ANN, 100)).leases:
             settlement = settle(lease.attempt, await self.work.handle(lease), after_seconds([1]), random.random)
             assert await self.queue.conclude(lease, settlement)
 
@@ -121,7 +121,7 @@ async def test_a_delivery_is_kept_once_and_without_the_instances_key(desk: Desk)
 async def test_what_a_worker_had_not_finished_is_worked_on_again_from_the_beginning(desk: Desk) -> None:
     await add_doctor(desk.database)
     await desk.hears("messages.upsert", desk.message())
-    (lease,) = (await desk.queue.turn([], ANN, 1)).leases
+    (lease,) = (await desk.queue.settle_and_claim([], ANN, 1)).leases
     await desk.work.handle(lease)  # and dies before it could settle: nothing was written
     assert await rows(desk.database, "SELECT id FROM interacoes") == []
     desk.clock.step(ANN.lease + timedelta(seconds=1))
@@ -132,10 +132,10 @@ async def test_what_a_worker_had_not_finished_is_worked_on_again_from_the_beginn
 
 async def test_a_worker_that_lost_its_delivery_writes_nothing(desk: Desk) -> None:
     await desk.hears("messages.upsert", desk.message())
-    (late,) = (await desk.queue.turn([], ANN, 1)).leases
+    (late,) = (await desk.queue.settle_and_claim([], ANN, 1)).leases
     desk.clock.step(ANN.lease + timedelta(seconds=1))
     await desk.queue.rescue(10)
-    await desk.queue.turn([], BEN, 1)
+    await desk.queue.settle_and_claim([], BEN, 1)
     settlement = settle(1, await desk.work.handle(late), after_seconds([1]), random.random)
     assert not await desk.queue.conclude(late, settlement)
     assert await rows(desk.database, "SELECT id FROM interacoes") == []
@@ -237,7 +237,7 @@ async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_not
         settlement = settle(1, await desk.work.handle(lease), after_seconds([1]), random.random)
         return await desk.queue.conclude(lease, settlement)
 
-    leases = (await desk.queue.turn([], ANN, 100)).leases
+    leases = (await desk.queue.settle_and_claim([], ANN, 100)).leases
     assert len(leases) == 15 + 15 + 2  # the same receipt again is no other delivery
     assert all(await asyncio.gather(*(one_of_them(lease) for lease in leases)))
     assert (await one(desk.database, "SELECT message_count FROM conversations"))["message_count"] == 15

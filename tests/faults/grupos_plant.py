@@ -34,7 +34,7 @@ def unlucky(chance: random.Random, dies: float = 0.0) -> Around:
 
 async def run(url: str, clock: str, seed: int) -> None:
     around = unlucky(random.Random(seed), DIES)
-    async with bancada(url, FastClock.told(clock), around=around) as mesa:
+    async with bancada(url, FastClock.from_text(clock), around=around) as mesa:
         print("up", flush=True)
         while True:
             worked = sum([await mesa.work.work_once(stage, 100) for stage in Estagio])

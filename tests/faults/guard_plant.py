@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from batuta import Batuta
-from batuta.guard.base import Admit, Effect, Guard, Hold, Told, effect_of_error, effect_of_status
+from batuta.guard.base import Admit, Effect, EffectReport, Guard, Hold, effect_of_error, effect_of_status
 from batuta.guard.rate import Limit, RateGuard
 from batuta.processes.exit import stop_on_signals
 from batuta.queue.outcome import Done, Failed, FullJitter, Snooze
@@ -132,11 +132,11 @@ class Line:
         self._plan = plan
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def call(self, account: str, asked: int) -> Told:
+    async def call(self, account: str, asked: int) -> EffectReport:
         try:
             self._streams = self._streams or await asyncio.open_connection("127.0.0.1", self._plan.port)
         except OSError as error:
-            return Told(effect_of_error(error), type(error).__name__)
+            return EffectReport(effect_of_error(error), type(error).__name__)
         reader, writer = self._streams
         try:
             told = f"x-account: {account}\r\nx-process: {os.getpid()}\r\nx-asked: {asked}"
@@ -145,7 +145,7 @@ class Line:
             await reader.readexactly(2)
         except (OSError, asyncio.IncompleteReadError) as error:
             self._streams = None
-            return Told(Effect.BROKE, type(error).__name__)
+            return EffectReport(Effect.BROKE, type(error).__name__)
         status = int(head[0].split(" ")[1])
         later = next((line.partition(":")[2].strip() for line in head if line.startswith("retry-after")), "")
-        return Told(effect_of_status(status), f"HTTP {status}", retry_at(later, self._work.clock.now()))
+        return EffectReport(effect_of_status(status), f"HTTP {status}", retry_at(later, self._work.clock.now()))

@@ -52,7 +52,7 @@ class Plan:
 
 
 def office(plan: Plan) -> Batuta:
-    clock = FastClock.told(plan.clock)
+    clock = FastClock.from_text(plan.clock)
     # Whoever reads the file works at the machine's speed, however fast the clock runs.
     vars(appointments)["LeitorDeArquivos"] = partial(LeitorDeArquivos, read_within=clock.rate * READ_WITHIN)
     work = build(plan.settings, clock=clock).work

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from batuta import Batuta, note_progress
 from batuta.config import EngineSettings
-from batuta.engine.process import GuardLimits, guarded
+from batuta.engine.process import ProcessLimits, guard_process
 from batuta.kernel.errors import StartAgain
 from batuta.logs import begin_logging
 from batuta.processes.exit import stop_on_signals
@@ -66,10 +66,10 @@ async def _work(plan: Plan) -> None:
         work.events, EngineSettings(log_format="json"), service="worker", stream=sys.stdout, zone=ZoneInfo("UTC")
     )
     longest = None if plan.recycle_after is None else timedelta(seconds=plan.recycle_after)
-    limits = GuardLimits(blocked=timedelta(seconds=plan.blocked), longest=longest)
+    limits = ProcessLimits(blocked=timedelta(seconds=plan.blocked), longest=longest)
     try:
         with stop_on_signals(stop):
-            async with work, guarded(work, "worker", stop, limits=limits) as supervisor:
+            async with work, guard_process(work, "worker", stop, limits=limits) as supervisor:
                 note(plan, "up")
                 await supervisor.run(stop, timedelta(seconds=plan.drain))
     except StartAgain:
@@ -77,7 +77,7 @@ async def _work(plan: Plan) -> None:
 
 
 def build(plan: Plan) -> Batuta:
-    clock = None if plan.clock is None else FastClock.told(plan.clock)
+    clock = None if plan.clock is None else FastClock.from_text(plan.clock)
     work = Batuta(plan.url, timezone="UTC", clock=clock)
     work.queue_lease = timedelta(seconds=plan.lease)
     work.worker_policy = replace(work.worker_policy, look_every=timedelta(seconds=plan.looks_every))

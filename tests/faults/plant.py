@@ -12,7 +12,7 @@ VARIABLE = "FAULTS_PLANT"
 
 
 def build(plan: dict[str, Any]) -> Batuta:
-    clock = FastClock.told(plan["clock"]) if plan["clock"] else None
+    clock = FastClock.from_text(plan["clock"]) if plan["clock"] else None
     work = Batuta(plan["database"], timezone="UTC", clock=clock, lease=timedelta(seconds=plan["lease"]))
     for each in plan["jobs"]:
         options = {name: value for name, value in each.items() if name not in ("name", "schedule", "url", "max_age")}

@@ -20,7 +20,7 @@ from batuta import Batuta, Done
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ItemLost
 from batuta.processes.exit import stop_on_signals
-from batuta.queue.item import Lease, NewItem, Tenure
+from batuta.queue.item import Lease, LeaseHolder, NewItem
 from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.outcome import Failed, after_seconds
 from batuta.queue.pipeline import Next, Pipeline, Stage, StageOutcome
@@ -298,17 +298,19 @@ def add_line(work: Batuta, plan: Plan) -> None:
     """Five stages. What happens to an item at which stage stands in its key: ``17 lotada=dies limpa=fails``."""
     line = Pipeline(table=LINE, stages=tuple(stage(work, plan, name) for name in STAGES), dropped="fora")
     lease = timedelta(seconds=plan.lease)
-    tenure = Tenure(owner=work.ids.new(), lease=lease)
+    lease_holder = LeaseHolder(owner=work.ids.new(), lease=lease)
     policy = LoopPolicy(every=timedelta(seconds=plan.looks_every), stuck_after=timedelta(minutes=2), max_failures=20)
-    keeper = LeaseKeeper(tenure, work.clock, name="line-keeper")
+    keeper = LeaseKeeper(lease_holder, work.clock, name="line-keeper")
     work.add_loop(keeper, renewal_policy(lease))
     for each in line.stages:
         store = line_queue(work, each.name)
         budget = WorkerPolicy(limit=each.budget, look_every=timedelta(seconds=plan.looks_every))
-        recipe = line.recipe(each)
-        worker = Worker(each.name, store, lambda _, recipe=recipe: recipe, tenure, budget, work.clock, work.events)  # type: ignore[misc]
+        handler = line.handler(each)
+        worker = Worker(
+            each.name, store, lambda _, handler=handler: handler, lease_holder, budget, work.clock, work.events
+        )  # type: ignore[misc]
         keeper.add(worker)
-        work.ears.add(each.name, worker.doorbell)
+        work.wakeups.add(each.name, worker.doorbell)
         work.add_loop(worker, policy)
     work.add_loop(Rescuer(LINE.name, store, lease, work.clock, work.events), replace(policy, every=lease / 3))
 

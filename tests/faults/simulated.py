@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from batuta.dispatch.job import Job, Run, make_job
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.scheduler import Scheduler
 from batuta.runlog.execution import Ending, Status
 from batuta.supervise.loop import Again
@@ -39,8 +39,8 @@ def declared(book: Book, name: str, schedule: str, zone: ZoneInfo = UTC_ZONE, **
     return make_job(name, schedule, book, zone=zone, **options)  # type: ignore[arg-type]
 
 
-def as_book(jobs: Iterable[Job]) -> JobBook:
-    book = JobBook()
+def as_registry(jobs: Iterable[Job]) -> JobRegistry:
+    book = JobRegistry()
     for job in jobs:
         book.add(job)
     return book

@@ -122,7 +122,7 @@ HOSTILE: dict[str, Behaviour] = {each.__name__: each for each in (silent, drip, 
 
 async def main(clock: str, book: str, parent: str) -> None:
     die_with_parent(int(parent))
-    sink = Sink(FastClock.told(clock), Path(book))
+    sink = Sink(FastClock.from_text(clock), Path(book))
     server = await asyncio.start_server(sink.connection, "127.0.0.1", 0, backlog=1000)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

@@ -182,7 +182,7 @@ async def test_a_week_with_its_nights_and_its_weekend_raises_no_alarm(tmp_path: 
         notebook.now = clock.now
         words = FindingWords(Texts("en"))
         hub = AlertHub(
-            "a", work.health, work.watching.alerts, lambda: [notebook], AlertPolicy(zone=work.zone), words, clock,
+            "a", work.health, work.observability.alerts, lambda: [notebook], AlertPolicy(zone=work.zone), words, clock,
             work.events, work.now,
         )  # fmt: skip
         hub._quiet_until = 0.0
@@ -200,7 +200,7 @@ async def test_a_week_with_its_nights_and_its_weekend_raises_no_alarm(tmp_path: 
                 await work.beats.beat("s:1", "scheduler", loops, now=clock.now())
                 await hub.tick()
         assert notebook.alerts == []
-        assert await work.watching.incidents.within(start, clock.now()) == []
+        assert await work.observability.incidents.list_between(start, clock.now()) == []
         await clock.advance(BAR)  # and now it is silent
         await hub.tick()
         assert [alert.cause for _, alert in notebook.alerts] == ["scheduler.silent"]

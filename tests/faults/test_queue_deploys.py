@@ -12,7 +12,7 @@ from pathlib import Path
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.stores import connect
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
@@ -112,14 +112,16 @@ async def _fifty(url: str, folder: Path) -> None:
             await each.open()
         ids = Ids(SystemClock())
         queues = [SqlQueue(each, TASKS, ids, SystemClock(), queue="default") for each in databases for _ in range(5)]
-        tenures = [Tenure(owner=f"o{n}", lease=running.work.queue_lease * 60) for n in range(len(queues))]
+        lease_holders = [LeaseHolder(owner=f"o{n}", lease=running.work.queue_lease * 60) for n in range(len(queues))]
         try:
             for n in range(rounds):
                 works = [running.work] * 50
                 made = await asyncio.gather(*(each.enqueue("conta", key=f"k{n}") for each in works))
                 assert len(set(made)) == 1
-                turns = zip(queues, tenures, strict=True)
-                claims = await asyncio.gather(*(queue.turn([], tenure, 5) for queue, tenure in turns))
+                turns = zip(queues, lease_holders, strict=True)
+                claims = await asyncio.gather(
+                    *(queue.settle_and_claim([], lease_holder, 5) for queue, lease_holder in turns)
+                )
                 assert [lease.id for claim in claims for lease in claim.leases] == made[:1]
         finally:
             for each in databases:

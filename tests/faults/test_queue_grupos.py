@@ -14,7 +14,7 @@ from pathlib import Path
 from app.contexts.grupos.fila import Estagio
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.waiting import insist
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.testing import FakeClock
 from batuta.testing.clock import FastClock
 from tests.faults.conftest import one_of
@@ -110,11 +110,11 @@ async def _in_one(url: str, count: int) -> None:
     clock, said = FakeClock(), Said(31)
     async with bancada(url, clock, around=unlucky(random.Random(7))) as mesa:
         await said.say(mesa, count)
-        gone = Tenure(owner="gone", lease=timedelta(seconds=30))
+        gone = LeaseHolder(owner="gone", lease=timedelta(seconds=30))
         for n in range(60):
             for stage in Estagio:
                 if n < 2:
-                    await mesa.work.queues[stage].turn([], gone, 3)
+                    await mesa.work.queues[stage].settle_and_claim([], gone, 3)
                 await mesa.work.work_once(stage, 1000)
             clock.step(timedelta(seconds=31) if n < 3 else STEP)
             await mesa.work.queues[Estagio.PENDENTE].rescue(1000)

@@ -78,7 +78,7 @@ async def test_a_transaction_that_stays_open_under_load_is_found_and_loses_nothi
                 dead = await _dead_rows(running)
         await running.until_over(within=1200 if LONG else 60)
         tally = await running.judge(offering.accepted, or_more=True)
-        assert await running.work.watching.transactions.oldest() is None
+        assert await running.work.observability.transactions.oldest() is None
     assert found_after <= THRESHOLD + 10
     assert found_after + HUB <= MOST
     figures.record_items(
@@ -106,7 +106,7 @@ async def _found(running: Shop, pid: int) -> float:
     began, threshold = time.monotonic(), timedelta(seconds=THRESHOLD)
 
     async def finding() -> bool:
-        oldest = await running.work.watching.transactions.oldest()
+        oldest = await running.work.observability.transactions.oldest()
         report = judge_transaction(oldest, threshold)
         return any(each.cause == CAUSE and each.facts["pid"] == pid for each in report.findings)
 

@@ -13,7 +13,7 @@ import asyncpg
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem, Tenure
+from batuta.queue.item import LeaseHolder, NewItem
 from batuta.queue.rescuer import Rescuer
 from batuta.stores.sql.database import AsJson, Limits
 from batuta.stores.sql.migrations import Migrator, engine_migrations
@@ -188,7 +188,7 @@ async def _lent(file: Path, clock: FakeClock, events: EventRecorder) -> AsyncIte
     await Migrator(database, engine_migrations(), clock, events).migrate()
     queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default", own_time=True)
     await queue.put([NewItem(values={"name": "conta", "args": AsJson([[], {}])})])
-    await queue.turn([], Tenure(owner="alive", lease=LEASE), 1)
+    await queue.settle_and_claim([], LeaseHolder(owner="alive", lease=LEASE), 1)
     try:
         yield queue, Rescuer("default", queue, LEASE, clock, events)
     finally:

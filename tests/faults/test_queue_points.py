@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.queue.item import NewItem, Tenure
+from batuta.queue.item import LeaseHolder, NewItem
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
@@ -94,7 +94,7 @@ async def _enqueue(running: Shop, name: str, *, rescues: bool = True) -> list[st
     args = AsJson([[], {}])
     left = await queue.put([NewItem(values={"name": f"avisa_{name}", "args": args})] * rescues)
     if rescues:
-        await queue.turn([], Tenure(owner="ghost", lease=timedelta(0)), 1)
+        await queue.settle_and_claim([], LeaseHolder(owner="ghost", lease=timedelta(0)), 1)
     put = await queue.put([NewItem(values={"name": f"{way}_{name}", "args": args}) for way in WAYS])
     return [id for id in (*left, *put) if id is not None]
 

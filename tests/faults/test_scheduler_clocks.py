@@ -12,7 +12,7 @@ from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock, Rules
 from tests.contract.scheduling import LEASE, Endpoint, House, job
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, Book, as_book, declared, fires_of, judged, look
+from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, Book, as_registry, declared, fires_of, judged, look
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
@@ -46,7 +46,7 @@ async def test_the_nights_on_which_sao_paulo_changed_its_clocks_fire_as_the_orac
     figures = Figures("T15", kind(database_url), f"{len(EXPRESSIONS)} expressions, {change:%Y-%m-%d} ± {around}")
     book = Book(clock)
     jobs = [declared(book, f"job_{n}", text, SAO_PAULO, categoria=f"lane_{n}") for n, text in enumerate(EXPRESSIONS)]
-    scheduler = house.scheduler(book=as_book(jobs))
+    scheduler = house.scheduler(registry=as_registry(jobs))
     start, longest = change - around, 0.0
     await look(scheduler, clock, start)
     while clock.now() < change + around:
@@ -70,7 +70,7 @@ async def test_a_clock_put_forward_runs_each_job_at_most_once_and_is_soon_done(
     book = Book(clock)
     crons = ["* * * * *", "*/5 * * * *", "0 * * * *", "0 12 * * *", "0 0 1 1 *"]
     jobs = [declared(book, f"job_{n}", crons[n % 5], SAO_PAULO, categoria=f"lane_{n % 50}") for n in range(count)]
-    scheduler = house.scheduler(book=as_book(jobs))
+    scheduler = house.scheduler(registry=as_registry(jobs))
     await look(scheduler, clock, T0 + MINUTE)
     await look(scheduler, clock, T0 + 2 * MINUTE)
     before, memory, began = len(book.receipts), _memory(), time.process_time()
@@ -103,12 +103,12 @@ async def test_a_clock_put_back_doubles_nothing_and_the_next_fire_is_on_time(
             (text, policy) for text in ("* * * * *", "*/7 * * * *", "0 * * * *") for policy in ("skip", "latest", "all")
         )
     ]
-    scheduler = house.scheduler(book=as_book(jobs))
+    scheduler = house.scheduler(registry=as_registry(jobs))
     await look(scheduler, clock, T0)
     for n in range(1, 71):
         await look(scheduler, clock, T0 + n * MINUTE + SECOND)
     end = clock.now()
-    restarted, at = house.scheduler(book=as_book(jobs)), end - back
+    restarted, at = house.scheduler(registry=as_registry(jobs)), end - back
     while at <= min(end, end - back + 2 * HOUR):
         await look(scheduler, clock, at)
         at += 5 * SECOND
@@ -127,7 +127,7 @@ async def test_a_clock_that_was_ahead_by_mistake_silences_nothing_when_it_is_put
     figures = Figures("T18", kind(database_url), f"clock {step} ahead for half a minute, then put right")
     book = Book(clock)
     jobs = [declared(book, policy, "*/5 * * * *", catch_up=policy) for policy in ("skip", "latest", "all")]
-    scheduler = house.scheduler(book=as_book(jobs))
+    scheduler = house.scheduler(registry=as_registry(jobs))
     await look(scheduler, clock, T0)
     await look(scheduler, clock, T0 + 7 * MINUTE + step)
     await look(scheduler, clock, T0 + 7 * MINUTE + step + 30 * SECOND)

@@ -9,7 +9,7 @@ from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock, Rules, Target
 from tests.contract.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.simulated import HOUR, MINUTE, SECOND, Book, as_book, declared, fires_of, judged, look
+from tests.faults.simulated import HOUR, MINUTE, SECOND, Book, as_registry, declared, fires_of, judged, look
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 SCHEDULES = ["* * * * *", "*/5 * * * *", "*/7 8-20 * * *", "0 * * * *", "30 */2 * * *", "0 13 * * *", "0 12 * * 1"]
@@ -33,9 +33,9 @@ async def test_hours_without_any_scheduler_are_made_up_for_exactly_as_the_policy
         declared(book, name, SCHEDULES[int(name.split("_")[1])], catch_up=policy, max_age=age, categoria=name)
         for name, age in ages.items()
     ]
-    await look(house.scheduler(book=as_book(jobs)), clock, T0 + 30 * SECOND)
+    await look(house.scheduler(registry=as_registry(jobs)), clock, T0 + 30 * SECOND)
     back = T0 + down + 17 * SECOND
-    scheduler = house.scheduler(book=as_book(jobs))
+    scheduler = house.scheduler(registry=as_registry(jobs))
     await look(scheduler, clock, back)
     while policy == "all" and clock.now() < back + 3 * MINUTE:  # one after the other, a second each
         await look(scheduler, clock, clock.now() + SECOND)
@@ -68,17 +68,17 @@ async def test_a_restart_across_the_due_second_neither_skips_nor_doubles_it(
     chance = random.Random(20260105)
     book = Book(clock)
     jobs = [declared(book, "pulse", "* * * * *"), declared(book, "skips", "* * * * *", catch_up="skip")]
-    await look(house.scheduler(book=as_book(jobs)), clock, T0)
+    await look(house.scheduler(registry=as_registry(jobs)), clock, T0)
     at = T0
     for _ in range(restarts):
         at += MINUTE
         stopped = at + chance.uniform(-2, 2) * SECOND
         started = stopped + chance.uniform(0, 2) * SECOND
-        last = house.scheduler(book=as_book(jobs))
+        last = house.scheduler(registry=as_registry(jobs))
         await look(last, clock, at - 3 * SECOND)
         if stopped >= at:
             await look(last, clock, stopped)
-        following = house.scheduler(book=as_book(jobs))
+        following = house.scheduler(registry=as_registry(jobs))
         await look(following, clock, max(started, stopped))
         await look(following, clock, at + 5 * SECOND)
     rules = Rules(read_at=clock.now() + MINUTE, epsilon=6 * SECOND)

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.dispatch.registry import JobBook
-from batuta.queue.item import Tenure
+from batuta.dispatch.registry import JobRegistry
+from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Registration
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database
@@ -46,9 +46,9 @@ def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
     return House(migrated, clock, events)
 
 
-def books(book: Book, edit: dict[str, Any], count: int) -> JobBook:
+def registries(book: Book, edit: dict[str, Any], count: int) -> JobRegistry:
     """A timetable of each profile, all of them edited alike."""
-    timetable = JobBook(["one", "two"], windows={"morning": Window(opens=time(9), lasts=timedelta(hours=12))})
+    timetable = JobRegistry(["one", "two"], windows={"morning": Window(opens=time(9), lasts=timedelta(hours=12))})
     for profile in ("one", "two"):
         for n in range(count):
             options = {"schedule": f"{n % 60} {n % 11} * * *", **edit}
@@ -62,7 +62,7 @@ async def test_no_edit_fires_anything(house: House, clock: FakeClock, database_u
     book, chance = Book(clock), random.Random(20260105)
     at, looks = T0 + 30 * SECOND, 0
     for edit in [each for change in EDITS for each in (change, {})]:
-        scheduler = house.scheduler(book=books(book, edit, count))  # a restart with other code
+        scheduler = house.scheduler(registry=registries(book, edit, count))  # a restart with other code
         for change in (None, *chance.sample(range(6), 3)):
             await _turn(house, change)
             # A few seconds only, in the middle of a minute: nothing is due by itself.
@@ -98,10 +98,10 @@ async def _turn(house: House, change: int | None) -> None:
 
 async def test_a_pause_that_ends_fires_nothing_of_what_it_held(house: House, clock: FakeClock) -> None:
     book = Book(clock)
-    timetable = books(book, {"schedule": "*/10 * * * *"}, 20)
-    await look(house.scheduler(book=timetable), clock, T0 + 30 * SECOND)
+    timetable = registries(book, {"schedule": "*/10 * * * *"}, 20)
+    await look(house.scheduler(registry=timetable), clock, T0 + 30 * SECOND)
     await house.pause("pause.all")
-    scheduler = house.scheduler(book=timetable)
+    scheduler = house.scheduler(registry=timetable)
     while clock.now() < T0 + HOUR + 30 * SECOND:
         await look(scheduler, clock, clock.now() + 10 * SECOND)
     await house.pause("pause.all", on=False)
@@ -115,8 +115,8 @@ async def test_whoever_registers_and_whoever_fires_never_wait_for_each_other(hou
     """Two timetables in force by turns while two others fire: no deadlock, which PostgreSQL would end with an error."""
     book, chance = Book(clock), random.Random(20260105)
     names = [f"job_{n}" for n in range(30)]
-    timetable = books(book, {"schedule": "* * * * *"}, len(names))
-    scheduler = house.scheduler(book=timetable)
+    timetable = registries(book, {"schedule": "* * * * *"}, len(names))
+    scheduler = house.scheduler(registry=timetable)
     await look(scheduler, clock, T0 + 30 * SECOND)
 
     async def register() -> None:
@@ -125,7 +125,7 @@ async def test_whoever_registers_and_whoever_fires_never_wait_for_each_other(hou
             schedule = f"{n} * * * *"
             await house.register(
                 [Registration(job=name, categoria="default", schedule=schedule, zone="UTC") for name in some],
-                Tenure(owner="editor", lease=timedelta(seconds=30)),
+                LeaseHolder(owner="editor", lease=timedelta(seconds=30)),
                 timetable.own().fingerprint,
             )
 

@@ -15,7 +15,7 @@ from tests.contract.scheduling import House
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import MINUTE, SECOND, Plant, Spec, plant
-from tests.faults.simulated import HOUR, Book, as_book, decide, declared, fires_of, judged, look
+from tests.faults.simulated import HOUR, Book, as_registry, decide, declared, fires_of, judged, look
 
 CRONS = ["* * * * *", "*/2 * * * *", "1-59/2 * * * *", "*/5 * * * *", "0-30 * * * *", "* 12-13 * * 1"]
 # Each fire may be as late as the machine is, without running into the next.
@@ -45,7 +45,7 @@ async def test_three_schedulers_at_the_same_instant_fire_everything_once(
     )
     book = Book(clock)
     jobs = [declared(book, each.name, each.schedule, categoria=each.category) for each in many(count)]
-    schedulers = [house.scheduler(book=as_book(jobs)) for _ in range(3)]
+    schedulers = [house.scheduler(registry=as_registry(jobs)) for _ in range(3)]
     for each in schedulers:
         await look(each, clock, START)
     for minute in range(1, minutes + 1):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 import pytest
 
 from batuta.dispatch.job import Run
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.scheduler import Scheduler
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.schedule.window import Window
@@ -87,10 +87,10 @@ async def test_when_the_hours_end_nothing_of_the_batch_begins(
 ) -> None:
     figures = Figures("T22", kind(database_url), f"{COUNT} jobs wait for {PLACES} places, and their window closes")
     window = Window(opens=time(12, 30), lasts=timedelta(minutes=10))
-    book = JobBook(windows={"batch": window})
+    book = JobRegistry(windows={"batch": window})
     for n in range(COUNT):
         book.add(declared(endpoint, f"job_{n}", "0 0 * * *", window="batch"))
-    scheduler = house.scheduler(book=book)
+    scheduler = house.scheduler(registry=book)
     opens = T0 + 30 * MINUTE
     await _open_batch(scheduler, clock, opens)
     await _work_off(endpoint, clock, rounds=10)

@@ -54,9 +54,9 @@ async def _run(url: str, folder: Path) -> None:
 
 async def _paused(office: PostOffice) -> Shut:
     """A second after the pause was acknowledged nothing leaves any more, until it is over."""
-    await office.work.switches.turn("pause.all", True, by="test", reason="-", now=office.clock.now())
+    await office.work.switches.set("pause.all", True, by="test", reason="-", now=office.clock.now())
     acknowledged = office.clock.now()
     await office.passes(2 * SECOND)
     over = office.clock.now()
-    await office.work.switches.turn("pause.all", False, by="test", reason="-", now=over)
+    await office.work.switches.set("pause.all", False, by="test", reason="-", now=over)
     return Shut(acknowledged + SECOND, over)

@@ -16,10 +16,10 @@ import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted
-from batuta.processes.child import Undertaker
-from batuta.processes.notify import Ear
+from batuta.processes.child import OrphanReaper
+from batuta.processes.notify import NotifySocket
 from batuta.processes.restarts import EXIT_AGAIN, EXIT_CONFIG, Budget, NewRestart, Reason
-from batuta.processes.tree import ChildSpec, Family, Patience, Recorder
+from batuta.processes.tree import ChildSpec, ProcessTree, Recorder, Timeouts
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder
@@ -46,7 +46,7 @@ WAITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(600)\
 ENDS_BY = "import signal, sys, time\ndef end(*_): {}\nsignal.signal(signal.SIGTERM, end)\n"
 # The interpreter is held by one match for longer than anybody waits: no thread of it says anything any more.
 HOLDS = "import re\ntime.sleep(0.2)\nre.match('(a+)+$', 'a' * 40 + '!')\n"
-QUICK = Patience(living=timedelta(seconds=2), stack=timedelta(seconds=2))
+QUICK = Timeouts(living=timedelta(seconds=2), stack=timedelta(seconds=2))
 BUDGET = Budget(base=timedelta(milliseconds=50), cap=timedelta(milliseconds=200))
 OFTEN = LoopPolicy(every=timedelta(milliseconds=100), stuck_after=timedelta(minutes=1))
 GRACE = timedelta(seconds=10)
@@ -67,11 +67,11 @@ class Notes(Recorder):
 
 
 class Watched:
-    def __init__(self, programs: dict[str, str], patience: Patience, budget: Budget) -> None:
+    def __init__(self, programs: dict[str, str], patience: Timeouts, budget: Budget) -> None:
         self.events, self.notes, self.stop, self.lines = EventRecorder(), Notes(), asyncio.Event(), list[str]()
         specs = [ChildSpec(role, [sys.executable, "-c", text], dict(os.environ)) for role, text in programs.items()]
-        self.ear = Ear.open()
-        self.family = Family(
+        self.ear = NotifySocket.open()
+        self.family = ProcessTree(
             specs, SystemClock(), self.events, self.stop, lambda name, line: self.lines.append(f"{name}: {line}"),
             self.ear, self.notes, patience, budget, chance=lambda: 1.0,
         )  # fmt: skip
@@ -92,7 +92,7 @@ class Watched:
 
 @asynccontextmanager
 async def watched(
-    patience: Patience = QUICK, budget: Budget = BUDGET, grace: timedelta = GRACE, **programs: str
+    patience: Timeouts = QUICK, budget: Budget = BUDGET, grace: timedelta = GRACE, **programs: str
 ) -> AsyncIterator[Watched]:
     watching = Watched(programs, patience, budget)
     supervisor = Supervisor(SystemClock(), watching.events)
@@ -181,7 +181,7 @@ async def test_the_place_of_a_child_that_not_even_sigkill_ends_is_given_to_anoth
 
 
 async def test_a_child_that_never_says_a_word_is_replaced_after_its_own_limit() -> None:
-    hasty = Patience(starting=timedelta(milliseconds=500), stack=timedelta(milliseconds=300))
+    hasty = Timeouts(starting=timedelta(milliseconds=500), stack=timedelta(milliseconds=300))
     async with watched(hasty, mute="import time\ntime.sleep(600)\n") as tree:
         silent = await tree.events.wait_for(ChildSilent)
         assert silent.silent_for >= hasty.starting
@@ -212,7 +212,7 @@ async def test_only_a_child_itself_can_say_that_it_lives() -> None:
 
 async def test_whoever_was_away_himself_blames_nobody() -> None:
     """The parent is held up for longer than the children's limit: as if it had been stopped, or the machine suspended."""
-    strict = Patience(living=timedelta(seconds=2), absence=timedelta(seconds=1))
+    strict = Timeouts(living=timedelta(seconds=2), absence=timedelta(seconds=1))
     async with watched(strict, worker=LIVING + WAITS) as tree:
         await tree.ready("worker")
         os.kill(tree.pid("worker"), signal.SIGSTOP)
@@ -351,10 +351,10 @@ def sleeping(count: int) -> Iterator[list["subprocess.Popen[bytes]"]]:
 
 
 def test_an_undertaker_ends_every_group_it_was_last_told_of_also_when_one_is_gone_already() -> None:
-    undertaker = Undertaker()
+    undertaker = OrphanReaper()
     with sleeping(4) as (spared, first, gone, last):
-        undertaker.told([spared.pid])
-        undertaker.told([first.pid, gone.pid, last.pid])
+        undertaker.watch([spared.pid])
+        undertaker.watch([first.pid, gone.pid, last.pid])
         gone.kill()
         gone.wait()
         assert undertaker._process is not None
@@ -366,14 +366,14 @@ def test_an_undertaker_ends_every_group_it_was_last_told_of_also_when_one_is_gon
 
 
 def test_an_undertaker_that_is_dismissed_ends_nobody_and_one_that_was_killed_is_replaced() -> None:
-    undertaker = Undertaker()
+    undertaker = OrphanReaper()
     with sleeping(1) as (spared,):
-        undertaker.told([spared.pid])
+        undertaker.watch([spared.pid])
         assert undertaker._process is not None
         first = undertaker._process
         first.kill()
         first.wait()
-        undertaker.told([spared.pid])
+        undertaker.watch([spared.pid])
         assert undertaker._process.pid != first.pid
         undertaker.dismiss()
         assert undertaker._process.poll() == 0

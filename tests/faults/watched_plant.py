@@ -12,7 +12,7 @@ CLOCK = "FAULTS_CLOCK"
 
 def build() -> Batuta:
     settings = load(EngineSettings, {name: value for name, value in environment().items() if name != CLOCK})
-    clock = FastClock.told(os.environ[CLOCK])
+    clock = FastClock.from_text(os.environ[CLOCK])
     work = Batuta(settings.database_url.get_secret_value(), clock=clock, settings=settings, lease=timedelta(seconds=30))
 
     @work.job("* * * * *", category="critico", critical=True)

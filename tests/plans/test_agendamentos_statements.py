@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.contexts.agendamentos.repository import appointment_book, import_book, page_query
+from app.contexts.agendamentos.repository import appointment_queries, import_queries, page_query
 from batuta.stores.sql.database import AsJson, Database
 from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import insert_rows, plan
@@ -51,22 +51,22 @@ async def test_the_newest_are_read_in_order_of_their_ids_and_not_sorted(full: Da
 
 
 async def test_counts_failures_and_those_left_behind_are_found_by_index(full: Database, clock: FakeClock) -> None:
-    book, now = appointment_book(full.dialect), clock.now()
-    assert "appointments_by_status" in await plan(full, book.failed, limit=100)
-    assert "appointments_by_" in await plan(full, book.unread, endereco=True, documento=True, limit=100)
-    orphans = await plan(full, book.orphans, settled_before=now, lost_before=now, limit=200)
+    queries, now = appointment_queries(full.dialect), clock.now()
+    assert "appointments_by_status" in await plan(full, queries.failed, limit=100)
+    assert "appointments_by_" in await plan(full, queries.unread, endereco=True, documento=True, limit=100)
+    orphans = await plan(full, queries.orphans, settled_before=now, lost_before=now, limit=200)
     assert "appointments_by_" in orphans
-    assert "appointments_by_job" in await plan(full, book.of_job, job=ID)
-    known = await plan(full, book.known, chaves=AsJson(["k1", "k2"]))
+    assert "appointments_by_job" in await plan(full, queries.of_job, job=ID)
+    known = await plan(full, queries.known, chaves=AsJson(["k1", "k2"]))
     assert "SCAN appointments" not in known
     assert "Seq Scan on appointments" not in known
-    assert "appointments_by_place" in await plan(full, book.known_by_place, chaves=AsJson(["k1", "k2"]))
+    assert "appointments_by_place" in await plan(full, queries.known_by_place, chaves=AsJson(["k1", "k2"]))
     if full.dialect == "sqlite":  # PostgreSQL reads small tables whole, whatever is indexed
-        assert "COVERING INDEX appointments_by_" in await plan(full, book.counts)
+        assert "COVERING INDEX appointments_by_" in await plan(full, queries.counts)
 
 
 async def test_imports_that_stand_still_are_found_without_the_others(full: Database, clock: FakeClock) -> None:
-    book = import_book(full.dialect)
+    queries = import_queries(full.dialect)
     if full.dialect == "sqlite":  # PostgreSQL knows that this table is empty here
-        assert "importacoes_open" in await plan(full, book.interrupted, before=clock.now())
-        assert "importacoes_by_time" in await plan(full, book.recent, limit=20)
+        assert "importacoes_open" in await plan(full, queries.interrupted, before=clock.now())
+        assert "importacoes_by_time" in await plan(full, queries.recent, limit=20)

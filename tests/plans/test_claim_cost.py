@@ -14,12 +14,12 @@ import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.stores import connect
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queue.statements import postgres_turn_book, queue_book
+from batuta.stores.sql.queue.statements import postgres_claim_queries, queue_queries
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder
@@ -27,7 +27,7 @@ from tests.plans.test_hot_statements import FILL, WORDS
 
 ROWS = 30_000
 LIMIT = 10
-TENURE = Tenure(owner="a", lease=timedelta(seconds=30))
+TENURE = LeaseHolder(owner="a", lease=timedelta(seconds=30))
 # The due time of a row with this number: i goes from 1, the most urgent, to the number of rows.
 DUE = {
     "all": "{ago}",
@@ -90,8 +90,8 @@ async def _steps(database: Database) -> Costs:
     queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default")
     calls: dict[str, Callable[[], Any]] = {
         "next_at": queue.next_at,
-        "claim": lambda: queue.turn([], TENURE, LIMIT),
-        "claim from the other end": lambda: queue.turn([], TENURE, LIMIT, reversed=True),
+        "claim": lambda: queue.settle_and_claim([], TENURE, LIMIT),
+        "claim from the other end": lambda: queue.settle_and_claim([], TENURE, LIMIT, reversed=True),
     }
     costs: Costs = {}
     for name, call in calls.items():
@@ -102,15 +102,15 @@ async def _steps(database: Database) -> Costs:
 
 
 async def _pages(database: Database) -> Costs:
-    book, turns = queue_book(TASKS, "postgres"), postgres_turn_book(TASKS)
+    queries, turns = queue_queries(TASKS, "postgres"), postgres_claim_queries(TASKS)
     asked = {"queue": "default", "now": None}
     claiming = {**asked, "owner": "a", "limit": LIMIT, "lease": 1_000_000, "holds": AsJson(["pause.all"])}
     nothing_ended = AsJson([])
     return {
-        "next_at": await _pages_of(database, book.next_at, asked),
+        "next_at": await _pages_of(database, queries.next_at, asked),
         "claim": await _pages_of(database, turns.claim, claiming),
         "claim from the other end": await _pages_of(database, turns.claim_reversed, claiming),
-        "turn": await _pages_of(database, turns.turn, {**claiming, "endings": nothing_ended}),
+        "turn": await _pages_of(database, turns.settle_and_claim, {**claiming, "endings": nothing_ended}),
     }
 
 

@@ -6,18 +6,18 @@ from datetime import timedelta
 import pytest
 
 from batuta.kernel.clock import SystemClock, microseconds
-from batuta.stores.sql.alerts import AlertBook
-from batuta.stores.sql.calls import CallBook
-from batuta.stores.sql.circuits import CircuitBook
-from batuta.stores.sql.controls import SwitchBook
+from batuta.stores.sql.alerts import AlertQueries
+from batuta.stores.sql.calls import CallQueries
+from batuta.stores.sql.circuits import CircuitQueries
+from batuta.stores.sql.controls import SwitchQueries
 from batuta.stores.sql.database import AsJson, Database, Query
-from batuta.stores.sql.executions import ExecutionBook
-from batuta.stores.sql.history import ReportBook
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.executions import ExecutionQueries
+from batuta.stores.sql.history import ReportQueries
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import in_dialect, load, query_of
-from batuta.stores.sql.queue.statements import queue_book
-from batuta.stores.sql.rates import RateBook
-from batuta.stores.sql.tokens import TokenBook
+from batuta.stores.sql.queue.statements import queue_queries
+from batuta.stores.sql.rates import RateQueries
+from batuta.stores.sql.tokens import TokenQueries
 from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 
@@ -88,13 +88,13 @@ async def plan(database: Database, query: Query, **values: object) -> str:
 
 
 async def test_job_calls_are_found_buried_and_pruned_by_index(full: Database, clock: FakeClock) -> None:
-    book = load(CallBook, BOOKS / "calls.sql", full.dialect)
+    queries = load(CallQueries, STATEMENTS / "calls.sql", full.dialect)
     now = clock.now()
     plans = [
-        await plan(full, book.call, key="k7"),
-        await plan(full, book.bury, key="k7", subject="s7", now=now),
-        await plan(full, book.close, key="k7", opened_at=now, now=now, response_code=200, response=None),
-        await plan(full, book.prune, keep=1, limit=1000, now=now),
+        await plan(full, queries.call, key="k7"),
+        await plan(full, queries.bury, key="k7", subject="s7", now=now),
+        await plan(full, queries.close, key="k7", opened_at=now, now=now, response_code=200, response=None),
+        await plan(full, queries.prune, keep=1, limit=1000, now=now),
     ]
     for each in plans:
         assert "Seq Scan" not in each, each
@@ -102,8 +102,8 @@ async def test_job_calls_are_found_buried_and_pruned_by_index(full: Database, cl
 
 
 async def test_how_a_queue_is_is_counted_from_indexes_alone(full: Database) -> None:
-    book, now = queue_book(TASKS, full.dialect), SystemClock().now()
-    found = await plan(full, book.pulse, queue="q1", holds=AsJson(["pause.all"]), grace=1, lately=1, now=now)
+    queries, now = queue_queries(TASKS, full.dialect), SystemClock().now()
+    found = await plan(full, queries.pulse, queue="q1", holds=AsJson(["pause.all"]), grace=1, lately=1, now=now)
     assert "Seq Scan on tasks" not in found, found
     assert not re.search(r"SCAN tasks$", found, re.MULTILINE), found
     assert "tasks_ready" in found
@@ -111,11 +111,11 @@ async def test_how_a_queue_is_is_counted_from_indexes_alone(full: Database) -> N
 
 
 async def test_what_the_alert_hub_asks_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
-    book, now = load(AlertBook, BOOKS / "alerts.sql", full.dialect), clock.now()
+    queries, now = load(AlertQueries, STATEMENTS / "alerts.sql", full.dialect), clock.now()
     plans = [
-        await plan(full, book.pending, now=now, limit=20),
-        await plan(full, book.resolve, cause="c7", now=now),
-        await plan(full, book.prune, before=now - timedelta(days=3650), limit=1000),
+        await plan(full, queries.pending, now=now, limit=20),
+        await plan(full, queries.resolve, cause="c7", now=now),
+        await plan(full, queries.prune, before=now - timedelta(days=3650), limit=1000),
     ]
     for each in plans:
         assert "Seq Scan on alertas_enviados" not in each, each
@@ -123,26 +123,26 @@ async def test_what_the_alert_hub_asks_is_answered_from_an_index(full: Database,
 
 
 async def test_a_switch_and_a_token_are_found_by_key(full: Database) -> None:
-    switches = load(SwitchBook, BOOKS / "switches.sql", full.dialect)
-    tokens = load(TokenBook, BOOKS / "tokens.sql", full.dialect)
+    switches = load(SwitchQueries, STATEMENTS / "switches.sql", full.dialect)
+    tokens = load(TokenQueries, STATEMENTS / "tokens.sql", full.dialect)
     for each in (await plan(full, switches.switch, key="k7"), await plan(full, tokens.token, id="k7")):
         assert "Seq Scan" not in each, each
         assert "SCAN " not in each, each
 
 
 async def test_what_a_scheduler_asks_at_every_fire_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
-    book, now = load(ExecutionBook, BOOKS / "executions.sql", full.dialect), clock.now()
+    queries, now = load(ExecutionQueries, STATEMENTS / "executions.sql", full.dialect), clock.now()
     jobs = AsJson(["j1", "j2"])
     run = {"id": "00000001-0000-7000-8000-000000000000", "attempt": 1, "lease_until": 1}
     plans = [
-        await plan(full, book.running, jobs=jobs),
+        await plan(full, queries.running, jobs=jobs),
         await plan(
-            full, book.silent, within=1, longest=2, long_silence=3, known=jobs, owners=AsJson(["o"]), limit=100, now=now
+            full, queries.silent, within=1, longest=2, long_silence=3, known=jobs, owners=AsJson(["o"]), limit=100, now=now
         ),
-        await plan(full, book.take_over, runs=AsJson([run]), owner="o", lease=1, now=now),
-        await plan(full, book.renew, held=AsJson({run["id"]: 1}), owner="o", lease=1, now=now),
+        await plan(full, queries.take_over, runs=AsJson([run]), owner="o", lease=1, now=now),
+        await plan(full, queries.renew, held=AsJson({run["id"]: 1}), owner="o", lease=1, now=now),
         await plan(
-            full, book.close, id=run["id"], attempt=1, status="success", now=now,
+            full, queries.close, id=run["id"], attempt=1, status="success", now=now,
             response_code=200, error=None, reason=None, items=1, result=None,
         ),
     ]  # fmt: skip
@@ -152,26 +152,26 @@ async def test_what_a_scheduler_asks_at_every_fire_is_answered_from_an_index(ful
 
 
 async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
-    book, now = load(ReportBook, BOOKS / "reports.sql", full.dialect), SystemClock().now()
+    queries, now = load(ReportQueries, STATEMENTS / "reports.sql", full.dialect), SystemClock().now()
     lately = now - timedelta(minutes=30)
     page = {"before": now, "before_id": "00000001-0000-7000-8000-000000000000", "limit": 50}
     plans = [
-        await plan(full, book.last_runs),
-        await plan(full, book.last_errors),
-        await plan(full, book.failures, enough=3),
-        await plan(full, book.counts, since=lately),
-        await plan(full, book.slow, since=lately),
-        await plan(full, book.running, now=now),
-        await plan(full, book.answered, expected=AsJson({"j1": microseconds(lately)}), now=now),
+        await plan(full, queries.last_runs),
+        await plan(full, queries.last_errors),
+        await plan(full, queries.failures, enough=3),
+        await plan(full, queries.counts, since=lately),
+        await plan(full, queries.slow, since=lately),
+        await plan(full, queries.running, now=now),
+        await plan(full, queries.answered, expected=AsJson({"j1": microseconds(lately)}), now=now),
         *[
             await plan(
                 full, query, **{name: value for name, value in {**page, **more}.items() if name in query.parameters}
             )
             for query, more in (
-                (book.recent, {}),
-                (book.recent_of_job, {"job": "j1"}),
-                (book.recent_in_status, {"status": "error"}),
-                (book.recent_of_job_in_status, {"job": "j1", "status": "error"}),
+                (queries.recent, {}),
+                (queries.recent_of_job, {"job": "j1"}),
+                (queries.recent_in_status, {"status": "error"}),
+                (queries.recent_of_job_in_status, {"job": "j1", "status": "error"}),
             )
         ],
     ]
@@ -181,8 +181,8 @@ async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Dat
 
 
 async def test_what_every_guarded_effect_asks_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
-    circuits = load(CircuitBook, BOOKS / "circuits.sql", full.dialect)
-    rates, now = load(RateBook, BOOKS / "rates.sql", full.dialect), SystemClock().now()
+    circuits = load(CircuitQueries, STATEMENTS / "circuits.sql", full.dialect)
+    rates, now = load(RateQueries, STATEMENTS / "rates.sql", full.dialect), SystemClock().now()
     id = "00000001-0000-7000-8000-000000000000"
     plans = [
         await plan(full, circuits.circuit, name="k7"),

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from app.contexts.campanhas.alcance import Alcance
-from app.contexts.campanhas.repository import campaign_book, start_book
+from app.contexts.campanhas.repository import campaign_queries, start_queries
 from app.contexts.envio import saude
-from app.contexts.envio.saude import FilaBook
+from app.contexts.envio.saude import FilaQueries
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.queries import in_dialect, load, query_of
-from batuta.stores.sql.queue.statements import postgres_turn_book, queue_book, sqlite_turn_book
+from batuta.stores.sql.queue.statements import postgres_claim_queries, queue_queries, sqlite_claim_queries
 from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import insert_rows, plan
 
@@ -46,9 +46,9 @@ async def test_messages_are_claimed_reset_reconciled_and_found_by_index(full: Da
 
     now = clock.now()
     id = "00000001-0000-7000-8000-000000000000"
-    rescue = await plan(full, queue_book(FILA_MENSAGENS, full.dialect).rescue, limit=100, now=now)
+    rescue = await plan(full, queue_queries(FILA_MENSAGENS, full.dialect).rescue, limit=100, now=now)
     assert "fila_mensagens_leased" in rescue
-    assert "fila_mensagens_ready" in await plan(full, queue_book(FILA_MENSAGENS, full.dialect).next_at, now=now)
+    assert "fila_mensagens_ready" in await plan(full, queue_queries(FILA_MENSAGENS, full.dialect).next_at, now=now)
     assert "fila_mensagens_stuck" in await plan(full, query(STUCK), now=now)
     assert "fila_mensagens_in_doubt" in await plan(full, query(DOUBTS))
     assert "fila_mensagens_of_doctor" in await plan(full, query(OF_DOCTOR), id=id)
@@ -57,7 +57,11 @@ async def test_messages_are_claimed_reset_reconciled_and_found_by_index(full: Da
 
 
 async def test_how_a_campaign_goes_is_read_from_its_own_rows(full: Database, clock: FakeClock) -> None:
-    campaigns, start, reach = campaign_book(full.dialect), start_book(full.dialect), Alcance(full.dialect)._book
+    campaigns, start, reach = (
+        campaign_queries(full.dialect),
+        start_queries(full.dialect),
+        Alcance(full.dialect)._queries,
+    )
     now, id = clock.now(), "00000001-0000-7000-8000-000000000000"
     assert "fila_mensagens_of_campaign" in await plan(full, campaigns.messages, id=1)
     assert "campanha_destinatarios" in await plan(full, campaigns.recipients, id=1)
@@ -70,8 +74,8 @@ async def test_how_a_campaign_goes_is_read_from_its_own_rows(full: Database, clo
 
 
 async def test_the_queues_health_is_counted_from_indexes(full: Database, clock: FakeClock) -> None:
-    book = load(FilaBook, Path(saude.__file__).parent / "saude.sql", full.dialect)
-    counted = await plan(full, book.metrics, **saude.asked(clock.now()))
+    queries = load(FilaQueries, Path(saude.__file__).parent / "saude.sql", full.dialect)
+    counted = await plan(full, queries.metrics, **saude.asked(clock.now()))
     for index in ("fila_mensagens_by_sending", "fila_mensagens_by_failing", "fila_mensagens_in_doubt"):
         assert index in counted
 
@@ -79,8 +83,8 @@ async def test_the_queues_health_is_counted_from_indexes(full: Database, clock: 
 async def test_a_claim_looks_at_the_waiting_alone(full: Database, clock: FakeClock) -> None:
     holds, now = AsJson([]), clock.now()
     if full.dialect == "sqlite":
-        picked = await plan(full, sqlite_turn_book(FILA_MENSAGENS).pick, limit=10, holds=holds, now=now)
+        picked = await plan(full, sqlite_claim_queries(FILA_MENSAGENS).pick, limit=10, holds=holds, now=now)
     else:
-        claim = postgres_turn_book(FILA_MENSAGENS).claim
+        claim = postgres_claim_queries(FILA_MENSAGENS).claim
         picked = await plan(full, claim, limit=10, owner="a", holds=holds, now=now, lease=30_000_000)
     assert "fila_mensagens_ready" in picked

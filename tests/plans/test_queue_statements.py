@@ -5,10 +5,10 @@ import re
 import pytest
 
 from batuta.stores.sql.database import AsJson, Database, Query
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import in_dialect, load, query_of
-from batuta.stores.sql.queue.statements import postgres_turn_book, queue_book, sqlite_turn_book
-from batuta.stores.sql.queue.tasks import TaskBook
+from batuta.stores.sql.queue.statements import postgres_claim_queries, queue_queries, sqlite_claim_queries
+from batuta.stores.sql.queue.tasks import TaskQueries
 from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import FILL, WORDS, insert_rows, plan
@@ -42,7 +42,7 @@ async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: 
     now, holds = clock.now(), AsJson(["pause.all"])
     endings = AsJson([{"id": ID, "fence": 1, "state": "complete", "ended": True}])
     if full.dialect == "sqlite":
-        turns = sqlite_turn_book(TASKS, {"id": "UUID", "args": "JSONB"})
+        turns = sqlite_claim_queries(TASKS, {"id": "UUID", "args": "JSONB"})
         plans = {
             "tasks_ready": await plan(full, turns.pick, queue="default", limit=100, holds=holds, now=now),
             "tasks_due": await plan(full, turns.pick_reversed, queue="default", limit=100, holds=holds, now=now),
@@ -53,13 +53,13 @@ async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: 
         }
     else:
         asked = {"queue": "default", "owner": "a", "holds": holds, "now": now, "lease": 1, "limit": 100}
-        book = postgres_turn_book(TASKS)
+        queries = postgres_claim_queries(TASKS)
         plans = {
-            "tasks_ready": await plan(full, book.claim, **asked),
-            "tasks_ready ": await plan(full, book.claim_reversed, **asked),
+            "tasks_ready": await plan(full, queries.claim, **asked),
+            "tasks_ready ": await plan(full, queries.claim_reversed, **asked),
             # By the key, or through the few that are leased: which is cheaper is for the planner to say.
-            "Index": await plan(full, book.turn, endings=endings, **asked),
-            "Index ": await plan(full, book.settle, endings=endings, now=now),
+            "Index": await plan(full, queries.settle_and_claim, endings=endings, **asked),
+            "Index ": await plan(full, queries.settle, endings=endings, now=now),
         }
     for index, found in plans.items():
         assert index.strip() in found, found
@@ -68,21 +68,24 @@ async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: 
 
 async def test_renewing_rescuing_pruning_and_looking_ahead_go_by_index(full: Database, clock: FakeClock) -> None:
     now = clock.now()
-    book, tasks = queue_book(TASKS, full.dialect), load(TaskBook, BOOKS / "tasks.sql", full.dialect)
+    queries, tasks = queue_queries(TASKS, full.dialect), load(TaskQueries, STATEMENTS / "tasks.sql", full.dialect)
     primary = "sqlite_autoindex_tasks_1" if full.dialect == "sqlite" else "tasks_pkey"
     held = AsJson([{"id": ID, "fence": 1}])
     plans = [
-        ("INDEX" if full.dialect == "sqlite" else "Index", await plan(full, book.renew, held=held, now=now, lease=1)),
-        ("tasks_leased", await plan(full, book.rescue, limit=100, now=now)),
-        ("tasks_leased", await plan(full, book.lapsing, within=1, limit=100, now=now)),
-        (primary, await plan(full, book.rescue_seen, seen=AsJson([[ID, 1, 1]]), limit=100, now=now)),
-        ("tasks_leased", await plan(full, book.rescue_owned, owners=AsJson(["a"]), limit=100, now=now)),
-        ("tasks_ready", await plan(full, book.next_at, queue="default", now=now)),
+        (
+            "INDEX" if full.dialect == "sqlite" else "Index",
+            await plan(full, queries.renew, held=held, now=now, lease=1),
+        ),
+        ("tasks_leased", await plan(full, queries.rescue, limit=100, now=now)),
+        ("tasks_leased", await plan(full, queries.lapsing, within=1, limit=100, now=now)),
+        (primary, await plan(full, queries.rescue_seen, seen=AsJson([[ID, 1, 1]]), limit=100, now=now)),
+        ("tasks_leased", await plan(full, queries.rescue_owned, owners=AsJson(["a"]), limit=100, now=now)),
+        ("tasks_ready", await plan(full, queries.next_at, queue="default", now=now)),
         ("tasks_expiring", await plan(full, tasks.prune, now=now, limit=100)),
         ("tasks_alive", await plan(full, tasks.alive, name="f", key="k7")),
         (primary, await plan(full, tasks.task, id=ID, now=now)),
-        ("tasks_leased", await plan(full, book.owners)),
-        (primary, await plan(full, book.cancel, id=ID, reason="-", now=now)),
+        ("tasks_leased", await plan(full, queries.owners)),
+        (primary, await plan(full, queries.cancel, id=ID, reason="-", now=now)),
     ]
     for index, found in plans:
         assert index in found, found
@@ -90,7 +93,7 @@ async def test_renewing_rescuing_pruning_and_looking_ahead_go_by_index(full: Dat
 
 
 async def test_tasks_that_no_queue_serves_are_found_without_reading_the_queues_that_are_served(full: Database) -> None:
-    tasks = load(TaskBook, BOOKS / "tasks.sql", full.dialect)
+    tasks = load(TaskQueries, STATEMENTS / "tasks.sql", full.dialect)
     if full.dialect == "sqlite":
         assert not walks(await plan(full, tasks.unserved, served=AsJson(["default"])))
         return
@@ -115,21 +118,21 @@ async def test_many_priorities_are_claimed_looked_ahead_and_counted_by_index(mig
     await migrated.script("ANALYZE")
     holds = AsJson(["pause.all"])
     if migrated.dialect == "sqlite":
-        turns = sqlite_turn_book(TASKS)
+        turns = sqlite_claim_queries(TASKS)
         for query in (turns.pick, turns.pick_reversed):
             planned = await plan(migrated, query, queue="default", limit=10, holds=holds, now=None)
             assert "SEARCH tasks USING INDEX tasks_due (queue=? AND available_at<?)" in planned.replace("COVERING ", "")
             assert "BLOOM" not in planned
             assert not walks(planned), planned
         return
-    book, turns_book = queue_book(TASKS, "postgres"), postgres_turn_book(TASKS)
+    queries, claim_queries = queue_queries(TASKS, "postgres"), postgres_claim_queries(TASKS)
     asked = {"queue": "default", "now": None}
     claiming = {"owner": "a", "limit": 10, "lease": 1_000_000, "holds": holds}
     for query, values in (
-        (turns_book.claim, {**asked, **claiming}),
-        (turns_book.claim_reversed, {**asked, **claiming}),
-        (book.next_at, asked),
-        (book.pulse, {**asked, "holds": holds, "grace": 1, "lately": 1}),
+        (claim_queries.claim, {**asked, **claiming}),
+        (claim_queries.claim_reversed, {**asked, **claiming}),
+        (queries.next_at, asked),
+        (queries.pulse, {**asked, "holds": holds, "grace": 1, "lately": 1}),
     ):
         explained = Query(query.name, f"EXPLAIN (ANALYZE, BUFFERS) {query.text}", query.parameters, writes=True)
         found = [str(row[key]) for row in await migrated.all(explained, **values) for key in row.keys()]  # noqa: SIM118

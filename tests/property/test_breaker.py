@@ -6,8 +6,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from batuta.guard.base import Effect, Hold, Told
-from batuta.guard.breaker import CircuitRule, CircuitState, MayProbe, Pass, answer, fresh, probed, told, unprobed
+from batuta.guard.base import Effect, EffectReport, Hold
+from batuta.guard.breaker import (
+    CircuitRule,
+    CircuitState,
+    MayProbe,
+    Pass,
+    answer,
+    apply_report,
+    cancel_probe,
+    fresh,
+    start_probe,
+)
 from batuta.testing import FakeClock
 
 SECOND = timedelta(seconds=1)
@@ -31,7 +41,7 @@ class BreakerMachine(RuleBasedStateMachine):
         now = self.clock.now()
         found = answer(self.circuit, now, 0.5)
         if isinstance(found, MayProbe):
-            change = probed(self.circuit, self.rule, now)
+            change = start_probe(self.circuit, self.rule, now)
             assert change is not None
             self.circuit = change.circuit
             self.out.append(Pass(self.circuit.probe))
@@ -47,7 +57,7 @@ class BreakerMachine(RuleBasedStateMachine):
         permit = self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
         at = None if retry is None else self.clock.now() + retry * SECOND
         before = self.circuit
-        change = told(before, self.rule, permit, Told(effect, "x", at), self.clock.now())
+        change = apply_report(before, self.rule, permit, EffectReport(effect, "x", at), self.clock.now())
         self.circuit = before if change is None else change.circuit
         if permit.probe is None:
             assert self.circuit.state is not CircuitState.HALF_OPEN or before.state is CircuitState.HALF_OPEN
@@ -61,7 +71,10 @@ class BreakerMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def give_back(self, data: st.DataObject) -> None:
         permit = self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
-        if permit.probe is not None and (change := unprobed(self.circuit, permit.probe, self.clock.now())) is not None:
+        if (
+            permit.probe is not None
+            and (change := cancel_probe(self.circuit, permit.probe, self.clock.now())) is not None
+        ):
             self.circuit = change.circuit
 
     @precondition(lambda self: self.out)

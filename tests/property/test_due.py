@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batuta.schedule.cron import parse
-from batuta.schedule.due import AT_ONCE, ON_TIME, TOLD_ONE_BY_ONE, CatchUp, Owed, count, due, last_fire
+from batuta.schedule.due import FIRES_AT_A_TIME, ON_TIME, TOLD_ONE_BY_ONE, CatchUp, Owed, count, due, last_fire
 from tests.oracles import cron_fires
 from tests.property.test_cron import crons
 
@@ -35,7 +35,7 @@ def test_every_fire_is_run_or_missed_and_nothing_else_is(
     until = since + gap
     found, all_fires = owed(text, since, until, policy, max_age), every_fire(text, since, until)
     left = all_fires[all_fires.index(found.run[-1]) + 1 :] if found.run else []
-    assert not left or (policy is CatchUp.ALL and len(found.run) == AT_ONCE)
+    assert not left or (policy is CatchUp.ALL and len(found.run) == FIRES_AT_A_TIME)
     told = [*found.missed, *found.run, *left]
     if found.gap is None:
         assert told == all_fires
@@ -57,7 +57,7 @@ def test_the_policy_decides_what_runs(
     wanted = {
         CatchUp.SKIP: [fire for fire in all_fires if until - fire <= ON_TIME],
         CatchUp.LATEST: young[-1:],
-        CatchUp.ALL: young[:AT_ONCE],
+        CatchUp.ALL: young[:FIRES_AT_A_TIME],
     }
     assert list(owed(text, since, until, policy, max_age).run) == wanted[policy]
 

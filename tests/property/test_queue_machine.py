@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from batuta.kernel.ids import Ids
-from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
 from batuta.queue.outcome import Settlement
 from batuta.stores import connect
 from batuta.stores.sql.controls import SqlSwitches
@@ -60,7 +60,7 @@ class Modelled:
 class Hand:
     """An owner, and the leases it believes it has: those it was given and not told to be lost."""
 
-    tenure: Tenure
+    lease_holder: LeaseHolder
     leases: list[Lease] = field(default_factory=list)
 
 
@@ -89,7 +89,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.model: dict[str, Modelled] = {}
         self.gone: set[str] = set()
         self.is_paused = False
-        self.hands = {name: Hand(Tenure(owner=name, lease=LEASE)) for name in OWNERS}
+        self.hands = {name: Hand(LeaseHolder(owner=name, lease=LEASE)) for name in OWNERS}
         # Every lease ever given that is not current: whatever is said in its name must change nothing.
         self.stale: list[Lease] = []
         self.given: list[Lease] = []
@@ -140,7 +140,7 @@ class QueueMachine(RuleBasedStateMachine):
     def claim(self, owner: str, limit: int, is_reversed: bool) -> None:
         hand, now = self.hands[owner], self.clock.now()
         due = [id for id, each in self.model.items() if each.state == READY and each.available_at <= now]
-        turned = self.runner.run(self.queue.turn([], hand.tenure, limit, reversed=is_reversed))
+        turned = self.runner.run(self.queue.settle_and_claim([], hand.lease_holder, limit, reversed=is_reversed))
         self._claimed(hand, list(turned.leases), due, limit, is_reversed)
 
     def _claimed(self, hand: Hand, leases: list[Lease], due: list[str], limit: int, is_reversed: bool = False) -> None:
@@ -175,7 +175,9 @@ class QueueMachine(RuleBasedStateMachine):
         limit = random.choice([0, 0, 2])
         due = [id for id, each in self.model.items() if each.state == READY and each.available_at <= self.clock.now()]
         valid = [lease for lease in some if lease not in self.stale]
-        turned = self.runner.run(self.queue.turn([(lease, settlement) for lease in some], hand.tenure, limit))
+        turned = self.runner.run(
+            self.queue.settle_and_claim([(lease, settlement) for lease in some], hand.lease_holder, limit)
+        )
         assert [lease.id for lease in turned.lost] == [lease.id for lease in some if lease not in valid]
         for lease in some:
             hand.leases.remove(lease)
@@ -207,10 +209,12 @@ class QueueMachine(RuleBasedStateMachine):
         """Nothing of what a stale lease says is written; the invariants see that nothing changed."""
         living = [lease for lease in self.stale if lease.id in self.model and self.model[lease.id].is_alive]
         lease = random.choice(living or self.stale)
-        tenure = self.hands["ann"].tenure
-        turned = self.runner.run(self.queue.turn([(lease, Settlement(state=ItemState.DEAD, error="x"))], tenure, 0))
+        lease_holder = self.hands["ann"].lease_holder
+        turned = self.runner.run(
+            self.queue.settle_and_claim([(lease, Settlement(state=ItemState.DEAD, error="x"))], lease_holder, 0)
+        )
         assert [each.id for each in turned.lost] == [lease.id]
-        assert lease.id in self.runner.run(self.queue.renew([lease], tenure)).lost
+        assert lease.id in self.runner.run(self.queue.renew([lease], lease_holder)).lost
         ran: list[object] = []
 
         async def effect(transaction: object) -> None:
@@ -225,7 +229,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(owner=st.sampled_from(OWNERS))
     def renew(self, owner: str) -> None:
         hand = self.hands[owner]
-        renewed = self.runner.run(self.queue.renew(hand.leases, hand.tenure))
+        renewed = self.runner.run(self.queue.renew(hand.leases, hand.lease_holder))
         assert set(renewed.lost) == {lease.id for lease in hand.leases if lease in self.stale}
         held = [lease for lease in hand.leases if lease not in self.stale]
         assert set(renewed.cancelled) == {lease.id for lease in held if self.model[lease.id].is_unwanted}
@@ -303,7 +307,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(on=st.booleans())
     def pause(self, on: bool) -> None:
         self.is_paused = on
-        self.runner.run(self.switches.turn(SWITCH, on, by="test", reason="-", now=self.clock.now()))
+        self.runner.run(self.switches.set(SWITCH, on, by="test", reason="-", now=self.clock.now()))
 
     @invariant()
     def the_rows_say_what_the_model_says(self) -> None:

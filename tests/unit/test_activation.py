@@ -9,7 +9,7 @@ import pytest
 
 from batuta.dispatch.activation import Active, StandsBy, TakesOver, standing
 from batuta.dispatch.job import make_job
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.guard.switches import SwitchRule
 from batuta.runlog.log import Timetable
 from batuta.schedule.window import Window
@@ -65,9 +65,9 @@ def test_a_timetable_that_was_never_active_holds_up_no_other() -> None:
     assert standing("old", [OLD, replace(MIDDLE, is_active=True), unborn], {"middle"}) == TakesOver("middle")
 
 
-def book(**edit: Any) -> JobBook:
+def registry(**edit: Any) -> JobRegistry:
     options: dict[str, Any] = {"zone": ZoneInfo("UTC"), "schedule": "* * * * *", **edit}
-    made = JobBook(["one", "two"], windows={"manha": Window(opens=time(9))})
+    made = JobRegistry(["one", "two"], windows={"manha": Window(opens=time(9))})
     made.add(make_job("a", options.pop("schedule"), Endpoint(), **options))
     made.add(make_job("b", "0 9 * * *", Endpoint(), zone=ZoneInfo("UTC")), ["one"])
     return made
@@ -87,12 +87,12 @@ def book(**edit: Any) -> JobBook:
     ],
 )
 def test_whatever_decides_about_a_fire_makes_another_timetable(edit: dict[str, Any]) -> None:
-    assert book(**edit).own().fingerprint != book().own().fingerprint
+    assert registry(**edit).own().fingerprint != registry().own().fingerprint
 
 
 def test_the_same_jobs_are_the_same_timetable_in_whatever_order_they_are_declared() -> None:
     jobs = [make_job(name, "* * * * *", Endpoint(), zone=ZoneInfo("UTC")) for name in ("a", "b")]
-    one, two = JobBook(), JobBook()
+    one, two = JobRegistry(), JobRegistry()
     for each in jobs:
         one.add(each)
     for each in reversed(jobs):

@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from batuta.health.alerts import AlertPolicy, Kind, Said, Told, speak
+from batuta.health.alerts import AlertedCause, AlertPolicy, Kind, Said, speak
 from batuta.health.finding import Assessment, Finding, Report, Section, Severity, assess
-from batuta.health.incidents import Incident, LastSeen, stats, turn
+from batuta.health.incidents import Incident, LastSeen, change_incident, stats
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 POLICY = AlertPolicy(zone=SAO_PAULO)
@@ -22,7 +22,7 @@ class Plain:
     def next_step(self, finding: Finding) -> str:
         return "do"
 
-    def recovered(self, told: Told, now: datetime) -> str:
+    def recovered(self, told: AlertedCause, now: datetime) -> str:
         return f"over: {told.cause}"
 
 
@@ -38,7 +38,7 @@ class Room:
     """Remembers what was said, as the database does."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Told] = {}
+        self.known: dict[str, AlertedCause] = {}
 
     def hears(self, now: datetime, *findings: Finding) -> list[tuple[Kind, str]]:
         said: Said = speak(seen(*findings), self.known, POLICY, Plain(), now)
@@ -134,17 +134,19 @@ def incident(start: timedelta, lasts: timedelta | None, status: str = "critical"
 
 def test_an_incident_opens_when_health_becomes_critical_and_closes_when_it_leaves() -> None:
     bad, good = seen(finding(Severity.CRITICAL)), seen(finding(Severity.ERROR))
-    opened = turn(bad, LastSeen(status="healthy", score=97), None).opens
+    opened = change_incident(bad, LastSeen(status="healthy", score=97), None).opens
     assert opened is not None
     assert (opened.from_status, opened.to_status, opened.from_score, opened.to_score) == ("healthy", "critical", 97, 39)
     assert opened.details == {"causes": ["a"]}
     open_one = incident(timedelta(0), None)
-    assert turn(bad, None, open_one) == turn(good, None, None)  # nothing to do
-    assert turn(good, None, open_one).closes == open_one.id
+    assert change_incident(bad, None, open_one) == change_incident(good, None, None)  # nothing to do
+    assert change_incident(good, None, open_one).closes == open_one.id
 
 
 def test_what_joins_an_open_incident_is_added_to_its_causes() -> None:
-    more = turn(seen(finding(Severity.CRITICAL), finding(Severity.ERROR, "b")), None, incident(timedelta(0), None))
+    more = change_incident(
+        seen(finding(Severity.CRITICAL), finding(Severity.ERROR, "b")), None, incident(timedelta(0), None)
+    )
     assert more.grows is not None
     assert more.grows[1]["causes"] == ["a", "b"]
 

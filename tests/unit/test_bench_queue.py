@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from batuta.stores.sql.database import DIALECTS, Dialect
-from batuta.stores.sql.queue.statements import postgres_turn_book, sqlite_turn_book
+from batuta.stores.sql.queue.statements import postgres_claim_queries, sqlite_claim_queries
 from batuta.tasks.registry import TASKS
 from bench.queue.contenders.ours import without_fence
 from bench.queue.entries import ENTRIES, LOCKS
@@ -138,9 +138,9 @@ def test_a_cell_shows_the_middle_and_how_far_it_moved() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_price_of_safety_is_measured_without_the_fence_and_with_all_else(dialect: Dialect) -> None:
     if dialect == "sqlite":
-        settle, claim = sqlite_turn_book(TASKS).settle, sqlite_turn_book(TASKS).take
+        settle, claim = sqlite_claim_queries(TASKS).settle, sqlite_claim_queries(TASKS).take
     else:
-        settle, claim = postgres_turn_book(TASKS).settle, postgres_turn_book(TASKS).claim
+        settle, claim = postgres_claim_queries(TASKS).settle, postgres_claim_queries(TASKS).claim
     assert "fence =" in settle.text
     assert "fence =" in claim.text
     assert "fence =" not in without_fence(settle).text

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.guard.base import WORKED, Effect, Hold, Told, effect_of_error, effect_of_status
+from batuta.guard.base import WORKED, Effect, EffectReport, Hold, effect_of_error, effect_of_status
 from batuta.guard.breaker import (
     Circuit,
     CircuitRule,
@@ -13,28 +13,28 @@ from batuta.guard.breaker import (
     MayProbe,
     Pass,
     answer,
-    closed,
+    apply_report,
+    cancel_probe,
+    close,
     fresh,
-    probed,
-    told,
-    tripped,
-    unprobed,
+    start_probe,
+    trip,
 )
 from batuta.kernel.errors import DeadlineExceeded, InvalidName
 from batuta.testing import FakeClock
 
 SECOND = timedelta(seconds=1)
 RULE = CircuitRule(name="evolution", failures=3, reset=300 * SECOND, longest_reset=1000 * SECOND)
-BROKE = Told(Effect.BROKE, "HTTP 503")
-TIMED_OUT = Told(Effect.TIMED_OUT, "ReadTimeout")
+BROKE = EffectReport(Effect.BROKE, "HTTP 503")
+TIMED_OUT = EffectReport(Effect.TIMED_OUT, "ReadTimeout")
 CLOSED, OPEN, HALF_OPEN = CircuitState.CLOSED, CircuitState.OPEN, CircuitState.HALF_OPEN
 
 
 def after(
-    circuit: Circuit, clock: FakeClock, *reports: Told, rule: CircuitRule = RULE, permit: Pass | None = None
+    circuit: Circuit, clock: FakeClock, *reports: EffectReport, rule: CircuitRule = RULE, permit: Pass | None = None
 ) -> Circuit:
     for report in reports:
-        change = told(circuit, rule, permit or Pass(), report, clock.now())
+        change = apply_report(circuit, rule, permit or Pass(), report, clock.now())
         circuit = circuit if change is None else change.circuit
     return circuit
 
@@ -44,7 +44,7 @@ def opened(clock: FakeClock, rule: CircuitRule = RULE) -> Circuit:
 
 
 def half_open(clock: FakeClock, rule: CircuitRule = RULE) -> Circuit:
-    change = probed(opened(clock, rule), rule, clock.now() + rule.reset)
+    change = start_probe(opened(clock, rule), rule, clock.now() + rule.reset)
     assert change is not None
     return change.circuit
 
@@ -63,14 +63,14 @@ def test_a_success_between_failures_starts_the_count_anew(clock: FakeClock) -> N
 
 def test_what_was_our_own_mistake_never_opens_it(clock: FakeClock) -> None:
     for status in (400, 401, 403, 404, 409, 422, 499):
-        assert after(fresh(RULE, "evolution"), clock, *[Told(effect_of_status(status))] * 50) == fresh(
+        assert after(fresh(RULE, "evolution"), clock, *[EffectReport(effect_of_status(status))] * 50) == fresh(
             RULE, "evolution"
         )
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
 def test_what_is_the_other_sides_own_state_does(status: int, clock: FakeClock) -> None:
-    assert after(fresh(RULE, "evolution"), clock, *[Told(effect_of_status(status))] * 3).state is OPEN
+    assert after(fresh(RULE, "evolution"), clock, *[EffectReport(effect_of_status(status))] * 3).state is OPEN
 
 
 def test_the_class_of_an_error_counts_and_not_its_words() -> None:
@@ -92,7 +92,7 @@ def test_one_may_try_when_the_reset_is_over_and_nobody_else_until_it_has_spoken(
     assert answer(circuit, later, 0.0) == MayProbe()
     trying = half_open(clock)
     assert (trying.state, trying.half_open_attempts, trying.probe) == (HALF_OPEN, 1, 1)
-    assert probed(trying, RULE, later) is None
+    assert start_probe(trying, RULE, later) is None
     assert isinstance(answer(trying, later, 0.0), Hold)
 
 
@@ -103,7 +103,7 @@ def test_a_probe_that_worked_closes_it_and_one_that_failed_doubles_the_reset_up_
     for number in range(1, 5):
         circuit = after(circuit, clock, BROKE, permit=Pass(number))
         resets.append(circuit.reset // SECOND)
-        change = probed(circuit, RULE, clock.now() + circuit.reset)
+        change = start_probe(circuit, RULE, clock.now() + circuit.reset)
         assert change is not None
         circuit = change.circuit
     assert resets == [600, 1000, 1000, 1000]
@@ -118,39 +118,39 @@ def test_a_probe_that_timed_out_opens_it_again_with_the_same_reset(clock: FakeCl
 def test_a_probe_that_never_spoke_is_replaced_and_not_heard_any_more(clock: FakeClock) -> None:
     trying = half_open(clock)
     assert trying.probe_until is not None
-    change = probed(trying, RULE, trying.probe_until)
+    change = start_probe(trying, RULE, trying.probe_until)
     assert change is not None
     assert (change.circuit.state, change.circuit.probe, change.circuit.half_open_attempts) == (HALF_OPEN, 2, 2)
-    assert told(change.circuit, RULE, Pass(1), BROKE, clock.now()) is None
-    assert told(change.circuit, RULE, Pass(1), WORKED, clock.now()) is None
+    assert apply_report(change.circuit, RULE, Pass(1), BROKE, clock.now()) is None
+    assert apply_report(change.circuit, RULE, Pass(1), WORKED, clock.now()) is None
 
 
 def test_a_probe_that_was_not_used_leaves_its_place_to_the_next(clock: FakeClock) -> None:
     now = clock.now() + RULE.reset
-    change = unprobed(half_open(clock), 1, now)
+    change = cancel_probe(half_open(clock), 1, now)
     assert change is not None
     assert answer(change.circuit, now, 0.0) == MayProbe()
 
 
 def test_whoever_passed_before_it_opened_neither_closes_it_nor_opens_it_again(clock: FakeClock) -> None:
     for circuit in (opened(clock), half_open(clock)):
-        assert told(circuit, RULE, Pass(), WORKED, clock.now()) is None
-        assert told(circuit, RULE, Pass(), BROKE, clock.now()) is None
+        assert apply_report(circuit, RULE, Pass(), WORKED, clock.now()) is None
+        assert apply_report(circuit, RULE, Pass(), BROKE, clock.now()) is None
 
 
 def test_a_probe_that_was_answered_with_our_own_mistake_has_found_somebody_alive(clock: FakeClock) -> None:
-    assert after(half_open(clock), clock, Told(Effect.MISTAKE, "HTTP 404"), permit=Pass(1)).state is CLOSED
+    assert after(half_open(clock), clock, EffectReport(Effect.MISTAKE, "HTTP 404"), permit=Pass(1)).state is CLOSED
 
 
 def test_when_the_other_side_says_when_to_come_back_everybody_waits(clock: FakeClock) -> None:
     retry_at = clock.now() + 20 * SECOND
-    circuit = after(fresh(RULE, "evolution"), clock, Told(Effect.BROKE, "HTTP 429", retry_at))
+    circuit = after(fresh(RULE, "evolution"), clock, EffectReport(Effect.BROKE, "HTTP 429", retry_at))
     assert circuit.state is CLOSED
     assert answer(circuit, clock.now(), 0.0) == Hold(retry_at, "evolution asked to be left alone until then")
     assert answer(circuit, retry_at, 0.0) == Pass()
-    sooner = after(circuit, clock, Told(Effect.BROKE, "HTTP 429", clock.now() + SECOND))
+    sooner = after(circuit, clock, EffectReport(Effect.BROKE, "HTTP 429", clock.now() + SECOND))
     assert sooner.wait_until == retry_at
-    never = after(circuit, clock, Told(Effect.BROKE, "HTTP 429", clock.now() + timedelta(days=3000)))
+    never = after(circuit, clock, EffectReport(Effect.BROKE, "HTTP 429", clock.now() + timedelta(days=3000)))
     assert never.wait_until == clock.now() + timedelta(days=1)
 
 
@@ -158,15 +158,17 @@ def test_when_the_other_side_says_when_to_come_back_everybody_waits(clock: FakeC
 def test_who_asked_to_be_left_alone_still_is_after_a_probe_was_answered(clock: FakeClock, effect: Effect) -> None:
     trying = half_open(clock)
     clock.step(RULE.reset)
-    late = after(trying, clock, Told(Effect.BROKE, "HTTP 429", clock.now() + 3600 * SECOND))  # sent before it opened
-    closed = after(late, clock, Told(effect), permit=Pass(trying.probe))
+    late = after(
+        trying, clock, EffectReport(Effect.BROKE, "HTTP 429", clock.now() + 3600 * SECOND)
+    )  # sent before it opened
+    closed = after(late, clock, EffectReport(effect), permit=Pass(trying.probe))
     assert closed.state is CLOSED
     assert isinstance(answer(closed, clock.now() + 60 * SECOND, 0.0), Hold)
     assert answer(closed, clock.now() + 3600 * SECOND, 0.0) == Pass()
 
 
 def test_a_clock_that_was_put_back_by_weeks_keeps_nobody_waiting_for_weeks(clock: FakeClock) -> None:
-    told_to_wait = after(fresh(RULE, "evolution"), clock, Told(Effect.WORKED, "", clock.now() + 60 * SECOND))
+    told_to_wait = after(fresh(RULE, "evolution"), clock, EffectReport(Effect.WORKED, "", clock.now() + 60 * SECOND))
     before = opened(clock), half_open(clock)
     clock.step(timedelta(days=-30))
     for circuit in before:
@@ -182,7 +184,7 @@ def test_those_who_are_held_come_back_spread_out(clock: FakeClock) -> None:
 
 
 def test_somebody_who_knows_may_open_it_at_once(clock: FakeClock) -> None:
-    change = tripped(fresh(RULE, "evolution"), RULE, "the number was restricted", clock.now())
+    change = trip(fresh(RULE, "evolution"), RULE, "the number was restricted", clock.now())
     assert change is not None
     assert (change.circuit.state, change.circuit.tries_at) == (OPEN, clock.now() + RULE.reset)
 
@@ -213,8 +215,8 @@ def test_a_rule_that_cannot_be_kept_is_refused(wrong: dict[str, object]) -> None
 
 def test_a_probe_from_before_it_was_closed_is_not_taken_for_a_later_one(clock: FakeClock) -> None:
     first = half_open(clock)
-    by_hand = closed(first, RULE, "reset by somebody").circuit
-    again = probed(after(by_hand, clock, *[BROKE] * RULE.failures), RULE, clock.now() + RULE.reset)
+    by_hand = close(first, RULE, "reset by somebody").circuit
+    again = start_probe(after(by_hand, clock, *[BROKE] * RULE.failures), RULE, clock.now() + RULE.reset)
     assert again is not None
     assert again.circuit.probe != first.probe
     assert after(again.circuit, clock, WORKED, permit=Pass(first.probe)).state is HALF_OPEN

@@ -12,7 +12,7 @@ from batuta.dispatch.job import Run
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import CancelIgnored, DeadlineExceeded, ExitRefused
 from batuta.kernel.usercode import name_of
-from batuta.kernel.waiting import within
+from batuta.kernel.waiting import with_timeout
 from batuta.receive.endpoints import Ok
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.targets.call import MOST_LEFT_BEHIND, STUBBORN, CallTarget
@@ -90,7 +90,7 @@ async def test_an_ordinary_failure_is_raised_as_what_it_is(kind: type[Exception]
 
 async def test_only_the_jobs_own_deadline_is_its_timeout(clock: FakeClock) -> None:
     async def waits_for_somebody() -> None:
-        await within(timedelta(seconds=1), asyncio.Event().wait(), clock, "envio a 5511987654321")
+        await with_timeout(timedelta(seconds=1), asyncio.Event().wait(), clock, "envio a 5511987654321")
 
     async def waits() -> None:
         await asyncio.Event().wait()

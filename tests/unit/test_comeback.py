@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.processes.restarts import EXIT_AGAIN, EXIT_CONFIG, Budget, Comeback, comeback
+from batuta.processes.restarts import EXIT_AGAIN, EXIT_CONFIG, Budget, RestartDecision, decide_restart
 
 BUDGET = Budget()
 HOUR = timedelta(hours=1)
@@ -14,8 +14,8 @@ KILLED = -9
 
 def after(
     *ends: float, at: float, code: int = KILLED, lived: timedelta = SECOND, was_ready: bool = True, chance: float = 1.0
-) -> Comeback:
-    return comeback(code, lived, was_ready, ends, at, chance, BUDGET)
+) -> RestartDecision:
+    return decide_restart(code, lived, was_ready, ends, at, chance, BUDGET)
 
 
 def waits(code: int, step: float, times: int) -> list[float | None]:

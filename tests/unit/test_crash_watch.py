@@ -11,7 +11,7 @@ import pytest
 from batuta.kernel.errors import StoreTimeout, StoreUnavailable
 from batuta.kernel.identity import ProcessIdentity, Verdict, make_owner
 from batuta.kernel.ids import Ids
-from batuta.processes.presence import KEPT, Announcement, CrashWatch, PresenceFolder, judge_here
+from batuta.processes.presence import CRASH_FILE_RETENTION, Announcement, CrashWatch, PresenceFolder, judge_here
 from batuta.testing import FakeClock
 
 MINE = "alpha:10:100:9f86d081884c7d65:mine"
@@ -75,7 +75,7 @@ async def test_a_look_that_finds_nobody_dead_asks_nothing_of_the_database(host: 
 
 async def test_a_crash_is_recovered_a_few_times_and_its_file_goes_a_minute_later(host: Host) -> None:
     host.announce(DEAD)
-    await host.look(KEPT - 1)
+    await host.look(CRASH_FILE_RETENTION - 1)
     assert host.recovered == [[DEAD]] * 5
     assert DEAD in host.files
     await host.look(2)
@@ -170,5 +170,5 @@ def test_whether_a_folder_can_be_used_is_found_out_without_leaving_one(tmp_path:
 
 
 def test_databases_have_folders_of_their_own() -> None:
-    assert PresenceFolder.of("/a.db").folder != PresenceFolder.of("/b.db").folder
-    assert PresenceFolder.of("/a.db").folder == PresenceFolder.of("/a.db").folder
+    assert PresenceFolder.for_database("/a.db").folder != PresenceFolder.for_database("/b.db").folder
+    assert PresenceFolder.for_database("/a.db").folder == PresenceFolder.for_database("/a.db").folder

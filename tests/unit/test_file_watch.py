@@ -3,7 +3,7 @@
 import pytest
 
 from batuta.kernel.errors import StoreReplaced
-from batuta.processes.recycling import GRACE, FileWatch
+from batuta.processes.recycling import REPLACED_FILE_GRACE, FileWatch
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.loop import Idle
 from batuta.testing import FakeClock
@@ -52,6 +52,6 @@ async def test_a_lost_file_stops_the_process_once_and_ends_it_after_the_grace(
     await watch.tick()
     assert (process.stops, process.codes) == (1, [])
     assert watch.lost is not None
-    await clock.advance(GRACE.total_seconds())
+    await clock.advance(REPLACED_FILE_GRACE.total_seconds())
     await watch.tick()
     assert (process.stops, process.forced, process.codes) == (1, 1, [EXIT_AGAIN])

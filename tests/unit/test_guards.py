@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from batuta.guard.base import Admit, Hold
-from batuta.guard.switches import PATIENCE, Switch, SwitchGuard
+from batuta.guard.switches import RECHECK_AFTER, Switch, SwitchGuard
 from batuta.kernel.errors import DeadlineExceeded, StoreUnavailable
-from batuta.kernel.waiting import by, within
+from batuta.kernel.waiting import with_deadline, with_timeout
 from batuta.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)
@@ -24,7 +24,7 @@ class Board:
             raise StoreUnavailable(where="db", why="down")
         return self._switches.get(key)
 
-    async def turn(
+    async def set(
         self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
     ) -> Switch:
         raise AssertionError("a guard turns nothing")
@@ -40,7 +40,7 @@ async def test_a_switch_nobody_turned_is_at_rest(clock: FakeClock) -> None:
 
 async def test_a_switch_that_is_on_holds_and_says_who_turned_it_and_why(clock: FakeClock) -> None:
     verdict = await SwitchGuard(switches=Board(turned(clock, True)), key="pausa").admit(clock.now())
-    assert verdict == Hold(clock.now() + PATIENCE, "switch pausa is on, turned by ana: feriado")
+    assert verdict == Hold(clock.now() + RECHECK_AFTER, "switch pausa is on, turned by ana: feriado")
 
 
 async def test_a_switch_may_hold_when_it_is_off(clock: FakeClock) -> None:
@@ -64,14 +64,14 @@ async def test_a_turned_switch_is_felt_within_a_second(clock: FakeClock) -> None
 
 async def test_a_switch_that_cannot_be_read_holds(clock: FakeClock) -> None:
     verdict = await SwitchGuard(switches=Board(away=True), key="pausa").admit(clock.now())
-    assert verdict == Hold(clock.now() + PATIENCE, "cannot read switch pausa")
+    assert verdict == Hold(clock.now() + RECHECK_AFTER, "cannot read switch pausa")
 
 
 async def test_what_ends_in_time_gives_its_result(clock: FakeClock) -> None:
     async def answer() -> int:
         return 42
 
-    assert await within(MINUTE, answer(), clock, "it") == 42
+    assert await with_timeout(MINUTE, answer(), clock, "it") == 42
 
 
 async def test_what_does_not_end_in_time_is_stopped_and_named(clock: FakeClock) -> None:
@@ -83,7 +83,7 @@ async def test_what_does_not_end_in_time_is_stopped_and_named(clock: FakeClock) 
         finally:
             stopped.set()
 
-    waiting = asyncio.create_task(by(clock.now() + MINUTE, never(), clock, "the send"))
+    waiting = asyncio.create_task(with_deadline(clock.now() + MINUTE, never(), clock, "the send"))
     await clock.advance(59)
     assert not waiting.done()
     await clock.advance(1)
@@ -97,4 +97,4 @@ async def test_an_error_of_the_work_itself_is_not_taken_for_lateness(clock: Fake
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        await within(MINUTE, fails(), clock, "it")
+        await with_timeout(MINUTE, fails(), clock, "it")

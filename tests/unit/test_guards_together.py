@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.guard.base import FREE, WORKED, Admit, Hold, HoursGuard, Together, Told, Verdict
+from batuta.guard.base import FREE, WORKED, Admit, AllOf, EffectReport, Hold, HoursGuard, Verdict
 from batuta.schedule.window import Window
 from batuta.testing import FakeClock
 
@@ -23,7 +23,7 @@ class Box:
     holds: bool = False
     takes: float = 0.0
     clock: FakeClock | None = None
-    told: list[Told | None] = field(default_factory=list)
+    told: list[EffectReport | None] = field(default_factory=list)
     by: datetime | None = None
 
     async def admit(self, now: datetime) -> Verdict:
@@ -31,7 +31,7 @@ class Box:
             await self.clock.advance(self.takes)
         return Hold(now, "full") if self.holds else Admit(self, self.by)
 
-    async def used(self, told: Told) -> None:
+    async def used(self, told: EffectReport) -> None:
         self.told.append(told)
 
     async def unused(self) -> None:
@@ -65,7 +65,7 @@ async def test_hours_name_their_next_opening_and_end_at_eight_sharp(now: str, op
 
 async def test_all_must_admit_and_each_is_told(clock: FakeClock) -> None:
     one, other = Box(), Box()
-    verdict = await Together(HOURS, one, other, clock=clock).admit(clock.now())
+    verdict = await AllOf(HOURS, one, other, clock=clock).admit(clock.now())
     assert isinstance(verdict, Admit)
     await verdict.ticket.used(WORKED)
     assert (one.told, other.told) == ([WORKED], [WORKED])
@@ -73,19 +73,19 @@ async def test_all_must_admit_and_each_is_told(clock: FakeClock) -> None:
 
 async def test_the_first_hold_wins_and_what_was_given_out_before_is_given_back(clock: FakeClock) -> None:
     one, full, never = Box(), Box(holds=True), Box()
-    assert await Together(one, full, never, clock=clock).admit(clock.now()) == Hold(clock.now(), "full")
+    assert await AllOf(one, full, never, clock=clock).admit(clock.now()) == Hold(clock.now(), "full")
     assert (one.told, full.told, never.told) == ([None], [], [])
 
 
 async def test_the_soonest_deadline_counts(clock: FakeClock) -> None:
     soon, later = clock.now() + timedelta(seconds=5), clock.now() + timedelta(minutes=5)
-    verdict = await Together(HOURS, Box(by=later), Box(by=soon), Box(), clock=clock).admit(clock.now())
+    verdict = await AllOf(HOURS, Box(by=later), Box(by=soon), Box(), clock=clock).admit(clock.now())
     assert isinstance(verdict, Admit)
     assert verdict.by == soon
 
 
 async def test_guards_that_hand_out_nothing_together_hand_out_nothing(clock: FakeClock) -> None:
-    verdict = await Together(HOURS, HOURS, clock=clock).admit(clock.now())
+    verdict = await AllOf(HOURS, HOURS, clock=clock).admit(clock.now())
     assert verdict == Admit(FREE)
 
 
@@ -93,7 +93,7 @@ async def test_who_waited_at_a_guard_past_closing_time_is_held(clock: FakeClock)
     closing = clock.now().astimezone(ZONE).replace(hour=20)
     await clock.advance((closing - clock.now()).total_seconds() - 1)
     slow = Box(takes=1.0, clock=clock)
-    assert isinstance(await Together(HOURS, slow, clock=clock).admit(clock.now()), Hold)
+    assert isinstance(await AllOf(HOURS, slow, clock=clock).admit(clock.now()), Hold)
     assert slow.told == [None]
 
 
@@ -104,5 +104,5 @@ async def test_when_a_guard_breaks_what_the_others_gave_out_is_given_back(clock:
 
     one = Box()
     with pytest.raises(ZeroDivisionError):
-        await Together(one, Broken(), clock=clock).admit(clock.now())
+        await AllOf(one, Broken(), clock=clock).admit(clock.now())
     assert one.told == [None]

@@ -17,8 +17,8 @@ from batuta.health.finding import (
     Section,
     Severity,
     assess,
-    merged,
-    silenced,
+    find_silenced,
+    merge_reports,
 )
 from batuta.health.jobs import JobHealth, Level, judge, level
 from batuta.health.queues import Pulse, QueueLimits, WatchedQueue, judge_queue
@@ -225,8 +225,8 @@ def test_a_loop_that_begins_anew_is_no_process() -> None:
 def test_a_crash_loop_explains_that_nobody_of_the_role_lives() -> None:
     dead = signs(beat("api"), beat("scheduler", MINUTE, HOUR, tick=MINUTE), beat("worker", HOUR / 2, HOUR))
     crashing = judge_restarts([ended(SECOND, 5), ended(SECOND, 5, "scheduler")], NOW)
-    found = merged([judge_workers(dead), judge_scheduler(dead, None), crashing]).findings
-    assert {finding.cause for finding in found} - set(silenced(found)) == {
+    found = merge_reports([judge_workers(dead), judge_scheduler(dead, None), crashing]).findings
+    assert {finding.cause for finding in found} - set(find_silenced(found)) == {
         "workers.crashing.worker",
         "workers.crashing.scheduler",
     }
@@ -313,7 +313,7 @@ def test_each_critical_job_that_is_stale_is_told_by_name() -> None:
 def test_if_nothing_works_that_is_the_one_thing_to_say() -> None:
     found = judge_jobs([health("mail", stale=True, critical=True), health("b", stale=True)])
     assert told(found)["jobs.nothing_works"] is Severity.CRITICAL
-    assert silenced(found.findings) == {
+    assert find_silenced(found.findings) == {
         "job.stale.mail": "jobs.nothing_works",
         "jobs.stale": "jobs.nothing_works",
     }
@@ -337,7 +337,7 @@ def test_an_open_circuit_is_critical_and_one_that_tries_again_a_warning() -> Non
 def test_while_the_service_is_cut_off_what_goes_through_it_has_nothing_to_add() -> None:
     seen = [circuit("chip:1", CircuitState.OPEN), circuit("evolution", CircuitState.OPEN)]
     found = judge_circuits(seen, {"chip": "evolution"})
-    assert silenced(found.findings) == {"circuit.chip:1": "circuit.evolution"}
+    assert find_silenced(found.findings) == {"circuit.chip:1": "circuit.evolution"}
 
 
 def test_one_of_many_of_a_kind_is_a_warning() -> None:

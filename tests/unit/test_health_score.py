@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from batuta.health.aggregator import DATABASE_DOWN, KEPT, HealthPage, Watchman
+from batuta.health.aggregator import CACHED_FOR, DATABASE_DOWN, HealthAggregator, HealthPage
 from batuta.health.finding import (
     WEIGHTS,
     Check,
@@ -16,8 +16,8 @@ from batuta.health.finding import (
     Section,
     Severity,
     assess,
+    find_silenced,
     grade,
-    silenced,
     worst_first,
 )
 from batuta.kernel.errors import InvalidName, StoreUnavailable
@@ -45,8 +45,8 @@ def check(name: str, *reports: Report | Exception, section: Section = FILA) -> C
     return Check(name=name, section=section, ask=ask)
 
 
-def watchman(clock: FakeClock, *checks: Check) -> Watchman:
-    made = Watchman(clock)
+def aggregator(clock: FakeClock, *checks: Check) -> HealthAggregator:
+    made = HealthAggregator(clock)
     for each in checks:
         made.add(each)
     return made
@@ -100,20 +100,20 @@ def test_only_the_root_of_a_chain_speaks() -> None:
         finding(Severity.ERROR, "jobs", "scheduler"),
         finding(Severity.ERROR, "alone", "not found"),
     ]
-    assert silenced(chain) == {"scheduler": "database", "jobs": "database"}
+    assert find_silenced(chain) == {"scheduler": "database", "jobs": "database"}
 
 
 def test_what_is_less_grave_does_not_silence_what_is_graver() -> None:
-    assert silenced([finding(Severity.WARNING, "root"), finding(Severity.CRITICAL, "a", "root")]) == {}
+    assert find_silenced([finding(Severity.WARNING, "root"), finding(Severity.CRITICAL, "a", "root")]) == {}
 
 
 def test_of_two_that_explain_each_other_one_speaks() -> None:
     pair = [finding(Severity.ERROR, "a", "b"), finding(Severity.ERROR, "b", "a")]
-    assert len(silenced(pair)) == 1
+    assert len(find_silenced(pair)) == 1
 
 
 async def test_a_check_that_raises_makes_its_part_worth_nothing_and_is_told(clock: FakeClock) -> None:
-    seen = await watchman(clock, check("broken", KeyError("5511900000001")), check("well", Report())).look()
+    seen = await aggregator(clock, check("broken", KeyError("5511900000001")), check("well", Report())).look()
     assert seen.points[FILA] == 0
     (told,) = seen.findings
     assert (told.cause, told.severity) == ("check.broken", Severity.ERROR)
@@ -125,7 +125,7 @@ async def test_a_check_that_hangs_is_given_up_at_its_own_time_limit(clock: FakeC
         await asyncio.Event().wait()
         return Report()
 
-    looking = asyncio.create_task(watchman(clock, Check(name="hangs", section=FILA, ask=hang)).look())
+    looking = asyncio.create_task(aggregator(clock, Check(name="hangs", section=FILA, ask=hang)).look())
     await settle()
     await clock.advance(timedelta(seconds=3))
     seen = await looking
@@ -143,7 +143,7 @@ async def test_a_check_that_does_not_let_itself_be_stopped_holds_nobody_up(clock
                 await leave.wait()
         return Report()
 
-    watching = watchman(clock, Check(name="stubborn", section=FILA, ask=stubborn), check("well", Report()))
+    watching = aggregator(clock, Check(name="stubborn", section=FILA, ask=stubborn), check("well", Report()))
     for _ in range(2):
         looking = asyncio.create_task(watching.look(fresh=True))
         await settle()
@@ -161,23 +161,23 @@ async def test_a_database_that_is_away_explains_the_checks_that_need_it(clock: F
     down = check(
         "database", Report(findings=(finding(Severity.CRITICAL, DATABASE_DOWN),)), section=Section.CONNECTIVITY
     )
-    seen = await watchman(clock, away, down).look()
+    seen = await aggregator(clock, away, down).look()
     assert seen.silenced == {"check.jobs": DATABASE_DOWN}
 
 
 async def test_a_look_is_kept_for_fifteen_seconds_and_says_when_it_was(clock: FakeClock) -> None:
-    made = watchman(clock, check("turns", Report(), Report(findings=(finding(Severity.CRITICAL),))))
+    made = aggregator(clock, check("turns", Report(), Report(findings=(finding(Severity.CRITICAL),))))
     first = await made.look()
-    await clock.advance(KEPT - timedelta(seconds=1))
+    await clock.advance(CACHED_FOR - timedelta(seconds=1))
     assert await made.look() is first
     await clock.advance(timedelta(seconds=1))
     later = await made.look()
     assert later.is_critical
-    assert later.at - first.at == KEPT
+    assert later.at - first.at == CACHED_FOR
 
 
 async def test_whoever_must_know_at_once_gets_a_fresh_look(clock: FakeClock) -> None:
-    made = watchman(clock, check("turns", Report(), Report(findings=(finding(Severity.CRITICAL),))))
+    made = aggregator(clock, check("turns", Report(), Report(findings=(finding(Severity.CRITICAL),))))
     assert not (await made.look()).is_critical
     assert (await made.look(fresh=True)).is_critical
 
@@ -191,21 +191,21 @@ async def test_a_crowd_of_callers_costs_one_look(clock: FakeClock) -> None:
         await asyncio.sleep(0)
         return Report()
 
-    made = watchman(clock, Check(name="counted", section=FILA, ask=ask))
+    made = aggregator(clock, Check(name="counted", section=FILA, ask=ask))
     await asyncio.gather(*(made.look() for _ in range(50)))
     assert asked == 1
 
 
 async def test_two_checks_of_one_name_are_refused(clock: FakeClock) -> None:
     with pytest.raises(InvalidName):
-        watchman(clock, check("same", Report()), check("same", Report()))
+        aggregator(clock, check("same", Report()), check("same", Report()))
 
 
 async def test_a_page_of_an_application_that_breaks_says_so_instead_of_breaking_its_caller(clock: FakeClock) -> None:
     async def ask() -> dict[str, object]:
         raise KeyError("x")
 
-    made = watchman(clock)
+    made = aggregator(clock)
     made.add_page(HealthPage(name="fila", ask=ask, aliases=("fila-worker",)))
     document = await made.page("fila-worker")
     assert document is not None

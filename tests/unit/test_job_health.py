@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.health.jobs import JobHealth, JobState, Level, expected, judge, level
+from batuta.health.jobs import JobHealth, JobState, Level, find_expected, judge, level
 from batuta.runlog.history import Counts, Facts, LastRun
 from batuta.runlog.reasons import PARTIAL, PAUSED_ALL, UNFINISHED
 from tests.contract.scheduling import job
@@ -45,14 +45,14 @@ def judged(
     ],
 )
 def test_a_job_is_judged_by_the_last_fire_whose_sla_is_over(schedule: str, now: str, fire: str) -> None:
-    assert expected(job(schedule=schedule, zone=SAO_PAULO), LONG_AGO, local(now)) == local(fire)
+    assert find_expected(job(schedule=schedule, zone=SAO_PAULO), LONG_AGO, local(now)) == local(fire)
 
 
 def test_nothing_is_expected_from_before_it_was_registered() -> None:
     registered = local("2026-01-05T09:59:30")
     hourly = job(schedule="0 * * * *", zone=SAO_PAULO)
-    assert expected(hourly, registered, local("2026-01-05T11:59")) is None
-    assert expected(hourly, registered, local("2026-01-05T12:00")) == local("2026-01-05T10:00")
+    assert find_expected(hourly, registered, local("2026-01-05T11:59")) is None
+    assert find_expected(hourly, registered, local("2026-01-05T12:00")) == local("2026-01-05T10:00")
 
 
 def test_without_a_good_run_since_the_expected_fire_it_is_stale() -> None:

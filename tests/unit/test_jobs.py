@@ -63,7 +63,7 @@ def test_a_length_of_time_that_nobody_can_mean_is_refused_in_one_sentence(
 def test_lengths_of_time_that_can_be_meant_are_taken(work: Batuta) -> None:
     work.job("0 0 29 2 *", name="a", timeout=86400, sla=timedelta(days=3650), max_age=timedelta(days=366))(nothing)
     work.job("* * * * *", name="b", timeout=0.5, sla=60, max_age=90)(nothing)
-    assert {job.name: job.timeout for job in work.book} == {"a": timedelta(days=1), "b": timedelta(seconds=0.5)}
+    assert {job.name: job.timeout for job in work.registry} == {"a": timedelta(days=1), "b": timedelta(seconds=0.5)}
 
 
 def test_two_jobs_of_one_name_are_refused(work: Batuta) -> None:

@@ -23,7 +23,7 @@ from batuta.kernel.events import (
     RequestAnswered,
 )
 from batuta.metrics import MetricsSubscriber, Readings, process_registry
-from batuta.metrics.readings import KEPT, LIMIT
+from batuta.metrics.readings import CACHED_FOR, LIMIT
 from batuta.testing import FakeClock
 
 AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -162,7 +162,7 @@ async def test_what_was_read_is_kept_for_a_moment_and_then_asked_again(clock: Fa
     await asyncio.gather(readings.refresh(), readings.refresh())
     await readings.refresh()
     assert registry.get_sample_value("batuta_thing") == 1
-    await clock.advance(KEPT.total_seconds())
+    await clock.advance(CACHED_FOR.total_seconds())
     await readings.refresh()
     assert registry.get_sample_value("batuta_thing") == 2
 

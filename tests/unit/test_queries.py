@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.kernel.errors import QueryBookError
+from batuta.kernel.errors import QueryFileError
 from batuta.stores.sql.database import Query
 from batuta.stores.sql.queries import in_dialect, load, query_of
 
@@ -54,7 +54,7 @@ def test_each_database_gets_its_own_text(tmp_path: Path) -> None:
     ],
 )
 def test_a_book_and_its_readers_must_agree(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(QueryBookError, match=complaint):
+    with pytest.raises(QueryFileError, match=complaint):
         load(Book, book(tmp_path, text), "sqlite")
 
 

@@ -4,7 +4,7 @@ from itertools import permutations
 
 from batuta.queue.outcome import Writes
 from batuta.stores.sql.database import Query
-from batuta.stores.sql.queue.claim import in_one_order, together
+from batuta.stores.sql.queue.claim import merge_writes, order_statements
 
 
 def query(name: str) -> Query:
@@ -12,7 +12,7 @@ def query(name: str) -> Query:
 
 
 def order(*shapes: str) -> str:
-    return "".join(each.name for each in in_one_order([tuple(map(query, shape)) for shape in shapes]))
+    return "".join(each.name for each in order_statements([tuple(map(query, shape)) for shape in shapes]))
 
 
 def test_a_statement_comes_after_whatever_any_item_names_before_it() -> None:
@@ -34,5 +34,5 @@ def test_items_that_contradict_each_other_are_written_all_the_same() -> None:
 
 def test_rows_of_one_statement_are_in_one_order_too() -> None:
     effects = [Writes(((query("a"), {"id": id}),)) for id in ("2", "1", "3")]
-    assert together(effects) == [(query("a"), [{"id": "1"}, {"id": "2"}, {"id": "3"}])]
-    assert together(reversed(effects)) == together(effects)
+    assert merge_writes(effects) == [(query("a"), [{"id": "1"}, {"id": "2"}, {"id": "3"}])]
+    assert merge_writes(reversed(effects)) == merge_writes(effects)

@@ -14,7 +14,7 @@ import app
 import batuta
 from batuta.kernel.errors import DeadlineExceeded, reason_of_error
 from batuta.kernel.reasons import CODES, Reason, ReasonCode, code_of, decode, described, encode, heard
-from batuta.kernel.writable import told
+from batuta.kernel.writable import mask_text
 from batuta.runlog.reasons import HELD, WINDOW_CLOSED
 from batuta.texts import HERE, Texts, read_table
 
@@ -120,7 +120,7 @@ def test_another_process_hears_the_reason_that_was_sent() -> None:
 
 
 def test_personal_data_is_masked_in_the_sentence_and_in_the_facts() -> None:
-    shown = told(Reason("x", "{why}", why="cpf 529.982.247-25"), 500)
+    shown = mask_text(Reason("x", "{why}", why="cpf 529.982.247-25"), 500)
     assert "529.982" not in (encode(shown) or "")
 
 

@@ -24,7 +24,7 @@ from batuta.receive.endpoints import (
     body,
     http_status,
 )
-from batuta.receive.receiver import Reception, Reply
+from batuta.receive.receiver import JobReceiver, Reply
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 
@@ -58,8 +58,8 @@ class MemoryCalls:
 
 
 @pytest.fixture
-def reception(clock: FakeClock, ids: Ids, events: EventRecorder) -> Reception:
-    return Reception(MemoryCalls(), clock, ids, events)
+def reception(clock: FakeClock, ids: Ids, events: EventRecorder) -> JobReceiver:
+    return JobReceiver(MemoryCalls(), clock, ids, events)
 
 
 def endpoint(handler: object, *, apart_by: tuple[str, ...] = (), timeout: float = 300) -> Endpoint:
@@ -93,7 +93,7 @@ def answering(answer: JobAnswer) -> Endpoint:
     ],
 )
 async def test_the_status_tells_the_truth(
-    reception: Reception, answer: JobAnswer, status: int, said: dict[str, Json], events: EventRecorder
+    reception: JobReceiver, answer: JobAnswer, status: int, said: dict[str, Json], events: EventRecorder
 ) -> None:
     assert (http_status(answer), body(answer)) == (status, said)
     assert await reception.receive(answering(answer), {}, key=None, deadline=None) == Reply(status, said)
@@ -106,7 +106,7 @@ def test_details_can_never_overwrite_the_truth() -> None:
 
 
 async def test_a_handler_that_crashes_is_a_failed_job_whose_text_names_no_data(
-    reception: Reception, events: EventRecorder
+    reception: JobReceiver, events: EventRecorder
 ) -> None:
     async def crashes(call: JobCall) -> JobAnswer:
         raise ValueError("5511900000001 disse: olá")
@@ -118,7 +118,7 @@ async def test_a_handler_that_crashes_is_a_failed_job_whose_text_names_no_data(
     assert isinstance(events.of(JobCrashed)[0].error, ValueError)
 
 
-async def test_the_same_key_runs_once_and_is_answered_twice(reception: Reception) -> None:
+async def test_the_same_key_runs_once_and_is_answered_twice(reception: JobReceiver) -> None:
     runs = 0
 
     async def counting(call: JobCall) -> JobAnswer:
@@ -135,7 +135,7 @@ async def test_the_same_key_runs_once_and_is_answered_twice(reception: Reception
     assert await reception.receive(job, {"tipo": "manha"}, key="k", deadline=None) == KeyReused()
 
 
-async def test_the_same_work_does_not_run_twice_at_a_time_and_different_work_may(reception: Reception) -> None:
+async def test_the_same_work_does_not_run_twice_at_a_time_and_different_work_may(reception: JobReceiver) -> None:
     gate = asyncio.Event()
 
     async def waits(call: JobCall) -> JobAnswer:
@@ -152,7 +152,7 @@ async def test_the_same_work_does_not_run_twice_at_a_time_and_different_work_may
 
 
 async def test_at_its_deadline_the_work_is_stopped_and_the_job_times_out(
-    reception: Reception, clock: FakeClock
+    reception: JobReceiver, clock: FakeClock
 ) -> None:
     stopped = asyncio.Event()
 
@@ -172,7 +172,7 @@ async def test_at_its_deadline_the_work_is_stopped_and_the_job_times_out(
     assert stopped.is_set()
 
 
-async def test_without_a_deadline_the_endpoints_own_timeout_counts(reception: Reception, clock: FakeClock) -> None:
+async def test_without_a_deadline_the_endpoints_own_timeout_counts(reception: JobReceiver, clock: FakeClock) -> None:
     async def never(call: JobCall) -> JobAnswer:
         await asyncio.Event().wait()
         return Ok()
@@ -184,7 +184,7 @@ async def test_without_a_deadline_the_endpoints_own_timeout_counts(reception: Re
     assert isinstance(await running, Reply)
 
 
-async def test_a_call_that_comes_after_its_deadline_is_not_run(reception: Reception, clock: FakeClock) -> None:
+async def test_a_call_that_comes_after_its_deadline_is_not_run(reception: JobReceiver, clock: FakeClock) -> None:
     async def must_not_run(call: JobCall) -> JobAnswer:
         raise AssertionError
 
@@ -194,7 +194,7 @@ async def test_a_call_that_comes_after_its_deadline_is_not_run(reception: Recept
     assert reply.status == 504
 
 
-async def test_a_call_that_is_cut_off_gives_the_work_back(reception: Reception) -> None:
+async def test_a_call_that_is_cut_off_gives_the_work_back(reception: JobReceiver) -> None:
     async def waits(call: JobCall) -> JobAnswer:
         await asyncio.Event().wait()
         return Ok()
@@ -223,7 +223,7 @@ def test_two_handlers_of_one_name_and_no_time_at_all_are_refused() -> None:
 
 
 @pytest.mark.parametrize("nonsense", [None, "ok", 3, {"status": "ok"}])
-async def test_an_answer_that_is_none_is_a_failure_and_frees_the_way(reception: Reception, nonsense: object) -> None:
+async def test_an_answer_that_is_none_is_a_failure_and_frees_the_way(reception: JobReceiver, nonsense: object) -> None:
     async def answers_nonsense(call: JobCall) -> object:
         return nonsense
 
@@ -243,7 +243,7 @@ async def test_an_answer_that_is_none_is_a_failure_and_frees_the_way(reception: 
     ],
 )
 async def test_what_cannot_be_written_is_left_out_of_the_answer_and_what_happened_stays(
-    reception: Reception, given: object, sent: Json
+    reception: JobReceiver, given: object, sent: Json
 ) -> None:
     reply = await reception.receive(answering(Ok(2**80, {"x": given})), {}, key=None, deadline=None)  # type: ignore[dict-item]
     assert reply == Reply(200, {"status": "ok", "items_processed": None, "x": sent})
@@ -251,7 +251,7 @@ async def test_what_cannot_be_written_is_left_out_of_the_answer_and_what_happene
     assert odd == Reply(200, {"status": "ok", "items_processed": 1, "details": "[1]"})
 
 
-async def test_details_without_a_bottom_or_an_end_are_cut(reception: Reception) -> None:
+async def test_details_without_a_bottom_or_an_end_are_cut(reception: JobReceiver) -> None:
     deep: list[Json] = []
     for _ in range(100_000):
         deep = [deep]
@@ -262,7 +262,7 @@ async def test_details_without_a_bottom_or_an_end_are_cut(reception: Reception) 
 
 
 @pytest.mark.parametrize("answer", [Failed, Skipped, Partial])
-async def test_the_text_of_an_answer_shows_nobodys_data(reception: Reception, answer: type[Failed]) -> None:
+async def test_the_text_of_an_answer_shows_nobodys_data(reception: JobReceiver, answer: type[Failed]) -> None:
     said = answer("CPF 529.982.247-25, fone 11 98765-4321, ana@example.com")
     reply = await reception.receive(answering(said), {}, key=None, deadline=None)
     assert isinstance(reply, Reply)
@@ -271,7 +271,7 @@ async def test_the_text_of_an_answer_shows_nobodys_data(reception: Reception, an
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
 async def test_a_handler_that_wants_to_end_the_process_is_a_failed_job(
-    reception: Reception, kind: type[BaseException], events: EventRecorder
+    reception: JobReceiver, kind: type[BaseException], events: EventRecorder
 ) -> None:
     async def leaves(call: JobCall) -> JobAnswer:
         raise kind
@@ -285,7 +285,7 @@ async def test_a_handler_that_wants_to_end_the_process_is_a_failed_job(
     assert again.replayed
 
 
-async def test_a_deadline_inside_the_handler_is_told_by_its_name_alone(reception: Reception) -> None:
+async def test_a_deadline_inside_the_handler_is_told_by_its_name_alone(reception: JobReceiver) -> None:
     async def sends(call: JobCall) -> JobAnswer:
         raise DeadlineExceeded(what="envio a 5511987654321 Maria", deadline="12:00")
 

@@ -8,7 +8,7 @@ from batuta.kernel.errors import InvalidCron, InvalidWindow
 from batuta.schedule.calendar import easter, holidays, is_holiday
 from batuta.schedule.cron import first_instant, parse
 from batuta.schedule.due import CatchUp, default_sla, due, fires, last_fire, period
-from batuta.schedule.window import Window, read_window
+from batuta.schedule.window import Window, decode_window
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 MOMENT = timedelta(microseconds=1)
@@ -167,13 +167,13 @@ def test_a_window_that_cannot_be_is_refused(mistake: dict[str, object]) -> None:
 @pytest.mark.parametrize("opens", ["11:00:00", "11", "1e1:00", "onze", "", "-1:00", "+1:00", "1_1:00", "٣:00"])
 def test_a_window_that_opens_at_no_time_of_day_is_told_how_one_is_written(opens: str) -> None:
     with pytest.raises(InvalidWindow, match="write the hour and the minutes, as in 10:00"):
-        read_window("manha", opens=opens, minutes=120, days="1-5")
+        decode_window("manha", opens=opens, minutes=120, days="1-5")
 
 
 @pytest.mark.parametrize("minutes", [-1, 0, 1441, 999999999999999, -(10**40), 10**40])
 def test_a_window_is_open_for_at_most_a_day_however_much_more_is_asked(minutes: int) -> None:
     with pytest.raises(InvalidWindow, match="at most a day"):
-        read_window("manha", opens="10:00", minutes=minutes, days="1-5")
+        decode_window("manha", opens="10:00", minutes=minutes, days="1-5")
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,15 @@ import pytest
 from batuta.kernel.errors import StoreTimeout
 from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked
 from batuta.processes import loop_monitor as lag_module
-from batuta.processes.heartbeat import Status, status_of, told_of
-from batuta.processes.loop_monitor import Lag, looking
+from batuta.processes.heartbeat import Status, describe_loop, status_of
+from batuta.processes.loop_monitor import LoopMonitor, looking
 from batuta.processes.notify import Notifier
 from batuta.processes.recycling import MEGABYTE, Recycler
 from batuta.processes.restarts import EXIT_AGAIN, Reason, reason_of_dump
-from batuta.processes.watchdog_thread import Sentry
+from batuta.processes.watchdog_thread import WatchdogThread
 from batuta.supervise.loop import FunctionLoop, LoopPolicy
 from batuta.supervise.running import Running
-from batuta.supervise.stacks import StackFolder, main_thread_first, of_task
+from batuta.supervise.stacks import StackFolder, main_thread_first, task_stack
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 
@@ -59,7 +59,7 @@ def home() -> Home:
 
 
 @pytest.fixture
-def lag(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> Lag:
+def monitor(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> LoopMonitor:
     Parent.signs = 0
     monkeypatch.setattr(lag_module, "cpu_seconds", clock.monotonic)  # it works all the time
     words: list[str] = []
@@ -67,7 +67,7 @@ def lag(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: pytest
     async def last_words(stack: str, silent: timedelta) -> None:
         words.append(stack)
 
-    made = Lag(
+    made = LoopMonitor(
         home=home,  # type: ignore[arg-type]
         thread=threading.get_ident(),
         limit=LIMIT,
@@ -86,84 +86,86 @@ def lag(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: pytest
 made_words: dict[int, list[str]] = {}
 
 
-async def passes(lag: Lag, clock: FakeClock, seconds: int) -> None:
+async def passes(monitor: LoopMonitor, clock: FakeClock, seconds: int) -> None:
     for _ in range(seconds):
         await clock.advance(1)
-        await lag.tick()
+        await monitor.tick()
 
 
-async def test_while_the_loop_answers_the_parent_hears_that_we_live(lag: Lag, home: Home, clock: FakeClock) -> None:
+async def test_while_the_loop_answers_the_parent_hears_that_we_live(
+    monitor: LoopMonitor, home: Home, clock: FakeClock
+) -> None:
     for _ in range(30):
-        await lag.tick()
+        await monitor.tick()
         home.answer()
         await clock.advance(1)
     assert Parent.signs == 30
-    assert not lag.is_blocked
+    assert not monitor.is_blocked
 
 
 async def test_a_blocked_loop_is_warned_of_then_told_with_its_stack_and_ended_at_the_limit(
-    lag: Lag, clock: FakeClock, events: EventRecorder
+    monitor: LoopMonitor, clock: FakeClock, events: EventRecorder
 ) -> None:
-    await lag.tick()
-    await passes(lag, clock, 14)
+    await monitor.tick()
+    await passes(monitor, clock, 14)
     warned, stacked = events.of(EventLoopBlocked)
     assert (warned.silent_for, warned.stack) == (2 * SECOND, None)
     assert stacked.stack is not None
     assert "in passes" in stacked.stack or "in tick" in stacked.stack  # this very thread, here
-    assert (Parent.signs, made_words[id(lag)]) == (15, [])
-    await passes(lag, clock, 1)
-    stack, exit = made_words[id(lag)]
+    assert (Parent.signs, made_words[id(monitor)]) == (15, [])
+    await passes(monitor, clock, 1)
+    stack, exit = made_words[id(monitor)]
     assert stack
     assert exit == f"exit {EXIT_AGAIN}"
     assert Parent.signs == 15  # from here on the parent hears nothing
 
 
 async def test_last_words_that_the_database_does_not_take_are_left_for_whoever_comes_next(
-    lag: Lag, clock: FakeClock, tmp_path: Path
+    monitor: LoopMonitor, clock: FakeClock, tmp_path: Path
 ) -> None:
     async def refused(stack: str, silent: timedelta) -> None:
         raise StoreTimeout(where="test.db", why="we hold it ourselves")
 
-    await lag.tick()
-    await passes(lag, clock, 14)
-    lag.last_words = refused
+    await monitor.tick()
+    await passes(monitor, clock, 14)
+    monitor.last_words = refused
     with (tmp_path / "worker.stack").open("w", encoding="utf-8") as dump:
-        lag.dump = dump
-        await passes(lag, clock, 1)
+        monitor.dump = dump
+        await passes(monitor, clock, 1)
         faulthandler.cancel_dump_traceback_later()
     left = main_thread_first((tmp_path / "worker.stack").read_text())
     assert reason_of_dump(left) is Reason.BLOCKED
     assert "in passes" in left or "in tick" in left
-    assert made_words[id(lag)] == [f"exit {EXIT_AGAIN}"]
+    assert made_words[id(monitor)] == [f"exit {EXIT_AGAIN}"]
 
 
 async def test_a_loop_that_comes_back_is_told_of_once(
-    lag: Lag, home: Home, clock: FakeClock, events: EventRecorder
+    monitor: LoopMonitor, home: Home, clock: FakeClock, events: EventRecorder
 ) -> None:
-    await lag.tick()
-    await passes(lag, clock, 5)
-    assert lag.is_blocked
+    await monitor.tick()
+    await passes(monitor, clock, 5)
+    assert monitor.is_blocked
     home.answer()
-    await passes(lag, clock, 1)
+    await passes(monitor, clock, 1)
     home.answer()
-    await passes(lag, clock, 1)
-    assert not lag.is_blocked
+    await passes(monitor, clock, 1)
+    assert not monitor.is_blocked
     assert events.of(EventLoopAnswers) == [EventLoopAnswers(5 * SECOND)]
 
 
 async def test_who_slept_with_the_whole_process_blames_nobody_and_who_worked_all_along_is_blamed(
-    lag: Lag, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    monitor: LoopMonitor, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await lag.tick()
+    await monitor.tick()
     monkeypatch.setattr(lag_module, "cpu_seconds", lambda: 1000.0)  # nothing was worked
     await clock.advance(100)
-    await lag.tick()
-    assert (lag.is_blocked, made_words[id(lag)]) == (False, [])
+    await monitor.tick()
+    assert (monitor.is_blocked, made_words[id(monitor)]) == (False, [])
     monkeypatch.setattr(lag_module, "cpu_seconds", lambda: clock.monotonic() * 2)  # somebody held the interpreter
-    await lag.tick()
+    await monitor.tick()
     await clock.advance(100)
-    await lag.tick()
-    assert made_words[id(lag)][-1] == f"exit {EXIT_AGAIN}"
+    await monitor.tick()
+    assert made_words[id(monitor)][-1] == f"exit {EXIT_AGAIN}"
 
 
 def test_it_looks_often_enough_for_the_limit_and_for_the_parent() -> None:
@@ -203,12 +205,12 @@ async def test_a_sentry_goes_on_while_this_event_loop_is_blocked_and_ends_when_i
 
     supervisor = Supervisor(SystemClock(), events)
     supervisor.add(FunctionLoop("beat", beat), LoopPolicy(every=SECOND / 100, stuck_after=SECOND * 10))
-    sentry = Sentry(supervisor)
-    sentry.begin()
+    thread = WatchdogThread(supervisor)
+    thread.begin()
     for _ in range(3):  # this loop waits without giving anybody a turn
         ticked.clear()
         assert ticked.wait(30)
-    await sentry.end()
+    await thread.end()
 
 
 def test_what_a_process_left_is_found_once_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
@@ -232,7 +234,7 @@ def test_where_no_folder_takes_a_file_there_are_no_stacks_and_everything_else(mo
         raise FileNotFoundError(2, "No usable temporary directory found")
 
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
-    folder = StackFolder.of(f"sqlite:///{uuid4()}.db")
+    folder = StackFolder.for_database(f"sqlite:///{uuid4()}.db")
     assert (folder.take("worker", 2**22 + 1), folder.left("worker")) == (None, [])
 
 
@@ -257,7 +259,7 @@ async def test_the_stack_of_a_task_goes_down_to_what_it_waits_for() -> None:
 
     task: asyncio.Task[Any] = asyncio.create_task(outer())
     await asyncio.sleep(0)
-    stack = of_task(task)
+    stack = task_stack(task)
     task.cancel()
     assert stack.index("in outer") < stack.index("in inner") < stack.index("in wait")
 
@@ -271,8 +273,8 @@ def test_a_process_is_degraded_as_soon_as_one_of_its_loops_is_and_says_which() -
     ill.is_ticking = True
     assert status_of([well, ill], 159.0) is Status.ONLINE
     assert status_of([well, ill], 160.0) is Status.DEGRADED
-    told = told_of(ill, 160.0)
+    told = describe_loop(ill, 160.0)
     assert (told["alive"], told["last_ping_ago"], told["last_progress_ago"]) == (False, 60.0, 70.0)
-    assert told_of(well, 160.0)["alive"] is True
+    assert describe_loop(well, 160.0)["alive"] is True
     well.failures = 1
     assert status_of([well], 130.0) is Status.DEGRADED

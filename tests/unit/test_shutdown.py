@@ -327,7 +327,7 @@ def test_the_phases_share_one_deadline(clock: FakeClock) -> None:
 
 async def test_work_within_a_phase_ends_by_itself_or_is_cancelled_with_the_phase(clock: FakeClock) -> None:
     shutdown = Shutdown.begin(clock, 10 * SECOND)
-    quick = asyncio.create_task(shutdown.within(Phase.FINISH, clock.sleep(8)))
-    slow = asyncio.create_task(shutdown.within(Phase.FINISH, clock.sleep(9.5)))
+    quick = asyncio.create_task(shutdown.run_within(Phase.FINISH, clock.sleep(8)))
+    slow = asyncio.create_task(shutdown.run_within(Phase.FINISH, clock.sleep(9.5)))
     await clock.advance(9)
     assert (await quick, await slow) == (True, False)

@@ -6,7 +6,7 @@ import pytest
 
 from batuta.kernel import errors
 from batuta.kernel.errors import BatutaError, SchemaOutOfDate
-from batuta.texts import HERE, LANGUAGES, Texts, preferred, read_table
+from batuta.texts import HERE, LANGUAGES, Texts, choose_language, read_table
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [HERE, ROOT / "app" / "texts"]
@@ -82,4 +82,4 @@ def test_an_error_is_told_in_the_operators_language() -> None:
     ],
 )
 def test_the_first_language_we_speak_is_chosen(asked: str, language: str) -> None:
-    assert preferred(asked, otherwise="pt-BR") == language
+    assert choose_language(asked, otherwise="pt-BR") == language

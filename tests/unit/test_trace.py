@@ -65,8 +65,8 @@ def test_a_step_keeps_the_trace_and_has_a_span_of_its_own() -> None:
 
 def test_a_run_has_the_trace_of_its_id_in_every_process(clock: FakeClock) -> None:
     id = Ids(clock).new()
-    assert trace.of_run(id).trace_id == trace.of_run(id).trace_id == id.replace("-", "")
-    assert trace.read(trace.of_run("run-1").traceparent) is not None
+    assert trace.trace_of_run(id).trace_id == trace.trace_of_run(id).trace_id == id.replace("-", "")
+    assert trace.read(trace.trace_of_run("run-1").traceparent) is not None
 
 
 def test_every_line_says_which_work_it_belongs_to_also_a_librarys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import io
 import threading
 
-from batuta.cli.output import Voices
+from batuta.cli.output import OutputMux
 
 NAMES = ["up", "api", "worker-1"]
 
@@ -32,7 +32,7 @@ class HeldUp(Terminal):
 
 def said(*, prefixed: bool, coloured: bool) -> str:
     out = Terminal()
-    speaking = Voices(out, NAMES, prefixed=prefixed, coloured=coloured)
+    speaking = OutputMux(out, NAMES, prefixed=prefixed, coloured=coloured)
     speaking.say("api", "one")
     speaking.say("worker-1", "two")
     speaking.stream("up").write("three\nfo")
@@ -56,7 +56,7 @@ def test_a_name_has_its_colour_and_the_line_its_own() -> None:
 
 def test_a_terminal_that_is_held_up_holds_up_nobody_and_what_was_dropped_is_said() -> None:
     out = HeldUp(last="9")
-    speaking = Voices(out, NAMES, prefixed=False, coloured=False, most=10)
+    speaking = OutputMux(out, NAMES, prefixed=False, coloured=False, most=10)
     speaking.say("api", "first")
     assert out.held.wait(60)
     for number in range(15):
@@ -81,7 +81,7 @@ class Gone(Terminal):
 
 def test_a_reader_that_ended_stops_neither_the_process_nor_the_writing_thread() -> None:
     out = Gone()
-    speaking = Voices(out, NAMES, prefixed=False, coloured=False)
+    speaking = OutputMux(out, NAMES, prefixed=False, coloured=False)
     for line in ("one", "two", "three"):
         speaking.say("api", line)
     speaking.close()
@@ -90,7 +90,7 @@ def test_a_reader_that_ended_stops_neither_the_process_nor_the_writing_thread() 
 
 def test_long_lines_that_nobody_takes_are_dropped_before_they_fill_the_memory() -> None:
     out = HeldUp(last="9")
-    speaking = Voices(out, NAMES, prefixed=False, coloured=False, most_characters=1000)
+    speaking = OutputMux(out, NAMES, prefixed=False, coloured=False, most_characters=1000)
     speaking.say("api", "first")
     assert out.held.wait(60)
     for _ in range(15):
@@ -106,7 +106,7 @@ def test_long_lines_that_nobody_takes_are_dropped_before_they_fill_the_memory() 
 def test_what_the_terminal_has_no_letters_for_is_written_in_other_letters() -> None:
     taken = io.BytesIO()
     out = io.TextIOWrapper(taken, encoding="ascii", write_through=True)
-    speaking = Voices(out, NAMES, prefixed=False, coloured=False)
+    speaking = OutputMux(out, NAMES, prefixed=False, coloured=False)
     speaking.say("api", "começou \udcff")
     speaking.close()
     assert taken.getvalue() == b"come\\xe7ou \\udcff\n"

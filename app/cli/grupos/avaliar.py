@@ -12,7 +12,7 @@ from app.cli.shared import Saida
 from app.contexts.leitura_grupos.api import Vocabulario, ler
 from app.contexts.leitura_grupos.documento import documento
 from app.contexts.nomes.canonicos import NomesErrados, examinados
-from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of
+from batuta.cli.context import REFUSED, CliContext, JsonFlag, cli_context
 
 _NEEDED = ("id", "texto", "enviado_em")
 
@@ -28,12 +28,12 @@ def avaliar(
     canonicos: Annotated[Path | None, typer.Option("--canonicos", dir_okay=False, exists=True)] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     try:
-        known = Vocabulario.padrao() if canonicos is None else Vocabulario.de(nomes_de(desk, canonicos))
-        told = [_lida(desk, row, known) for row in _rows(desk, file)]
+        known = Vocabulario.padrao() if canonicos is None else Vocabulario.de(nomes_de(ctx, canonicos))
+        told = [_lida(ctx, row, known) for row in _rows(ctx, file)]
     except BadInput as wrong:
-        desk.say_wrong(str(wrong))
+        ctx.say_wrong(str(wrong))
         raise typer.Exit(REFUSED) from wrong
     saida.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in told), encoding="utf-8")
     offers = [each for each in told if each["eh_oferta"]]
@@ -43,45 +43,45 @@ def avaliar(
         "vagas": sum(len(each["vagas"]) for each in offers),
         "saida": str(saida),
     }
-    desk.show(counts, as_json, lambda: desk.say(desk.texts()("cli.grupos.evaluated", **counts)))
+    ctx.show(counts, as_json, lambda: ctx.say(ctx.texts()("cli.grupos.evaluated", **counts)))
 
 
-def nomes_de(desk: Desk, file: Path) -> Mapping[str, Any]:
+def nomes_de(ctx: CliContext, file: Path) -> Mapping[str, Any]:
     """A customer's names, if the file has their form; else the entry that has not, in the reader's language."""
     try:
         return examinados(json.loads(file.read_text(encoding="utf-8-sig")))
     except NomesErrados as wrong:
-        why = desk.texts()(f"cli.grupos.names_{wrong.facts['motivo']}", onde=str(wrong.facts["onde"]))
+        why = ctx.texts()(f"cli.grupos.names_{wrong.facts['motivo']}", onde=str(wrong.facts["onde"]))
     except (ValueError, RecursionError):
-        why = desk.texts()("cli.grupos.names_json")
-    raise BadInput(desk.texts()("cli.grupos.not_canonicos", file=str(file), why=why))
+        why = ctx.texts()("cli.grupos.names_json")
+    raise BadInput(ctx.texts()("cli.grupos.not_canonicos", file=str(file), why=why))
 
 
-def _rows(desk: Desk, file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _rows(ctx: CliContext, file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     with file.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield number, _row(desk, number, line)
+                yield number, _row(ctx, number, line)
 
 
-def _row(desk: Desk, number: int, line: str) -> Mapping[str, Any]:
+def _row(ctx: CliContext, number: int, line: str) -> Mapping[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as wrong:
-        raise BadInput(desk.texts()("cli.grupos.not_json", line=number)) from wrong
+        raise BadInput(ctx.texts()("cli.grupos.not_json", line=number)) from wrong
     missing = [name for name in _NEEDED if not isinstance(row, dict) or not isinstance(row.get(name), str)]
     if missing:
-        raise BadInput(desk.texts()("cli.grupos.missing", line=number, fields=", ".join(missing)))
+        raise BadInput(ctx.texts()("cli.grupos.missing", line=number, fields=", ".join(missing)))
     return row  # type: ignore[no-any-return]
 
 
-def _lida(desk: Desk, numbered: tuple[int, Mapping[str, Any]], known: Vocabulario) -> dict[str, Any]:
+def _lida(ctx: CliContext, numbered: tuple[int, Mapping[str, Any]], known: Vocabulario) -> dict[str, Any]:
     number, row = numbered
     try:
         sent = datetime.fromisoformat(row["enviado_em"])
     except ValueError:
         sent = None
     if sent is None or sent.tzinfo is None:
-        raise BadInput(desk.texts()("cli.grupos.not_a_time", line=number))
+        raise BadInput(ctx.texts()("cli.grupos.not_a_time", line=number))
     read = ler(row["texto"], enviado_em=sent, grupo=row.get("grupo"), regiao=row.get("regiao"), vocabulario=known)
     return {"id": row["id"], **documento(read)}

@@ -11,7 +11,7 @@ from app.composition.julia import Julia
 from app.contexts.esteira.ensaio import Prova, prova_em_palavras, provar
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.leitura_grupos.api import heuristica
-from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of
+from batuta.cli.context import REFUSED, CliContext, JsonFlag, cli_context
 
 DAY = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
 STDIN = "-"
@@ -24,13 +24,13 @@ def ler(
     regiao: Annotated[str | None, typer.Option("--regiao")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     said = texto if texto != STDIN else "" if sys.stdin.isatty() else sys.stdin.read()
     if not said.strip():
-        desk.say_wrong(desk.texts()("cli.grupos.nothing_to_read"))
+        ctx.say_wrong(ctx.texts()("cli.grupos.nothing_to_read"))
         raise typer.Exit(REFUSED)
-    document = prova_em_palavras(ask(desk, lambda julia: _read(julia, said, em, regiao)), said)
-    desk.show(document, as_json, lambda: _tell(desk, document))
+    document = prova_em_palavras(ask(ctx, lambda julia: _read(julia, said, em, regiao)), said)
+    ctx.show(document, as_json, lambda: _tell(ctx, document))
 
 
 async def _read(julia: Julia, texto: str, em: datetime | None, regiao: str | None) -> Prova:
@@ -40,21 +40,21 @@ async def _read(julia: Julia, texto: str, em: datetime | None, regiao: str | Non
     return await provar(texto, em=sent, regiao=regiao, nota=nota, leitor=groups.rules, limiares=groups.limiares)
 
 
-def _tell(desk: Desk, document: dict[str, Any]) -> None:
-    texts = desk.texts()
+def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
+    texts = ctx.texts()
     facts = {**document, "lida_como": motivo_em_palavras(texts, document["lida_como"])}
-    desk.say(texts("cli.grupos.read_as", **facts))
-    desk.say(texts("cli.grupos.read_score", score=document["score"], sinais=", ".join(document["sinais"]) or "-"))
+    ctx.say(texts("cli.grupos.read_as", **facts))
+    ctx.say(texts("cli.grupos.read_score", score=document["score"], sinais=", ".join(document["sinais"]) or "-"))
     if document["descartada"]:
         why = motivo_em_palavras(texts, document["motivo"])
-        desk.say(texts("cli.grupos.read_discarded", estagio=document["estagio"], motivo=document["motivo"], words=why))
+        ctx.say(texts("cli.grupos.read_discarded", estagio=document["estagio"], motivo=document["motivo"], words=why))
     if document["fecha"] is not None:
-        desk.say(texts("cli.grupos.read_closes", words=document["fecha"]))
+        ctx.say(texts("cli.grupos.read_closes", words=document["fecha"]))
     for number, vaga in enumerate(document["vagas"], 1):
-        desk.say(texts("cli.grupos.read_vaga", number=number))
+        ctx.say(texts("cli.grupos.read_vaga", number=number))
         for name, field in vaga.items():
             where = texts("cli.grupos.read_default") if field["trecho"] is None else _where(field)
-            desk.say(f"  {name}: {field['valor']}  {where}")
+            ctx.say(f"  {name}: {field['valor']}  {where}")
 
 
 def _where(field: dict[str, Any]) -> str:

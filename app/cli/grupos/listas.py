@@ -10,7 +10,7 @@ from rich.table import Table
 from app.cli.shared import ask
 from app.contexts.grupos.recebidas import Motivo, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import aberta_em_palavras
-from batuta.cli.context import Desk, JsonFlag, desk_of
+from batuta.cli.context import CliContext, JsonFlag, cli_context
 
 Limite = Annotated[int, typer.Option("--limite", min=1, max=1000)]
 Pular = Annotated[int, typer.Option("--pular", min=0, max=1_000_000)]
@@ -26,11 +26,11 @@ def mensagens(
     pular: Pular = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     page = {"limite": limite, "pular": pular}
-    rows = ask(desk, lambda julia: julia.groups.recebidas.lista(**page, descartadas=descartadas, motivo=motivo))
-    told = [mensagem_em_palavras(row, desk.work().zone, com_texto=True) for row in rows]
-    desk.show({"mensagens": told}, as_json, lambda: _tell_messages(desk, told))
+    rows = ask(ctx, lambda julia: julia.groups.recebidas.lista(**page, descartadas=descartadas, motivo=motivo))
+    told = [mensagem_em_palavras(row, ctx.work().zone, com_texto=True) for row in rows]
+    ctx.show({"mensagens": told}, as_json, lambda: _tell_messages(ctx, told))
 
 
 def vagas(
@@ -41,20 +41,20 @@ def vagas(
     pular: Pular = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    desk, day = desk_of(context), None if dia is None else dia.date()
+    ctx, day = cli_context(context), None if dia is None else dia.date()
     page = {"limite": limite, "pular": pular}
-    rows = ask(desk, lambda julia: julia.groups.abertas.lista(**page, dia=day, fechadas=fechadas))
-    told = [aberta_em_palavras(row, desk.work().zone, com_contato=True) for row in rows]
-    desk.show({"vagas": told}, as_json, lambda: _tell_vacancies(desk, told, "no_closed" if fechadas else "no_open"))
+    rows = ask(ctx, lambda julia: julia.groups.abertas.lista(**page, dia=day, fechadas=fechadas))
+    told = [aberta_em_palavras(row, ctx.work().zone, com_contato=True) for row in rows]
+    ctx.show({"vagas": told}, as_json, lambda: _tell_vacancies(ctx, told, "no_closed" if fechadas else "no_open"))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"mensagens": mensagens, "vagas": vagas}
 
 
-def _tell_messages(desk: Desk, told: list[dict[str, Any]]) -> None:
-    texts = desk.texts()
+def _tell_messages(ctx: CliContext, told: list[dict[str, Any]]) -> None:
+    texts = ctx.texts()
     if not told:
-        desk.say(texts("cli.grupos.no_message"))
+        ctx.say(texts("cli.grupos.no_message"))
         return
     columns = ("enviada_em", "grupo", "estagio", "score", "lida_como", "motivo", "texto")
     table = Table(*(texts(f"cli.grupos.message_{column}") for column in columns), box=None, pad_edge=False)
@@ -63,19 +63,19 @@ def _tell_messages(desk: Desk, told: list[dict[str, Any]]) -> None:
         row = {**each, "enviada_em": each["enviada_em"][:16].replace("T", " "), "motivo": why, "texto": _short(each)}
         row["lida_como"] = motivo_em_palavras(texts, each["lida_como"])
         table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
-    desk.out.print(table)
+    ctx.out.print(table)
 
 
-def _tell_vacancies(desk: Desk, told: list[dict[str, Any]], nothing: str) -> None:
-    texts = desk.texts()
+def _tell_vacancies(ctx: CliContext, told: list[dict[str, Any]], nothing: str) -> None:
+    texts = ctx.texts()
     if not told:
-        desk.say(texts(f"cli.grupos.{nothing}"))
+        ctx.say(texts(f"cli.grupos.{nothing}"))
         return
     columns = ("data", "periodo", "hospital", "especialidade", "valor", "status", "vaga_id", "revisao_id")
     table = Table(*(texts(f"cli.grupos.open_{column}") for column in columns), box=None, pad_edge=False)
     for each in told:
         table.add_row(*("" if each[column] is None else str(each[column]) for column in columns))
-    desk.out.print(table)
+    ctx.out.print(table)
 
 
 def _short(message: dict[str, Any]) -> str:

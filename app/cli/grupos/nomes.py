@@ -9,7 +9,7 @@ import typer
 from app.cli.grupos import avaliar
 from app.cli.shared import ask
 from app.contexts.nomes.ensino import Ensinado
-from batuta.cli.context import REFUSED, Desk, JsonFlag, desk_of, who
+from batuta.cli.context import REFUSED, CliContext, JsonFlag, cli_context, who
 
 
 def carregar(
@@ -17,20 +17,20 @@ def carregar(
     file: Annotated[Path, typer.Argument(dir_okay=False, exists=True, readable=True)],
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     try:
-        names = avaliar.nomes_de(desk, file)
+        names = avaliar.nomes_de(ctx, file)
     except avaliar.BadInput as wrong:
-        desk.say_wrong(str(wrong))
+        ctx.say_wrong(str(wrong))
         raise typer.Exit(REFUSED) from wrong
-    loaded = ask(desk, lambda julia: julia.groups.dicionario.carregar(names, now=julia.work.clock.now()))
-    desk.show(loaded, as_json, lambda: desk.say(desk.texts()("cli.grupos.loaded", **loaded)))
+    loaded = ask(ctx, lambda julia: julia.groups.dicionario.carregar(names, now=julia.work.clock.now()))
+    ctx.show(loaded, as_json, lambda: ctx.say(ctx.texts()("cli.grupos.loaded", **loaded)))
 
 
 def nomes(context: typer.Context, nome: str, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    found = ask(desk, lambda julia: julia.groups.ensino.de_quem(nome))
-    desk.show({"nomes": [asdict(each) for each in found]}, as_json, lambda: _tell(desk, found))
+    ctx = cli_context(context)
+    found = ask(ctx, lambda julia: julia.groups.ensino.de_quem(nome))
+    ctx.show({"nomes": [asdict(each) for each in found]}, as_json, lambda: _tell(ctx, found))
 
 
 def esquecer(
@@ -39,15 +39,15 @@ def esquecer(
     id: Annotated[str | None, typer.Option("--id")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    gone = ask(desk, lambda julia: julia.groups.ensino.esquecer(nome, por=who(), id=id))
-    words = desk.texts()("cli.grupos.forgotten", tipo=gone.tipo, id=gone.id)
-    desk.show(asdict(gone), as_json, lambda: desk.say(words))
+    ctx = cli_context(context)
+    gone = ask(ctx, lambda julia: julia.groups.ensino.esquecer(nome, por=who(), id=id))
+    words = ctx.texts()("cli.grupos.forgotten", tipo=gone.tipo, id=gone.id)
+    ctx.show(asdict(gone), as_json, lambda: ctx.say(words))
 
 
-def _tell(desk: Desk, found: list[Ensinado]) -> None:
+def _tell(ctx: CliContext, found: list[Ensinado]) -> None:
     if not found:
-        desk.say(desk.texts()("cli.grupos.nobodys_name"))
+        ctx.say(ctx.texts()("cli.grupos.nobodys_name"))
     for each in found:
         place = "" if each.cidade is None else f"  {each.cidade}/{each.uf or '?'}"
-        desk.say(f"{each.tipo}  {each.id}  {each.nome}{place}  {each.origem}  {each.por or ''}")
+        ctx.say(f"{each.tipo}  {each.id}  {each.nome}{place}  {each.origem}  {each.por or ''}")

@@ -15,7 +15,7 @@ from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.revisao import Decidida, Revisao, VagaInexistente
-from batuta.cli.context import Desk, JsonFlag, desk_of, who
+from batuta.cli.context import CliContext, JsonFlag, cli_context, who
 from batuta.stores.sql.database import Row
 
 
@@ -36,22 +36,22 @@ def revisao(
     pular: Pular = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    rows, waiting = ask(desk, lambda julia: _page(julia.groups.revisao, status, limite, pular))
-    told = [vaga_em_palavras(row, desk.work().zone) for row in rows]
+    ctx = cli_context(context)
+    rows, waiting = ask(ctx, lambda julia: _page(julia.groups.revisao, status, limite, pular))
+    told = [vaga_em_palavras(row, ctx.work().zone) for row in rows]
     is_more = status is StatusDaVaga.AGUARDANDO_REVISAO and told and pular + len(told) < waiting
     document = {"aguardando": waiting, "vagas": told}
-    desk.show(document, as_json, lambda: _tell_waiting(desk, told, status))
+    ctx.show(document, as_json, lambda: _tell_waiting(ctx, told, status))
     if is_more and not as_json:
         after = pular + len(told)
-        desk.say(desk.texts()("cli.grupos.waiting_more", shown=len(told), count=waiting, next=after))
+        ctx.say(ctx.texts()("cli.grupos.waiting_more", shown=len(told), count=waiting, next=after))
 
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    row, sources = ask(desk, lambda julia: julia.groups.revisao.ver(_id(id)))
-    document = vaga_em_palavras(row, desk.work().zone, sources)
-    desk.show(document, as_json, lambda: _tell(desk, document))
+    ctx = cli_context(context)
+    row, sources = ask(ctx, lambda julia: julia.groups.revisao.ver(_id(id)))
+    document = vaga_em_palavras(row, ctx.work().zone, sources)
+    ctx.show(document, as_json, lambda: _tell(ctx, document))
 
 
 def aprovar(
@@ -80,10 +80,10 @@ def aprovar(
         hora_fim=None if hora_fim is None else f"{hora_fim:%H:%M}",
         valor=valor,
     )
-    desk = desk_of(context)
+    ctx = cli_context(context)
     noted = notas and notas[:500]
-    done = ask(desk, lambda julia: julia.groups.revisao.aprovar(_id(id), how, por=who(), notas=noted))
-    _decided(desk, done, as_json)
+    done = ask(ctx, lambda julia: julia.groups.revisao.aprovar(_id(id), how, por=who(), notas=noted))
+    _decided(ctx, done, as_json)
 
 
 def rejeitar(
@@ -92,9 +92,9 @@ def rejeitar(
     motivo: Annotated[str, typer.Option("--motivo")],
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    done = ask(desk, lambda julia: julia.groups.revisao.rejeitar(_id(id), motivo, por=who()))
-    _decided(desk, done, as_json)
+    ctx = cli_context(context)
+    done = ask(ctx, lambda julia: julia.groups.revisao.rejeitar(_id(id), motivo, por=who()))
+    _decided(ctx, done, as_json)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"revisao": revisao, "ver": ver, "aprovar": aprovar, "rejeitar": rejeitar}
@@ -108,16 +108,16 @@ def _id(written: str) -> str:
     return uuid_or(written, VagaInexistente(id=written))
 
 
-def _decided(desk: Desk, done: Decidida, as_json: bool) -> None:
+def _decided(ctx: CliContext, done: Decidida, as_json: bool) -> None:
     document = {"id": done.id, "status": done.status, "vaga_id": done.vaga_id, "aprendido": done.aprendido}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.grupos.decided", id=done.id, status=done.status)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=done.status)))
 
 
-def _tell_waiting(desk: Desk, told: list[dict[str, Any]], status: StatusDaVaga) -> None:
-    texts = desk.texts()
+def _tell_waiting(ctx: CliContext, told: list[dict[str, Any]], status: StatusDaVaga) -> None:
+    texts = ctx.texts()
     if not told:
         waits = status is StatusDaVaga.AGUARDANDO_REVISAO
-        desk.say(texts("cli.grupos.none_waiting") if waits else texts("cli.grupos.none_so", status=status.value))
+        ctx.say(texts("cli.grupos.none_waiting") if waits else texts("cli.grupos.none_so", status=status.value))
         return
     columns = ("id", "hospital", "especialidade", "data", "periodo", "valor", "motivo")
     table = Table(*(texts(f"cli.grupos.column_{column}") for column in columns), box=None, pad_edge=False)
@@ -125,24 +125,24 @@ def _tell_waiting(desk: Desk, told: list[dict[str, Any]], status: StatusDaVaga) 
         fields = {name: each["campos"][name]["valor"] for name in columns if name in CAMPOS}
         row = {**fields, "id": each["id"], "motivo": motivo_em_palavras(texts, each["motivo"])}
         table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
-    desk.out.print(table)
+    ctx.out.print(table)
 
 
-def _tell(desk: Desk, document: dict[str, Any]) -> None:
-    texts, became = desk.texts(), document["vaga"]
-    desk.say(f"{document['id']}  {document['status']}  {motivo_em_palavras(texts, document['motivo'])}".rstrip())
+def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
+    texts, became = ctx.texts(), document["vaga"]
+    ctx.say(f"{document['id']}  {document['status']}  {motivo_em_palavras(texts, document['motivo'])}".rstrip())
     if became is not None:
         key = "became" if became["fechada_em"] is None else "became_closed"
-        desk.say(texts(f"cli.grupos.{key}", **{**became, "fechada_em": (became["fechada_em"] or "")[:16]}))
+        ctx.say(texts(f"cli.grupos.{key}", **{**became, "fechada_em": (became["fechada_em"] or "")[:16]}))
     if (before := document["anterior"]) is not None:
         told = {name: "-" if said is None else said for name, said in before.items()}
-        desk.say(texts("cli.grupos.told_before", **told))
+        ctx.say(texts("cli.grupos.told_before", **told))
     for name in CAMPOS:
         field = document["campos"][name]
         if field["valor"] is not None:
             where = "" if field["trecho"] is None else f"  [{field['trecho'][0]}–{field['trecho'][1]}]"
-            desk.say(f"  {name}: {field['valor']}{where}")
+            ctx.say(f"  {name}: {field['valor']}{where}")
     if (asked := document["pergunta"]) is not None:
-        desk.say(f"  pergunta: {asked['estado']}  {asked['em'][:16]}  {asked['mensagem'] or ''}")
-    desk.say("")
-    desk.out.print(document["texto"], markup=False, highlight=False)
+        ctx.say(f"  pergunta: {asked['estado']}  {asked['em'][:16]}  {asked['mensagem'] or ''}")
+    ctx.say("")
+    ctx.out.print(document["texto"], markup=False, highlight=False)

@@ -18,7 +18,7 @@ from app.contexts.agendamentos.model import AgendamentoRepetido, recusada
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, nome_mostravel
 from app.contexts.agendamentos.planilha.linhas import MOST_TOLD, Pedaco, Problema, Recusa, Reparo
 from app.contexts.agendamentos.planilha.processo import Aberta, Interrompida, LeitorDeArquivos
-from app.contexts.agendamentos.repository import import_book
+from app.contexts.agendamentos.repository import import_queries
 from app.contexts.agendamentos.service import Agendamentos
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StatementRefused, StoreConflict
@@ -53,7 +53,7 @@ class Importacao:
         self._ids = ids
         self._clock = clock
         self._wake = wake
-        self._book = import_book(database.dialect)
+        self._queries = import_queries(database.dialect)
 
     async def importar(self, content: bytes, name: str, *, by: str, told: Told = lambda done, at_most: None) -> Row:
         """Returned means: every row is there, and its task; unless it says ``em_andamento``, and what is missing follows.
@@ -75,44 +75,44 @@ class Importacao:
         """What its process left undone, unless somebody else is at it; one that was gone on with too often has failed."""
         now = self._clock.now()
         asked = {"id": id, "now": now, "before": now - INTERRUPTED_AFTER, "most": MOST_RESUMED}
-        if await self._database.run(self._book.resume, **asked):
+        if await self._database.run(self._queries.resume, **asked):
             with suppress(StatementRefused, StoreConflict):  # it is tried again, and others are not kept waiting
                 await self._go_on(id, lambda done, at_most: None)
             return
         async with self._database.transaction() as transaction:
             errors = await self._errors(transaction, id, [Reparo(None, None, Problema.INTERROMPIDA)])
-            if await transaction.run(self._book.fail, errors=AsJson(errors), **asked):
-                await transaction.run(self._book.drop, id=id)
+            if await transaction.run(self._queries.fail, errors=AsJson(errors), **asked):
+                await transaction.run(self._queries.drop, id=id)
 
     async def uma(self, id: str) -> Row:
-        row = await self._database.one(self._book.show, id=id)
+        row = await self._database.one(self._queries.show, id=id)
         assert row is not None
         return row
 
     async def encontrada(self, id: str) -> Row | None:
-        return await self._database.one(self._book.show, id=id)
+        return await self._database.one(self._queries.show, id=id)
 
     async def recentes(self, limit: int) -> list[Row]:
-        return await self._database.all(self._book.recent, limit=limit)
+        return await self._database.all(self._queries.recent, limit=limit)
 
     async def interrompidas(self) -> Sequence[str]:
-        rows = await self._database.all(self._book.interrupted, before=self._clock.now() - INTERRUPTED_AFTER)
+        rows = await self._database.all(self._queries.interrupted, before=self._clock.now() - INTERRUPTED_AFTER)
         return [row["id"] for row in rows]
 
     async def esquecer_antigas(self) -> int:
-        return await self._database.run(self._book.forget, before=self._clock.now() - KEPT, limit=100)
+        return await self._database.run(self._queries.forget, before=self._clock.now() - KEPT, limit=100)
 
     async def _receive(self, folha: Aberta, content: bytes, name: str, by: str) -> str:
         """Until its end is read it has as many rows as the sheet is high."""
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
         async with self._database.transaction() as transaction:
-            await transaction.run(self._book.create, id=id, **asked)
-            await transaction.run(self._book.keep, id=id, conteudo=content)
+            await transaction.run(self._queries.create, id=id, **asked)
+            await transaction.run(self._queries.keep, id=id, conteudo=content)
         return id
 
     async def _go_on(self, id: str, told: Told) -> None:
-        row = await self._database.one(self._book.file, id=id)
+        row = await self._database.one(self._queries.file, id=id)
         if row is None:
             return
         try:
@@ -159,29 +159,31 @@ class Importacao:
 
     async def _refused(self, id: str, desde: int, alone: Pedaco) -> bool:
         async with self._database.transaction() as transaction:
-            if not await transaction.run(self._book.advance, id=id, desde=desde, ate=alone.ate, now=self._clock.now()):
+            if not await transaction.run(
+                self._queries.advance, id=id, desde=desde, ate=alone.ate, now=self._clock.now()
+            ):
                 return False
             (row,), acima = alone.linhas, alone.acima
             aba = None if row.get("aba") is None else str(row["aba"])
             wrong = Reparo(alone.ate - acima, None, Problema.NAO_GRAVADA, aba, acima)
             errors = await self._errors(transaction, id, [wrong])
-            await transaction.run(self._book.refuse, id=id, errors=AsJson(errors))
+            await transaction.run(self._queries.refuse, id=id, errors=AsJson(errors))
         return True
 
     async def _errors(self, transaction: Transaction, id: str, more: Sequence[Reparo]) -> list[dict[str, Any]]:
         """Those that were told already, and more, by their lines."""
-        row = await transaction.one(self._book.show, id=id)
+        row = await transaction.one(self._queries.show, id=id)
         told = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
         return sorted(told, key=_in_order)[: MOST_TOLD + 1]
 
     async def _written(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            if not await transaction.run(self._book.advance, id=id, desde=desde, ate=pedaco.ate, now=now):
+            if not await transaction.run(self._queries.advance, id=id, desde=desde, ate=pedaco.ate, now=now):
                 return False
             done = await self._agendamentos.gravar(transaction, pedaco.linhas, id)
             await transaction.run(
-                self._book.count,
+                self._queries.count,
                 id=id,
                 valid=pedaco.total - pedaco.invalidas - pedaco.puladas,
                 invalid=pedaco.invalidas,
@@ -195,8 +197,8 @@ class Importacao:
                 errors = await self._errors(transaction, id, pedaco.erros)
                 warnings = [each.em_json() for each in pedaco.avisos]
                 said = {"errors": AsJson(errors), "warnings": AsJson(warnings)}
-                await transaction.run(self._book.finish, id=id, total_rows=pedaco.total, now=now, **said)
-                await transaction.run(self._book.drop, id=id)
+                await transaction.run(self._queries.finish, id=id, total_rows=pedaco.total, now=now, **said)
+                await transaction.run(self._queries.drop, id=id)
         return True
 
 

@@ -37,7 +37,7 @@ READ = ("normalization_error", "endereco_normalizado", "documento_normalizado", 
 
 
 @dataclass(frozen=True, slots=True)
-class AppointmentBook:
+class AppointmentQueries:
     known: Query
     known_by_place: Query
     taken: Query
@@ -63,7 +63,7 @@ class AppointmentBook:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportBook:
+class ImportQueries:
     create: Query
     keep: Query
     advance: Query
@@ -80,7 +80,7 @@ class ImportBook:
     forget: Query
 
 
-def appointment_book(dialect: Dialect) -> AppointmentBook:
+def appointment_queries(dialect: Dialect) -> AppointmentQueries:
     text = (HERE / "agendamentos.sql").read_text(encoding="utf-8")
     changed = [each for each in COLUMNS if each not in (*UNCHANGED, "normalization_status", "normalization_job_id")]
     is_same = f"(appointments.fonte = {_of_row('fonte', dialect)} AND appointments.normalization_status <> 'skipped')"
@@ -102,7 +102,7 @@ def appointment_book(dialect: Dialect) -> AppointmentBook:
     }
     for gap, filled in gaps.items():
         text = text.replace(gap, filled)
-    return load_text(AppointmentBook, text, "agendamentos.sql", dialect)
+    return load_text(AppointmentQueries, text, "agendamentos.sql", dialect)
 
 
 @lru_cache(maxsize=100)
@@ -126,8 +126,8 @@ def page_query(dialect: Dialect, filters: tuple[str, ...]) -> Query:
     return in_dialect(query_of("page", text, writes=False), dialect)
 
 
-def import_book(dialect: Dialect) -> ImportBook:
-    return load(ImportBook, HERE / "importacao.sql", dialect)
+def import_queries(dialect: Dialect) -> ImportQueries:
+    return load(ImportQueries, HERE / "importacao.sql", dialect)
 
 
 def _of_row(column: str, dialect: Dialect) -> str:

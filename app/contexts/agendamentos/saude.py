@@ -27,7 +27,7 @@ IMPORT_STANDS: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class HealthBook:
+class HealthQueries:
     tasks: Query
     imports: Query
 
@@ -54,7 +54,7 @@ class SaudeDosAgendamentos:
         self._now = now
         self._zone = zone
         self._is_handed_over = is_handed_over
-        self._book = load(HealthBook, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load(HealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
     @property
     def page(self) -> HealthPage:
@@ -63,8 +63,8 @@ class SaudeDosAgendamentos:
     async def documento(self) -> dict[str, Any]:
         signs = await self._beats.seen(within=FORGOTTEN, now=self._now())
         depth, counts = await self._depth(), await self._counts()
-        tasks = await self._database.one(self._book.tasks, hour_ago=signs.now - HOUR, lately=signs.now - LATELY)
-        imports = await self._database.one(self._book.imports)
+        tasks = await self._database.one(self._queries.tasks, hour_ago=signs.now - HOUR, lately=signs.now - LATELY)
+        imports = await self._database.one(self._queries.imports)
         assert tasks is not None
         assert imports is not None
         ended = tasks["feitas"] + tasks["falhas"]

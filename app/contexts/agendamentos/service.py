@@ -17,7 +17,7 @@ from app.contexts.agendamentos.model import (
 )
 from app.contexts.agendamentos.planilha.celulas import cep_da, data_da, hora_da, telefone_da
 from app.contexts.agendamentos.planilha.linhas import ONDE_E_QUANDO, Situacao, chave_de, chave_natural_de, mais_longo
-from app.contexts.agendamentos.repository import COLUMNS, appointment_book, insert_query, page_query
+from app.contexts.agendamentos.repository import COLUMNS, appointment_queries, insert_query, page_query
 from app.contexts.agendamentos.texto import limpo
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreConflict
@@ -124,7 +124,7 @@ class Agendamentos:
         self._clock = clock
         self._wake = wake
         self._audit = AuditLog(database.dialect, ids)
-        self._book = appointment_book(database.dialect)
+        self._queries = appointment_queries(database.dialect)
 
     async def gravar(
         self, transaction: Transaction, linhas: Sequence[Mapping[str, Json]], importacao: str | None = None
@@ -145,16 +145,16 @@ class Agendamentos:
             raise AgendamentoRepetido
         now = self._clock.now()
         if old:
-            await transaction.run(self._book.change, rows=AsJson(old), now=now)
+            await transaction.run(self._queries.change, rows=AsJson(old), now=now)
         cars = sorted({str(row["carro"]) for row in made if row.get("carro")})
-        added = await transaction.run(self._book.cars, nomes=AsJson(cars), now=now) if cars else 0
+        added = await transaction.run(self._queries.cars, nomes=AsJson(cars), now=now) if cars else 0
         return Gravadas(len(new), len(linhas) - len(new), len(jobs), added)
 
     async def _there(self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]) -> dict[str, Row]:
         """Which of them are known, by their keys: by the origin's id, or by who, where and when if only one of both has an id."""
         places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
         wanted = sorted({*rows, *places.values()})
-        known = {row["chave"]: row for row in await transaction.all(self._book.known, chaves=AsJson(wanted))}
+        known = {row["chave"]: row for row in await transaction.all(self._queries.known, chaves=AsJson(wanted))}
         there = {chave: known[chave] for chave in rows if chave in known}
         free = {chave: row for chave, row in known.items() if chave not in there}
         for chave in rows:
@@ -162,7 +162,7 @@ class Agendamentos:
                 there[chave] = free.pop(places[chave])
         if bare := [chave for chave in rows if chave not in there and chave not in places]:
             taken = {row["id"] for row in there.values()}
-            for row in await transaction.all(self._book.known_by_place, chaves=AsJson(bare)):
+            for row in await transaction.all(self._queries.known_by_place, chaves=AsJson(bare)):
                 if row["id"] not in taken:
                     there.setdefault(row["chave_natural"], row)
         return there
@@ -176,7 +176,7 @@ class Agendamentos:
             if await self._there(transaction, {chave: checked}):
                 raise AgendamentoRepetido
             await self.gravar(transaction, [checked])
-            (row,) = await transaction.all(self._book.known, chaves=AsJson([chave]))
+            (row,) = await transaction.all(self._queries.known, chaves=AsJson([chave]))
             await self._note(transaction, by, "criar", row["id"], sorted(checked))
         self._wake()
         return await self.um(row["id"])
@@ -193,7 +193,7 @@ class Agendamentos:
 
     async def _change(self, id: str, checked: Mapping[str, Json], by: str) -> None:
         async with self._database.transaction() as transaction:
-            before = await transaction.one(self._book.hold, id=id)
+            before = await transaction.one(self._queries.hold, id=id)
             if before is None:
                 raise AgendamentoInexistente(id=id)
             merged = {name: before[name] for name in CAMPOS} | dict(checked)
@@ -202,32 +202,32 @@ class Agendamentos:
             chave, natural = before["chave"], before["chave_natural"]
             if any(merged[name] != before[name] for name in (*ONDE_E_QUANDO, "origem_id")):
                 chave, natural = chave_de(merged), _natural(merged)
-            if chave != before["chave"] and await transaction.one(self._book.taken, chave=chave, id=id) is not None:
+            if chave != before["chave"] and await transaction.one(self._queries.taken, chave=chave, id=id) is not None:
                 raise AgendamentoRepetido
             origem = {name: before[name] for name in ORIGEM}
             row = self._made(chave, merged, id, origem) | {"chave_natural": natural}
             if _is_due(row, before):
                 await self._supersede(transaction, [id])
                 (row["normalization_job_id"],) = await self._enqueue(transaction, [id])
-            await transaction.run(self._book.change, rows=AsJson([row]), now=self._clock.now())
+            await transaction.run(self._queries.change, rows=AsJson([row]), now=self._clock.now())
             await self._note(transaction, by, "alterar", id, sorted(checked))
 
     async def um(self, id: str) -> Row:
-        row = await self._database.one(self._book.one, id=id)
+        row = await self._database.one(self._queries.one, id=id)
         if row is None:
             raise AgendamentoInexistente(id=id)
         return row
 
     async def da_tarefa(self, job: str) -> Row | None:
         """The appointment a task was for: what is known when the task itself is forgotten."""
-        return await self._database.one(self._book.of_job, job=job)
+        return await self._database.one(self._queries.of_job, job=job)
 
     async def lista(self, filtro: Filtro, limit: int) -> list[Row]:
         asked = {name: str(value) for name, value in asdict(filtro).items() if value is not None}
         return await self._database.all(page_query(self._database.dialect, tuple(asked)), limit=limit, **asked)
 
     async def contagem(self) -> dict[str, int]:
-        rows = await self._database.all(self._book.counts)
+        rows = await self._database.all(self._queries.counts)
         found = {row["status"]: row["quantos"] for row in rows}
         return {status.value: found.get(status.value, 0) for status in Status}
 
@@ -239,10 +239,10 @@ class Agendamentos:
         on = {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
         async with self._database.transaction() as transaction:
             if ids is None:
-                rows = await transaction.all(self._book.failed, limit=limit)
-                rows += await transaction.all(self._book.unread, limit=limit - len(rows), **on)
+                rows = await transaction.all(self._queries.failed, limit=limit)
+                rows += await transaction.all(self._queries.unread, limit=limit - len(rows), **on)
             else:
-                rows = await transaction.all(self._book.chosen, ids=AsJson(list(ids)), limit=limit, **on)
+                rows = await transaction.all(self._queries.chosen, ids=AsJson(list(ids)), limit=limit, **on)
             found = [str(row["id"]) for row in rows]
             await self.reenfileirar(transaction, found)
             if found:
@@ -251,12 +251,12 @@ class Agendamentos:
         return found
 
     async def reenfileirar(self, transaction: Transaction, ids: Sequence[str]) -> None:
-        await transaction.all(self._book.hold_many, ids=AsJson(list(ids)))
+        await transaction.all(self._queries.hold_many, ids=AsJson(list(ids)))
         await self._supersede(transaction, ids)
         jobs = await self._enqueue(transaction, ids)
         rows = [{"id": id, "job": job} for id, job in zip(ids, jobs, strict=True)]
         if rows:
-            await transaction.run(self._book.requeue, rows=AsJson(rows), now=self._clock.now())
+            await transaction.run(self._queries.requeue, rows=AsJson(rows), now=self._clock.now())
 
     async def _insert(self, transaction: Transaction, rows: Sequence[Mapping[str, Json]]) -> int:
         """By their keys: two files that bring the same never wait for each other."""
@@ -268,7 +268,7 @@ class Agendamentos:
 
     async def _supersede(self, transaction: Transaction, ids: Sequence[str]) -> None:
         if ids:
-            await transaction.run(self._book.supersede, ids=AsJson(list(ids)))
+            await transaction.run(self._queries.supersede, ids=AsJson(list(ids)))
 
     async def _enqueue(self, transaction: Transaction, ids: Sequence[str]) -> list[str]:
         if not ids:

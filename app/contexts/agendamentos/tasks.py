@@ -16,7 +16,7 @@ from app.contexts.agendamentos.endereco.geografia import cep_concorda
 from app.contexts.agendamentos.llm import Leitura, Lida, Mudo, Pedido
 from app.contexts.agendamentos.model import TIMEOUT_SAID, Status
 from app.contexts.agendamentos.normalizacao import MODELO, documento_em_json, endereco_em_json, endereco_lido
-from app.contexts.agendamentos.repository import appointment_book
+from app.contexts.agendamentos.repository import appointment_queries
 from app.contexts.agendamentos.service import Agendamentos, Ligado
 from app.contexts.agendamentos.texto import diz_nada, limpo
 from app.contexts.agendamentos.verificacao import pode_ter_documento
@@ -26,7 +26,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
-from batuta.kernel.waiting import within
+from batuta.kernel.waiting import with_timeout
 from batuta.queue.outcome import TIMED_OUT, Failed, Snooze
 from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.stores.sql.history import is_uuid
@@ -106,7 +106,7 @@ class Normalizador:
         self._perguntavel = NUNCA if modelo is None else perguntavel
         self._max_tries = max_tries
         self._timeout = max(timeout - SOONER, timeout / 2)
-        self._book = appointment_book(database.dialect)
+        self._queries = appointment_queries(database.dialect)
         self._sources = Batcher(self._sources_of, self._source_of)
         self._writing = Batcher(self._write_together, self._write_alone)
 
@@ -116,10 +116,10 @@ class Normalizador:
         if self._modelo is None:  # the rules take no time that would have to be watched
             return await reading
         try:
-            return await within(self._timeout, reading, self._clock, "a normalization")
+            return await with_timeout(self._timeout, reading, self._clock, "a normalization")
         except DeadlineExceeded:
             now = self._clock.now()
-            await self._database.run(self._book.give_up, id=appointment_id, job=ctx.id, error=TIMEOUT_SAID, now=now)
+            await self._database.run(self._queries.give_up, id=appointment_id, job=ctx.id, error=TIMEOUT_SAID, now=now)
             return Failed(TIMED_OUT(), permanent=True)
 
     async def _read(self, id: str, attempt: int) -> dict[str, Json] | Failed | Snooze:
@@ -184,7 +184,7 @@ class Normalizador:
             lido.pedido = replace(lido.pedido, documento=text)
 
     async def _begin(self, row: Row, pedido: Pedido) -> None:
-        await self._database.run(self._book.begin, id=row["id"], fonte=row["fonte"], now=self._clock.now())
+        await self._database.run(self._queries.begin, id=row["id"], fonte=row["fonte"], now=self._clock.now())
         for part in pedido.partes:
             log.info(_STARTS[part], row["id"])
 
@@ -204,23 +204,23 @@ class Normalizador:
         )
 
     async def _sources_of(self, ids: Sequence[str]) -> list[Row | None]:
-        found = await self._database.all(self._book.sources, ids=AsJson(list(ids)))
+        found = await self._database.all(self._queries.sources, ids=AsJson(list(ids)))
         by_id = {str(row["id"]): row for row in found}
         return [by_id.get(id) for id in ids]
 
     async def _source_of(self, id: str) -> Row | None:
-        return await self._database.one(self._book.source, id=id)
+        return await self._database.one(self._queries.source, id=id)
 
     async def _write_together(self, lidas: Sequence[Mapping[str, Json]]) -> list[bool | None]:
         """None: it says something else by now, or somebody holds it."""
         now = self._clock.now()
-        written = await self._database.all(self._book.read_together, rows=AsJson(list(lidas)), now=now)
+        written = await self._database.all(self._queries.read_together, rows=AsJson(list(lidas)), now=now)
         those = {(str(row["id"]), row["fonte"]) for row in written}
         return [True if (lida["id"], lida["fonte"]) in those else None for lida in lidas]
 
     async def _write_alone(self, lida: Mapping[str, Json]) -> bool:
         read = {"endereco": AsJson(lida["endereco"]), "documento": AsJson(lida["documento"])}
-        return bool(await self._database.run(self._book.read, **{**lida, **read}, now=self._clock.now()))
+        return bool(await self._database.run(self._queries.read, **{**lida, **read}, now=self._clock.now()))
 
 
 def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> Status:
@@ -274,17 +274,17 @@ class Conferente:
         self._database = database
         self._agendamentos = agendamentos
         self._clock = clock
-        self._book = appointment_book(database.dialect)
+        self._queries = appointment_queries(database.dialect)
 
     async def tick(self) -> Pace:
         now = self._clock.now()
         rows = await self._database.all(
-            self._book.orphans, settled_before=now - SETTLED_FOR, lost_before=now - LOST_FOR, limit=AT_ONCE
+            self._queries.orphans, settled_before=now - SETTLED_FOR, lost_before=now - LOST_FOR, limit=AT_ONCE
         )
         ended = [row for row in rows if row["task_status"] in ("failed", "cancelled")]
         for row in ended:
             error = row["task_error"] or row["task_status"]
-            await self._database.run(self._book.give_up, id=row["id"], job=row["job"], error=error, now=now)
+            await self._database.run(self._queries.give_up, id=row["id"], job=row["job"], error=error, now=now)
         lost = [str(row["id"]) for row in rows if row["task_status"] in (None, "complete")]
         if lost:
             async with self._database.transaction() as transaction:

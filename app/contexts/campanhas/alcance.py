@@ -18,7 +18,7 @@ CLOCKS_DIFFER: Final = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
-class ReachBook:
+class ReachQueries:
     reached: Query
     count_sent: Query
     delivered: Query
@@ -31,7 +31,7 @@ class ReachBook:
 
 class Alcance:
     def __init__(self, dialect: Dialect) -> None:
-        self._book = load(ReachBook, Path(__file__).parent / "alcance.sql", dialect)
+        self._queries = load(ReachQueries, Path(__file__).parent / "alcance.sql", dialect)
 
     async def enviada(
         self,
@@ -44,25 +44,25 @@ class Alcance:
         now: datetime,
     ) -> None:
         """A message of it left. Its receipt and his answer may have come before we were told so."""
-        await transaction.run(self._book.count_sent, campanha_id=campanha_id, now=now)
-        await transaction.run(self._book.reached, cliente_id=cliente_id, campanha_id=campanha_id, em=em)
+        await transaction.run(self._queries.count_sent, campanha_id=campanha_id, now=now)
+        await transaction.run(self._queries.reached, cliente_id=cliente_id, campanha_id=campanha_id, em=em)
         await self.entregue(transaction, message_id, now=now)
-        wrote = await transaction.one(self._book.wrote, cliente_id=cliente_id, since=em - CLOCKS_DIFFER)
+        wrote = await transaction.one(self._queries.wrote, cliente_id=cliente_id, since=em - CLOCKS_DIFFER)
         if wrote is not None:
             await self.respondeu(transaction, cliente_id, em=wrote["created_at"], now=now)
 
     async def entregue(self, transaction: Transaction, message_id: str, *, now: datetime) -> None:
-        if await transaction.run(self._book.delivered, message_id=message_id, now=now):
-            await transaction.run(self._book.count_delivered, message_id=message_id, now=now)
+        if await transaction.run(self._queries.delivered, message_id=message_id, now=now):
+            await transaction.run(self._queries.count_delivered, message_id=message_id, now=now)
 
     async def respondeu(self, transaction: Transaction, cliente_id: str, *, em: datetime, now: datetime) -> int | None:
         """He wrote. Which campaign he answers, if any."""
         last = await transaction.one(
-            self._book.last, cliente_id=cliente_id, since=em - ANSWER_COUNTS, until=em + CLOCKS_DIFFER
+            self._queries.last, cliente_id=cliente_id, since=em - ANSWER_COUNTS, until=em + CLOCKS_DIFFER
         )
         if last is None:
             return None
         campanha_id = int(last["campaign_id"])
-        if await transaction.run(self._book.answered, cliente_id=cliente_id, campanha_id=campanha_id, em=em):
-            await transaction.run(self._book.count_answered, campanha_id=campanha_id, now=now)
+        if await transaction.run(self._queries.answered, cliente_id=cliente_id, campanha_id=campanha_id, em=em):
+            await transaction.run(self._queries.count_answered, campanha_id=campanha_id, now=now)
         return campanha_id

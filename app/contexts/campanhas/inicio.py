@@ -23,14 +23,14 @@ from app.contexts.campanhas.model import (
     recorte,
 )
 from app.contexts.campanhas.publico import Escolha, Motivo, ate, escolher
-from app.contexts.campanhas.repository import Fila, candidato, lists, start_book
+from app.contexts.campanhas.repository import Fila, candidato, lists, start_queries
 from app.contexts.campanhas.texto import campos, preenchido
 from app.contexts.mensagens.api import Regras
 from app.contexts.operacao.service import Eventos
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import reason_of_error
 from batuta.kernel.reasons import define, encode
-from batuta.kernel.writable import told
+from batuta.kernel.writable import mask_text
 from batuta.queue.item import NewItem
 from batuta.stores.sql.database import AsJson, Database, Row, Transaction
 
@@ -77,13 +77,13 @@ class Inicio:
         self._rules = rules
         self._eventos = eventos
         self._clock = clock
-        self._book = start_book(database.dialect)
+        self._queries = start_queries(database.dialect)
 
     async def passar(self, held: Held | None = None) -> Resultado:
         """Everything that is due goes out as far as it may, and what is through is concluded. ``held``: types left alone."""
         done = Resultado(recusadas={}, esperam={})
         now = self._clock.now()
-        due = await self._database.all(self._book.due, now=now, limit=AT_ONCE)
+        due = await self._database.all(self._queries.due, now=now, limit=AT_ONCE)
         left_alone = await held() if due and held is not None else ()
         for row in due:
             tipo = row["tipo_campanha"]
@@ -92,11 +92,11 @@ class Inicio:
                 done = replace(done, esperam={**done.esperam, row["id"]: why})
                 continue
             done = await self._out(row, done)
-        going = await self._database.one(self._book.going)
+        going = await self._database.one(self._queries.going)
         return done if going is None else replace(done, concluidas=await self._conclude())
 
     async def conhecidos(self, ids: Sequence[str]) -> int:
-        row = await self._database.one(self._book.known, clientes=AsJson(list(ids)))
+        row = await self._database.one(self._queries.known, clientes=AsJson(list(ids)))
         return 0 if row is None else int(row["quantos"])
 
     async def previsto(self, row: Row, then: datetime) -> Mapping[Motivo | None, int]:
@@ -106,7 +106,7 @@ class Inicio:
 
     async def de_ninguem(self, filtros: Filtros) -> tuple[str, ...]:
         """Specialties and regions of the filter that no doctor has."""
-        return de_ninguem(filtros, _places(await self._database.all(self._book.words)))
+        return de_ninguem(filtros, _places(await self._database.all(self._queries.words)))
 
     async def _out(self, row: Row, done: Resultado) -> Resultado:
         try:
@@ -126,7 +126,7 @@ class Inicio:
         """False: somebody stopped it meanwhile."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            if not await transaction.run(self._book.begin, id=campanha.id, now=now):
+            if not await transaction.run(self._queries.begin, id=campanha.id, now=now):
                 return False
             await self._tell(transaction, "campanha_iniciada", campanha.id, now, {"tipo": campanha.tipo})
         return True
@@ -134,7 +134,7 @@ class Inicio:
     async def _refuse(self, id: int, why: str) -> None:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            await transaction.run(self._book.refuse, id=id, why=encode(told(why, LONGEST_REASON)), now=now)
+            await transaction.run(self._queries.refuse, id=id, why=encode(mask_text(why, LONGEST_REASON)), now=now)
             await self._eventos.record(
                 transaction, "campanha_recusada", now=now, dedupe_key=None, source="ops", props={"campanha_id": id}
             )
@@ -149,7 +149,7 @@ class Inicio:
                     return False
                 await self._write(transaction, campanha.id, some, seen + first)
                 if first + BATCH >= len(choices):
-                    await transaction.run(self._book.decided, id=campanha.id, now=self._clock.now())
+                    await transaction.run(self._queries.decided, id=campanha.id, now=self._clock.now())
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
@@ -157,9 +157,9 @@ class Inicio:
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
         async with self._database.snapshot() as reading:
-            words = await reading.all(self._book.words)
+            words = await reading.all(self._queries.words)
             cut = recorte(filtros, _places(words))
-            considered = await reading.one(self._book.considered, id=campanha.id)
+            considered = await reading.one(self._queries.considered, id=campanha.id)
             assert considered is not None
             listed = lists(
                 clientes=filtros.clientes_especificos,
@@ -168,7 +168,7 @@ class Inicio:
                 estados=cut.estados,
             )
             found = await reading.all(
-                self._book.candidates,
+                self._queries.candidates,
                 id=campanha.id,
                 named=bool(filtros.clientes_especificos),
                 any_especialidade=cut.especialidades is None,
@@ -187,9 +187,9 @@ class Inicio:
         return considered["vistos"], choices
 
     async def _is_ours(self, transaction: Transaction, id: int, *, expected: int) -> bool:
-        if not await transaction.run(self._book.hold, id=id, now=self._clock.now()):
+        if not await transaction.run(self._queries.hold, id=id, now=self._clock.now()):
             return False
-        considered = await transaction.one(self._book.considered, id=id)
+        considered = await transaction.one(self._queries.considered, id=id)
         return considered is not None and considered["vistos"] == expected
 
     async def _write(self, transaction: Transaction, id: int, choices: Sequence[Escolha], before: int) -> None:
@@ -206,17 +206,17 @@ class Inicio:
             for place, choice in enumerate(choices, start=1)
         ]
         if rows:
-            await transaction.run_many(self._book.consider, rows)
+            await transaction.run_many(self._queries.consider, rows)
 
     async def _enqueue(self, campanha: Devida) -> int:
         total = 0
         for _ in range(campanha.filtros.quantidade_alvo // BATCH + 2):
             async with self._database.transaction() as transaction:
-                if not await transaction.run(self._book.hold, id=campanha.id, now=self._clock.now()):
+                if not await transaction.run(self._queries.hold, id=campanha.id, now=self._clock.now()):
                     return total
-                people = await transaction.all(self._book.next, id=campanha.id, limit=BATCH)
+                people = await transaction.all(self._queries.next, id=campanha.id, limit=BATCH)
                 if not people:
-                    await transaction.run(self._book.enqueued, id=campanha.id, now=self._clock.now())
+                    await transaction.run(self._queries.enqueued, id=campanha.id, now=self._clock.now())
                     return total
                 total += await self._queue(transaction, campanha, people)
         return total
@@ -229,7 +229,7 @@ class Inicio:
             text = preenchido(campanha.corpo, valores)
             if text is None:
                 await transaction.run(
-                    self._book.exclude,
+                    self._queries.exclude,
                     id=campanha.id,
                     cliente_id=someone["cliente_id"],
                     motivo=Motivo.SEM_NOME.value,
@@ -245,13 +245,13 @@ class Inicio:
             "metadata": AsJson(campanha.metadata),
         }
         taken = await self._fila.put(items, within=transaction, shared=shared)
-        await transaction.run(self._book.queued, id=campanha.id, until=people[-1]["posicao"], now=now)
+        await transaction.run(self._queries.queued, id=campanha.id, until=people[-1]["posicao"], now=now)
         return sum(id is not None for id in taken)
 
     async def _conclude(self) -> int:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            ended = await transaction.all(self._book.conclude, now=now)
+            ended = await transaction.all(self._queries.conclude, now=now)
             for row in ended:
                 await self._tell(transaction, "campanha_concluida", row["id"], now, {"enviados": row["enviados"]})
         return len(ended)

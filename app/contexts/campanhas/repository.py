@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class CampaignBook:
+class CampaignQueries:
     campaign: Query
     campaigns: Query
     create: Query
@@ -26,7 +26,7 @@ class CampaignBook:
 
 
 @dataclass(frozen=True, slots=True)
-class StartBook:
+class StartQueries:
     due: Query
     refuse: Query
     begin: Query
@@ -53,11 +53,11 @@ class Fila(Protocol):
     ) -> list[str | None]: ...
 
 
-def campaign_book(dialect: Dialect) -> CampaignBook:
-    return load(CampaignBook, HERE / "campanhas.sql", dialect)
+def campaign_queries(dialect: Dialect) -> CampaignQueries:
+    return load(CampaignQueries, HERE / "campanhas.sql", dialect)
 
 
-def start_book(dialect: Dialect) -> StartBook:
+def start_queries(dialect: Dialect) -> StartQueries:
     wanted = (
         f"(doctor.id IN ({_listed('clientes', dialect, 'uuid')}) OR (NOT :named AND doctor.deleted_at IS NULL"
         f" AND (:any_especialidade OR doctor.especialidade IN ({_listed('especialidades', dialect)}))"
@@ -66,7 +66,7 @@ def start_book(dialect: Dialect) -> StartBook:
     )
     text = (HERE / "inicio.sql").read_text(encoding="utf-8")
     text = text.replace("{wanted}", wanted).replace("{clientes}", _listed("clientes", dialect, "uuid"))
-    return load_text(StartBook, text, "inicio.sql", dialect)
+    return load_text(StartQueries, text, "inicio.sql", dialect)
 
 
 def _listed(name: str, dialect: Dialect, kind: str = "text") -> str:

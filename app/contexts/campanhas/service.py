@@ -23,7 +23,7 @@ from app.contexts.campanhas.model import (
     filtros_de,
 )
 from app.contexts.campanhas.publico import Motivo
-from app.contexts.campanhas.repository import campaign_book
+from app.contexts.campanhas.repository import campaign_queries
 from app.contexts.campanhas.texto import campos
 from app.contexts.mensagens.service import Mensagens
 from batuta.kernel.clock import Clock
@@ -87,7 +87,7 @@ class Campanhas:
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
         self._wake = wake
-        self._book = campaign_book(database.dialect)
+        self._queries = campaign_queries(database.dialect)
 
     async def criar(self, nova: NovaCampanha, *, by: str) -> int:
         """A draft. What could not go out is refused at once, not when it is due."""
@@ -95,7 +95,7 @@ class Campanhas:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             (row,) = await transaction.all(
-                self._book.create,
+                self._queries.create,
                 nome=nova.nome.strip(),
                 tipo=nova.tipo.value,
                 corpo=nova.corpo,
@@ -148,14 +148,14 @@ class Campanhas:
 
     async def todas(self, *, status: Status | None = None, before: int | None = None, limit: int = 50) -> Sequence[Row]:
         word = None if status is None else status.value
-        return await self._database.all(self._book.campaigns, status=word, before=before or BEYOND_ANY, limit=limit)
+        return await self._database.all(self._queries.campaigns, status=word, before=before or BEYOND_ANY, limit=limit)
 
     async def progresso(self, id: int) -> Progresso:
         async with self._database.snapshot() as reading:
             row = await self._row(reading, id)
-            people = await reading.all(self._book.recipients, id=id)
-            messages = await reading.all(self._book.messages, id=id)
-            doubts = await reading.one(self._book.doubts, id=id)
+            people = await reading.all(self._queries.recipients, id=id)
+            messages = await reading.all(self._queries.messages, id=id)
+            doubts = await reading.one(self._queries.doubts, id=id)
         return Progresso(
             campanha=dict(row),
             enfileiradas=sum(each["quantas"] for each in messages),
@@ -173,7 +173,7 @@ class Campanhas:
         """Why somebody did or did not get it."""
         await self._row(self._database, id)
         return await self._database.all(
-            self._book.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
+            self._queries.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
         )
 
     async def _check(self, nova: NovaCampanha) -> None:
@@ -193,7 +193,7 @@ class Campanhas:
             before = Status(row["status"])
             after = depois(acao, before, began=row["iniciada_em"] is not None)
             changed = after is not None and await transaction.run(
-                self._book.change, id=id, before=before.value, after=after.value, agendar_para=para, now=now
+                self._queries.change, id=id, before=before.value, after=after.value, agendar_para=para, now=now
             )
             if after is None or not changed:
                 allowed = ", ".join(sorted(FROM[acao]))
@@ -211,7 +211,7 @@ class Campanhas:
         """How many of its messages that touched at once."""
         match acao:
             case Acao.CANCELAR:
-                await transaction.run(self._book.leave_out, id=id, motivo=Motivo.CAMPANHA_CANCELADA.value, now=now)
+                await transaction.run(self._queries.leave_out, id=id, motivo=Motivo.CAMPANHA_CANCELADA.value, now=now)
                 return await self._mensagens.cancelar_campanha(transaction, id, now=now)
             case Acao.RETOMAR:
                 return await self._mensagens.soltar_campanha(transaction, id, now=now)
@@ -219,7 +219,7 @@ class Campanhas:
                 return 0
 
     async def _row(self, reading: Reading, id: int) -> Row:
-        row = await reading.one(self._book.campaign, id=id)
+        row = await reading.one(self._queries.campaign, id=id)
         if row is None:
             raise CampanhaInexistente(id=id)
         return row

@@ -24,7 +24,7 @@ TEXT: Final = "texto"
 
 
 @dataclass(frozen=True, slots=True)
-class PoolBook:
+class PoolQueries:
     known: Query
     add: Query
     seen: Query
@@ -103,7 +103,7 @@ class Avaliado:
 
 class Pool:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._book = load(PoolBook, Path(__file__).parent / "pool.sql", dialect)
+        self._queries = load(PoolQueries, Path(__file__).parent / "pool.sql", dialect)
         self._ids = ids
 
     async def known(self, reading: Reading) -> list[Conhecido]:
@@ -115,7 +115,7 @@ class Pool:
                 telefone=row["telefone"],
                 left=row["antes"],
             )
-            for row in await reading.all(self._book.known)
+            for row in await reading.all(self._queries.known)
         ]
 
     async def add(self, transaction: Transaction, instance: Instancia, *, now: datetime) -> bool:
@@ -123,7 +123,7 @@ class Pool:
         is_open = instance.state is Conexao.OPEN
         return bool(
             await transaction.run(
-                self._book.add,
+                self._queries.add,
                 id=self._ids.new(),
                 telefone=instance.telefone,
                 instance=instance.name,
@@ -146,11 +146,11 @@ class Pool:
     ) -> None:
         """What the gateway answered; what its webhook told since it was asked is newer."""
         await transaction.run(
-            self._book.seen, id=id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
+            self._queries.seen, id=id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
         )
 
     async def rename(self, transaction: Transaction, id: str, instance: str, *, now: datetime) -> None:
-        await transaction.run(self._book.rename, id=id, instance=instance, now=now)
+        await transaction.run(self._queries.rename, id=id, instance=instance, now=now)
 
     async def senders(self, reading: Reading) -> list[Emissor]:
         return [
@@ -160,25 +160,27 @@ class Pool:
                 connected=row["evolution_connected"],
                 failures=row["conexao_falhas"],
             )
-            for row in await reading.all(self._book.senders)
+            for row in await reading.all(self._queries.senders)
         ]
 
     async def looked(
         self, transaction: Transaction, id: str, *, is_open: bool, asked_at: datetime, now: datetime
     ) -> None:
         if is_open:
-            await transaction.run(self._book.answered, id=id, asked_at=asked_at, now=now)
+            await transaction.run(self._queries.answered, id=id, asked_at=asked_at, now=now)
         else:
-            await transaction.run(self._book.shut, id=id, counts_from=COUNTS_FROM, asked_at=asked_at, now=now)
+            await transaction.run(self._queries.shut, id=id, counts_from=COUNTS_FROM, asked_at=asked_at, now=now)
 
     async def figures(self, reading: Reading, *, since: datetime, until: datetime, now: datetime) -> dict[str, Numeros]:
         """By chip: of every one, also of the one that said nothing."""
-        rows = await reading.all(self._book.figures, since=since, until=until, settled=min(until, now - SETTLES_WITHIN))
+        rows = await reading.all(
+            self._queries.figures, since=since, until=until, settled=min(until, now - SETTLES_WITHIN)
+        )
         return {row["id"]: Numeros(**{name: row[name] for name in _COUNTED}) for row in rows}
 
     async def judged(self, reading: Reading, *, now: datetime) -> list[Avaliado]:
         figures = await self.figures(reading, since=now - WINDOW, until=now, now=now)
-        rows = await reading.all(self._book.judged, day_ago=now - DAY)
+        rows = await reading.all(self._queries.judged, day_ago=now - DAY)
         return [_judged(row, figures[row["id"]], now) for row in rows if row["id"] in figures]
 
     async def judge(
@@ -193,7 +195,7 @@ class Pool:
     ) -> None:
         made_of, medidas = AsJson(factors(chip.medidas, chip.fase)), chip.medidas
         await transaction.run(
-            self._book.judge,
+            self._queries.judge,
             id=chip.id,
             trust=trust,
             level=nivel.value,
@@ -210,7 +212,7 @@ class Pool:
         )
         if chip.trust != trust or not chip.told:
             await transaction.run(
-                self._book.history,
+                self._queries.history,
                 id=self._ids.new(),
                 chip_id=chip.id,
                 trust=trust,
@@ -221,7 +223,7 @@ class Pool:
 
     async def lock(self, transaction: Transaction) -> list[Row]:
         """Every chip, and nobody counts on it before the transaction ends."""
-        return await transaction.all(self._book.lock)
+        return await transaction.all(self._queries.lock)
 
     async def snapshot(
         self,
@@ -234,12 +236,12 @@ class Pool:
         now: datetime,
     ) -> tuple[int, int]:
         """How many were made, and how many were there."""
-        there = {row["chip_id"] for row in await transaction.all(self._book.snapshots, data=data)}
+        there = {row["chip_id"] for row in await transaction.all(self._queries.snapshots, data=data)}
         made = kept = 0
         for chip in chips:
             numeros = figures.get(chip["id"], Numeros())
             await transaction.run(
-                self._book.snapshot,
+                self._queries.snapshot,
                 id=self._ids.new(),
                 chip_id=chip["id"],
                 data=data,
@@ -260,11 +262,11 @@ class Pool:
 
     async def recount(self, transaction: Transaction, id: str, numeros: Numeros, *, now: datetime) -> None:
         await transaction.run(
-            self._book.recount, id=id, enviadas=numeros.enviadas, recebidas=numeros.recebidas, now=now
+            self._queries.recount, id=id, enviadas=numeros.enviadas, recebidas=numeros.recebidas, now=now
         )
 
     async def shown(self, reading: Reading) -> list[Row]:
-        return await reading.all(self._book.shown)
+        return await reading.all(self._queries.shown)
 
 
 _COUNTED = tuple(Numeros.__dataclass_fields__)

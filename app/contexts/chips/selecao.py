@@ -77,7 +77,7 @@ def _is_able(chip: Emissor, tipo: Tipo, now: datetime) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionBook:
+class SelectionQueries:
     senders: Query
     sender: Query
     rest: Query
@@ -87,12 +87,12 @@ class SelectionBook:
 
 class Emissores:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._book = load(SelectionBook, Path(__file__).parent / "selecao.sql", dialect)
+        self._queries = load(SelectionQueries, Path(__file__).parent / "selecao.sql", dialect)
         self._ids = ids
 
     async def all(self, reading: Reading, *, cliente_id: str, conversa_id: str | None, now: datetime) -> list[Emissor]:
         ago = {"hour_ago": now - HORA, "day_ago": now - DIA}
-        rows = await reading.all(self._book.senders, cliente_id=cliente_id, conversa_id=conversa_id, **ago)
+        rows = await reading.all(self._queries.senders, cliente_id=cliente_id, conversa_id=conversa_id, **ago)
         return [
             Emissor(
                 id=row["id"],
@@ -113,15 +113,15 @@ class Emissores:
         ]
 
     async def still_may(self, transaction: Transaction, id: str, *, now: datetime) -> bool:
-        return await transaction.one(self._book.sender, id=id, now=now) is not None
+        return await transaction.one(self._queries.sender, id=id, now=now) is not None
 
     async def rest(self, transaction: Transaction, id: str, why: str, *, until: datetime, now: datetime) -> None:
         """After an error of its own a chip is left alone for a while; the error is kept, its trust depends on it."""
-        await transaction.run(self._book.rest, id=id, until=until, now=now)
-        await transaction.run(self._book.error, id=self._ids.new(), chip_id=id, motivo=why, now=now)
+        await transaction.run(self._queries.rest, id=id, until=until, now=now)
+        await transaction.run(self._queries.error, id=self._ids.new(), chip_id=id, motivo=why, now=now)
 
     async def status(self, transaction: Transaction, id: str) -> str | None:
-        row = await transaction.one(self._book.status, id=id)
+        row = await transaction.one(self._queries.status, id=id)
         return None if row is None else str(row["status"])
 
 

@@ -24,7 +24,7 @@ IN_USE = frozenset({"warming", "ready", "active", "degraded", "cooldown", "recov
 
 
 @dataclass(frozen=True, slots=True)
-class ChipBook:
+class ChipQueries:
     chip: Query
     connected: Query
     ban: Query
@@ -74,16 +74,16 @@ class Decisao:
 
 class Chips:
     def __init__(self, dialect: Dialect, ids: Ids, eventos: Eventos) -> None:
-        self._book = load(ChipBook, Path(__file__).parent / "chips.sql", dialect)
+        self._queries = load(ChipQueries, Path(__file__).parent / "chips.sql", dialect)
         self._ids = ids
         self._eventos = eventos
 
     async def ligacao(self, transaction: Transaction, fato: Ligacao, *, now: datetime) -> None:
-        chip = await transaction.one(self._book.chip, instance=fato.instance)
+        chip = await transaction.one(self._queries.chip, instance=fato.instance)
         if chip is None:
             return  # an instance we have no chip for: the synchronisation decides about it
         is_newest = await transaction.run(
-            self._book.connected,
+            self._queries.connected,
             id=chip["id"],
             connected=fato.state is Conexao.OPEN,
             em=None if fato.em is None else min(fato.em, now),  # nobody is deaf until a wrong clock has come true
@@ -115,7 +115,7 @@ class Chips:
     ) -> bool:
         """Mark a chip as shut out. False: it was already."""
         reason = BANS.get(code, str(code))
-        if not await transaction.run(self._book.ban, id=chip_id, reason=reason, now=now):
+        if not await transaction.run(self._queries.ban, id=chip_id, reason=reason, now=now):
             return False
         await self._note(transaction, chip_id, status, "banned", reason, by, now)
         await self._eventos.record(
@@ -127,7 +127,7 @@ class Chips:
         self, transaction: Transaction, instance: str, what: Decisao, why: str, *, by: str, now: datetime
     ) -> dict[str, str]:
         """A person says what a chip is, what for, and how far it may go. As it is afterwards."""
-        chip = await transaction.one(self._book.chip, instance=instance)
+        chip = await transaction.one(self._queries.chip, instance=instance)
         if chip is None:
             raise UnknownChip(instance=instance)
         after = {
@@ -136,7 +136,7 @@ class Chips:
             "fase": str(what.fase or chip["fase_warmup"]),
         }
         await transaction.run(
-            self._book.assign,
+            self._queries.assign,
             id=chip["id"],
             tipo=after["tipo"],
             fase=after["fase"],
@@ -154,7 +154,7 @@ class Chips:
         self, transaction: Transaction, id: str, before: str, after: str, why: str, *, by: str, now: datetime
     ) -> bool:
         """False: it is not in that status any more."""
-        if not await transaction.run(self._book.move, id=id, from_status=before, to_status=after, now=now):
+        if not await transaction.run(self._queries.move, id=id, from_status=before, to_status=after, now=now):
             return False
         await self._note(transaction, id, before, after, why, by, now)
         return True
@@ -163,7 +163,7 @@ class Chips:
         self, transaction: Transaction, chip_id: str, before: str, after: str, why: str, by: str, now: datetime
     ) -> None:
         await transaction.run(
-            self._book.note,
+            self._queries.note,
             id=self._ids.new(),
             chip_id=chip_id,
             from_status=before,

@@ -8,7 +8,7 @@ from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationBook:
+class ConversationQueries:
     doctor: Query
     chip: Query
     phone_of_lid: Query
@@ -37,5 +37,5 @@ class ConversationBook:
     echoes: Query
 
 
-def conversation_book(dialect: Dialect) -> ConversationBook:
-    return load(ConversationBook, Path(__file__).parent / "conversas.sql", dialect)
+def conversation_queries(dialect: Dialect) -> ConversationQueries:
+    return load(ConversationQueries, Path(__file__).parent / "conversas.sql", dialect)

@@ -13,7 +13,7 @@ from app.contexts.comum.telefone import Address, chave, other_form
 from app.contexts.comum.whatsapp import Entrega
 from app.contexts.conversas.diario import Diario, Kind
 from app.contexts.conversas.model import pede_para_parar
-from app.contexts.conversas.repository import conversation_book
+from app.contexts.conversas.repository import conversation_queries
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Eco, Recebida, Recibo
@@ -59,7 +59,7 @@ class Conversas:
     ) -> None:
         """``diario``: where opt-outs and removals are recorded besides the database; None: nowhere."""
         self._diario = diario
-        self._book = conversation_book(dialect)
+        self._queries = conversation_queries(dialect)
         self._alcance = Alcance(dialect)
         self._ids = ids
         self._mensagens = mensagens
@@ -74,7 +74,7 @@ class Conversas:
             conversation_id = await self.conversa(transaction, cliente_id, chip_id, now=now)
         stops = pede_para_parar(fato.texto)
         is_new = await transaction.run(
-            self._book.came,
+            self._queries.came,
             conversation_id=conversation_id,
             cliente_id=cliente_id,
             autor="medico" if cliente_id else "externo",
@@ -88,7 +88,7 @@ class Conversas:
         )
         if not is_new:
             return
-        await transaction.run(self._book.count_on_chip, chip_id=chip_id)
+        await transaction.run(self._queries.count_on_chip, chip_id=chip_id)
         if cliente_id is not None and conversation_id is not None:
             await self._he_spoke(transaction, cliente_id, conversation_id, fato.em, now)
         if stops and telefone is not None:
@@ -101,7 +101,7 @@ class Conversas:
             return
         telefone = await self.telefone_de(transaction, fato.para, now=now)
         await transaction.run(
-            self._book.told,
+            self._queries.told,
             message_id=fato.message_id,
             instance=fato.instance,
             jid=fato.para.jid,
@@ -116,7 +116,7 @@ class Conversas:
 
     async def recibo(self, transaction: Transaction, fato: Recibo, *, now: datetime) -> None:
         await transaction.run(
-            self._book.told,
+            self._queries.told,
             message_id=fato.message_id,
             instance=fato.instance,
             jid=None,
@@ -133,7 +133,7 @@ class Conversas:
         """Record what was sent. False: it is recorded already."""
         return bool(
             await transaction.run(
-                self._book.went,
+                self._queries.went,
                 conversation_id=saida.conversation_id,
                 cliente_id=saida.cliente_id,
                 autor=saida.autor,
@@ -149,7 +149,7 @@ class Conversas:
 
     async def ecos(self, reading: Reading, telefone: str, conteudo_hash: str, *, since: datetime) -> Sequence[EcoVisto]:
         """What the gateway told us of messages with these words to this line: how a lost answer is found again."""
-        rows = await reading.all(self._book.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
+        rows = await reading.all(self._queries.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
         return [
             EcoVisto(
                 provider_message_id=row["provider_message_id"],
@@ -165,9 +165,9 @@ class Conversas:
     async def conversa(self, transaction: Transaction, cliente_id: str, chip_id: str | None, *, now: datetime) -> str:
         """The conversation that goes on with this doctor, begun if there is none."""
         await transaction.run(
-            self._book.open_conversation, id=self._ids.new(), cliente_id=cliente_id, chip_id=chip_id, now=now
+            self._queries.open_conversation, id=self._ids.new(), cliente_id=cliente_id, chip_id=chip_id, now=now
         )
-        row = await transaction.one(self._book.conversation, cliente_id=cliente_id)
+        row = await transaction.one(self._queries.conversation, cliente_id=cliente_id)
         assert row is not None
         return str(row["id"])
 
@@ -175,7 +175,7 @@ class Conversas:
         """The number behind an address, as far as anybody ever told us. What is told now is remembered."""
         if quem.lid is None:
             return quem.telefone
-        row = await transaction.one(self._book.phone_of_lid, lid=quem.lid)
+        row = await transaction.one(self._queries.phone_of_lid, lid=quem.lid)
         known = None if row is None else str(row["telefone"])
         if quem.telefone in (None, known):
             return known
@@ -184,9 +184,9 @@ class Conversas:
 
     async def parar(self, transaction: Transaction, cliente_id: str, *, origem: str, now: datetime) -> int:
         """Nothing more to this doctor on our own initiative. How many waiting messages were cancelled."""
-        await transaction.run(self._book.opt_out_doctor, cliente_id=cliente_id, now=now)
-        await transaction.run(self._book.opt_out_state, cliente_id=cliente_id, now=now)
-        await transaction.run(self._book.opt_out_conversation, cliente_id=cliente_id, now=now)
+        await transaction.run(self._queries.opt_out_doctor, cliente_id=cliente_id, now=now)
+        await transaction.run(self._queries.opt_out_state, cliente_id=cliente_id, now=now)
+        await transaction.run(self._queries.opt_out_conversation, cliente_id=cliente_id, now=now)
         cancelled = await self._mensagens.cancelar(transaction, cliente_id, outcome=BLOCKED, reason=origem, now=now)
         await self._eventos.record(
             transaction,
@@ -209,7 +209,7 @@ class Conversas:
         """An opt-out that is recorded elsewhere already, after a restore. False: it is known here too."""
         cliente_id = await self._doctor(transaction, telefone)
         known = await transaction.one(
-            self._book.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
+            self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
         )
         if known is not None:
             return False
@@ -225,18 +225,18 @@ class Conversas:
         cliente_id = await self._doctor(transaction, telefone)
         cancelled = await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
         if cliente_id is not None:
-            await transaction.run(self._book.opt_out_external, telefone=telefone, nome=None, now=now)
+            await transaction.run(self._queries.opt_out_external, telefone=telefone, nome=None, now=now)
             await self.remover(transaction, cliente_id, now=now)
         return cliente_id, cancelled
 
     async def remover(self, transaction: Transaction, cliente_id: str, *, now: datetime) -> bool:
         """Delete name, documents and the words of every message; the number stays, so that nobody writes to it again."""
-        if not await transaction.run(self._book.remove_doctor, cliente_id=cliente_id, now=now):
+        if not await transaction.run(self._queries.remove_doctor, cliente_id=cliente_id, now=now):
             return False
         await self._mensagens.cancelar(transaction, cliente_id, outcome=REMOVED, reason="removal", now=now)
-        await transaction.run(self._book.remove_words, cliente_id=cliente_id)
-        await transaction.run(self._book.remove_queued_words, cliente_id=cliente_id)
-        await transaction.run(self._book.remove_dead_words, cliente_id=cliente_id)
+        await transaction.run(self._queries.remove_words, cliente_id=cliente_id)
+        await transaction.run(self._queries.remove_queued_words, cliente_id=cliente_id)
+        await transaction.run(self._queries.remove_dead_words, cliente_id=cliente_id)
         return True
 
     async def _note(self, transaction: Transaction, kind: Kind, telefone: str, now: datetime) -> None:
@@ -246,11 +246,11 @@ class Conversas:
         await self._eventos.record(transaction, "optout_fora_do_diario", now=now, dedupe_key=None)
 
     async def _learn(self, transaction: Transaction, lid: str, telefone: str, now: datetime) -> None:
-        await transaction.run(self._book.learn_lid, lid=lid, telefone=telefone, now=now)
-        asked = await transaction.all(self._book.asked_hidden, lid=lid)
+        await transaction.run(self._queries.learn_lid, lid=lid, telefone=telefone, now=now)
+        asked = await transaction.all(self._queries.asked_hidden, lid=lid)
         cliente_id = await self._doctor(transaction, telefone)
         await transaction.run(
-            self._book.resolve_hidden,
+            self._queries.resolve_hidden,
             lid=lid,
             telefone=telefone,
             cliente_id=cliente_id,
@@ -286,28 +286,28 @@ class Conversas:
     ) -> int:
         if cliente_id is not None:
             return await self.parar(transaction, cliente_id, origem=origem, now=now)
-        await transaction.run(self._book.opt_out_external, telefone=telefone, nome=nome, now=now)
+        await transaction.run(self._queries.opt_out_external, telefone=telefone, nome=nome, now=now)
         await self._eventos.record(transaction, "externo_optout", now=now, dedupe_key=f"optout:{origem}")
         return 0
 
     async def _he_spoke(
         self, transaction: Transaction, cliente_id: str, conversation_id: str, em: datetime, now: datetime
     ) -> None:
-        await transaction.run(self._book.count_on_doctor, cliente_id=cliente_id, em=em)
-        await transaction.run(self._book.count_on_conversation, id=conversation_id, em=em, now=now)
-        await transaction.run(self._book.doctor_spoke, cliente_id=cliente_id, em=em, now=now)
+        await transaction.run(self._queries.count_on_doctor, cliente_id=cliente_id, em=em)
+        await transaction.run(self._queries.count_on_conversation, id=conversation_id, em=em, now=now)
+        await transaction.run(self._queries.doctor_spoke, cliente_id=cliente_id, em=em, now=now)
         await self._alcance.respondeu(transaction, cliente_id, em=em, now=now)
 
     async def _further(self, transaction: Transaction, message_id: str, entrega: Entrega, now: datetime) -> None:
         if await transaction.run(
-            self._book.got_further, message_id=message_id, status=entrega.value, rank=entrega.rank
+            self._queries.got_further, message_id=message_id, status=entrega.value, rank=entrega.rank
         ):
             await self._alcance.entregue(transaction, message_id, now=now)
 
     async def _doctor(self, transaction: Transaction, telefone: str) -> str | None:
-        row = await transaction.one(self._book.doctor, chave=chave(telefone))
+        row = await transaction.one(self._queries.doctor, chave=chave(telefone))
         return None if row is None else str(row["id"])
 
     async def _chip(self, transaction: Transaction, instance: str) -> str | None:
-        row = await transaction.one(self._book.chip, instance=instance)
+        row = await transaction.one(self._queries.chip, instance=instance)
         return None if row is None else str(row["id"])

@@ -15,7 +15,7 @@ from app.contexts.operacao.service import Eventos
 from batuta.guard.rate import Rates
 from batuta.kernel.ids import Ids
 from batuta.kernel.reasons import define, encode
-from batuta.kernel.writable import told
+from batuta.kernel.writable import mask_text
 from batuta.queue.item import Lease
 from batuta.queue.outcome import LONGEST_ERROR
 from batuta.stores.sql.database import Dialect, Query, Reading, Row, Transaction
@@ -27,7 +27,7 @@ WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
-class SendBook:
+class SendQueries:
     alone: Query
     facts: Query
     intend: Query
@@ -119,7 +119,7 @@ class Registro:
     ) -> None:
         """``diario``: names people as a restored journal does; None: there is no journal."""
         self._diario = diario
-        self._book = load(SendBook, Path(__file__).parent / "envio.sql", dialect)
+        self._queries = load(SendQueries, Path(__file__).parent / "envio.sql", dialect)
         self._alcance = Alcance(dialect)
         self._ids = ids
         self._conversas = conversas
@@ -128,13 +128,13 @@ class Registro:
 
     async def alone(self, transaction: Transaction, cliente_id: str) -> None:
         """Two messages for one doctor are decided one after the other: the second sees the first."""
-        await transaction.one(self._book.alone, cliente_id=cliente_id)
+        await transaction.one(self._queries.alone, cliente_id=cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
         """None: the message is not ours any more."""
         inbound, telefone = lease.row["metadata"].get("inbound_message_id"), lease.row["telefone_destino"]
         row = await reading.one(
-            self._book.facts,
+            self._queries.facts,
             id=lease.id,
             fence=lease.fence,
             hash=hash,
@@ -151,7 +151,7 @@ class Registro:
         """False: it is not ours any more, or somebody asked for it to stop."""
         return bool(
             await transaction.run(
-                self._book.intend,
+                self._queries.intend,
                 id=lease.id,
                 fence=lease.fence,
                 hash=hash,
@@ -165,14 +165,14 @@ class Registro:
     async def take_back(self, transaction: Transaction, lease: Lease, mensagem: Mensagem, *, now: datetime) -> None:
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
-        await transaction.run(self._book.take_back, id=lease.id, fence=lease.fence, now=now)
+        await transaction.run(self._queries.take_back, id=lease.id, fence=lease.fence, now=now)
 
     async def doubt(self, transaction: Transaction, lease: Lease, why: str, *, now: datetime) -> None:
         await transaction.run(
-            self._book.doubt,
+            self._queries.doubt,
             id=lease.id,
             fence=lease.fence,
-            reason=encode(told(why, LONGEST_ERROR), LONGEST_ERROR),
+            reason=encode(mask_text(why, LONGEST_ERROR), LONGEST_ERROR),
             now=now,
         )
 
@@ -195,7 +195,7 @@ class Registro:
         """
         outcome = Desfecho.SENT if bypass is None else Desfecho.BYPASS
         written = await transaction.run(
-            self._book.left,
+            self._queries.left,
             id=mensagem.id,
             fence=mensagem.fence,
             message_id=message_id,
@@ -226,10 +226,10 @@ class Registro:
         now: datetime,
     ) -> bool:
         """It will not leave. What failed is buried where people look. False: somebody else decided about it."""
-        why = encode(told(reason, LONGEST_ERROR), LONGEST_ERROR)
+        why = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
         whose = {"id": mensagem.id, "fence": mensagem.fence}
         if not await transaction.run(
-            self._book.ended, **whose, status=status.value, outcome=desfecho.value, reason=why, now=now
+            self._queries.ended, **whose, status=status.value, outcome=desfecho.value, reason=why, now=now
         ):
             return False
         if status is Status.ERRO:
@@ -240,19 +240,19 @@ class Registro:
         return True
 
     async def in_doubt(self, reading: Reading, *, limit: int) -> list[Duvida]:
-        return [_doubt(row) for row in await reading.all(self._book.in_doubt, limit=limit)]
+        return [_doubt(row) for row in await reading.all(self._queries.in_doubt, limit=limit)]
 
     async def doubts(self, reading: Reading, *, limit: int) -> list[Row]:
         """For people: no number, no words."""
-        return await reading.all(self._book.doubts, limit=limit)
+        return await reading.all(self._queries.doubts, limit=limit)
 
     async def looked(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> None:
-        await transaction.run(self._book.looked, id=mensagem.id, fence=mensagem.fence, now=now)
+        await transaction.run(self._queries.looked, id=mensagem.id, fence=mensagem.fence, now=now)
 
     async def park(self, transaction: Transaction, mensagem: Mensagem, reason: str, *, now: datetime) -> bool:
         whose = {"id": mensagem.id, "fence": mensagem.fence}
         if not await transaction.run(
-            self._book.park, **whose, reason=encode(told(reason, LONGEST_ERROR), LONGEST_ERROR), now=now
+            self._queries.park, **whose, reason=encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR), now=now
         ):
             return False
         await self._tell_parked(transaction, mensagem, now)
@@ -273,7 +273,7 @@ class Registro:
     ) -> None:
         """Nobody can tell whether it left before the restore: a person decides."""
         parked = await transaction.run(
-            self._book.park_unproven,
+            self._queries.park_unproven,
             id=lease.id,
             fence=lease.fence,
             hash=hash,
@@ -284,10 +284,10 @@ class Registro:
             await self._tell_parked(transaction, mensagem, now)
 
     async def was_decided(self, reading: Reading, id: str, *, since: datetime) -> bool:
-        return await reading.one(self._book.was_decided, id=id, since=since) is not None
+        return await reading.one(self._queries.was_decided, id=id, since=since) is not None
 
     async def absent(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> bool:
-        if not await transaction.run(self._book.absent, id=mensagem.id, fence=mensagem.fence, now=now):
+        if not await transaction.run(self._queries.absent, id=mensagem.id, fence=mensagem.fence, now=now):
             return False
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
@@ -304,49 +304,51 @@ class Registro:
 
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
         """What left by this chip shortly before: whoever does not remember it cannot prove that another did not leave."""
-        row = await reading.one(self._book.witness, instance=instance, before=before, since=since)
+        row = await reading.one(self._queries.witness, instance=instance, before=before, since=since)
         return (
             None if row is None else Testemunha(row["telefone_destino"], row["provider_message_id"], row["enviada_em"])
         )
 
     async def is_taken(self, reading: Reading, mensagem: Mensagem, message_id: str) -> bool:
         """Another queued message is known by this id already."""
-        return await reading.one(self._book.claimed, id=mensagem.id, message_id=message_id) is not None
+        return await reading.one(self._queries.claimed, id=mensagem.id, message_id=message_id) is not None
 
     async def message(self, reading: Reading, id: str) -> tuple[Mensagem, str | None] | None:
         """A message, and what is not known about it."""
-        row = await reading.one(self._book.message, id=id)
+        row = await reading.one(self._queries.message, id=id)
         return None if row is None else (_message(row), row["envio_estado"])
 
     async def waiting_long(self, reading: Reading, *, before: datetime, now: datetime, limit: int) -> list[Row]:
-        return await reading.all(self._book.expired, before=before, now=now, limit=limit)
+        return await reading.all(self._queries.expired, before=before, now=now, limit=limit)
 
     async def expire(self, transaction: Transaction, id: str, reason: str, *, now: datetime) -> bool:
-        return bool(await transaction.run(self._book.expire, id=id, reason=encode(reason, LONGEST_ERROR), now=now))
+        return bool(await transaction.run(self._queries.expire, id=id, reason=encode(reason, LONGEST_ERROR), now=now))
 
     async def bury_dead(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
         """Whatever was given up without a worker's word, because its workers died, is buried as well, and whatever lives is not."""
-        await transaction.run(self._book.unbury, now=now)
-        dead = await transaction.all(self._book.dead, limit=limit)
+        await transaction.run(self._queries.unbury, now=now)
+        dead = await transaction.all(self._queries.dead, limit=limit)
         for row in dead:
             outcome = str(row["outcome"])
-            await transaction.run(self._book.name_outcome, id=row["id"], outcome=outcome, now=now)
+            await transaction.run(self._queries.name_outcome, id=row["id"], outcome=outcome, now=now)
             await self._bury(transaction, row["id"], row["erro"], outcome, now)
         return len(dead)
 
     async def _bury(self, transaction: Transaction, id: str, reason: str, outcome: str, now: datetime) -> None:
-        await transaction.run(self._book.bury, new_id=self._ids.new(), id=id, reason=reason, outcome=outcome, now=now)
+        await transaction.run(
+            self._queries.bury, new_id=self._ids.new(), id=id, reason=reason, outcome=outcome, now=now
+        )
 
     async def _count(
         self, transaction: Transaction, mensagem: Mensagem, message_id: str, em: datetime, now: datetime
     ) -> None:
         if mensagem.chip_id is not None:
-            await transaction.run(self._book.count_on_chip, chip_id=mensagem.chip_id, now=now)
+            await transaction.run(self._queries.count_on_chip, chip_id=mensagem.chip_id, now=now)
         whom = {"cliente_id": mensagem.cliente_id, "campanha_id": mensagem.campanha_id}
-        await transaction.run(self._book.count_on_doctor, **whom, em=em, tipo=mensagem.tipo, now=now)
+        await transaction.run(self._queries.count_on_doctor, **whom, em=em, tipo=mensagem.tipo, now=now)
         if mensagem.conversa_id is not None:
             await transaction.run(
-                self._book.count_on_conversation,
+                self._queries.count_on_conversation,
                 conversa_id=mensagem.conversa_id,
                 campanha_id=mensagem.campanha_id,
                 em=em,

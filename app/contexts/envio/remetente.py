@@ -45,14 +45,14 @@ from app.contexts.mensagens.api import (
     Tipo,
     decide,
 )
-from batuta.guard.base import WORKED, Admit, Effect, Hold, Ticket, Told
+from batuta.guard.base import WORKED, Admit, Effect, EffectReport, Hold, Ticket
 from batuta.guard.circuits import Circuits
 from batuta.guard.rate import RATE_LIMIT, Rates
 from batuta.kernel.clock import Clock
 from batuta.kernel.reasons import Reason, define
+from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Failed, Outcome, Snooze, after_seconds
-from batuta.queue.recipe import Recipe
 from batuta.stores.backup.restoring import Restored, blind_restores
 from batuta.stores.sql.database import Database, Transaction
 
@@ -147,8 +147,8 @@ class Remetente:
         # A limit that holds everybody of a kind: a queue full of them need not ask one by one.
         self._full: dict[Tipo, Hold] = {}
 
-    def recipe(self) -> Recipe:
-        return Recipe(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
+    def handler(self) -> ItemHandler:
+        return ItemHandler(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
 
     async def handle(self, lease: Lease) -> Outcome:
         hash = hash_do_texto(lease.row["conteudo"])
@@ -417,7 +417,7 @@ async def _unused(tickets: dict[str, Ticket]) -> None:
         await ticket.unused()
 
 
-def _told(name: str, result: SendResult, now: datetime) -> Told:
+def _told(name: str, result: SendResult, now: datetime) -> EffectReport:
     """What an answer says about the gateway, and about the chip."""
     is_gateway = name == GATEWAY
     match result:
@@ -425,16 +425,16 @@ def _told(name: str, result: SendResult, now: datetime) -> Told:
             return WORKED
         case RateLimited(retry_after=after):
             retry_at = None if after is None or is_gateway else now + after
-            return Told(Effect.MISTAKE if is_gateway else Effect.BROKE, "429", retry_at)
+            return EffectReport(Effect.MISTAKE if is_gateway else Effect.BROKE, "429", retry_at)
         case Banned(code=code):
-            return Told(Effect.MISTAKE if is_gateway else Effect.BROKE, str(code))
+            return EffectReport(Effect.MISTAKE if is_gateway else Effect.BROKE, str(code))
         case Refused(permanent=True) | Refused(needs_person=True):
-            return Told(Effect.MISTAKE, "refused")
+            return EffectReport(Effect.MISTAKE, "refused")
         case Refused():
-            return Told(Effect.UNREACHED if is_gateway else Effect.MISTAKE, "unreachable")
+            return EffectReport(Effect.UNREACHED if is_gateway else Effect.MISTAKE, "unreachable")
         case Disconnected():
-            return Told(Effect.MISTAKE if is_gateway else Effect.BROKE, "disconnected")
+            return EffectReport(Effect.MISTAKE if is_gateway else Effect.BROKE, "disconnected")
         case Unknown():
-            return Told(Effect.TIMED_OUT, "unknown")
+            return EffectReport(Effect.TIMED_OUT, "unknown")
         case _:
             assert_never(result)

@@ -22,7 +22,7 @@ _CHANGED = (
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreBook:
+class RestoreQueries:
     messages: Query
     people: Query
     phones: Query
@@ -52,15 +52,15 @@ class Restauracao:
         self._dialect = dialect
         self._conversas = conversas
         self._diario = diario
-        self._book = load(RestoreBook, Path(__file__).parent / "restauracao.sql", dialect)
+        self._queries = load(RestoreQueries, Path(__file__).parent / "restauracao.sql", dialect)
 
     async def collect(self, old: Reading, since: datetime) -> LaterFacts:
         return LaterFacts(
-            messages=await old.all(self._book.messages, since=since),
-            people=await old.all(self._book.people),
-            externals=await old.all(self._book.externals),
-            contacts=await old.all(self._book.contacts, since=since),
-            echoes=await old.all(self._book.echoes, since=since),
+            messages=await old.all(self._queries.messages, since=since),
+            people=await old.all(self._queries.people),
+            externals=await old.all(self._queries.externals),
+            contacts=await old.all(self._queries.contacts, since=since),
+            echoes=await old.all(self._queries.echoes, since=since),
         )
 
     async def apply(self, new: Transaction, collected: LaterFacts | None, restored: Restored) -> Mapping[str, int]:
@@ -85,7 +85,7 @@ class Restauracao:
             values |= {name: None for name, ids in there.items() if values[name] not in ids}
             if values["envio_estado"] is not None:
                 values["status"] = "pendente"  # nobody holds it any more
-            if await new.run(self._book.take_over, **{name: values[name] for name in _CHANGED}):
+            if await new.run(self._queries.take_over, **{name: values[name] for name in _CHANGED}):
                 known += 1
             elif values["cliente_id"] is not None and (values["status"] == "enviada" or values["envio_estado"]):
                 known += await insert(new, self._dialect, "fila_mensagens", as_values([values], ("metadata",)))
@@ -96,7 +96,11 @@ class Restauracao:
 
     @property
     def _parents(self) -> dict[str, Query]:
-        return {"cliente_id": self._book.doctors, "campanha_id": self._book.campaigns, "chip_id": self._book.chips}
+        return {
+            "cliente_id": self._queries.doctors,
+            "campanha_id": self._queries.campaigns,
+            "chip_id": self._queries.chips,
+        }
 
     async def _ids(self, new: Transaction, query: Query) -> set[object]:
         return {None, *(row["id"] for row in await new.all(query))}
@@ -110,14 +114,16 @@ class Restauracao:
         key = await DatabaseId(self._dialect).read(new)
         if not entries or key is None:
             return counts
-        people = {digest(key, row["telefone"]): row for row in await new.all(self._book.phones)}
-        externals = {digest(key, row["telefone"]) for row in await new.all(self._book.externals)}
+        people = {digest(key, row["telefone"]): row for row in await new.all(self._queries.phones)}
+        externals = {digest(key, row["telefone"]) for row in await new.all(self._queries.externals)}
         for entry in entries:
             person = people.get(entry.digest)
             if person is None and entry.digest in externals:
                 continue
             if person is None:
-                counts["optouts"] += await new.run(self._book.unmatched, digest=entry.digest, now=restored.restored_at)
+                counts["optouts"] += await new.run(
+                    self._queries.unmatched, digest=entry.digest, now=restored.restored_at
+                )
                 continue
             counts["optouts"] += await self._stop(new, person["telefone"], restored)
             if entry.kind == "removal":

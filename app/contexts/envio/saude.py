@@ -14,7 +14,7 @@ from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.api import FILA_MENSAGENS, WITHOUT_LINE
 from batuta.health.aggregator import HealthPage
 from batuta.health.checks import Now
-from batuta.health.finding import Check, Finding, Report, Section, Severity, merged
+from batuta.health.finding import Check, Finding, Report, Section, Severity, merge_reports
 from batuta.health.queues import Pulse, QueueLimits
 from batuta.health.workers import FORGOTTEN, Beats
 from batuta.kernel.reasons import prefix_of
@@ -43,7 +43,7 @@ LIMITS: Final = QueueLimits(
 
 
 @dataclass(frozen=True, slots=True)
-class FilaBook:
+class FilaQueries:
     metrics: Query
 
 
@@ -130,7 +130,7 @@ def documento(medidas: Medidas) -> dict[str, Any]:
 
 
 def judge(medidas: Medidas) -> Report:
-    return merged(
+    return merge_reports(
         [
             _counted(Severity.ERROR, "sem_gateway", medidas.sem_gateway, lost=10),
             _counted(Severity.WARNING, "para_decisao", medidas.para_decisao, medidas.para_decisao_desde, lost=3),
@@ -169,11 +169,11 @@ class SaudeDaFila:
         self._beats = beats
         self._now = now
         self._local = local
-        self._book = load(FilaBook, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load(FilaQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
     async def medidas(self) -> Medidas:
         signs = await self._beats.seen(within=FORGOTTEN, now=self._now())
-        row = await self._database.one(self._book.metrics, **asked(signs.now))
+        row = await self._database.one(self._queries.metrics, **asked(signs.now))
         assert row is not None
         measured = _measured(row, self._local(signs.now), signs.living_loops)
         return replace(measured, pausada=(await self._pulse()).is_held)

@@ -32,7 +32,7 @@ FECHADO: Final = "fechado"
 
 
 @dataclass(frozen=True, slots=True)
-class MessageBook:
+class MessageQueries:
     messages: Query
     scored: Query
     classified: Query
@@ -102,7 +102,7 @@ class Leituras:
         self._leitor = leitor
         self._limiares = limiares
         self._clock = clock
-        self._book = load(MessageBook, Path(__file__).parent / "mensagens.sql", database.dialect)
+        self._queries = load(MessageQueries, Path(__file__).parent / "mensagens.sql", database.dialect)
         self._messages = BatchLoader(self._of)
 
     async def heuristica(self, lease: Lease) -> StageOutcome:
@@ -124,7 +124,7 @@ class Leituras:
             "ms": self._since(began),
             "processado_em": None if passed else self._clock.now(),
         }
-        kept = Writes(((self._book.scored, seen),))
+        kept = Writes(((self._queries.scored, seen),))
         if not passed:
             return Drop("heuristica_baixa", kept)
         return Jump(Estagio.EXTRACAO, kept) if looks_so and alcanca(nota.score, limits.alta) else Next(kept)
@@ -145,7 +145,7 @@ class Leituras:
             "limiar": self._limiares.classificacao,
             "ms": self._since(began),
         }
-        kept = Writes(((self._book.classified, seen),))
+        kept = Writes(((self._queries.classified, seen),))
         if is_offer:
             return Next(kept)
         changed = await self._muda(mensagem, leitura)
@@ -176,11 +176,11 @@ class Leituras:
         if not vagas:
             why = "extracao_falhou" if leitura.eh_oferta and changed is None else "nao_eh_oferta"
             gone = {"motivo": why, "processado_em": self._clock.now()}
-            kept = Writes(((self._book.extracted, {**seen, **gone}),))
+            kept = Writes(((self._queries.extracted, {**seen, **gone}),))
             effect = await self._com_fechamento(mensagem, leitura, kept, changed)
             return effect if isinstance(effect, Snooze) else Drop(why, effect)
         seen["motivo"] = "vagas_cortadas" if len(leitura.vagas) > MOST_VAGAS else None
-        extracted = (self._book.extracted, {**seen, "processado_em": None})
+        extracted = (self._queries.extracted, {**seen, "processado_em": None})
         items, kept = self._fan_out(mensagem, vagas, extracted)
         effect = await self._com_fechamento(mensagem, leitura, kept)
         return effect if isinstance(effect, Snooze) else FanOut(items, effect)
@@ -207,12 +207,12 @@ class Leituras:
         """Author, message, group: whoever keeps what is said holds them in this order too, and neither waits for the other."""
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], n) for n in range(len(vagas))]
         rows = [
-            (self._book.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
+            (self._queries.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
             for n, (id, vaga) in enumerate(zip(ids, vagas, strict=True))
         ]
-        posted = (self._book.posted, {"id": mensagem["contato_id"], "vagas": len(vagas)})
+        posted = (self._queries.posted, {"id": mensagem["contato_id"], "vagas": len(vagas)})
         author = () if mensagem["contato_id"] is None else (posted,)
-        offered = (self._book.offered, {"id": mensagem["grupo_id"]})
+        offered = (self._queries.offered, {"id": mensagem["grupo_id"]})
         return tuple(da_vaga(mensagem["id"], id) for id in ids), Writes((*author, extracted, *rows, offered))
 
     def _judged(self, mensagem: Row, leitura: Leitura, *, is_offer: bool) -> dict[str, object]:
@@ -231,7 +231,7 @@ class Leituras:
         return round((self._clock.monotonic() - began) * 1000, 3)
 
     async def _of(self, ids: Sequence[str]) -> Mapping[str, Row]:
-        return {row["id"]: row for row in await self._database.all(self._book.messages, ids=AsJson(list(ids)))}
+        return {row["id"]: row for row in await self._database.all(self._queries.messages, ids=AsJson(list(ids)))}
 
 
 def _da_mensagem(mensagem: Row) -> dict[str, object]:

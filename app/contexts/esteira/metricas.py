@@ -14,7 +14,7 @@ from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class MetricBook:
+class MetricQueries:
     by_group: Query
     day: Query
     times: Query
@@ -26,7 +26,7 @@ class Metricas:
     def __init__(self, database: Database, zone: ZoneInfo) -> None:
         self._database = database
         self._zone = zone
-        self._book = load(MetricBook, Path(__file__).parent / "metricas.sql", database.dialect)
+        self._queries = load(MetricQueries, Path(__file__).parent / "metricas.sql", database.dialect)
 
     def dia(self, day: date) -> tuple[datetime, datetime]:
         """When a day begins and ends where people live by it."""
@@ -35,20 +35,20 @@ class Metricas:
     async def consolidar(self, day: date, modelo: Gasto) -> dict[str, Json]:
         since, until = self.dia(day)
         stretch = {"since": since, "until": until}
-        groups = await self._database.run(self._book.by_group, dia=day, **stretch)
-        row = await self._database.one(self._book.day, **stretch)
+        groups = await self._database.run(self._queries.by_group, dia=day, **stretch)
+        row = await self._database.one(self._queries.day, **stretch)
         assert row is not None
         counted: dict[str, Json] = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a row is no mapping
         took = sorted(
             (each["processado_em"] - each["created_at"]).total_seconds() * 1000
-            for each in await self._database.all(self._book.times, **stretch)
+            for each in await self._database.all(self._queries.times, **stretch)
         )
         dead = {
-            each["estagio"]: each["items"] for each in await self._database.all(self._book.dead_by_stage, **stretch)
+            each["estagio"]: each["items"] for each in await self._database.all(self._queries.dead_by_stage, **stretch)
         }
         p50, p95, p99 = (percentil(took, share) for share in (0.5, 0.95, 0.99))
         await self._database.run(
-            self._book.by_day, dia=day, **counted, llm_classificou=modelo.perguntas, p50=p50, p95=p95, p99=p99,
+            self._queries.by_day, dia=day, **counted, llm_classificou=modelo.perguntas, p50=p50, p95=p95, p99=p99,
             custo=Decimal(f"{modelo.custo:.4f}"), erros=sum(dead.values()), erros_por_estagio=AsJson(dead),
         )  # fmt: skip
         return {"data": day.isoformat(), "grupos": groups, **counted, "p50_ms": p50, "p95_ms": p95, "erros": dict(dead)}

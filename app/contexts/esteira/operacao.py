@@ -22,7 +22,7 @@ SEM_DIA_FICA: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
-class OperationBook:
+class OperationQueries:
     counts: Query
     failed_since: Query
     dead: Query
@@ -65,7 +65,7 @@ class Operacao:
         self._ritmo = ritmo
         self._clock = clock
         self._outside = {Estagio.CLASSIFICACAO, Estagio.EXTRACAO} if pergunta_fora else set()
-        self._book = load(OperationBook, Path(__file__).parent / "operacao.sql", database.dialect)
+        self._queries = load(OperationQueries, Path(__file__).parent / "operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
         """Every stage once, in order: a row may go all the way. Beside whoever else works; the claim keeps them apart."""
@@ -75,19 +75,19 @@ class Operacao:
             stage.value: await self._work_once(stage, most, outside if stage in self._outside else most)
             for stage in Estagio
         }
-        failed = await self._database.one(self._book.failed_since, since=began)
+        failed = await self._database.one(self._queries.failed_since, since=began)
         return Ciclo(por_estagio=worked, erros=0 if failed is None else failed["items"])
 
     async def fila(self) -> dict[str, Json]:
         """How many rows are where; those that will not be tried again by that name too."""
-        rows = await self._database.all(self._book.counts)
+        rows = await self._database.all(self._queries.counts)
         counts: dict[str, Json] = {stage.value: 0 for stage in Estagio}
         counts |= {row["estagio"]: row["items"] for row in rows}
         return {**counts, "erros_max_tentativas": counts.get(ERRO, 0)}
 
     async def mortas(self, estagio: Estagio | None, limite: int) -> list[str]:
         asked = {"estagio": "" if estagio is None else estagio.value, "todos": estagio is None, "limite": limite}
-        return [row["id"] for row in await self._database.all(self._book.dead, **asked)]
+        return [row["id"] for row in await self._database.all(self._queries.dead, **asked)]
 
     async def reprocessar(self, ids: list[str], *, por: str | None = None) -> AsyncIterator[bool]:
         """Each goes on at the stage where it failed; nothing before that is repeated. False: somebody else was faster."""
@@ -95,7 +95,7 @@ class Operacao:
             yield await self._fila.revive(id, by=por)
 
     async def esquecidas(self, limite: int) -> list[str]:
-        return [row["id"] for row in await self._database.all(self._book.forgotten, limite=limite)]
+        return [row["id"] for row in await self._database.all(self._queries.forgotten, limite=limite)]
 
     async def enfileirar(self, mensagens: list[str]) -> int:
         """Those that are in the queue already are left alone."""
@@ -105,18 +105,18 @@ class Operacao:
         """What waited for a person until nobody could take it any more waits no longer. ``hoje``: the day in São Paulo."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            expired = await transaction.run(self._book.expire, hoje=hoje, before=now - SEM_DIA_FICA, now=now)
-            await transaction.run(self._book.free_expired, now=now)
+            expired = await transaction.run(self._queries.expire, hoje=hoje, before=now - SEM_DIA_FICA, now=now)
+            await transaction.run(self._queries.free_expired, now=now)
         return expired
 
     async def limpar(self, hoje: date, until: datetime) -> int:
         """What ended well and is older than a week goes, as much of it as there is time for."""
         now, removed = self._clock.now(), 0
         for _ in range(1_000_000 // BATCH):
-            gone = await self._database.run(self._book.prune, before=now - FICA, limite=BATCH)
+            gone = await self._database.run(self._queries.prune, before=now - FICA, limite=BATCH)
             removed += gone
             if gone < BATCH or self._clock.now() >= until:
                 break
         long_ago = {"before": now - CHAVE_FICA, "day": hoje - CHAVE_FICA, "limite": 10 * BATCH}
-        await self._database.run(self._book.prune_keys, **long_ago)
+        await self._database.run(self._queries.prune_keys, **long_ago)
         return removed

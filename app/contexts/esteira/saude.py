@@ -32,7 +32,7 @@ CUSTO_DIA_USD: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class HealthBook:
+class HealthQueries:
     metrics: Query
     flow: Query
     commonest: Query
@@ -193,12 +193,12 @@ class SaudeDosGrupos:
         self._custo = custo
         self._local = local
         self._clock = clock
-        self._book = load(HealthBook, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load(HealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
     async def medidas(self) -> Medidas:
         now = self._clock.now()
         row = await self._database.one(
-            self._book.metrics,
+            self._queries.metrics,
             hour_ago=now - HOUR,
             four_hours_ago=now - 4 * HOUR,
             day_ago=now - 24 * HOUR,
@@ -208,8 +208,8 @@ class SaudeDosGrupos:
 
     async def sinais(self) -> Sinais:
         now, day = self._clock.now(), timedelta(days=1)
-        commonest = await self._database.one(self._book.commonest, since=now - day)
-        canary = await self._database.one(self._book.canary)
+        commonest = await self._database.one(self._queries.commonest, since=now - day)
+        canary = await self._database.one(self._queries.canary)
         midnight = self._local(now).replace(hour=0, minute=0, second=0, microsecond=0)
         return Sinais(
             medidas=await self.medidas(),
@@ -230,7 +230,7 @@ class SaudeDosGrupos:
         return documento(sinais.medidas, await self._fila(), julgar(sinais))
 
     async def _flow(self, since: datetime, until: datetime) -> Fluxo:
-        row = await self._database.one(self._book.flow, since=since, until=until)
+        row = await self._database.one(self._queries.flow, since=since, until=until)
         assert row is not None
         return Fluxo(**{name: row[name] for name in row.keys()})  # noqa: SIM118 - a row is no mapping
 

@@ -29,7 +29,7 @@ class Line(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class IntroductionBook:
+class IntroductionQueries:
     due: Query
     introduced: Query
 
@@ -50,14 +50,14 @@ class Apresentacao:
         self._line = line
         self._dicionario = dicionario
         self._clock = clock
-        self._book = load(IntroductionBook, Path(__file__).parent / "apresentacao.sql", database.dialect)
+        self._queries = load(IntroductionQueries, Path(__file__).parent / "apresentacao.sql", database.dialect)
 
     async def sincronizar_grupos(self, call: JobCall) -> JobAnswer:
         """Groups without a name, or with an old one, are asked for, a few at a time. What is told holds no name."""
         if self._line is None:
             return Skipped(NO_LINE())
         before = self._clock.now() - AGAIN_AFTER
-        due = await self._database.all(self._book.due, before=before, limite=AT_MOST)
+        due = await self._database.all(self._queries.due, before=before, limite=AT_MOST)
         told: dict[str, int] = {"grupos": len(due), "nomeados": 0, "com_regiao": 0, "sem_nome": 0}
         for row in due:
             if row["instance"] is None or self._clock.now() >= call.deadline - MARGIN:
@@ -74,7 +74,12 @@ class Apresentacao:
         """Its region, "" where the name implies none; None: it has no name. Asked again later in any case."""
         region = None if nome is None else regiao_de(nome, (await self._dicionario.nomes()).vocabulario)
         await self._database.run(
-            self._book.introduced, id=id, nome=nome, regiao=region, tem_regiao=region is not None, now=self._clock.now()
+            self._queries.introduced,
+            id=id,
+            nome=nome,
+            regiao=region,
+            tem_regiao=region is not None,
+            now=self._clock.now(),
         )
         return None if nome is None else region or ""
 

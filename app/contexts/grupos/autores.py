@@ -25,7 +25,7 @@ class AutorInexistente(BatutaError):
 
 
 @dataclass(frozen=True, slots=True)
-class AuthorBook:
+class AuthorQueries:
     blocked: Query
     author: Query
     known: Query
@@ -50,25 +50,25 @@ class Autores:
         self._audit = AuditLog(database.dialect, ids)
         self._chaves = Chaves(database.dialect)
         self._pessoas = Pessoas(database.dialect)
-        self._book = load(AuthorBook, Path(__file__).parent / "autores.sql", database.dialect)
+        self._queries = load(AuthorQueries, Path(__file__).parent / "autores.sql", database.dialect)
 
     async def bloqueados(self, *, limite: int, pular: int = 0) -> Sequence[Row]:
-        return await self._database.all(self._book.blocked, limite=limite, pular=pular)
+        return await self._database.all(self._queries.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
         """Whoever posted that vaga, from each of his addresses. What became a vacancy stays, and what others told as well."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            row = await transaction.one(self._book.author, vaga=vaga)
+            row = await transaction.one(self._queries.author, vaga=vaga)
             if row is None:
                 raise VagaInexistente(id=vaga)
             if row["id"] is None:
                 raise SemAutor(id=vaga)
             id, ids = await self._person(transaction, row)
             rejected = 0
-            if sum([await transaction.run(self._book.block, id=each, por=por, now=now) for each in ids]):
+            if sum([await transaction.run(self._queries.block, id=each, por=por, now=now) for each in ids]):
                 rejected = sum(
-                    [await transaction.run(self._book.reject_waiting, id=each, por=por, now=now) for each in ids]
+                    [await transaction.run(self._queries.reject_waiting, id=each, por=por, now=now) for each in ids]
                 )
                 for each in ids:
                     await self._chaves.do_autor(transaction, each, now)
@@ -78,11 +78,11 @@ class Autores:
     async def liberar(self, id: str, *, por: str) -> Autor:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            row = await transaction.one(self._book.known, id=id)
+            row = await transaction.one(self._queries.known, id=id)
             if row is None:
                 raise AutorInexistente(id=id)
             _, ids = await self._person(transaction, row)
-            if sum([await transaction.run(self._book.lift, id=each) for each in ids]):
+            if sum([await transaction.run(self._queries.lift, id=each) for each in ids]):
                 await self._note(transaction, por, "liberar", id, {}, now)
         return Autor(id=id, bloqueado=False)
 

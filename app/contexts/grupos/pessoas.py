@@ -10,17 +10,17 @@ from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class PersonBook:
+class PersonQueries:
     same: Query
 
 
 class Pessoas:
     def __init__(self, dialect: Dialect) -> None:
-        self._book = load(PersonBook, Path(__file__).parent / "pessoas.sql", dialect)
+        self._queries = load(PersonQueries, Path(__file__).parent / "pessoas.sql", dialect)
 
     async def mesma(
         self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None
     ) -> Sequence[Row]:
         """Every contact that is the same person as this one; the first stands for all of them."""
         ways = forms(telefone) if telefone else ("",)
-        return await transaction.all(self._book.same, id=id, lid=lid or "", telefone=ways[0], sem_nono=ways[-1])
+        return await transaction.all(self._queries.same, id=id, lid=lid or "", telefone=ways[0], sem_nono=ways[-1])

@@ -37,7 +37,7 @@ class Motivo(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class HeardBook:
+class ReceivedMessageQueries:
     messages: Query
     reasons: Query
     today: Query
@@ -57,14 +57,14 @@ class Recebidas:
         self._database = database
         self._zone = zone
         self._clock = clock
-        self._book = load(HeardBook, Path(__file__).parent / "recebidas.sql", database.dialect)
+        self._queries = load(ReceivedMessageQueries, Path(__file__).parent / "recebidas.sql", database.dialect)
 
     async def lista(
         self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: Motivo | None = None
     ) -> Sequence[Row]:
         """The newest first. Who asks for a reason asks for what was discarded."""
         return await self._database.all(
-            self._book.messages,
+            self._queries.messages,
             so_descartadas=descartadas or motivo is not None,
             qualquer_motivo=motivo is None,
             motivo="" if motivo is None else motivo.value,
@@ -75,12 +75,12 @@ class Recebidas:
     async def motivos(self) -> dict[str, int]:
         """How many of the last days were discarded, by why, the most frequent first."""
         since = self._clock.now() - LOOKS_BACK
-        return {row["motivo"]: row["items"] for row in await self._database.all(self._book.reasons, since=since)}
+        return {row["motivo"]: row["items"] for row in await self._database.all(self._queries.reasons, since=since)}
 
     async def hoje(self) -> Hoje:
         """Since midnight, where people live by it."""
         midnight = self._clock.now().astimezone(self._zone).replace(hour=0, minute=0, second=0, microsecond=0)
-        row = await self._database.one(self._book.today, since=midnight)
+        row = await self._database.one(self._queries.today, since=midnight)
         assert row is not None
         return Hoje(**{name: int(row[name]) for name in Hoje.__slots__})
 

@@ -92,7 +92,7 @@ class Fila(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveryBook:
+class RecoveryQueries:
     no_phone: Query
     people: Query
     waiting: Query
@@ -121,14 +121,14 @@ class Recuperacao:
         self._ids = ids
         self._zone = zone
         self._clock = clock
-        self._book = load(RecoveryBook, Path(__file__).parent / "recuperacao.sql", database.dialect)
+        self._queries = load(RecoveryQueries, Path(__file__).parent / "recuperacao.sql", database.dialect)
 
     async def recovery_vagas_incompletas(self, call: JobCall) -> JobAnswer:
         """At most twenty people; fewer while earlier questions have not left."""
         now = self._clock.now()
-        unknown = await self._database.run(self._book.no_phone, now=now)
+        unknown = await self._database.run(self._queries.no_phone, now=now)
         hoje = now.astimezone(self._zone).date()
-        waiting = await self._database.one(self._book.waiting)
+        waiting = await self._database.one(self._queries.waiting)
         room = PESSOAS - (0 if waiting is None else int(waiting["items"]))
         found = {"perguntada": 0, "recusada": 0, "falhou": 0}
         asked = 0
@@ -150,7 +150,7 @@ class Recuperacao:
         )
 
     async def _people(self, hoje: date) -> list[Pessoa]:
-        rows = await self._database.all(self._book.people, hoje=hoje, desde=self._midnight(hoje), limite=ADDRESSES)
+        rows = await self._database.all(self._queries.people, hoje=hoje, desde=self._midnight(hoje), limite=ADDRESSES)
         apart: dict[str, list[Row]] = {}
         for row in rows:
             apart.setdefault(chave(row["telefone"]), []).append(row)
@@ -169,7 +169,7 @@ class Recuperacao:
                 return "recusada", await self._stamped(transaction, pessoa, hoje, "recusada", now)
             cliente_id = await self._met(transaction, pessoa, now)
             since = self._midnight(hoje)
-            if await transaction.one(self._book.asked, cliente_id=cliente_id, desde=since) is not None:
+            if await transaction.one(self._queries.asked, cliente_id=cliente_id, desde=since) is not None:
                 return "perguntada", 0
             vagas = await self._lacking(transaction, pessoa, hoje)
             if not vagas:
@@ -178,29 +178,29 @@ class Recuperacao:
             if id is None:
                 return "perguntada", 0
             for vaga in vagas:
-                await transaction.run(self._book.stamp, id=vaga["id"], status="perguntada", mensagem_id=id, now=now)
+                await transaction.run(self._queries.stamp, id=vaga["id"], status="perguntada", mensagem_id=id, now=now)
         return "perguntada", len(vagas)
 
     async def _is_left_alone(self, transaction: Transaction, telefone: str) -> bool:
         every = forms(telefone)
-        return await transaction.one(self._book.left_alone, form=every[0], other_form=every[-1]) is not None
+        return await transaction.one(self._queries.left_alone, form=every[0], other_form=every[-1]) is not None
 
     async def _met(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
         await transaction.run(
-            self._book.meet, id=self._ids.new(), telefone=pessoa.telefone, nome=pessoa.nome, now=now
+            self._queries.meet, id=self._ids.new(), telefone=pessoa.telefone, nome=pessoa.nome, now=now
         )  # fmt: skip
-        row = await transaction.one(self._book.person, chave=chave(pessoa.telefone))
+        row = await transaction.one(self._queries.person, chave=chave(pessoa.telefone))
         assert row is not None
-        await transaction.run(self._book.hold, id=row["id"])
+        await transaction.run(self._queries.hold, id=row["id"])
         return str(row["id"])
 
     async def _lacking(self, transaction: Transaction, pessoa: Pessoa, hoje: date) -> Sequence[Row]:
-        return await transaction.all(self._book.lacking, contatos=AsJson([*pessoa.contatos]), hoje=hoje)
+        return await transaction.all(self._queries.lacking, contatos=AsJson([*pessoa.contatos]), hoje=hoje)
 
     async def _stamped(self, transaction: Transaction, pessoa: Pessoa, hoje: date, status: str, now: datetime) -> int:
         vagas = await self._lacking(transaction, pessoa, hoje)
         for vaga in vagas:
-            await transaction.run(self._book.stamp, id=vaga["id"], status=status, mensagem_id=None, now=now)
+            await transaction.run(self._queries.stamp, id=vaga["id"], status=status, mensagem_id=None, now=now)
         return len(vagas)
 
     def _midnight(self, hoje: date) -> datetime:

@@ -49,7 +49,7 @@ def _ends_with(nome: str, empresa: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupBook:
+class GroupQueries:
     meet_group: Query
     meet_rehearsal: Query
     group: Query
@@ -75,7 +75,7 @@ class Grupos:
     """``fila``: the queue of what waits for the first stage."""
 
     def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones, fila: Fila) -> None:
-        self._book = load(GroupBook, Path(__file__).parent / "grupos.sql", dialect)
+        self._queries = load(GroupQueries, Path(__file__).parent / "grupos.sql", dialect)
         self._ids = ids
         self._telefones = telefones
         self._pessoas = Pessoas(dialect)
@@ -91,7 +91,7 @@ class Grupos:
         unread = "grupo_nao_monitorado" if not is_watched else "autor_bloqueado" if is_blocked else None
         status, id = primeiro_status(fato.texto, fato.midia, monitorado=unread is None), self._ids.new()
         is_new = await transaction.run(
-            self._book.said,
+            self._queries.said,
             id=id,
             grupo_id=group["id"],
             contato_id=contact_id,
@@ -110,14 +110,14 @@ class Grupos:
             now=now,
         )
         if is_new:
-            await transaction.run(self._book.count_on_group, id=group["id"], em=fato.em)
-            await transaction.run(self._book.count_on_contact, id=contact_id)
+            await transaction.run(self._queries.count_on_group, id=group["id"], em=fato.em)
+            await transaction.run(self._queries.count_on_contact, id=contact_id)
         if is_new and status == "pendente":
             await self._fila.put([da_mensagem(id)], within=transaction)
 
     async def ensaiar(self, transaction: Transaction, texto: str, dia: date, *, now: datetime) -> None:
         """A message of our own, once a day, that goes the whole way and must come out: in a group where nobody is."""
-        await transaction.run(self._book.meet_rehearsal, id=self._ids.new(), jid=CANARIO_JID, now=now)
+        await transaction.run(self._queries.meet_rehearsal, id=self._ids.new(), jid=CANARIO_JID, now=now)
         fato = DeGrupo(
             message_id=f"canario-{dia.isoformat()}", instance="canario", grupo=CANARIO_JID, autor=None, nome=None, texto=texto,
             midia=None, encaminhada=False, em=now,
@@ -126,10 +126,10 @@ class Grupos:
 
     async def _group(self, transaction: Transaction, jid: str, now: datetime) -> Row:
         """Asked for before it is made: making one that is there waits for whoever counts on it."""
-        if (known := await transaction.one(self._book.group, jid=jid)) is not None:
+        if (known := await transaction.one(self._queries.group, jid=jid)) is not None:
             return known
-        await transaction.run(self._book.meet_group, id=self._ids.new(), jid=jid, now=now)
-        made = await transaction.one(self._book.group, jid=jid)
+        await transaction.run(self._queries.meet_group, id=self._ids.new(), jid=jid, now=now)
+        made = await transaction.one(self._queries.group, jid=jid)
         assert made is not None
         return made
 
@@ -139,7 +139,7 @@ class Grupos:
         """Whoever that is, under each of his addresses."""
         nome, empresa = nome_e_empresa(push_name)
         await transaction.run(
-            self._book.meet_contact,
+            self._queries.meet_contact,
             id=self._ids.new(),
             jid=autor.sem_aparelho,
             telefone=await self._telefones.telefone_de(transaction, autor, now=now),
@@ -147,6 +147,6 @@ class Grupos:
             empresa=empresa,
             now=now,
         )
-        found = await transaction.one(self._book.contact, jid=autor.sem_aparelho)
+        found = await transaction.one(self._queries.contact, jid=autor.sem_aparelho)
         assert found is not None
         return await self._pessoas.mesma(transaction, found["id"], found["telefone"], autor.lid)

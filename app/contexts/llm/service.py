@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
-from batuta.guard.base import WORKED, Guard, Hold, Told
+from batuta.guard.base import WORKED, EffectReport, Guard, Hold
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
@@ -64,7 +64,7 @@ def legivel(documento: Json) -> Json:
 class Calou:
     """There was no answer; ``told`` says what that says of the model."""
 
-    told: Told
+    told: EffectReport
 
 
 Resposta: TypeAlias = Respondeu | Calou
@@ -95,7 +95,7 @@ SPENT_FOR: Final = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
-class ModelBook:
+class ModelQueries:
     known: Query
     ask: Query
     answered: Query
@@ -130,14 +130,14 @@ class Custos:
         self._database = database
         self._clock = clock
         self._uso = uso
-        self._book = load(ModelBook, Path(__file__).parent / "consulta.sql", database.dialect)
+        self._queries = load(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
 
     async def desde(self, since: datetime) -> float:
         return (await self.no_dia(since, self._clock.now() + timedelta(days=1))).custo
 
     async def no_dia(self, since: datetime, until: datetime) -> Gasto:
         uso = self._uso or ""
-        row = await self._database.one(self._book.spent, since=since, until=until, uso_any=not uso, uso=uso)
+        row = await self._database.one(self._queries.spent, since=since, until=until, uso_any=not uso, uso=uso)
         return Gasto() if row is None else Gasto(row["perguntas"], float(row["custo"]))
 
 
@@ -164,23 +164,25 @@ class Consulta:
         self._clock = clock
         self._custos = Custos(database, clock)
         self._spent: tuple[datetime, datetime, float] | None = None  # of which day, as of when, how much
-        self._book = load(ModelBook, Path(__file__).parent / "consulta.sql", database.dialect)
+        self._queries = load(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
 
     async def uma_vez(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
         """What it says, or said before, whoever asked; None where it is not asked."""
         now = self._clock.now()
-        known = await self._database.one(self._book.known, chave=chave)
+        known = await self._database.one(self._queries.known, chave=chave)
         if known is not None and known["resposta"] is not None:
             return known["resposta"]  # type: ignore[no-any-return]
         if not await self._can_pay(now):
             return None
         before = now - ASKING
-        if not await self._database.run(self._book.ask, chave=chave, uso=uso, modelo=self.nome, now=now, before=before):
+        if not await self._database.run(
+            self._queries.ask, chave=chave, uso=uso, modelo=self.nome, now=now, before=before
+        ):
             return Snooze(SOON, ASKED_ALREADY())
         try:
             return await self._kept(uso, chave, pergunta)
         except BaseException:
-            await self._database.run(self._book.unanswered, chave=chave)
+            await self._database.run(self._queries.unanswered, chave=chave)
             raise
 
     async def responder(self, uso: str, pergunta: Pergunta, began: Callable[[], Awaitable[None]] = _nothing) -> Dito:
@@ -195,10 +197,10 @@ class Consulta:
     async def _kept(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
         match await self._asked(pergunta, _nothing):
             case Hold(until=until, reason=reason):
-                await self._database.run(self._book.unanswered, chave=chave)
+                await self._database.run(self._queries.unanswered, chave=chave)
                 return Snooze(until, MODEL_HELD(why=reason))
             case Calou(told=told):
-                await self._database.run(self._book.unanswered, chave=chave)
+                await self._database.run(self._queries.unanswered, chave=chave)
                 return Snooze(told.retry_at or LATER, said_instead(told))
             case Respondeu(documento=document) as said:
                 # That it cannot be read is kept as well: asking again would cost again, and say the same.
@@ -218,7 +220,7 @@ class Consulta:
     async def _pay(self, uso: str, chave: str, said: Respondeu, kept: Json) -> None:
         cost = self._precos.de(said)
         await self._database.run(
-            self._book.answered, chave=chave, uso=uso, modelo=self.nome, resposta=AsJson(kept), now=self._clock.now(),
+            self._queries.answered, chave=chave, uso=uso, modelo=self.nome, resposta=AsJson(kept), now=self._clock.now(),
             entrada=said.entrada, saida=said.saida, custo=cost,
         )  # fmt: skip
         if self._spent is not None:
@@ -232,5 +234,5 @@ class Consulta:
         return self._spent[2] < self._precos.por_dia
 
 
-def said_instead(told: Told) -> str:
+def said_instead(told: EffectReport) -> str:
     return MODEL_SILENT(error=told.error)

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.comum.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp
 from app.contexts.mensagens.api import PAUSES, SAFE_MODE
-from batuta.guard.base import WORKED, Admit, Effect, Hold, Ticket, Told
+from batuta.guard.base import WORKED, Admit, Effect, EffectReport, Hold, Ticket
 from batuta.guard.circuits import Circuits
 from batuta.guard.switches import Switch, verdict
 from batuta.kernel.clock import Clock
@@ -48,7 +48,7 @@ class Switches(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PhoneBook:
+class PhoneQueries:
     due: Query
     claim: Query
     settle: Query
@@ -93,7 +93,7 @@ class Validacao:
         self._switches = switches
         self._zone = zone
         self._clock = clock
-        self._book = load(PhoneBook, Path(__file__).parent / "validacao.sql", database.dialect)
+        self._queries = load(PhoneQueries, Path(__file__).parent / "validacao.sql", database.dialect)
 
     async def validar_telefones(self, call: JobCall) -> JobAnswer:
         if (held := await self._held()) is not None:
@@ -113,7 +113,7 @@ class Validacao:
             return Ok(items=0, details=_counted([], 0))
         found = await self._line.numbers(instance, [each.telefone for each in claimed])
         if isinstance(found, Unavailable):
-            await gateway.used(Told(Effect.MISTAKE if found.permanent else Effect.BROKE, "whatsappNumbers"))
+            await gateway.used(EffectReport(Effect.MISTAKE if found.permanent else Effect.BROKE, "whatsappNumbers"))
             await self._give_back(claimed)
             return Failed(NO_LOOKUP(why=found.why))
         await gateway.used(WORKED)
@@ -137,7 +137,7 @@ class Validacao:
         gateway = await self._circuits.breaker(GATEWAY).admit(now)
         if isinstance(gateway, Hold):
             return held(gateway.reason)
-        for chip in await self._database.all(self._book.askers, now=now):
+        for chip in await self._database.all(self._queries.askers, now=now):
             own = await self._circuits.breaker(f"chip:{chip['id']}").admit(now)
             if isinstance(own, Admit):
                 await own.ticket.unused()  # a look-up says nothing about whether it may send
@@ -148,13 +148,13 @@ class Validacao:
     async def _claim(self) -> list[Reservado]:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            rows = await transaction.all(self._book.due, now=now, limit=AT_MOST)
+            rows = await transaction.all(self._queries.due, now=now, limit=AT_MOST)
             return [
                 Reservado(
                     id=row["id"], telefone=row["telefone"], tentativas=row["telefone_tentativas"], until=now + LEASE
                 )
                 for row in rows
-                if await transaction.run(self._book.claim, id=row["id"], lease_until=now + LEASE, now=now)
+                if await transaction.run(self._queries.claim, id=row["id"], lease_until=now + LEASE, now=now)
             ]
 
     async def _give_back(self, claimed: Sequence[Reservado]) -> None:
@@ -176,7 +176,7 @@ class Validacao:
 
     async def _write(self, each: Reservado, status: str, *, next_at: datetime | None, tentativas: int) -> int:
         return await self._database.run(
-            self._book.settle,
+            self._queries.settle,
             id=each.id,
             lease_until=each.until,
             status=status,

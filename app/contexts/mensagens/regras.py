@@ -37,7 +37,7 @@ class Timetables(Protocol):
     async def read(self, within: Any | None = None) -> Controls: ...
 
 
-class Book(Protocol):
+class ScheduleRegistry(Protocol):
     def profile(self, controls: Controls) -> str: ...
     def windows_now(self, controls: Controls) -> Mapping[str, Window]: ...
 
@@ -48,7 +48,7 @@ class RegrasAgora:
 
     switches: Switches
     controls: Timetables
-    book: Book
+    registry: ScheduleRegistry
     clock: Clock
     zone: ZoneInfo
     is_production: bool
@@ -78,6 +78,6 @@ class RegrasAgora:
 
     async def _window(self, reading: Any, tipo_campanha: str) -> Window | None:
         controls = await self.controls.read(within=reading)
-        if self.book.profile(controls) != BOUND or tipo_campanha not in WINDOW_OF:
+        if self.registry.profile(controls) != BOUND or tipo_campanha not in WINDOW_OF:
             return None
-        return self.book.windows_now(controls)[WINDOW_OF[tipo_campanha]]
+        return self.registry.windows_now(controls)[WINDOW_OF[tipo_campanha]]

@@ -14,7 +14,7 @@ CAMPAIGN_CANCELLED = define("campanha_cancelada", "its campaign was cancelled")
 
 
 @dataclass(frozen=True, slots=True)
-class MessageBook:
+class MessageQueries:
     cancel_waiting: Query
     ask_to_stop: Query
     cancel_campaign: Query
@@ -25,15 +25,15 @@ class MessageBook:
 
 class Mensagens:
     def __init__(self, dialect: Dialect) -> None:
-        self._book = load(MessageBook, Path(__file__).parent / "mensagens.sql", dialect)
+        self._queries = load(MessageQueries, Path(__file__).parent / "mensagens.sql", dialect)
 
     async def cancelar(
         self, transaction: Transaction, cliente_id: str, *, outcome: str, reason: str, now: datetime
     ) -> int:
         """Everything that waits for this doctor; what is being sent is asked to stop. How many were cancelled at once."""
-        await transaction.run(self._book.ask_to_stop, cliente_id=cliente_id)
+        await transaction.run(self._queries.ask_to_stop, cliente_id=cliente_id)
         return await transaction.run(
-            self._book.cancel_waiting,
+            self._queries.cancel_waiting,
             cliente_id=cliente_id,
             outcome=outcome,
             reason=encode(reason, LONGEST_ERROR),
@@ -42,9 +42,9 @@ class Mensagens:
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
         """Everything of it that waits; what is being sent is asked to stop. How many were cancelled at once."""
-        await transaction.run(self._book.ask_campaign_to_stop, campanha_id=campanha_id)
+        await transaction.run(self._queries.ask_campaign_to_stop, campanha_id=campanha_id)
         return await transaction.run(
-            self._book.cancel_campaign,
+            self._queries.cancel_campaign,
             campanha_id=campanha_id,
             reason=encode(CAMPAIGN_CANCELLED(), LONGEST_ERROR),
             now=now,
@@ -53,7 +53,7 @@ class Mensagens:
     async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
         """What waited because its campaign was paused leaves as soon as it may."""
         released = await transaction.run(
-            self._book.release_campaign, campanha_id=campanha_id, paused=prefix_of(CAMPAIGN_PAUSED), now=now
+            self._queries.release_campaign, campanha_id=campanha_id, paused=prefix_of(CAMPAIGN_PAUSED), now=now
         )
-        await transaction.one(self._book.wake)
+        await transaction.one(self._queries.wake)
         return released

@@ -25,7 +25,7 @@ BATCH: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class NameBook:
+class NameQueries:
     version: Query
     hospitals: Query
     regions: Query
@@ -47,7 +47,7 @@ class Dicionario:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self.book = load(NameBook, Path(__file__).parent / "nomes.sql", database.dialect)
+        self.queries = load(NameQueries, Path(__file__).parent / "nomes.sql", database.dialect)
         self._nomes: Nomes | None = None
         self._found: dict[tuple[str | None, ...], Achado] = {}
         self._looks_at = 0.0
@@ -58,7 +58,7 @@ class Dicionario:
             return self._nomes
         async with self._looking:
             if self._nomes is None or self._clock.monotonic() >= self._looks_at:
-                row = await self._database.one(self.book.version)
+                row = await self._database.one(self.queries.version)
                 version = 0 if row is None else int(row["versao"])
                 if self._nomes is None or self._nomes.versao != version:
                     self._nomes, self._found = await self._read(version), {}
@@ -85,7 +85,7 @@ class Dicionario:
         id = id_de("hospital", busca(nome), chave(cidade or ""))
         estado = uf if uf is not None and len(uf) == 2 else None
         made = {"id": id, "nome": nome.strip(), "cidade": cidade, "uf": estado, "automatico": True, "now": now}
-        return id, Writes(((self.book.add_hospital, made),)) + self.aprende(id, nome, score, now) + self._bumped()
+        return id, Writes(((self.queries.add_hospital, made),)) + self.aprende(id, nome, score, now) + self._bumped()
 
     def aprende(
         self, hospital_id: str, nome: str, confianca: float, now: datetime, *, por: str | None = None
@@ -95,14 +95,14 @@ class Dicionario:
             "id": hospital_id, "alias": nome.strip(), "forma": busca(nome), "origem": MAQUINA if por is None else GESTOR,
             "por": por, "confianca": confianca, "confirmado": por is not None, "now": now,
         }  # fmt: skip
-        return Writes(((self.book.add_hospital_alias, learnt),))
+        return Writes(((self.queries.add_hospital_alias, learnt),))
 
     def semelhante(self, hospital_id: str, nome: str, score: float, now: datetime) -> Writes:
         """What was close enough once is known the next time, with the same doubt."""
         return self.aprende(hospital_id, nome, score, now) + self._bumped()
 
     def usado(self, hospital_id: str, nome: str) -> Writes:
-        return Writes(((self.book.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
+        return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
         """The reader gives canonical names alone, so that this is a list that fills itself."""
@@ -118,8 +118,8 @@ class Dicionario:
         }
         return id, Writes(
             (
-                (self.book.add_speciality, {"id": id, "nome": nome, "now": now}),
-                (self.book.add_speciality_alias, alias),
+                (self.queries.add_speciality, {"id": id, "nome": nome, "now": now}),
+                (self.queries.add_speciality_alias, alias),
             )
         ) + self._bumped()
 
@@ -127,13 +127,13 @@ class Dicionario:
         self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, regiao: str | None, now: datetime
     ) -> None:
         """A person says whose a name is in a region: what a machine thought of it is forgotten."""
-        await transaction.run(self.book.unlearn_hospital_alias, id=hospital_id, forma=busca(nome))
+        await transaction.run(self.queries.unlearn_hospital_alias, id=hospital_id, forma=busca(nome))
         for query, values in self.aprende(hospital_id, nome, 1.0, now, por=por).statements:
             await transaction.run(query, **values)
         if regiao:
-            await transaction.run(self.book.holds_in, id=hospital_id, forma=busca(nome), regiao=regiao)
-        await transaction.run(self.book.review_hospital, id=hospital_id, por=por, now=now)
-        await transaction.run(self.book.bump)
+            await transaction.run(self.queries.holds_in, id=hospital_id, forma=busca(nome), regiao=regiao)
+        await transaction.run(self.queries.review_hospital, id=hospital_id, por=por, now=now)
+        await transaction.run(self.queries.bump)
 
     async def hospital_de_gestor(
         self,
@@ -155,7 +155,7 @@ class Dicionario:
         town, state = onde(cidade, uf, regiao)
         id = id_de("hospital", busca(nome), chave(town or ""))
         values = {"id": id, "nome": nome.strip(), "cidade": town, "uf": state, "automatico": False, "now": now}
-        await transaction.run(self.book.add_hospital, **values)
+        await transaction.run(self.queries.add_hospital, **values)
         await self.ensinar_hospital(transaction, id, nome, por=por, regiao=regiao, now=now)
         return id
 
@@ -163,29 +163,32 @@ class Dicionario:
         """The customer's own names, in the form of ``canonicos.json``. Raises NomesErrados if it has not that form."""
         examinados(canonicos)
         hospitals, specialities = list(canonicos.get("hospitais", ())), list(canonicos.get("especialidades", ()))
-        statements = [*_hospital_rows(self.book, hospitals, now), *_speciality_rows(self.book, specialities, now)]
+        statements = [*_hospital_rows(self.queries, hospitals, now), *_speciality_rows(self.queries, specialities, now)]
         for first in range(0, len(statements), BATCH):
             async with self._database.transaction() as transaction:
                 for query, values in statements[first : first + BATCH]:
                     await transaction.run(query, **values)
-                await transaction.run(self.book.bump)
+                await transaction.run(self.queries.bump)
         self.esquecer()
         return {"hospitais": len(hospitals), "especialidades": len(specialities)}
 
     def _bumped(self) -> Writes:
-        return Writes(((self.book.bump, {}),))
+        return Writes(((self.queries.bump, {}),))
 
     async def _read(self, version: int) -> Nomes:
         ask = self._database.all
         return _nomes(
-            version, await ask(self.book.hospitals), await ask(self.book.regions), await ask(self.book.specialities)
+            version,
+            await ask(self.queries.hospitals),
+            await ask(self.queries.regions),
+            await ask(self.queries.specialities),
         )
 
     async def nomes_em(self, transaction: Transaction) -> Nomes:
         """As they are inside of a transaction: for a person, who does it seldom and wants it right."""
         ask = transaction.all
         return _nomes(
-            0, await ask(self.book.hospitals), await ask(self.book.regions), await ask(self.book.specialities)
+            0, await ask(self.queries.hospitals), await ask(self.queries.regions), await ask(self.queries.specialities)
         )
 
 
@@ -236,23 +239,23 @@ def _canonicos(
 
 
 def _hospital_rows(
-    book: NameBook, listed: Iterable[Mapping[str, Any]], now: datetime
+    queries: NameQueries, listed: Iterable[Mapping[str, Any]], now: datetime
 ) -> Iterable[tuple[Query, dict[str, object]]]:
     for each in listed:
         id = id_de("hospital", busca(each["canonico"]), chave(each.get("cidade") or ""))
         place = {"id": id, "nome": each["canonico"], "cidade": each.get("cidade"), "uf": each.get("uf")}
-        yield book.add_hospital, {**place, "automatico": False, "now": now}
+        yield queries.add_hospital, {**place, "automatico": False, "now": now}
         for forma, alias in {busca(name): name for name in (each["canonico"], *each.get("aliases", ()))}.items():
             name = {"id": id, "alias": alias, "forma": forma, "origem": SEED, "por": None, "confianca": 1.0}
-            yield book.add_hospital_alias, {**name, "confirmado": True, "now": now}
+            yield queries.add_hospital_alias, {**name, "confirmado": True, "now": now}
 
 
 def _speciality_rows(
-    book: NameBook, listed: Iterable[Mapping[str, Any]], now: datetime
+    queries: NameQueries, listed: Iterable[Mapping[str, Any]], now: datetime
 ) -> Iterable[tuple[Query, dict[str, object]]]:
     for each in listed:
         id = id_de("especialidade", chave(each["canonico"]))
-        yield book.add_speciality, {"id": id, "nome": each["canonico"], "now": now}
+        yield queries.add_speciality, {"id": id, "nome": each["canonico"], "now": now}
         for forma, alias in {chave(name): name for name in (each["canonico"], *each.get("aliases", ()))}.items():
             name = {"id": id, "alias": alias, "forma": forma, "origem": SEED, "por": None}
-            yield book.add_speciality_alias, {**name, "confirmado": True, "now": now}
+            yield queries.add_speciality_alias, {**name, "confirmado": True, "now": now}

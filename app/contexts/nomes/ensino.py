@@ -26,7 +26,7 @@ class NomeDeVarios(BatutaError):
 
 
 @dataclass(frozen=True, slots=True)
-class TeachingBook:
+class TeachingQueries:
     hospitals: Query
     specialities: Query
     forget_hospital_name: Query
@@ -55,7 +55,7 @@ class Ensino:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._book = load(TeachingBook, Path(__file__).parent / "ensino.sql", database.dialect)
+        self._queries = load(TeachingQueries, Path(__file__).parent / "ensino.sql", database.dialect)
 
     async def de_quem(self, nome: str) -> list[Ensinado]:
         async with self._database.transaction() as transaction:
@@ -72,14 +72,14 @@ class Ensino:
                 raise NomeDeVarios(ids=", ".join(each.id for each in owners))
             (owner,) = owners
             await self._forget(transaction, owner, nome)
-            await transaction.run(self._dicionario.book.bump)
+            await transaction.run(self._dicionario.queries.bump)
             await self._note(transaction, owner, por, now)
         self._dicionario.esquecer()
         return owner
 
     async def _owners(self, transaction: Transaction, nome: str) -> list[Ensinado]:
-        hospitals = await transaction.all(self._book.hospitals, forma=busca(nome))
-        areas = await transaction.all(self._book.specialities, forma=chave(nome))
+        hospitals = await transaction.all(self._queries.hospitals, forma=busca(nome))
+        areas = await transaction.all(self._queries.specialities, forma=chave(nome))
         return [
             *(_taught("hospital", row, cidade=row["cidade"], uf=row["estado"]) for row in hospitals),
             *(_taught("especialidade", row) for row in areas),
@@ -88,11 +88,11 @@ class Ensino:
     async def _forget(self, transaction: Transaction, owner: Ensinado, nome: str) -> None:
         """A hospital that was called so is called by another of its names: by the reader too, who knows what it is called."""
         if owner.tipo == "especialidade":
-            await transaction.run(self._book.forget_speciality_name, id=owner.id, forma=chave(nome))
+            await transaction.run(self._queries.forget_speciality_name, id=owner.id, forma=chave(nome))
             return
-        await transaction.run(self._book.forget_hospital_name, id=owner.id, forma=busca(nome))
+        await transaction.run(self._queries.forget_hospital_name, id=owner.id, forma=busca(nome))
         if busca(owner.nome) == busca(nome):
-            await transaction.run(self._book.rename_hospital, id=owner.id)
+            await transaction.run(self._queries.rename_hospital, id=owner.id)
 
     async def _note(self, transaction: Transaction, owner: Ensinado, by: str, now: datetime) -> None:
         """By ids; not the name, which may be whatever somebody wrote."""

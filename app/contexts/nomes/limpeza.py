@@ -26,7 +26,7 @@ ACTOR: Final = "limpeza_hospitais"
 
 
 @dataclass(frozen=True, slots=True)
-class CleaningBook:
+class CleaningQueries:
     suspects: Query
     forget_names: Query
     delete_hospital: Query
@@ -38,14 +38,14 @@ class Limpeza:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._book = load(CleaningBook, Path(__file__).parent / "limpeza.sql", database.dialect)
+        self._queries = load(CleaningQueries, Path(__file__).parent / "limpeza.sql", database.dialect)
 
     async def limpeza_hospitais(self, call: JobCall) -> JobAnswer:
         """Looks at each that a machine made and nothing refers to; those whose name cannot be one are deleted."""
         areas = (await self._dicionario.nomes()).vocabulario.especialidades
         looked, deleted, after = 0, 0, str(UUID(int=0))
         for _ in range(MOST_PAGES):
-            rows = await self._database.all(self._book.suspects, depois=after, limite=PAGE)
+            rows = await self._database.all(self._queries.suspects, depois=after, limite=PAGE)
             for row in rows:
                 is_area = areas.valor(row["nome"]) is not None
                 if not pode_ser_nome(row["nome"], eh_especialidade=is_area)[0]:
@@ -61,10 +61,10 @@ class Limpeza:
     async def _delete(self, id: str, now: datetime) -> bool:
         """False: somebody has come to need it."""
         async with self._database.transaction() as transaction:
-            await transaction.run(self._book.forget_names, id=id)
-            gone = bool(await transaction.run(self._book.delete_hospital, id=id))
+            await transaction.run(self._queries.forget_names, id=id)
+            gone = bool(await transaction.run(self._queries.delete_hospital, id=id))
             if gone:
-                await transaction.run(self._dicionario.book.bump)
+                await transaction.run(self._dicionario.queries.bump)
                 subject = f"hospital:{id}"
                 await self._audit.note(
                     transaction, actor=ACTOR, action="hospital.apagar", subject=subject, before=None, after=None, now=now

@@ -12,13 +12,13 @@ from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class EventBook:
+class EventQueries:
     record: Query
 
 
 class Eventos:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._book = load(EventBook, Path(__file__).parent / "eventos.sql", dialect)
+        self._queries = load(EventQueries, Path(__file__).parent / "eventos.sql", dialect)
         self._ids = ids
 
     async def record(
@@ -36,7 +36,7 @@ class Eventos:
         """In the transaction of what it tells of. False: it was told already. ``props`` hold no personal data."""
         return bool(
             await transaction.run(
-                self._book.record,
+                self._queries.record,
                 id=self._ids.new(),
                 now=now,
                 event_type=event_type,

@@ -16,7 +16,7 @@ from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class VacancyBook:
+class VacancyQueries:
     open: Query
     closed: Query
     count: Query
@@ -27,18 +27,18 @@ class Abertas:
         self._database = database
         self._zone = zone
         self._clock = clock
-        self._book = load(VacancyBook, Path(__file__).parent / "abertas.sql", database.dialect)
+        self._queries = load(VacancyQueries, Path(__file__).parent / "abertas.sql", database.dialect)
 
     async def lista(
         self, *, limite: int, pular: int = 0, dia: date | None = None, fechadas: bool = False
     ) -> Sequence[Row]:
         """From today on, or of one day; ``fechadas``: those that were closed, whatever their day."""
         first = dia or (date.min if fechadas else self._today())
-        query = self._book.closed if fechadas else self._book.open
+        query = self._queries.closed if fechadas else self._queries.open
         return await self._database.all(query, de=first, ate=dia or date.max, limite=limite, pular=pular)
 
     async def quantas(self) -> int:
-        row = await self._database.one(self._book.count, de=self._today())
+        row = await self._database.one(self._queries.count, de=self._today())
         return 0 if row is None else int(row["items"])
 
     def _today(self) -> date:

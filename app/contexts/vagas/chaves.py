@@ -6,13 +6,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from app.contexts.vagas.vagas import JANELA, VagaBook
+from app.contexts.vagas.vagas import JANELA, VagaQueries
 from batuta.stores.sql.database import AsJson, Dialect, Query, Row, Transaction
 from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class KeyBook:
+class KeyQueries:
     free: Query
     pass_on: Query
     give_way: Query
@@ -26,19 +26,19 @@ class KeyBook:
 class Chaves:
     def __init__(self, dialect: Dialect) -> None:
         here = Path(__file__).parent
-        self._vagas = load(VagaBook, here / "vagas.sql", dialect)
-        self._book = load(KeyBook, here / "chaves.sql", dialect)
+        self._vagas = load(VagaQueries, here / "vagas.sql", dialect)
+        self._queries = load(KeyQueries, here / "chaves.sql", dialect)
 
     async def soltar(self, transaction: Transaction, id: str, hash: str | None) -> None:
         if hash is not None:
-            await transaction.run(self._book.free, id=id, hash=hash)
+            await transaction.run(self._queries.free, id=id, hash=hash)
 
     async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
         """Whose it is. A person has approved this one: what nobody has decided about gives way to it."""
         holder = await self._asked(transaction, id, hash, now)
-        if holder == id or not await transaction.run(self._book.give_way, id=holder, principal=id, now=now):
+        if holder == id or not await transaction.run(self._queries.give_way, id=holder, principal=id, now=now):
             return holder
-        await transaction.run(self._book.pass_on, hash=hash, former=holder, id=id, now=now)
+        await transaction.run(self._queries.pass_on, hash=hash, former=holder, id=id, now=now)
         await self._handed(transaction, holder, id, now, todas=True)
         return id
 
@@ -49,16 +49,16 @@ class Chaves:
         not what was wrong."""
         id, hash = str(vaga["id"]), vaga["hash_dedup"]
         await self.soltar(transaction, id, hash)
-        heir = await transaction.one(self._book.heir, id=id, mesmo_texto=mesmo_texto)
+        heir = await transaction.one(self._queries.heir, id=id, mesmo_texto=mesmo_texto)
         if heir is None:
             return
-        await transaction.run(self._book.raise_up, id=heir["id"], now=now)
+        await transaction.run(self._queries.raise_up, id=heir["id"], now=now)
         await self._handed(transaction, id, heir["id"], now, todas=False)
         await self._asked(transaction, heir["id"], heir["hash_dedup"], now)
 
     async def do_autor(self, transaction: Transaction, autor: str, now: datetime) -> None:
         """Of everything that was refused because of him, now."""
-        for row in await transaction.all(self._book.refused, autor=autor, now=now):
+        for row in await transaction.all(self._queries.refused, autor=autor, now=now):
             await self.recusada(transaction, row, now, mesmo_texto=True)
 
     async def _asked(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
@@ -67,6 +67,6 @@ class Chaves:
         return str(rows[0]["vaga"])
 
     async def _handed(self, transaction: Transaction, de: str, para: str, now: datetime, *, todas: bool) -> None:
-        await transaction.run(self._book.hand_over, de=de, para=para, todas=todas)
-        await transaction.run(self._book.follow, id=de, herdeira=para, now=now)
+        await transaction.run(self._queries.hand_over, de=de, para=para, todas=todas)
+        await transaction.run(self._queries.follow, id=de, herdeira=para, now=now)
         await transaction.run(self._vagas.count_sources, id=para)

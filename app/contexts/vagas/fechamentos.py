@@ -48,7 +48,7 @@ class VagaDeOutro(BatutaError):
 
 
 @dataclass(frozen=True, slots=True)
-class ClosingBook:
+class ClosingQueries:
     unread: Query
     heard: Query
     open_in_group: Query
@@ -78,7 +78,7 @@ class Fechamentos:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._book = load(ClosingBook, Path(__file__).parent / "fechamentos.sql", database.dialect)
+        self._queries = load(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> Decisao | Snooze:
         """What a message closes. It waits while an earlier one of its group is on its way: that may be the offer."""
@@ -88,7 +88,7 @@ class Fechamentos:
         if (early := await self.cedo(mensagem)) is not None:
             return early
         rows = await self._database.all(
-            self._book.open_in_group, grupo_id=group, mensagem_id=mensagem["id"], em=em
+            self._queries.open_in_group, grupo_id=group, mensagem_id=mensagem["id"], em=em
         )  # fmt: skip
         if not rows:
             return NADA
@@ -105,10 +105,10 @@ class Fechamentos:
         """What it answers did not arrive yet, through whichever chip, or something before it is on its way."""
         quoted = mensagem["citada"]
         is_fresh = quoted is not None and now - mensagem["created_at"] < ARRIVES
-        if is_fresh and await self._database.one(self._book.heard, citada=quoted) is None:
+        if is_fresh and await self._database.one(self._queries.heard, citada=quoted) is None:
             return True
         earlier = await self._database.one(
-            self._book.unread, grupo_id=mensagem["grupo_id"], mensagem_id=mensagem["id"], em=mensagem["timestamp_msg"],
+            self._queries.unread, grupo_id=mensagem["grupo_id"], mensagem_id=mensagem["id"], em=mensagem["timestamp_msg"],
             since=now - WAITED_FOR, citada=quoted or "",
         )  # fmt: skip
         return earlier is not None
@@ -134,11 +134,11 @@ class Fechamentos:
                     "motivo": None,
                 }
                 listed = {"fechadas": AsJson([*closed]), "candidatas": AsJson([*decisao.fecha])}
-                await transaction.run(self._book.keep, **kept, **told, **listed)
+                await transaction.run(self._queries.keep, **kept, **told, **listed)
             if decisao.duvida:
                 asked = {"id": id_de("duvida", mensagem["id"]), "status": "aguardando_revisao", "como": None}
                 listed = {"fechadas": AsJson([]), "candidatas": AsJson([*decisao.duvida])}
-                await transaction.run(self._book.keep, **kept, **asked, **listed, motivo=decisao.motivo)
+                await transaction.run(self._queries.keep, **kept, **asked, **listed, motivo=decisao.motivo)
 
         return effect
 
@@ -146,16 +146,16 @@ class Fechamentos:
         self, *, limite: int, pular: int = 0, status: str = "aguardando_revisao"
     ) -> list[tuple[Row, Sequence[Row]]]:
         """Each with the vacancies it may mean, or closed."""
-        rows = await self._database.all(self._book.waiting, limite=limite, pular=pular, status=status)
+        rows = await self._database.all(self._queries.waiting, limite=limite, pular=pular, status=status)
         return [
-            (row, await self._database.all(self._book.candidates, ids=AsJson([*row["candidatas"]]))) for row in rows
+            (row, await self._database.all(self._queries.candidates, ids=AsJson([*row["candidatas"]]))) for row in rows
         ]
 
     async def resolver(self, id: str, vagas: Sequence[str], *, por: str) -> Fechado:
         """A person says what it closes; nothing, if ``vagas`` is empty."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            row = await transaction.one(self._book.one, id=id)
+            row = await transaction.one(self._queries.one, id=id)
             if row is None:
                 raise FechamentoInexistente(id=id)
             for vaga in vagas:
@@ -163,7 +163,7 @@ class Fechamentos:
                     raise VagaDeOutro(id=id, vaga=vaga)
             status = "fechada" if vagas else "mantida"
             taken = await transaction.run(
-                self._book.take, id=id, status=status, como="pessoa", fechadas=AsJson([*vagas]), por=por, now=now
+                self._queries.take, id=id, status=status, como="pessoa", fechadas=AsJson([*vagas]), por=por, now=now
             )
             if not taken:
                 raise FechamentoDecidido(id=id, status=row["status"])
@@ -178,11 +178,11 @@ class Fechamentos:
         """Those that were still open, or still waited."""
         closed = []
         for id in vagas:
-            waited = await transaction.run(self._book.put_away, id=id, por=by, now=now)
-            if not waited and not await transaction.run(self._book.close_vacancy, id=id, now=now):
+            waited = await transaction.run(self._queries.put_away, id=id, por=by, now=now)
+            if not waited and not await transaction.run(self._queries.close_vacancy, id=id, now=now):
                 continue
-            await transaction.run(self._book.put_away_change, id=id, por=by, now=now)
-            await transaction.run(self._book.free_key, id=id)
+            await transaction.run(self._queries.put_away_change, id=id, por=by, now=now)
+            await transaction.run(self._queries.free_key, id=id)
             closed.append(id)
             what, did, became = ("vaga_grupo", "rejeitar", "rejeitada") if waited else ("vaga", "fechar", "fechada")
             after: dict[str, Json] = {"status": became, "como": how, "por_causa_de": because}

@@ -94,7 +94,7 @@ class Reajustado:
 
 
 @dataclass(frozen=True, slots=True)
-class AdjustmentBook:
+class AdjustmentQueries:
     told: Query
     add_repeat: Query
 
@@ -185,7 +185,7 @@ class Reajustes:
         self._vagas = vagas
         self._zone = zone
         self._clock = clock
-        self._book = load(AdjustmentBook, Path(__file__).parent / "reajustes.sql", database.dialect)
+        self._queries = load(AdjustmentQueries, Path(__file__).parent / "reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
         """What a message corrects. It waits while an earlier one of its group is on its way: that may be the offer."""
@@ -199,7 +199,7 @@ class Reajustes:
         if (early := await self._fechamentos.cedo(mensagem)) is not None:
             return early
         told = await self._database.all(
-            self._book.told, grupo=mensagem["grupo_id"], autor=mensagem["contato_id"], mensagem=mensagem["id"], em=em,
+            self._queries.told, grupo=mensagem["grupo_id"], autor=mensagem["contato_id"], mensagem=mensagem["id"], em=em,
             since=em - JANELA, limite=MOST,
         )  # fmt: skip
         places = {(await self._dicionario.achar(each, None, None, regiao)).id for each in dito.hospitais} - {None}
@@ -224,7 +224,7 @@ class Reajustes:
                 for query, values in self._vagas.fonte(vaga, principal, now).statements:
                     await transaction.run(query, **values)
                 await transaction.run(
-                    self._book.add_repeat, id=vaga["id"], mensagem_id=mensagem["id"], grupo_id=mensagem["grupo_id"],
+                    self._queries.add_repeat, id=vaga["id"], mensagem_id=mensagem["id"], grupo_id=mensagem["grupo_id"],
                     contato_id=mensagem["contato_id"], principal=principal, ordinal=n, valor=achado.dito.valor,
                     trechos=AsJson({"valor": list(achado.dito.trecho)}), now=now,
                 )  # fmt: skip

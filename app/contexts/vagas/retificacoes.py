@@ -37,7 +37,7 @@ class MudancaSuperada(MudancaSemVaga):
 
 
 @dataclass(frozen=True, slots=True)
-class RectificationBook:
+class RectificationQueries:
     standing: Query
     hold: Query
     hold_vacancy: Query
@@ -67,7 +67,7 @@ def mudancas(dita: Row | Mapping[str, Any], antes: Row | Mapping[str, Any]) -> d
 
 class Retificacoes:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._book = load(RectificationBook, Path(__file__).parent / "retificacoes.sql", dialect)
+        self._queries = load(RectificationQueries, Path(__file__).parent / "retificacoes.sql", dialect)
         self._audit = AuditLog(dialect, ids)
 
     def efeito(
@@ -85,7 +85,7 @@ class Retificacoes:
     async def aprovar(self, transaction: Transaction, vaga: Mapping[str, Any], *, por: str, now: datetime) -> str:
         """A person says that what the author says now counts. The vacancy it changed."""
         id, principal = str(vaga["id"]), str(vaga["duplicada_de"])
-        await transaction.run(self._book.hold, id=principal, now=now)
+        await transaction.run(self._queries.hold, id=principal, now=now)
         antes = await self._standing(transaction, vaga, principal)
         if antes is not None and antes["vaga_status"] is None and antes["status"] in A_DECIDIR:
             raise OfertaPorDecidir(id=id, principal=principal)
@@ -93,7 +93,7 @@ class Retificacoes:
             raise MudancaSuperada(id=id)
         if antes is None or antes["vaga_id"] is None or not await self._rewrite(transaction, vaga, antes, por, now):
             raise MudancaSemVaga(id=id, status="" if antes is None else antes["vaga_status"] or antes["status"])
-        await transaction.run(self._book.settled, id=vaga["id"], now=now)
+        await transaction.run(self._queries.settled, id=vaga["id"], now=now)
         await self._supersede(transaction, vaga, principal, now)
         return str(antes["vaga_id"])
 
@@ -114,14 +114,14 @@ class Retificacoes:
         is_free = status == "aberta" or (status is None and antes["status"] in A_DECIDIR)
         done = claro and is_free and await self._rewrite(transaction, vaga, antes, MAQUINA, now)
         if not done and (is_free or status in OFERECIDA) and any(antes[name] is not None for name in changed):
-            await transaction.run(self._book.ask, id=vaga["id"], motivo=MUDOU, now=now)
+            await transaction.run(self._queries.ask, id=vaga["id"], motivo=MUDOU, now=now)
         if claro:
             await self._supersede(transaction, vaga, principal, now)
 
     async def _standing(self, transaction: Transaction, vaga: Row | Mapping[str, Any], principal: str) -> Row | None:
         lines = forms(vaga["autor_telefone"]) if vaga["autor_telefone"] else ("",)
         return await transaction.one(
-            self._book.standing, principal=principal, id=vaga["id"], autor=vaga["contato_responsavel_id"],
+            self._queries.standing, principal=principal, id=vaga["id"], autor=vaga["contato_responsavel_id"],
             telefone=lines[0], sem_nono=lines[-1],
         )  # fmt: skip
 
@@ -130,7 +130,7 @@ class Retificacoes:
     ) -> None:
         """What he said before, and nobody decided, counts no more."""
         await transaction.run(
-            self._book.supersede, principal=principal, mensagem=vaga["mensagem_id"], motivo=MUDOU, now=now,
+            self._queries.supersede, principal=principal, mensagem=vaga["mensagem_id"], motivo=MUDOU, now=now,
             com_horas=vaga["hora_inicio"] is not None, **{name: vaga[name] for name in CAMPOS},
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ class Retificacoes:
         """Whether it is as he says now. The machine changes no vacancy that somebody was told of since it was looked at."""
         said_by_person = por != MAQUINA
         if antes["vaga_id"] is not None and not await transaction.run(
-            self._book.hold_vacancy, id=antes["vaga_id"], oferecida=said_by_person, now=now
+            self._queries.hold_vacancy, id=antes["vaga_id"], oferecida=said_by_person, now=now
         ):
             return False
         changed = mudancas(vaga, antes)
@@ -148,9 +148,9 @@ class Retificacoes:
             return True
         said = {name: changed.get(name, antes[name]) for name in CAMPOS}
         kind = "fixo" if "valor" in changed else antes["valor_tipo"]
-        await transaction.run(self._book.rewrite, id=antes["id"], **said, valor_tipo=kind, now=now)
+        await transaction.run(self._queries.rewrite, id=antes["id"], **said, valor_tipo=kind, now=now)
         if antes["vaga_id"] is not None:
-            await transaction.run(self._book.rewrite_vacancy, id=antes["vaga_id"], principal=antes["id"], now=now)
+            await transaction.run(self._queries.rewrite_vacancy, id=antes["vaga_id"], principal=antes["id"], now=now)
         what = f"vaga_grupo:{antes['id']}" if antes["vaga_id"] is None else f"vaga:{antes['vaga_id']}"
         before: dict[str, Json] = {name: antes[name] for name in changed}
         after: dict[str, Json] = {**changed, "por_causa_de": str(vaga["mensagem_id"])}

@@ -50,7 +50,7 @@ class HospitalBloqueado(BatutaError):
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewBook:
+class ReviewQueries:
     waiting: Query
     one: Query
     of_vacancy: Query
@@ -83,23 +83,23 @@ class Revisao:
         self._chaves = Chaves(database.dialect)
         self._zone = zone
         self._clock = clock
-        self._book = load(ReviewBook, Path(__file__).parent / "revisao.sql", database.dialect)
+        self._queries = load(ReviewQueries, Path(__file__).parent / "revisao.sql", database.dialect)
 
     async def pendentes(self, *, limite: int, pular: int = 0, status: str = "aguardando_revisao") -> Sequence[Row]:
-        return await self._database.all(self._book.waiting, limite=limite, pular=pular, status=status)
+        return await self._database.all(self._queries.waiting, limite=limite, pular=pular, status=status)
 
     async def quantas(self) -> int:
-        row = await self._database.one(self._book.count)
+        row = await self._database.one(self._queries.count)
         return 0 if row is None else int(row["items"])
 
     async def ver(self, id: str) -> tuple[Row, Sequence[Row]]:
         """By its own id, or by that of the vacancy that came of it: whoever has one of them means the same."""
-        row = await self._database.one(self._book.one, id=id)
-        if row is None and (read := await self._database.one(self._book.of_vacancy, id=id)) is not None:
-            row = await self._database.one(self._book.one, id=read["id"])
+        row = await self._database.one(self._queries.one, id=id)
+        if row is None and (read := await self._database.one(self._queries.of_vacancy, id=id)) is not None:
+            row = await self._database.one(self._queries.one, id=read["id"])
         if row is None:
             raise VagaInexistente(id=id)
-        return row, await self._database.all(self._book.sources, id=row["id"])
+        return row, await self._database.all(self._queries.sources, id=row["id"])
 
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
         """It becomes a vacancy, as it is or as corrected; unless another vaga is the same already."""
@@ -116,7 +116,7 @@ class Revisao:
                 await self._chaves.soltar(transaction, id, former)
             holder = await self._chaves.tomar(transaction, id, vaga["hash_dedup"], now)
             if holder != id:
-                await transaction.run(self._vagas.book.repeats, id=id, principal=holder, now=now)
+                await transaction.run(self._vagas.queries.repeats, id=id, principal=holder, now=now)
                 await self._source(transaction, vaga, holder, now)
                 told: dict[str, Json] = {"status": "duplicada", "duplicada_de": holder, "campos": [*correcao.campos]}
                 await self._note(transaction, por, "aprovar", id, told, now)
@@ -133,7 +133,7 @@ class Revisao:
             vaga = await self._taken(transaction, id, por, motivo[:LONGEST], now)
             if not motivo.strip():
                 raise MotivoAusente
-            await transaction.run(self._book.reject, id=id, motivo=f"rejeitada: {motivo}"[:LONGEST], now=now)
+            await transaction.run(self._queries.reject, id=id, motivo=f"rejeitada: {motivo}"[:LONGEST], now=now)
             await self._chaves.recusada(transaction, vaga, now, mesmo_texto=False)
             await self._note(transaction, por, "rejeitar", id, {"status": "rejeitada"}, now)
         return Decidida(id=id, status="rejeitada")
@@ -172,8 +172,8 @@ class Revisao:
     async def _taken(
         self, transaction: Transaction, id: str, por: str, notas: str | None, now: datetime
     ) -> dict[str, Any]:
-        taken = await transaction.run(self._book.take, id=id, por=por, notas=notas, now=now)
-        row = await transaction.one(self._book.one, id=id)
+        taken = await transaction.run(self._queries.take, id=id, por=por, notas=notas, now=now)
+        row = await transaction.one(self._queries.one, id=id)
         if row is None:
             raise VagaInexistente(id=id)
         if not taken:
@@ -202,7 +202,7 @@ class Revisao:
             "contato_nome", "contato_whatsapp",
         )  # fmt: skip
         await transaction.run(
-            self._book.correct,
+            self._queries.correct,
             id=vaga["id"],
             hash=vaga["hash_dedup"],
             now=now,
@@ -239,7 +239,7 @@ class Revisao:
             raise VagaIncompleta(id=vaga["id"], falta=", ".join(missing))
         if vaga["data"] < now.astimezone(self._zone).date():
             raise VagaPassada(id=vaga["id"], data=vaga["data"].isoformat())
-        blocked = await transaction.one(self._book.is_blocked, hospital=vaga["hospital_id"])
+        blocked = await transaction.one(self._queries.is_blocked, hospital=vaga["hospital_id"])
         if blocked is not None:
             raise HospitalBloqueado(id=vaga["id"], hospital=blocked["nome"])
 

@@ -39,7 +39,7 @@ DECIDIDA: Final = ("duplicada", "importada", "descartada", "rejeitada")
 
 
 @dataclass(frozen=True, slots=True)
-class VagaBook:
+class VagaQueries:
     vagas: Query
     normalised: Query
     take_keys: Query
@@ -64,7 +64,7 @@ class Vagas:
         self._limiares = limiares
         self._zone = zone
         self._clock = clock
-        self.book = load(VagaBook, Path(__file__).parent / "vagas.sql", database.dialect)
+        self.queries = load(VagaQueries, Path(__file__).parent / "vagas.sql", database.dialect)
         self._vagas = BatchLoader(self._of)
         self._keys = BatchLoader(self._taken)
 
@@ -99,7 +99,7 @@ class Vagas:
             "hash": chave_de(vaga, hospital_id, especialidade_id, periodo),
             "now": now,
         }
-        return Next(learnt + area + Writes(((self.book.normalised, written),)))
+        return Next(learnt + area + Writes(((self.queries.normalised, written),)))
 
     async def deduplicacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
@@ -139,15 +139,15 @@ class Vagas:
             "importada_em": now if is_imported else None,
             "now": now,
         }
-        made = ((self.book.import_, _vacancy(vaga, vaga_id, now)),) if is_imported else ()
+        made = ((self.queries.import_, _vacancy(vaga, vaga_id, now)),) if is_imported else ()
         is_dropped = parecer.decisao is Decisao.DESCARTAR and vaga["hash_dedup"] is not None
-        free = ((self.book.free_dropped, {"hash": vaga["hash_dedup"], "id": vaga["id"]}),) if is_dropped else ()
-        return Writes(((self.book.judged, judged), *made, *free))
+        free = ((self.queries.free_dropped, {"hash": vaga["hash_dedup"], "id": vaga["id"]}),) if is_dropped else ()
+        return Writes(((self.queries.judged, judged), *made, *free))
 
     async def _repeated(self, vaga: Row, principal: str, now: datetime) -> Finish:
         """One more source of the principal; told by its own author, it may correct what he said."""
-        repeats = (self.book.repeats, {"id": vaga["id"], "principal": principal, "now": now})
-        stands = (self.book.stands_alone, {"id": vaga["id"], "now": now})
+        repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
+        stands = (self.queries.stands_alone, {"id": vaga["id"], "now": now})
         kept = self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrived(vaga, now)))
         first = await self._vagas.get(principal)
         if first is None or not mesmo_autor(vaga, first) or not mudancas(vaga, first):
@@ -192,14 +192,14 @@ class Vagas:
             "contato": vaga["contato_whatsapp"],
             "now": now,
         }
-        hold = (self.book.hold, {"id": principal, "now": now})
-        return Writes((hold, (self.book.add_source, told), (self.book.count_sources, {"id": principal})))
+        hold = (self.queries.hold, {"id": principal, "now": now})
+        return Writes((hold, (self.queries.add_source, told), (self.queries.count_sources, {"id": principal})))
 
     def _arrived(self, vaga: Row, now: datetime) -> tuple[Query, dict[str, object]]:
-        return self.book.arrived, {"id": vaga["mensagem_id"], "now": now}
+        return self.queries.arrived, {"id": vaga["mensagem_id"], "now": now}
 
     async def _of(self, ids: Sequence[str]) -> Mapping[str, Row]:
-        return {row["id"]: row for row in await self._database.all(self.book.vagas, ids=AsJson(list(ids)))}
+        return {row["id"]: row for row in await self._database.all(self.queries.vagas, ids=AsJson(list(ids)))}
 
     async def _taken(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
         """Whose each key is; of several that ask at once, the first."""
@@ -208,7 +208,7 @@ class Vagas:
             first.setdefault(hash, vaga)
         now = self._clock.now()
         listed = AsJson([{"hash": hash, "vaga": vaga} for hash, vaga in sorted(first.items())])
-        rows = await self._database.all(self.book.take_keys, asked=listed, now=now, since=now - JANELA)
+        rows = await self._database.all(self.queries.take_keys, asked=listed, now=now, since=now - JANELA)
         holders = {row["hash"]: row["vaga"] for row in rows}
         return {(hash, vaga): holders[hash] for hash, vaga in asked}
 

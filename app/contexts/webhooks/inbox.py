@@ -10,9 +10,9 @@ from typing import Any, Protocol, assert_never
 
 from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
 from batuta.kernel.json import Json
+from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.outcome import Done, after_seconds
-from batuta.queue.recipe import Recipe
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson
 
@@ -84,8 +84,8 @@ class InboxWork:
         self._chips = chips
         self._now = now
 
-    def recipe(self) -> Recipe:
-        return Recipe(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
+    def handler(self) -> ItemHandler:
+        return ItemHandler(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
 
     async def handle(self, lease: Lease) -> Done:
         facts = self._read(lease.row["evento"], lease.row["payload"])

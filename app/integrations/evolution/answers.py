@@ -27,7 +27,7 @@ from app.integrations.evolution.content import instant_of, text_of
 from app.integrations.evolution.http import Answer, Reply, Silence
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
-from batuta.kernel.writable import told
+from batuta.kernel.writable import mask_text
 from batuta.runlog.reasons import HTTP_STATUS, HTTP_STATUS_SAID
 
 # 402 for a while, 403 forbidden, 406 for good; 401 is a phone that logged out, or a wrong key.
@@ -179,7 +179,7 @@ def _complaint(answer: Answer) -> str:
         return REDIRECTS(status=answer.status)
     if answer.status == LOGGED_OUT:
         return WRONG_KEY()
-    words = told("; ".join(_words(answer.body)), LONGEST_WORDS)
+    words = mask_text("; ".join(_words(answer.body)), LONGEST_WORDS)
     return HTTP_STATUS_SAID(status=answer.status, said=words) if words else HTTP_STATUS(status=answer.status)
 
 

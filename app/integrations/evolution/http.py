@@ -12,7 +12,7 @@ import httpx2
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
-from batuta.kernel.waiting import within
+from batuta.kernel.waiting import with_timeout
 
 LARGEST_ANSWER = 4 * 1024 * 1024
 CONNECT_SECONDS = 5.0
@@ -52,7 +52,7 @@ class Gateway:
 
     async def call(self, method: str, path: str, *, limit: timedelta, body: Mapping[str, Json] | None = None) -> Reply:
         try:
-            return await within(limit, self._call(method, path, body), self._clock, f"{method} {path}")
+            return await with_timeout(limit, self._call(method, path, body), self._clock, f"{method} {path}")
         except DeadlineExceeded:
             return Silence(f"no answer within {limit.total_seconds():g} s", never_sent=False)
         except NEVER_SENT as error:

@@ -10,11 +10,11 @@ from typing import Any, Final
 import httpx2
 
 from app.contexts.llm.service import Calou, Respondeu, Resposta
-from batuta.guard.base import Effect, Told, effect_of_status
+from batuta.guard.base import Effect, EffectReport, effect_of_status
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import Json
-from batuta.kernel.waiting import within
+from batuta.kernel.waiting import with_timeout
 
 WITHIN: Final = timedelta(seconds=30)
 LARGEST: Final = 256 * 1024
@@ -38,13 +38,13 @@ class ChatClient:
 
     async def perguntar(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta:
         try:
-            return await within(WITHIN, self._ask(instrucao, dados, schema), self._clock, "the model")
+            return await with_timeout(WITHIN, self._ask(instrucao, dados, schema), self._clock, "the model")
         except DeadlineExceeded:
-            return Calou(Told(Effect.TIMED_OUT, "no answer in time"))
+            return Calou(EffectReport(Effect.TIMED_OUT, "no answer in time"))
         except NEVER_SENT as error:
-            return Calou(Told(Effect.UNREACHED, type(error).__name__))
+            return Calou(EffectReport(Effect.UNREACHED, type(error).__name__))
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            return Calou(Told(Effect.BROKE, type(error).__name__))
+            return Calou(EffectReport(Effect.BROKE, type(error).__name__))
 
     async def close(self) -> None:
         lines, self._lines, self._free = self._lines, [], []
@@ -68,10 +68,10 @@ class ChatClient:
             async for piece in response.aiter_bytes():
                 read += piece
                 if len(read) > LARGEST:
-                    return Calou(Told(Effect.BROKE, "the answer is too long"))
+                    return Calou(EffectReport(Effect.BROKE, "the answer is too long"))
         if response.status_code != 200:
             retry_at = _retry_at(response.headers.get("retry-after"), self._clock.now())
-            return Calou(Told(effect_of_status(response.status_code), f"HTTP {response.status_code}", retry_at))
+            return Calou(EffectReport(effect_of_status(response.status_code), f"HTTP {response.status_code}", retry_at))
         return _answer(bytes(read))
 
     @asynccontextmanager
@@ -100,7 +100,7 @@ def _answer(read: bytes) -> Resposta:
             tokens = usage if isinstance(usage, Mapping) else {}
             return Respondeu(_document(content), _count(tokens, "prompt_tokens"), _count(tokens, "completion_tokens"))
         case _:
-            return Calou(Told(Effect.BROKE, "it answered something else"))
+            return Calou(EffectReport(Effect.BROKE, "it answered something else"))
 
 
 def _document(content: str) -> Json:

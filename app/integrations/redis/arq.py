@@ -53,11 +53,11 @@ def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
     async def connect() -> ArqRedis:
         return await create_pool(where)
 
-    store = SqlTasks(work.database, work.ids, work.clock, work.ears.ring)
+    store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.ring)
     relay = ArqRelay(connect, work.clock, store.wanted)
     work.relay_tasks(relay.run)
     work.add_loop(relay, HEARING)
     work.closers.append(relay.close)
     for name in work.task_registry.queues:
-        work.watching.watch_queue(work.queues[name], None, RUNNER, hands_over=True)
+        work.observability.watch_queue(work.queues[name], None, RUNNER, hands_over=True)
     return relay

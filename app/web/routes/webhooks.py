@@ -10,7 +10,7 @@ from app.integrations.evolution.events import delivery_of
 from app.integrations.evolution.secret import is_proved
 from app.settings import Settings
 from batuta.kernel.json import Json, loads
-from batuta.kernel.writable import told
+from batuta.kernel.writable import mask_text
 from batuta.web.auth import is_local
 from batuta.web.context import state_of
 from batuta.web.problems import Problem
@@ -57,7 +57,7 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
         if delivery is None:
             raise Problem(400, "webhook_strange")
         if isinstance(delivery, Ignorado):
-            return {"status": "ignored", "event": told(delivery.why, LONGEST_WORD)}
+            return {"status": "ignored", "event": mask_text(delivery.why, LONGEST_WORD)}
         return {"status": "ok", "new": await inbox.keep(delivery)}
 
     return routes

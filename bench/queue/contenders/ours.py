@@ -13,10 +13,15 @@ from batuta.engine.batuta import Batuta
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import Query
 from batuta.stores.sql.queue import claim
-from batuta.stores.sql.queue.statements import PostgresTurnBook, SqliteTurnBook, postgres_turn_book, sqlite_turn_book
+from batuta.stores.sql.queue.statements import (
+    PostgresClaimQueries,
+    SqliteClaimQueries,
+    postgres_claim_queries,
+    sqlite_claim_queries,
+)
 from bench.queue.contender import Enqueuer, Told, run
 
-TurnBook = TypeVar("TurnBook", PostgresTurnBook, SqliteTurnBook)
+ClaimQueries = TypeVar("ClaimQueries", PostgresClaimQueries, SqliteClaimQueries)
 CONCURRENCY, DEFAULT = 1000, 20
 FENCE_CHECKED = re.compile(r"\s+AND (?:\w+\.)?fence = \w+\.(?:fence|value ->> 'fence')")
 LEASE_CHECKED = re.compile(r"\s+AND (?:item|tasks)\.lease_until IS NOT NULL")
@@ -45,16 +50,16 @@ def without_fence(query: Query) -> Query:
 def trust_each_other() -> None:
     """In this process alone, for the price of safety: the product has no such mode."""
 
-    def on_postgres(table: QueueTable) -> PostgresTurnBook:
-        return unfenced(postgres_turn_book(table), "settle", "claim", "claim_reversed", "turn")
+    def on_postgres(table: QueueTable) -> PostgresClaimQueries:
+        return unfenced(postgres_claim_queries(table), "settle", "claim", "claim_reversed", "turn")
 
-    def on_sqlite(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteTurnBook:
-        return unfenced(sqlite_turn_book(table, given), "settle", "ours", "take")
+    def on_sqlite(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
+        return unfenced(sqlite_claim_queries(table, given), "settle", "ours", "take")
 
-    vars(claim).update(postgres_turn_book=on_postgres, sqlite_turn_book=on_sqlite)
+    vars(claim).update(postgres_claim_queries=on_postgres, sqlite_claim_queries=on_sqlite)
 
 
-def unfenced(book: TurnBook, *statements: str) -> TurnBook:
+def unfenced(book: ClaimQueries, *statements: str) -> ClaimQueries:
     return dataclasses.replace(book, **{name: without_fence(getattr(book, name)) for name in statements})
 
 

@@ -52,24 +52,24 @@ def mint(
             why=Reason("no_scope", "it opens nothing: give one of {scopes}", scopes=", ".join(Scope)),
         )
     id, secret = chance(6), chance(24)
-    token = Token(id=id, name=name, secret_hash=hashed(secret), scopes=wanted, created_by=by, created_at=now)
+    token = Token(id=id, name=name, secret_hash=hash_secret(secret), scopes=wanted, created_by=by, created_at=now)
     return token, f"bat_{id}_{secret}"
 
 
-def taken_apart(text: str) -> tuple[str, str] | None:
+def split_token(text: str) -> tuple[str, str] | None:
     """The id and the secret, or None for what never was a token of ours."""
     found = _FORM.match(text)
     return (found[1], found[2]) if found else None
 
 
 def proves(token: Token, secret: str) -> bool:
-    return token.revoked_at is None and same(token.secret_hash, hashed(secret))
+    return token.revoked_at is None and same(token.secret_hash, hash_secret(secret))
 
 
 def same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
 
 
-def hashed(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     # The secret is 192 bits of chance, not a password somebody chose: one round is enough.
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -37,7 +37,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON d
 
 
 @dataclass(slots=True)
-class Desk:
+class CliContext:
     language: Language
     app_name: str | None
     env: Mapping[str, str]
@@ -88,9 +88,9 @@ class Desk:
         return self.local(datetime.fromisoformat(written)) if written else ""
 
 
-def desk_of(context: typer.Context) -> Desk:
-    desk: Desk = context.obj
-    return desk
+def cli_context(context: typer.Context) -> CliContext:
+    ctx: CliContext = context.obj
+    return ctx
 
 
 def wait_for(running: Coroutine[Any, Any, T]) -> T:
@@ -154,13 +154,13 @@ def _app_in(file: Path) -> str | None:
     return None if app is None else str(app)
 
 
-def make_desk(argv: list[str]) -> Desk:
+def make_cli_context(argv: list[str]) -> CliContext:
     env = environment()
     wanted = option(argv, "--lang") or env.get("BATUTA_LANG", "")
     language: Language = "en" if wanted == "en" else "pt-BR"
     # What goes into a file or a pipe is not cut to the width of a terminal that is not there.
     width = None if sys.stdout.isatty() else WIDE
-    return Desk(language, option(argv, "--app"), env, _console(width=width), _console(stderr=True))
+    return CliContext(language, option(argv, "--app"), env, _console(width=width), _console(stderr=True))
 
 
 def _console(*, width: int | None = None, stderr: bool = False) -> Console:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for, who
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import PAUSE_ALL, pause_of_categoria, pause_of_job, rules_of
 from batuta.engine.batuta import Batuta
@@ -24,14 +24,14 @@ from batuta.texts import Texts
 EVERYTHING = frozenset({"all", "tudo"})
 _SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 # Who means longer than a century means without end.
-LONGEST = timedelta(days=36500)
+LONGEST_PAUSE = timedelta(days=36500)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 Because = Annotated[str, typer.Option("--reason", help="why, for whoever reads it later")]
 Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then it is as if nobody had turned it")]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SwitchChange:
     switch: Switch
     before: Switch | None  # somebody had turned it to the same position, and that still counted
     switches: Mapping[str, Switch]  # all of them, after it
@@ -58,37 +58,37 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 def pause(
     context: typer.Context, word: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False
 ) -> None:
-    desk = desk_of(context)
-    rule = holding(desk.work(), word)
-    _turn(desk, rule.key, rule.hold_when, reason, span, as_json, "cli.pause.told", word)
+    ctx = cli_context(context)
+    rule = holding(ctx.work(), word)
+    _change_switch(ctx, rule.key, rule.hold_when, reason, span, as_json, "cli.pause.told", word)
 
 
 def resume(context: typer.Context, word: str, reason: Because = "-", as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    rule = holding(desk.work(), word)
-    turn = wait_for(_turned(desk, rule.key, not rule.hold_when, reason, None))
-    left = left_holding(list(desk.work().book), rule.key, turn.switches, desk.work().clock.now())
-    document = {**_turn_described(desk, turn), "still_held_by": [each.key for each in left.rules]}
-    desk.show(document, as_json, lambda: _tell_left(desk, word, turn, left))
+    ctx = cli_context(context)
+    rule = holding(ctx.work(), word)
+    turn = wait_for(_set_switch(ctx, rule.key, not rule.hold_when, reason, None))
+    left = left_holding(list(ctx.work().registry), rule.key, turn.switches, ctx.work().clock.now())
+    document = {**_describe_change(ctx, turn), "still_held_by": [each.key for each in left.rules]}
+    ctx.show(document, as_json, lambda: _tell_left(ctx, word, turn, left))
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    turned = wait_for(_all(desk))
-    known = desk.work().extension.switches
+    ctx = cli_context(context)
+    turned = wait_for(_all(ctx))
+    known = ctx.work().extension.switches
     keys = sorted({rule.key for rule in known.values()} | set(turned))
-    listed = [_described(key, turned.get(key), _rule(known.values(), key), desk) for key in keys]
-    desk.show({"switches": listed}, as_json, lambda: desk.out.print(_table(desk, listed)))
+    listed = [_describe(key, turned.get(key), _rule(known.values(), key), ctx) for key in keys]
+    ctx.show({"switches": listed}, as_json, lambda: ctx.out.print(_table(ctx, listed)))
 
 
 def on(context: typer.Context, key: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    _turn(desk, switch_key(desk.work(), key), True, reason, span, as_json, "cli.switch.told_on", key)
+    ctx = cli_context(context)
+    _change_switch(ctx, switch_key(ctx.work(), key), True, reason, span, as_json, "cli.switch.told_on", key)
 
 
 def off(context: typer.Context, key: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    _turn(desk, switch_key(desk.work(), key), False, reason, span, as_json, "cli.switch.told_off", key)
+    ctx = cli_context(context)
+    _change_switch(ctx, switch_key(ctx.work(), key), False, reason, span, as_json, "cli.switch.told_off", key)
 
 
 def holding(work: Batuta, word: str) -> SwitchRule:
@@ -96,10 +96,10 @@ def holding(work: Batuta, word: str) -> SwitchRule:
     if word in EVERYTHING:
         return SwitchRule(key=PAUSE_ALL)
     kind, colon, name = word.rpartition(":")
-    jobs = {job.name for job in work.book}
+    jobs = {job.name for job in work.registry}
     found = {
         "switch": work.extension.switches.get(name),
-        "category": SwitchRule(key=pause_of_categoria(name)) if name in work.book.categorias else None,
+        "category": SwitchRule(key=pause_of_categoria(name)) if name in work.registry.categorias else None,
         "job": SwitchRule(key=pause_of_job(name)) if name in jobs else None,
         "queue": SwitchRule(key=pause_of_queue(name)) if name in work.queues else None,
     }
@@ -110,7 +110,7 @@ def holding(work: Batuta, word: str) -> SwitchRule:
         raise InvalidName(name=name, kind="pause", why=why)
     if not rules:
         # Not "all": nobody should stop everything because he mistyped a word.
-        known = [*work.book.categorias, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
+        known = [*work.registry.categorias, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
         raise unknown("job, queue or category", word, known)
     return next(iter(rules.values()))
 
@@ -119,7 +119,9 @@ def switch_key(work: Batuta, word: str) -> str:
     """A switch by its key, or by the application's word for it."""
     known = work.extension.switches
     keys = {rule.key for rule in known.values()} | {PAUSE_ALL}
-    keys |= {pause_of_categoria(name) for name in work.book.categorias} | {pause_of_job(job.name) for job in work.book}
+    keys |= {pause_of_categoria(name) for name in work.registry.categorias} | {
+        pause_of_job(job.name) for job in work.registry
+    }
     keys |= {pause_of_queue(name) for name in work.queues}
     if word in known:
         return known[word].key
@@ -141,76 +143,78 @@ def left_holding(jobs: Collection[Job], key: str, switches: Mapping[str, Switch]
     return Left(list(found.values()), every_job)
 
 
-def _turn(desk: Desk, key: str, on: bool, reason: str, span: str | None, as_json: bool, told: str, word: str) -> None:
-    turn = wait_for(_turned(desk, key, on, reason, span))
-    desk.show(_turn_described(desk, turn), as_json, lambda: _tell_turn(desk, turn, told, word))
+def _change_switch(
+    ctx: CliContext, key: str, on: bool, reason: str, span: str | None, as_json: bool, told: str, word: str
+) -> None:
+    turn = wait_for(_set_switch(ctx, key, on, reason, span))
+    ctx.show(_describe_change(ctx, turn), as_json, lambda: _tell_change(ctx, turn, told, word))
 
 
-async def _turned(desk: Desk, key: str, on: bool, reason: str, span: str | None) -> Turn:
-    work = desk.work()
+async def _set_switch(ctx: CliContext, key: str, on: bool, reason: str, span: str | None) -> SwitchChange:
+    work = ctx.work()
     length = None if span is None else _length(span)
     async with work:
         now = work.clock.now()
         until = None if length is None else now + length
         before = await work.switches.all()
-        switch = await work.switches.turn(key, on, by=who(), reason=reason, now=now, until=until)
+        switch = await work.switches.set(key, on, by=who(), reason=reason, now=now, until=until)
     old = before.get(key)
     stood = old is not None and _counts(old, now) and old.on is on
-    return Turn(switch, old if stood else None, {**before, key: switch})
+    return SwitchChange(switch, old if stood else None, {**before, key: switch})
 
 
-def _turn_described(desk: Desk, turn: Turn) -> dict[str, Any]:
+def _describe_change(ctx: CliContext, turn: SwitchChange) -> dict[str, Any]:
     switch, before = turn.switch, turn.before
     return {
         "key": switch.key,
         "on": switch.on,
         "reason": switch.reason,
-        "until": _written(desk, switch.until),
+        "until": _format_instant(ctx, switch.until),
         "by": switch.turned_by,
         "before": None
         if before is None
-        else {"reason": before.reason, "until": _written(desk, before.until), "by": before.turned_by},
+        else {"reason": before.reason, "until": _format_instant(ctx, before.until), "by": before.turned_by},
     }
 
 
-def _tell_turn(desk: Desk, turn: Turn, told: str, word: str) -> None:
-    texts, switch = desk.texts(), turn.switch
+def _tell_change(ctx: CliContext, turn: SwitchChange, told: str, word: str) -> None:
+    texts, switch = ctx.texts(), turn.switch
     if switch.until is None:
-        desk.say(texts(told, word=word, switch=switch.key))
+        ctx.say(texts(told, word=word, switch=switch.key))
     else:
-        desk.say(texts(f"{told}_until", word=word, switch=switch.key, until=desk.local(switch.until)))
+        ctx.say(texts(f"{told}_until", word=word, switch=switch.key, until=ctx.local(switch.until)))
     if turn.before is not None:
-        desk.say(texts("cli.switch.before", standing=_standing(desk, turn.before)))
+        ctx.say(texts("cli.switch.before", standing=_standing(ctx, turn.before)))
 
 
-def _tell_left(desk: Desk, word: str, turn: Turn, left: Left) -> None:
-    texts, key = desk.texts(), turn.switch.key
+def _tell_left(ctx: CliContext, word: str, turn: SwitchChange, left: Left) -> None:
+    texts, key = ctx.texts(), turn.switch.key
     if not left.rules:
-        desk.say(texts("cli.resume.told", word=word, switch=key))
+        ctx.say(texts("cli.resume.told", word=word, switch=key))
         return
-    now = desk.work().clock.now()
-    holds = "; ".join(_holding(desk, rule, turn.switches.get(rule.key), now) for rule in left.rules)
-    desk.say(texts("cli.resume.held" if left.every_job else "cli.resume.partly", word=word, switch=key, holds=holds))
+    now = ctx.work().clock.now()
+    holds = "; ".join(_holding(ctx, rule, turn.switches.get(rule.key), now) for rule in left.rules)
+    ctx.say(texts("cli.resume.held" if left.every_job else "cli.resume.partly", word=word, switch=key, holds=holds))
 
 
-def _holding(desk: Desk, rule: SwitchRule, switch: Switch | None, now: datetime) -> str:
+def _holding(ctx: CliContext, rule: SwitchRule, switch: Switch | None, now: datetime) -> str:
     if switch is not None and _counts(switch, now):
-        return _standing(desk, switch)
-    texts = desk.texts()
+        return _standing(ctx, switch)
+    texts = ctx.texts()
     position, rest = texts("cli.switch.on" if rule.at_rest else "cli.switch.off"), texts("cli.switch.at_rest")
     return texts("cli.switch.resting", switch=rule.key, position=position, at_rest=rest)
 
 
-def _standing(desk: Desk, switch: Switch) -> str:
-    texts = desk.texts()
+def _standing(ctx: CliContext, switch: Switch) -> str:
+    texts = ctx.texts()
     position = {True: "cli.switch.on", False: "cli.switch.off", None: "cli.switch.unreadable"}[switch.on]
-    end = None if switch.until is None else desk.local(switch.until)
+    end = None if switch.until is None else ctx.local(switch.until)
     return texts(
         "cli.switch.standing",
         switch=switch.key,
         position=texts(position),
         by=switch.turned_by,
-        at=desk.local(switch.turned_at),
+        at=ctx.local(switch.turned_at),
         until=texts("cli.switch.endless") if end is None else texts("cli.switch.until", time=end),
         reason=switch.reason,
     )
@@ -220,20 +224,20 @@ def _counts(switch: Switch, now: datetime) -> bool:
     return switch.until is None or now < switch.until
 
 
-def _written(desk: Desk, instant: datetime | None) -> str | None:
-    return None if instant is None else instant.astimezone(desk.work().zone).isoformat(timespec="seconds")
+def _format_instant(ctx: CliContext, instant: datetime | None) -> str | None:
+    return None if instant is None else instant.astimezone(ctx.work().zone).isoformat(timespec="seconds")
 
 
-async def _all(desk: Desk) -> dict[str, Switch]:
-    async with desk.work() as work:
+async def _all(ctx: CliContext) -> dict[str, Switch]:
+    async with ctx.work() as work:
         return await work.switches.all()
 
 
 def _length(span: str) -> timedelta:
     matched = _SPAN.fullmatch(span)
     length = timedelta(**{_UNITS[matched[2]]: int(matched[1])}) if matched else timedelta(0)
-    if not timedelta(0) < length <= LONGEST:
-        raise typer.BadParameter(f"30m, 2h, 1d … {LONGEST.days}d", param_hint="--for")
+    if not timedelta(0) < length <= LONGEST_PAUSE:
+        raise typer.BadParameter(f"30m, 2h, 1d … {LONGEST_PAUSE.days}d", param_hint="--for")
     return length
 
 
@@ -241,8 +245,8 @@ def _rule(rules: Any, key: str) -> SwitchRule | None:
     return next((rule for rule in rules if rule.key == key), None)
 
 
-def _described(key: str, switch: Switch | None, rule: SwitchRule | None, desk: Desk) -> dict[str, Any]:
-    if switch is None or not _counts(switch, desk.work().clock.now()):
+def _describe(key: str, switch: Switch | None, rule: SwitchRule | None, ctx: CliContext) -> dict[str, Any]:
+    if switch is None or not _counts(switch, ctx.work().clock.now()):
         rest = {"on": rule.at_rest if rule else False, "turned": False}
         return {"key": key, **rest, "reason": None, "by": None, "at": None, "until": None}
     return {
@@ -251,13 +255,13 @@ def _described(key: str, switch: Switch | None, rule: SwitchRule | None, desk: D
         "turned": True,
         "reason": switch.reason,
         "by": switch.turned_by,
-        "at": _written(desk, switch.turned_at),
-        "until": _written(desk, switch.until),
+        "at": _format_instant(ctx, switch.turned_at),
+        "until": _format_instant(ctx, switch.until),
     }
 
 
-def _table(desk: Desk, listed: list[dict[str, Any]]) -> Table:
-    texts = desk.texts()
+def _table(ctx: CliContext, listed: list[dict[str, Any]]) -> Table:
+    texts = ctx.texts()
     columns = ("key", "position", "by", "at", "until", "reason")
     table = Table(*(texts(f"cli.switch.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in listed:
@@ -267,8 +271,8 @@ def _table(desk: Desk, listed: list[dict[str, Any]]) -> Table:
             each["key"],
             f"{position}{rest}",
             each["by"] or "",
-            desk.moment(each["at"]),
-            desk.moment(each["until"]),
+            ctx.moment(each["at"]),
+            ctx.moment(each["until"]),
             each["reason"] or "",
         )
     return table

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for, who
 from batuta.engine import backup as backups
 from batuta.engine.backup import PAGES, Progress, RestoreReport
 from batuta.stores.backup.archive import Manifest
@@ -23,30 +23,30 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def backup(context: typer.Context, file: File, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    made = wait_for(backups.take(desk.work(), file, _progress(desk, as_json)))
-    document = {"file": str(file), "bytes": file.stat().st_size, **_described(made)}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.backup.done", **document)))
+    ctx = cli_context(context)
+    made = wait_for(backups.take(ctx.work(), file, _progress(ctx, as_json)))
+    document = {"file": str(file), "bytes": file.stat().st_size, **_describe(made)}
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.backup.done", **document)))
 
 
 def restore(context: typer.Context, file: File, force: Force = False, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    report = wait_for(backups.restore(desk.work(), file, by=who(), force=force, progress=_progress(desk, as_json)))
-    desk.show(_document(desk, file, report), as_json, lambda: _tell(desk, file, report))
+    ctx = cli_context(context)
+    report = wait_for(backups.restore(ctx.work(), file, by=who(), force=force, progress=_progress(ctx, as_json)))
+    ctx.show(_document(ctx, file, report), as_json, lambda: _tell(ctx, file, report))
 
 
-def _progress(desk: Desk, as_json: bool) -> Progress:
+def _progress(ctx: CliContext, as_json: bool) -> Progress:
     """Progress goes to the error output, so that the result can be piped."""
 
     def show(what: str, count: int) -> None:
         if count and not as_json:
             text = "cli.backup.pages" if what == PAGES else "cli.backup.table"
-            desk.err.print(desk.texts()(text, what=what, count=count), soft_wrap=True)
+            ctx.err.print(ctx.texts()(text, what=what, count=count), soft_wrap=True)
 
     return show
 
 
-def _described(manifest: Manifest) -> dict[str, Any]:
+def _describe(manifest: Manifest) -> dict[str, Any]:
     return {
         "database": manifest.dialect,
         "taken_at": manifest.taken_at.isoformat(timespec="seconds"),
@@ -56,11 +56,11 @@ def _described(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _document(desk: Desk, file: Path, report: RestoreReport) -> dict[str, Any]:
+def _document(ctx: CliContext, file: Path, report: RestoreReport) -> dict[str, Any]:
     return {
         "file": str(file),
-        "where": desk.work().database.where,
-        **_described(report.manifest),
+        "where": ctx.work().database.where,
+        **_describe(report.manifest),
         "restored_at": report.restored.restored_at.isoformat(timespec="seconds"),
         "carried_over": report.restored.has_old,
         "counts": dict(report.counts),
@@ -68,28 +68,28 @@ def _document(desk: Desk, file: Path, report: RestoreReport) -> dict[str, Any]:
     }
 
 
-def _tell(desk: Desk, file: Path, report: RestoreReport) -> None:
-    texts, document = desk.texts(), _document(desk, file, report)
-    desk.say(texts("cli.restore.done", **document))
-    desk.say(texts("cli.restore.carried" if report.restored.has_old else "cli.restore.not_carried", **document))
+def _tell(ctx: CliContext, file: Path, report: RestoreReport) -> None:
+    texts, document = ctx.texts(), _document(ctx, file, report)
+    ctx.say(texts("cli.restore.done", **document))
+    ctx.say(texts("cli.restore.carried" if report.restored.has_old else "cli.restore.not_carried", **document))
     own = "cli.restored.carried" if report.restored.has_old else "cli.restored.not_carried"
     if said := texts.known(own, ""):  # by the application, of what it carries over itself
-        desk.say(said)
+        ctx.say(said)
     for name, count in report.counts.items():
-        desk.say(texts("cli.restore.count", what=texts.known(f"cli.restore.counts.{name}", name), count=count))
+        ctx.say(texts("cli.restore.count", what=texts.known(f"cli.restore.counts.{name}", name), count=count))
     if report.kept is not None:
-        desk.say(texts("cli.restore.kept", kept=report.kept))
+        ctx.say(texts("cli.restore.kept", kept=report.kept))
 
 
 def migrate(context: typer.Context, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    applied = [migration.title for migration in wait_for(_migrate(desk))]
-    where = desk.work().database.where
-    desk.show({"database": where, "applied": applied}, as_json, lambda: _tell_migrations(desk, where, applied))
+    ctx = cli_context(context)
+    applied = [migration.title for migration in wait_for(_migrate(ctx))]
+    where = ctx.work().database.where
+    ctx.show({"database": where, "applied": applied}, as_json, lambda: _tell_migrations(ctx, where, applied))
 
 
-async def _migrate(desk: Desk) -> list[Migration]:
-    work = desk.work()
+async def _migrate(ctx: CliContext) -> list[Migration]:
+    work = ctx.work()
     await work.database.open()
     try:
         return await work.migrate()
@@ -97,9 +97,9 @@ async def _migrate(desk: Desk) -> list[Migration]:
         await work.close()
 
 
-def _tell_migrations(desk: Desk, where: str, applied: list[str]) -> None:
-    texts = desk.texts()
+def _tell_migrations(ctx: CliContext, where: str, applied: list[str]) -> None:
+    texts = ctx.texts()
     for title in applied:
-        desk.say(texts("cli.migrate.applied", migration=title))
+        ctx.say(texts("cli.migrate.applied", migration=title))
     if not applied:
-        desk.say(texts("cli.migrate.nothing", where=where))
+        ctx.say(texts("cli.migrate.nothing", where=where))

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import typer
 
-from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for
 from batuta.cli.output import answers
 from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses, unset
 from batuta.engine.batuta import Batuta
@@ -33,40 +33,40 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def doctor(context: typer.Context, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    findings = wait_for(examine(desk))
+    ctx = cli_context(context)
+    findings = wait_for(examine(ctx))
     healthy = all(finding.mark != "wrong" for finding in findings)
     document = {"healthy": healthy, "findings": [asdict(finding) for finding in findings]}
-    desk.show(document, as_json, lambda: _tell(desk, findings))
+    ctx.show(document, as_json, lambda: _tell(ctx, findings))
     if not healthy:
         raise typer.Exit(FAILED)
 
 
-async def examine(desk: Desk) -> list[Finding]:
-    texts = desk.texts()
+async def examine(ctx: CliContext) -> list[Finding]:
+    texts = ctx.texts()
     findings = [Finding("ok", texts("doctor.python", version=platform.python_version()))]
     try:
-        settings, work = desk.settings(), desk.work()
+        settings, work = ctx.settings(), ctx.work()
     except BatutaError as error:
         return [*findings, Finding("wrong", texts("doctor.settings_wrong"), texts.error(error))]
-    findings += _settings(desk, settings, work, desk.texts())
-    findings += _address(settings, desk.texts())
-    findings += await examine_database(work, desk.texts())
-    findings += _crash_detection(work, desk.texts())
-    seen = _as_it_runs(desk, settings, work)
+    findings += _settings(ctx, settings, work, ctx.texts())
+    findings += _address(settings, ctx.texts())
+    findings += await examine_database(work, ctx.texts())
+    findings += _crash_detection(work, ctx.texts())
+    seen = _as_it_runs(ctx, settings, work)
     if seen is not work:
-        findings.append(Finding("ok", desk.texts()("doctor.as_it_runs")))
+        findings.append(Finding("ok", ctx.texts()("doctor.as_it_runs")))
     try:
-        findings += await _outside(seen, desk.texts())
-        findings += await _own(seen, desk.texts())
+        findings += await _outside(seen, ctx.texts())
+        findings += await _own(seen, ctx.texts())
     finally:
         await seen.close()
     return findings
 
 
-def _as_it_runs(desk: Desk, settings: EngineSettings, work: Batuta) -> Batuta:
+def _as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
     """A running `batuta up` tells its children what nobody set: then that is what counts, not what this terminal knows."""
-    told = unset(work.extension.child_env, desk.env, ENV_FILE)
+    told = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]
     is_up = answers(f"http://{settings.host}:{settings.port}") and all(_is_taken(*place) for place in places)
     if not told or not is_up or work.extension.rebuilt is None:
@@ -83,9 +83,9 @@ def _is_taken(host: str, port: int, name: str) -> bool:
     return False
 
 
-def _settings(desk: Desk, settings: EngineSettings, work: Batuta, texts: Texts) -> Iterator[Finding]:
+def _settings(ctx: CliContext, settings: EngineSettings, work: Batuta, texts: Texts) -> Iterator[Finding]:
     yield Finding("ok", texts("doctor.settings", env=settings.app_env))
-    for name, nearest in near_misses({**in_file(ENV_FILE), **desk.env}, names(type(settings))):
+    for name, nearest in near_misses({**in_file(ENV_FILE), **ctx.env}, names(type(settings))):
         yield Finding("warning", texts("doctor.near_miss", name=name), texts("doctor.near_miss_step", nearest=nearest))
     local = work.clock.now().astimezone(work.zone)
     yield Finding("ok", texts("doctor.time", time=f"{local:%d/%m/%Y %H:%M:%S}", zone=settings.timezone))
@@ -144,9 +144,9 @@ def _way(work: Batuta, texts: Texts) -> Iterator[Finding]:
 
 
 async def _jobs(work: Batuta, texts: Texts) -> list[Finding]:
-    if not len(work.book):
+    if not len(work.registry):
         return []
-    seen = await work.watch.look()
+    seen = await work.job_health.look()
     late = [health.job.name for health in seen.jobs if health.is_stale]
     if late:
         return [
@@ -186,10 +186,10 @@ async def _own(work: Batuta, texts: Texts) -> list[Finding]:
     ]
 
 
-def _tell(desk: Desk, findings: list[Finding]) -> None:
+def _tell(ctx: CliContext, findings: list[Finding]) -> None:
     for finding in findings:
         sign, colour = SIGNS[finding.mark]
-        desk.out.print(sign, style=colour, end=" ")
-        desk.say(finding.what)
+        ctx.out.print(sign, style=colour, end=" ")
+        ctx.say(finding.what)
         if finding.next_step:
-            desk.say(f"  → {finding.next_step}")
+            ctx.say(f"  → {finding.next_step}")

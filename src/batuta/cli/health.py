@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for
 from batuta.health.finding import WEIGHTS, WHOLE, Assessment, Grade, Severity
 from batuta.health.incidents import Incident, IncidentStats, stats
 from batuta.kernel.clock import brief
@@ -29,20 +29,20 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def health(context: typer.Context, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    assessment = wait_for(_looked(desk))
-    desk.show(_document(desk, assessment), as_json, lambda: _tell(desk, assessment))
+    ctx = cli_context(context)
+    assessment = wait_for(_assess(ctx))
+    ctx.show(_document(ctx, assessment), as_json, lambda: _tell(ctx, assessment))
     if assessment.is_critical:
         raise typer.Exit(FAILED)
 
 
-async def _looked(desk: Desk) -> Assessment:
-    async with desk.work() as work:
+async def _assess(ctx: CliContext) -> Assessment:
+    async with ctx.work() as work:
         return await work.health.look(fresh=True)
 
 
-def _document(desk: Desk, assessment: Assessment) -> dict[str, Any]:
-    texts, zone = desk.texts(), desk.work().zone
+def _document(ctx: CliContext, assessment: Assessment) -> dict[str, Any]:
+    texts, zone = ctx.texts(), ctx.work().zone
     return {
         "score": assessment.score,
         "max_score": WHOLE,
@@ -68,21 +68,21 @@ def _document(desk: Desk, assessment: Assessment) -> dict[str, Any]:
     }
 
 
-def _tell(desk: Desk, assessment: Assessment) -> None:
-    texts, grade = desk.texts(), assessment.grade
-    desk.out.print(f"{assessment.score}/{WHOLE}", style=f"bold {COLOURS[grade]}", end=" ")
-    desk.say(texts(f"grade.{grade.value}"))
+def _tell(ctx: CliContext, assessment: Assessment) -> None:
+    texts, grade = ctx.texts(), assessment.grade
+    ctx.out.print(f"{assessment.score}/{WHOLE}", style=f"bold {COLOURS[grade]}", end=" ")
+    ctx.say(texts(f"grade.{grade.value}"))
     for section, points in assessment.points.items():
-        desk.say(f"  {texts(f'section.{section.value}'):<24} {points:>3}/{WEIGHTS[section]}")
+        ctx.say(f"  {texts(f'section.{section.value}'):<24} {points:>3}/{WEIGHTS[section]}")
     if not assessment.findings:
-        desk.say(texts("cli.health.nothing"))
+        ctx.say(texts("cli.health.nothing"))
     for finding in assessment.findings:
         sign, colour = SIGNS[finding.severity]
-        desk.out.print(sign, style=colour, end=" ")
-        desk.say(message_of(finding, texts))
+        ctx.out.print(sign, style=colour, end=" ")
+        ctx.say(message_of(finding, texts))
         root = assessment.silenced.get(finding.cause)
         step = next_step_of(finding, texts) if root is None else texts("cli.health.explained", cause=root)
-        desk.say(f"  → {step}")
+        ctx.say(f"  → {step}")
 
 
 MOST = 100_000
@@ -94,8 +94,8 @@ def incidents(
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    found, figures = wait_for(_found(desk, days))
+    ctx = cli_context(context)
+    found, figures = wait_for(_found(ctx, days))
     document = {
         "period_days": days,
         "total": figures.total,
@@ -103,22 +103,22 @@ def incidents(
         "by_severity": dict(figures.by_severity),
         "mttr_seconds": figures.mttr_seconds,
         "uptime_percent": figures.uptime_percent,
-        "incidents": [_plain(desk, each) for each in found[:limit]],
+        "incidents": [_plain(ctx, each) for each in found[:limit]],
     }
-    desk.show(document, as_json, lambda: _tell_incidents(desk, found[:limit], figures, days))
+    ctx.show(document, as_json, lambda: _tell_incidents(ctx, found[:limit], figures, days))
 
 
-async def _found(desk: Desk, days: int) -> tuple[Sequence[Incident], IncidentStats]:
-    async with desk.work() as work:
+async def _found(ctx: CliContext, days: int) -> tuple[Sequence[Incident], IncidentStats]:
+    async with ctx.work() as work:
         now = work.clock.now()
         since = now - timedelta(days=days)
-        found = await work.watching.incidents.within(since, now, MOST)
+        found = await work.observability.incidents.list_between(since, now, MOST)
     return found, stats(found, since, now)
 
 
-def _plain(desk: Desk, incident: Incident) -> dict[str, Any]:
+def _plain(ctx: CliContext, incident: Incident) -> dict[str, Any]:
     def local(instant: datetime | None) -> str | None:
-        return None if instant is None else instant.astimezone(desk.work().zone).isoformat(timespec="seconds")
+        return None if instant is None else instant.astimezone(ctx.work().zone).isoformat(timespec="seconds")
 
     return {
         "id": incident.id,
@@ -132,10 +132,10 @@ def _plain(desk: Desk, incident: Incident) -> dict[str, Any]:
     }
 
 
-def _tell_incidents(desk: Desk, found: Sequence[Incident], figures: IncidentStats, days: int) -> None:
-    texts = desk.texts()
+def _tell_incidents(ctx: CliContext, found: Sequence[Incident], figures: IncidentStats, days: int) -> None:
+    texts = ctx.texts()
     if not found:
-        desk.say(texts("cli.incidents.none", days=days))
+        ctx.say(texts("cli.incidents.none", days=days))
         return
     columns = ("started", "lasted", "status", "source", "causes")
     table = Table(*(texts(f"cli.incidents.column_{each}") for each in columns), box=None, pad_edge=False)
@@ -143,8 +143,8 @@ def _tell_incidents(desk: Desk, found: Sequence[Incident], figures: IncidentStat
         lasted = None if each.duration_seconds is None else brief(timedelta(seconds=each.duration_seconds))
         causes = ", ".join(str(cause) for cause in each.details.get("causes", []))
         still = texts("cli.incidents.still")
-        table.add_row(desk.local(each.started_at), lasted or still, each.to_status, each.trigger_source, causes)
-    desk.out.print(table)
+        table.add_row(ctx.local(each.started_at), lasted or still, each.to_status, each.trigger_source, causes)
+    ctx.out.print(table)
     mttr = "-" if figures.mttr_seconds is None else brief(timedelta(seconds=figures.mttr_seconds))
     facts = {"total": figures.total, "open": figures.open, "uptime": f"{figures.uptime_percent:g}", "mttr": mttr}
-    desk.say(texts("cli.incidents.summary", days=days, **facts))
+    ctx.say(texts("cli.incidents.summary", days=days, **facts))

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from batuta.cli.context import FAILED, INTERRUPTED, Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import FAILED, INTERRUPTED, CliContext, JsonFlag, cli_context, wait_for
 from batuta.health.jobs import LOOKED_AT, JobHealth, JobsSeen, JobState
 from batuta.kernel import reasons
 from batuta.kernel.errors import BatutaError
@@ -49,20 +49,20 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 def jobs(
     context: typer.Context, profile: Annotated[str | None, typer.Option("--profile")] = None, as_json: JsonFlag = False
 ) -> None:
-    desk = desk_of(context)
-    seen, rival = wait_for(_look(desk, profile))
+    ctx = cli_context(context)
+    seen, rival = wait_for(_look(ctx, profile))
     document = {
         "profile": seen.profile,
         "fires": rival is None,
-        "jobs": [described(health, desk.texts()) for health in seen.jobs],
+        "jobs": [describe_job(health, ctx.texts()) for health in seen.jobs],
     }
 
     def tell() -> None:
-        desk.out.print(_jobs_table(desk, seen))
+        ctx.out.print(_jobs_table(ctx, seen))
         if rival is not None:
-            desk.say(desk.texts()("cli.jobs.stands_by", active=rival.release or rival.fingerprint))
+            ctx.say(ctx.texts()("cli.jobs.stands_by", active=rival.release or rival.fingerprint))
 
-    desk.show(document, as_json, tell)
+    ctx.show(document, as_json, tell)
 
 
 def run(
@@ -72,7 +72,7 @@ def run(
     even_if_held: Annotated[bool, typer.Option("--even-if-held")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     params = dict(_pair(each) for each in param or ())
     begun: list[str] = []
 
@@ -80,13 +80,13 @@ def run(
         if isinstance(event, ExecutionStarted):
             begun.append(event.execution)
 
-    desk.work().events.subscribe(notice)
+    ctx.work().events.subscribe(notice)
     try:
-        ran = wait_for(_run(desk, name, params, even_if_held))
+        ran = wait_for(_run(ctx, name, params, even_if_held))
     except KeyboardInterrupt:
-        desk.say_wrong(_interrupted(desk, name, begun))
+        ctx.say_wrong(_interrupted(ctx, name, begun))
         raise typer.Exit(INTERRUPTED) from None
-    desk.show(row(ran, desk.texts()), as_json, lambda: desk.say(_sentence(desk, ran)))
+    ctx.show(row(ran, ctx.texts()), as_json, lambda: ctx.say(_sentence(ctx, ran)))
     if ran.status not in (Status.SUCCESS, Status.SKIPPED):
         raise typer.Exit(FAILED)
 
@@ -98,47 +98,47 @@ def executions(
     limit: LongestList = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    found = wait_for(_recent(desk, name, None if status is None else status.value, limit))
-    document = {"executions": [row(each, desk.texts()) for each in found]}
-    desk.show(document, as_json, lambda: desk.out.print(_executions_table(desk, found)))
+    ctx = cli_context(context)
+    found = wait_for(_recent(ctx, name, None if status is None else status.value, limit))
+    document = {"executions": [row(each, ctx.texts()) for each in found]}
+    ctx.show(document, as_json, lambda: ctx.out.print(_executions_table(ctx, found)))
 
 
-async def _look(desk: Desk, profile: str | None) -> tuple[JobsSeen, Timetable | None]:
+async def _look(ctx: CliContext, profile: str | None) -> tuple[JobsSeen, Timetable | None]:
     """The jobs of this code, and the active timetable if it is that of another version."""
-    work = desk.work()
-    known = None if profile is None else work.book.known_profile(profile)
+    work = ctx.work()
+    known = None if profile is None else work.registry.known_profile(profile)
     async with work:
-        seen = await work.watch.look(known)
-        active = next((each for each in await work.watching.timetables.newest(LOOKED_AT) if each.is_active), None)
+        seen = await work.job_health.look(known)
+        active = next((each for each in await work.observability.timetables.newest(LOOKED_AT) if each.is_active), None)
     # The release counts as that of this code: the shell of an operator need not name it.
-    is_ours = active is None or work.book.own(active.release).fingerprint == active.fingerprint
+    is_ours = active is None or work.registry.own(active.release).fingerprint == active.fingerprint
     return seen, None if is_ours else active
 
 
-async def _run(desk: Desk, name: str, params: dict[str, str], even_if_held: bool) -> Recorded:
-    work = desk.work()
+async def _run(ctx: CliContext, name: str, params: dict[str, str], even_if_held: bool) -> Recorded:
+    work = ctx.work()
     async with work:
-        job = work.book.find(name, await work.controls.read())
+        job = work.registry.find(name, await work.controls.read())
         execution = await work.scheduler().run_by_hand(job, params, even_if_held=even_if_held)
         recorded = await work.reports.execution(execution.id)
     assert recorded is not None
     return recorded
 
 
-async def _recent(desk: Desk, name: str | None, status: str | None, limit: int) -> list[Recorded]:
-    work = desk.work()
+async def _recent(ctx: CliContext, name: str | None, status: str | None, limit: int) -> list[Recorded]:
+    work = ctx.work()
     async with work:
         if name is not None:
-            name = work.book.find(name, await work.controls.read()).name
+            name = work.registry.find(name, await work.controls.read()).name
         return list(await work.reports.recent(job=name, status=status, before=EVER, limit=limit))
 
 
-def _interrupted(desk: Desk, name: str, begun: list[str]) -> str:
+def _interrupted(ctx: CliContext, name: str, begun: list[str]) -> str:
     """What became of the run, as the log has it."""
-    texts = desk.texts()
+    texts = ctx.texts()
     try:
-        left = wait_for(_recorded(desk, begun[-1])) if begun else None
+        left = wait_for(_read_run(ctx, begun[-1])) if begun else None
     except BatutaError:
         left = None
     if left is None:
@@ -149,12 +149,12 @@ def _interrupted(desk: Desk, name: str, begun: list[str]) -> str:
     return texts("cli.run.interrupted_ended", **facts, why=texts.reason(left.error or left.reason or "-"))
 
 
-async def _recorded(desk: Desk, id: str) -> Recorded | None:
-    async with desk.work() as work:
+async def _read_run(ctx: CliContext, id: str) -> Recorded | None:
+    async with ctx.work() as work:
         return await work.reports.execution(id)
 
 
-def described(health: JobHealth, texts: Texts) -> dict[str, Any]:
+def describe_job(health: JobHealth, texts: Texts) -> dict[str, Any]:
     job, last = health.job, health.facts.last
     return {
         "name": job.name,
@@ -201,11 +201,11 @@ def row(recorded: Recorded, texts: Texts) -> dict[str, Any]:
     }
 
 
-def _jobs_table(desk: Desk, seen: JobsSeen) -> Table:
-    texts = desk.texts()
+def _jobs_table(ctx: CliContext, seen: JobsSeen) -> Table:
+    texts = ctx.texts()
     columns = ("job", "categoria", "schedule", "state", "last", "next", "why")
     table = Table(*(texts(f"cli.jobs.column_{column}") for column in columns), box=None, pad_edge=False)
-    desk.say(texts("cli.jobs.title", profile=seen.profile, count=len(seen.jobs)))
+    ctx.say(texts("cli.jobs.title", profile=seen.profile, count=len(seen.jobs)))
     for column in table.columns[:-1]:
         column.no_wrap = True
     for health in seen.jobs:
@@ -216,22 +216,22 @@ def _jobs_table(desk: Desk, seen: JobsSeen) -> Table:
             job.cron.text,
             Text(texts(f"state.{health.state.value}"), STYLES[health.state]),
             f"{desk.local(last.started_at)} {status_word(texts, last.status)}" if last else "-",
-            desk.local(health.next_at),
+            ctx.local(health.next_at),
             texts.reason(health.why or ""),
         )
     return table
 
 
-def _executions_table(desk: Desk, found: list[Recorded]) -> Table:
-    texts = desk.texts()
+def _executions_table(ctx: CliContext, found: list[Recorded]) -> Table:
+    texts = ctx.texts()
     columns = ("started", "fire", "job", "trigger", "status", "took", "items", "why")
     table = Table(*(texts(f"cli.executions.column_{column}") for column in columns), box=None, pad_edge=False)
     for column in table.columns[:-1]:
         column.no_wrap = True
     for each in found:
         table.add_row(
-            desk.local(each.started_at),
-            desk.local(each.scheduled_for) if each.scheduled_for else "",
+            ctx.local(each.started_at),
+            ctx.local(each.scheduled_for) if each.scheduled_for else "",
             each.job,
             texts(f"panel.trigger_word.{each.trigger}"),
             Text(status_word(texts, each.status), ENDINGS.get(each.status, "")),
@@ -242,8 +242,8 @@ def _executions_table(desk: Desk, found: list[Recorded]) -> Table:
     return table
 
 
-def _sentence(desk: Desk, ran: Recorded) -> str:
-    texts, why = desk.texts(), ran.error or ran.reason
+def _sentence(ctx: CliContext, ran: Recorded) -> str:
+    texts, why = ctx.texts(), ran.error or ran.reason
     facts = {"job": ran.job, "status": status_word(texts, ran.status), "id": ran.id}
     items = "-" if ran.items is None else texts.number(ran.items)
     told = texts("cli.run.told", items=items, took=_seconds(texts, ran.duration_ms or 0), **facts)

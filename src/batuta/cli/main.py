@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from batuta import __version__
 from batuta.cli import controls, database, doctor, guards, health, jobs, queues, roles, timetable, tokens, up, workers
-from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, Desk, make_desk
+from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, CliContext, make_cli_context
 from batuta.config import reason_of
 from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate, UnknownApp
 from batuta.kernel.nearest import nearest
@@ -125,24 +125,24 @@ def _path(command: Any, argv: Sequence[str]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
-    desk = make_desk(argv)
+    ctx = make_cli_context(argv)
     if (garbled := next((word for word in argv if not _is_text(word)), None)) is not None:
-        desk.say_wrong(desk.texts()("cli.garbled", word=garbled.encode(errors="replace").decode()))
+        ctx.say_wrong(ctx.texts()("cli.garbled", word=garbled.encode(errors="replace").decode()))
         return REFUSED
-    command = in_words(typer.main.get_command(tree(desk)), desk.texts())
+    command = in_words(typer.main.get_command(tree(ctx)), ctx.texts())
     try:
-        code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=desk)
+        code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=ctx)
     except typer.TyperException as mistake:
         if type(mistake).__name__ == "NoArgsIsHelpError":  # its message is the help
-            desk.say(mistake.format_message())
+            ctx.say(mistake.format_message())
         else:
-            desk.say_wrong(usage_sentence(desk.texts(), command, argv, mistake, desk.unloaded))
+            ctx.say_wrong(usage_sentence(ctx.texts(), command, argv, mistake, ctx.unloaded))
         return REFUSED
     except (ConfigError, SchemaOutOfDate, FileReadOnly, MigrationChanged) as error:
-        desk.complain(error)
+        ctx.complain(error)
         return REFUSED
     except BatutaError as error:
-        desk.complain(error)
+        ctx.complain(error)
         return FAILED
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -159,8 +159,8 @@ def in_words(command: Any, texts: Texts) -> Any:
     return command
 
 
-def tree(desk: Desk) -> typer.Typer:
-    texts = desk.texts()
+def tree(ctx: CliContext) -> typer.Typer:
+    texts = ctx.texts()
     cli = typer.Typer(
         name="batuta",
         help=texts("cli.help"),
@@ -183,7 +183,7 @@ def tree(desk: Desk) -> typer.Typer:
     workers.add_to(cli, texts)
     up.add_to(cli, texts)
     roles.add_to(cli, texts)
-    roles.add_roles_of_app(cli, desk)
+    roles.add_roles_of_app(cli, ctx)
     return cli
 
 

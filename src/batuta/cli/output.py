@@ -16,12 +16,12 @@ from batuta.supervise.loop import Doorbell, Idle, Pace
 
 MOST_LINES = 20_000
 MOST_CHARACTERS = 16 * 1024 * 1024
-PATIENCE = 2.0  # seconds that the last lines may take
+FLUSH_TIMEOUT = 2.0  # seconds that the last lines may take
 COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 FAINT = 2
 
 
-class Voices:
+class OutputMux:
     def __init__(
         self,
         out: TextIO,
@@ -53,12 +53,12 @@ class Voices:
 
     def stream(self, name: str) -> TextIO:
         """For whoever writes to a file: each line of it is said."""
-        return _Voice(self, name, self._out.isatty())
+        return _OutputStream(self, name, self._out.isatty())
 
     def close(self) -> None:
         """What was said is written, unless nobody takes it."""
         if self._put(None):
-            self._writing.join(PATIENCE)
+            self._writing.join(FLUSH_TIMEOUT)
 
     def _prefix(self, name: str) -> str:
         if not self._prefixed:
@@ -97,10 +97,10 @@ def _writable(line: str, encoding: str | None) -> str:
     return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
 
 
-class _Voice(io.StringIO):
-    def __init__(self, voices: Voices, name: str, is_terminal: bool) -> None:
+class _OutputStream(io.StringIO):
+    def __init__(self, output: OutputMux, name: str, is_terminal: bool) -> None:
         super().__init__()
-        self._voices = voices
+        self._output = output
         self._name = name
         self._is_terminal = is_terminal
         self._begun = ""
@@ -108,14 +108,14 @@ class _Voice(io.StringIO):
     def write(self, text: str, /) -> int:
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
-            self._voices.say(self._name, line)
+            self._output.say(self._name, line)
         return len(text)
 
     def isatty(self) -> bool:
         return self._is_terminal
 
 
-class Announcer:
+class ReadyBanner:
     """A loop that asks ``/health`` until it answers, and then rests for good."""
 
     name = "announcer"
@@ -124,11 +124,11 @@ class Announcer:
         self.doorbell = Doorbell()
         self._address = address
         self._announce = announce
-        self._told = False
+        self._is_announced = False
 
     async def tick(self) -> Pace:
-        if not self._told and await asyncio.to_thread(answers, self._address):
-            self._told = True
+        if not self._is_announced and await asyncio.to_thread(answers, self._address):
+            self._is_announced = True
             self._announce()
         return Idle()
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for, who
 from batuta.health.workers import FORGOTTEN
 from batuta.kernel import reasons
 from batuta.kernel.errors import ConfigError
@@ -20,7 +20,7 @@ from batuta.stores.sql.queue.store import SqlQueue
 from batuta.texts import Texts
 
 # Items moved or cancelled in one transaction, and the most of those in one command.
-AT_ONCE = 1000
+ACTION_BATCH = 1000
 MOST_STEPS = 10_000
 
 
@@ -35,10 +35,10 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def list_queues(context: typer.Context, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    found, stranded = wait_for(_counted(desk))
+    ctx = cli_context(context)
+    found, stranded = wait_for(_count_queues(ctx))
     document = {"queues": found, "unserved": stranded}
-    desk.show(document, as_json, lambda: desk.out.print(_queues_table(desk, found, stranded)))
+    ctx.show(document, as_json, lambda: ctx.out.print(_queues_table(ctx, found, stranded)))
 
 
 def show(
@@ -48,21 +48,21 @@ def show(
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    asked, items = wait_for(_listed(desk, queue, state, limit))
+    ctx = cli_context(context)
+    asked, items = wait_for(_list_items(ctx, queue, state, limit))
 
     def tell() -> None:
         if items:
-            desk.out.print(_items_table(desk, items))
+            ctx.out.print(_items_table(ctx, items))
             return
         others = ", ".join(each for each in ItemState if each != asked)
-        desk.say(desk.texts()("cli.queue.none", state=asked, queue=queue, others=others))
+        ctx.say(ctx.texts()("cli.queue.none", state=asked, queue=queue, others=others))
 
-    desk.show({"queue": queue, "items": items}, as_json, tell)
+    ctx.show({"queue": queue, "items": items}, as_json, tell)
 
 
 def retry(context: typer.Context, queue: str, id: str, as_json: JsonFlag = False) -> None:
-    _act(desk_of(context), queue, id, "retried", as_json)
+    _act(cli_context(context), queue, id, "retried", as_json)
 
 
 def discard(
@@ -72,7 +72,7 @@ def discard(
     is_waiting: Annotated[bool, typer.Option("--waiting")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
+    ctx = cli_context(context)
     if (id is None) != is_waiting:
         raise ConfigError(
             problem=Reason("discard_what", "it is not clear what to discard"),
@@ -82,49 +82,47 @@ def discard(
             ),
         )
     if id is not None:
-        _act(desk, queue, id, "discarded", as_json)
+        _act(ctx, queue, id, "discarded", as_json)
         return
-    count = wait_for(_decided(desk, queue, lambda through: through.discard_waiting(queue, AT_ONCE, by=who())))
+    count = wait_for(_repeat_step(ctx, queue, lambda through: through.discard_waiting(queue, ACTION_BATCH, by=who())))
     document = {"queue": queue, "cancelled": count}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.queue.dropped", queue=queue, count=count)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.queue.dropped", queue=queue, count=count)))
 
 
 def rehome(
     context: typer.Context, queue: str, target: Annotated[str, typer.Option("--to")], as_json: JsonFlag = False
 ) -> None:
-    desk = desk_of(context)
-    count = wait_for(_rehomed(desk, queue, target))
+    ctx = cli_context(context)
+    count = wait_for(_rehome(ctx, queue, target))
     document = {"queue": queue, "to": target, "moved": count}
     said = {"queue": queue, "target": target, "count": count}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.queue.rehomed", **said)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.queue.rehomed", **said)))
 
 
 def unstick(context: typer.Context, queue: str, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    rescued, dead = wait_for(_unstick(desk, queue))
+    ctx = cli_context(context)
+    rescued, dead = wait_for(_unstick(ctx, queue))
     document = {"queue": queue, "rescued": rescued, "dead": dead}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.queue.unstuck", rescued=rescued, dead=dead)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.queue.unstuck", rescued=rescued, dead=dead)))
 
 
-def _act(desk: Desk, queue: str, id: str, done: str, as_json: bool) -> None:
-    is_done = wait_for(_acted(desk, queue, id, done))
+def _act(ctx: CliContext, queue: str, id: str, done: str, as_json: bool) -> None:
+    is_done = wait_for(_apply_action(ctx, queue, id, done))
     key = f"cli.queue.{done}" if is_done else "cli.queue.not_dead"
-    desk.show(
-        {"queue": queue, "id": id, done: is_done}, as_json, lambda: desk.say(desk.texts()(key, id=id, queue=queue))
-    )
+    ctx.show({"queue": queue, "id": id, done: is_done}, as_json, lambda: ctx.say(ctx.texts()(key, id=id, queue=queue)))
     if not is_done:
         raise typer.Exit(FAILED)
 
 
-def _known(desk: Desk, name: str) -> SqlQueue:
-    queues = desk.work().queues
+def _find_queue(ctx: CliContext, name: str) -> SqlQueue:
+    queues = ctx.work().queues
     if name not in queues:
         raise unknown("queue", name, queues)
     return queues[name]
 
 
-async def _counted(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    async with desk.work() as work:
+async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    async with ctx.work() as work:
         queues = [
             {
                 "queue": name,
@@ -144,21 +142,21 @@ async def _counted(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any
         ]
 
 
-async def _listed(desk: Desk, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
+async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
     """The state asked for, and its items.
 
     ``state`` in the words of every queue, or in the table's own; None: the dead, or what waits where nothing is served.
     """
-    async with desk.work() as work:
-        stranded = None if queue in work.queues else await _through(desk, queue)
-        found = stranded or _known(desk, queue)
+    async with ctx.work() as work:
+        stranded = None if queue in work.queues else await _open_stranded(ctx, queue)
+        found = stranded or _find_queue(ctx, queue)
         state = state or (ItemState.DEAD if stranded is None else ItemState.READY)
         known = [*ItemState, *await found.counts()]
         if state not in known:
             raise unknown("state", state, known)
         rows = await found.listed(state, limit, of=None if stranded is None else queue)
-    columns = _shown(found.table)
-    texts = desk.texts()
+    columns = _columns_of(found.table)
+    texts = ctx.texts()
     shown = [
         _described({name: row[column] for name, column in columns.items() if column in row}, work.zone, texts)
         for row in rows
@@ -166,29 +164,29 @@ async def _listed(desk: Desk, queue: str, state: str | None, limit: int) -> tupl
     return state, shown
 
 
-async def _through(desk: Desk, source: str) -> SqlQueue:
+async def _open_stranded(ctx: CliContext, source: str) -> SqlQueue:
     """The queue through which the items of ``source`` are decided about: this version does not serve it."""
-    stranded = {items.queue: through for items, through in await desk.work().unserved.all()}
+    stranded = {items.queue: through for items, through in await ctx.work().unserved.all()}
     if source not in stranded:
-        raise unknown("queue", source, [*desk.work().queues, *stranded])
+        raise unknown("queue", source, [*ctx.work().queues, *stranded])
     return stranded[source]
 
 
-async def _rehomed(desk: Desk, source: str, target: str) -> int:
-    work = desk.work()
+async def _rehome(ctx: CliContext, source: str, target: str) -> int:
+    work = ctx.work()
 
     def moves(through: SqlQueue) -> Awaitable[int]:
         of_table = [name for name, queue in work.queues.items() if queue.table.name == through.table.name]
         if target not in of_table:
             raise unknown("queue", target, of_table)
-        return through.rehome(source, target, AT_ONCE, by=who())
+        return through.rehome(source, target, ACTION_BATCH, by=who())
 
-    return await _decided(desk, source, moves)
+    return await _repeat_step(ctx, source, moves)
 
 
-async def _decided(desk: Desk, source: str, step: Callable[[SqlQueue], Awaitable[int]]) -> int:
+async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], Awaitable[int]]) -> int:
     """Repeat ``step`` until nothing is left of ``source``; return how many items it changed."""
-    async with desk.work() as work:
+    async with ctx.work() as work:
         living = (await work.beats.seen(within=FORGOTTEN, now=work.now())).living_loops
         if source in work.queues or f"worker:{source}" in living:
             raise ConfigError(
@@ -198,35 +196,35 @@ async def _decided(desk: Desk, source: str, step: Callable[[SqlQueue], Awaitable
                     "only items of a queue that no worker serves are moved or cancelled; `batuta queue list` names those",
                 ),
             )
-        through, total = await _through(desk, source), 0
+        through, total = await _open_stranded(ctx, source), 0
         for _ in range(MOST_STEPS):
             changed = await step(through)
             total += changed
-            if changed < AT_ONCE:
+            if changed < ACTION_BATCH:
                 break
         return total
 
 
-async def _acted(desk: Desk, queue: str, id: str, done: str) -> bool:
-    found = _known(desk, queue)
-    async with desk.work():
+async def _apply_action(ctx: CliContext, queue: str, id: str, done: str) -> bool:
+    found = _find_queue(ctx, queue)
+    async with ctx.work():
         if not is_uuid(id):
             return False
         return await (found.revive if done == "retried" else found.discard)(id, by=who())
 
 
-async def _unstick(desk: Desk, queue: str) -> tuple[int, int]:
-    _known(desk, queue)
+async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
+    _find_queue(ctx, queue)
 
     def waits(length: timedelta) -> None:
-        desk.err.print(desk.texts()("cli.queue.unsticking", seconds=f"{length.total_seconds():g}"))
+        ctx.err.print(ctx.texts()("cli.queue.unsticking", seconds=f"{length.total_seconds():g}"))
 
-    async with desk.work() as work:
+    async with ctx.work() as work:
         rescued = await work.rescue(queue, waits)
     return len(rescued), sum(each.state is ItemState.DEAD for each in rescued)
 
 
-def _shown(table: QueueTable) -> dict[str, str]:
+def _columns_of(table: QueueTable) -> dict[str, str]:
     """What may be shown of an item, in the engine's words; what it carries may be somebody's phone."""
     named = {
         "id": table.id,
@@ -254,28 +252,28 @@ def _plain(value: Any, zone: Any) -> Any:
     return value.astimezone(zone).isoformat(timespec="seconds") if isinstance(value, datetime) else value
 
 
-def _queues_table(desk: Desk, found: list[dict[str, Any]], stranded: list[dict[str, Any]]) -> Table:
-    texts = desk.texts()
+def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[dict[str, Any]]) -> Table:
+    texts = ctx.texts()
     table = Table(
         *(texts(f"cli.queue.column_{each}") for each in ("queue", "states", "next")), box=None, pad_edge=False
     )
     for each in found:
         states = ", ".join(f"{state} {count}" for state, count in sorted(each["states"].items()))
-        table.add_row(each["queue"], states or "-", desk.moment(each["next_at"]) or "-")
+        table.add_row(each["queue"], states or "-", ctx.moment(each["next_at"]) or "-")
     for each in stranded:
-        table.add_row(each["queue"], texts("cli.queue.not_served", count=each["count"]), desk.moment(each["oldest"]))
+        table.add_row(each["queue"], texts("cli.queue.not_served", count=each["count"]), ctx.moment(each["oldest"]))
     return table
 
 
-def _items_table(desk: Desk, items: list[dict[str, Any]]) -> Table:
-    texts = desk.texts()
+def _items_table(ctx: CliContext, items: list[dict[str, Any]]) -> Table:
+    texts = ctx.texts()
     table = Table(
         *(texts(f"cli.queue.column_{each}") for each in ("id", "name", "attempts", "when", "error")),
         box=None,
         pad_edge=False,
     )
     for item in items:
-        when = desk.moment(item.get("finished_at") or item.get("available_at"))
+        when = ctx.moment(item.get("finished_at") or item.get("available_at"))
         table.add_row(
             item["id"], str(item.get("name", "")), str(item.get("attempts", "")), when, item.get("error") or ""
         )

@@ -13,19 +13,19 @@ from typing import Annotated, TextIO
 import typer
 
 from batuta import __version__
-from batuta.cli.context import FAILED, REFUSED, Desk, desk_of
+from batuta.cli.context import FAILED, REFUSED, CliContext, cli_context
 from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Command, Role
-from batuta.engine.process import GuardLimits, guarded
+from batuta.engine.process import ProcessLimits, guard_process
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain, StoreReplaced
 from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessHeld, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
 from batuta.processes.address import listen
-from batuta.processes.exit import run_out, stop_on_signals
+from batuta.processes.exit import run_to_exit, stop_on_signals
 from batuta.processes.loop_monitor import leave
-from batuta.processes.notify import LifeSign, Notifier
+from batuta.processes.notify import Notifier, WatchdogPing
 from batuta.processes.recycling import WATCHING_FILE, FileWatch
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.processes.tree import die_with_parent
@@ -34,11 +34,13 @@ from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
 
-GRACE = timedelta(seconds=1)
+SIDECAR_GRACE = timedelta(seconds=1)
 
 
 @asynccontextmanager
-async def shown(work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor) -> AsyncIterator[None]:
+async def serve_metrics(
+    work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor
+) -> AsyncIterator[None]:
     """While the block runs. Without the setting: nothing."""
     port = settings.batuta_metrics_port
     if port is None:
@@ -53,7 +55,7 @@ async def shown(work: Batuta, settings: EngineSettings, role: str, supervisor: S
     listening = listen(settings.host, port, "BATUTA_METRICS_PORT")
     stop = asyncio.Event()
     api = create_side_api(work, settings, role, lambda: supervisor.running)
-    serving = asyncio.create_task(serve(api, listening, stop, GRACE))
+    serving = asyncio.create_task(serve(api, listening, stop, SIDECAR_GRACE))
     try:
         yield
     finally:
@@ -79,23 +81,23 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
         cli.command(name, help=texts(f"cli.{name}.help"))(_command(name))
 
 
-def add_roles_of_app(cli: typer.Typer, desk: Desk) -> None:
+def add_roles_of_app(cli: typer.Typer, ctx: CliContext) -> None:
     """The application's own roles and commands become words. If it cannot be loaded, the word that needs it will say why."""
     try:
-        extension = desk.work().extension
+        extension = ctx.work().extension
     except BatutaError as error:
-        desk.unloaded = error
+        ctx.unloaded = error
         return
     for role in extension.roles:
-        cli.command(role.name, help=desk.texts()(f"cli.{role.name}.help"))(_command(role.name))
+        cli.command(role.name, help=ctx.texts()(f"cli.{role.name}.help"))(_command(role.name))
     for name, command in extension.commands.items():
-        _add_command(cli, desk, name, command)
+        _add_command(cli, ctx, name, command)
     for name in extension.later:
-        cli.command(name, help=desk.texts()("cli.later.help"))(_not_yet(name))
+        cli.command(name, help=ctx.texts()("cli.later.help"))(_not_yet(name))
 
 
-def _add_command(cli: typer.Typer, desk: Desk, name: str, command: Command) -> None:
-    texts = desk.texts()
+def _add_command(cli: typer.Typer, ctx: CliContext, name: str, command: Command) -> None:
+    texts = ctx.texts()
     if not isinstance(command, Mapping):
         cli.command(name, help=texts(f"cli.{name}.help"))(command)
         return
@@ -110,8 +112,12 @@ def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None =
     told = notifier or Notifier()
     own = [
         Role("api", lambda stop: _serve_api(work, settings, stop, told)),
-        Role("scheduler", lambda stop: _supervised(work, settings, "scheduler", stop, told), in_up=len(work.book) > 0),
-        Role("worker", lambda stop: _supervised(work, settings, "worker", stop, told)),
+        Role(
+            "scheduler",
+            lambda stop: _run_supervised(work, settings, "scheduler", stop, told),
+            in_up=len(work.registry) > 0,
+        ),
+        Role("worker", lambda stop: _run_supervised(work, settings, "worker", stop, told)),
     ]
     return {role.name: role for role in (*work.extension.roles, *own)}
 
@@ -127,7 +133,7 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
     api = work.extension.api() if work.extension.api else create_api(work, settings)
     listening = listen(settings.host, settings.port)
     grace = timedelta(seconds=settings.batuta_drain_seconds)
-    async with _opened(work), _guarded(work, settings, "api", stop, notifier) as supervisor:
+    async with _open(work), _guard_by_settings(work, settings, "api", stop, notifier) as supervisor:
         await work.reports.expect(now=work.clock.now())
         watching = asyncio.create_task(supervisor.run(stop, grace))
         try:
@@ -137,16 +143,16 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
             await watching
 
 
-async def _supervised(
+async def _run_supervised(
     work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, notifier: Notifier
 ) -> None:
-    async with _opened(work), _guarded(work, settings, role, stop, notifier) as supervisor:
+    async with _open(work), _guard_by_settings(work, settings, role, stop, notifier) as supervisor:
         grace = timedelta(seconds=settings.batuta_drain_seconds)
         await supervise(work, settings, role, supervisor, stop, grace)
 
 
 @asynccontextmanager
-async def _opened(work: Batuta) -> AsyncIterator[None]:
+async def _open(work: Batuta) -> AsyncIterator[None]:
     """Open the application for the life of a process. A database that hangs delays the end only briefly."""
     await work.open()
     try:
@@ -167,16 +173,16 @@ def longest_stop(settings: EngineSettings) -> timedelta:
     return timedelta(seconds=settings.batuta_drain_seconds) + MARGIN
 
 
-def _guarded(
+def _guard_by_settings(
     work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, notifier: Notifier
 ) -> AbstractAsyncContextManager[Supervisor]:
-    return guarded(work, role, stop, limits=GuardLimits.told(settings), notifier=notifier)
+    return guard_process(work, role, stop, limits=ProcessLimits.from_settings(settings), notifier=notifier)
 
 
 async def supervise(
     work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor, stop: asyncio.Event, grace: timedelta
 ) -> None:
-    async with shown(work, settings, role, supervisor):
+    async with serve_metrics(work, settings, role, supervisor):
         await supervisor.run(stop, grace)
 
 
@@ -184,26 +190,26 @@ def _command(name: str) -> Callable[..., None]:
     def command(context: typer.Context, child_of: ChildOf = None, named: Named = None) -> None:
         if child_of is not None and not die_with_parent(child_of):
             raise typer.Exit(FAILED)
-        desk = desk_of(context)
-        work = desk.work()
-        running = _run(desk, work, desk.settings(), name, named or name)
-        run_out(running, lambda what: work.events.emit(ProcessHeld(name, what)))
+        ctx = cli_context(context)
+        work = ctx.work()
+        running = _run(ctx, work, ctx.settings(), name, named or name)
+        run_to_exit(running, lambda what: work.events.emit(ProcessHeld(name, what)))
 
     return command
 
 
-async def _run(desk: Desk, work: Batuta, settings: EngineSettings, name: str, service: str) -> None:
-    stop, notifier = asyncio.Event(), Notifier.from_environment(desk.env)
+async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: str, service: str) -> None:
+    stop, notifier = asyncio.Event(), Notifier.from_environment(ctx.env)
     role = roles_of(work, settings, notifier)[name]
-    running = _of_app(role, work, stop, notifier) if role in work.extension.roles else role.run(stop)
-    await told(desk, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
+    running = _run_app_role(role, work, stop, notifier) if role in work.extension.roles else role.run(stop)
+    await run_announced(ctx, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
 
 
-async def _of_app(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
+async def _run_app_role(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
     """One that says nothing itself: it is ready at once, and lives for as long as its event loop goes round."""
     over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
     if (every := notifier.watchdog_every) is not None:
-        signs.add(LifeSign(notifier), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
+        signs.add(WatchdogPing(notifier), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
     file_watch = FileWatch(check=work.database.check_file, stop=stop.set, clock=SystemClock())
     signs.add(file_watch, WATCHING_FILE)
     saying = asyncio.create_task(signs.run(over, timedelta(seconds=1)))
@@ -217,8 +223,8 @@ async def _of_app(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notif
         raise file_watch.lost
 
 
-async def told(
-    desk: Desk,
+async def run_announced(
+    ctx: CliContext,
     work: Batuta,
     settings: EngineSettings,
     role: str,
@@ -240,7 +246,7 @@ async def told(
         work.events.emit(ProcessDraining(role))
 
     with stop_on_signals(stop, asked):
-        for name, nearest in near_misses({**in_file(ENV_FILE), **desk.env}, names(type(settings))):
+        for name, nearest in near_misses({**in_file(ENV_FILE), **ctx.env}, names(type(settings))):
             work.events.emit(SettingWarned(name, nearest))
         work.events.emit(ProcessStarted(role, __version__, work.clock.now().astimezone(work.zone)))
         try:
@@ -255,9 +261,9 @@ async def told(
 
 def _not_yet(name: str) -> Callable[..., None]:
     def command(context: typer.Context) -> None:
-        desk = desk_of(context)
-        known = ", ".join(sorted(roles_of(desk.work(), desk.settings())))
-        desk.say_wrong(desk.texts()("cli.later.sentence", role=name, known=known))
+        ctx = cli_context(context)
+        known = ", ".join(sorted(roles_of(ctx.work(), ctx.settings())))
+        ctx.say_wrong(ctx.texts()("cli.later.sentence", role=name, known=known))
         raise typer.Exit(REFUSED)
 
     return command

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import DONE, FAILED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import DONE, FAILED, CliContext, JsonFlag, cli_context, wait_for, who
 from batuta.dispatch.forecast import Change, Comparison, Fire, compare, day_of
 from batuta.runlog.log import Controls
-from batuta.schedule.window import Window, read_window, written
+from batuta.schedule.window import Window, decode_window, encode_window
 from batuta.texts import Texts
 
 # More fires of one job in a day than this are told as a rhythm, not one by one.
@@ -39,22 +39,22 @@ def show(
 ) -> None:
     if context.invoked_subcommand is not None:
         return
-    desk = desk_of(context)
-    work = desk.work()
-    controls = wait_for(_controls(desk, profile))
-    jobs = work.book.timetable(controls).values()
+    ctx = cli_context(context)
+    work = ctx.work()
+    controls = wait_for(_controls(ctx, profile))
+    jobs = work.registry.timetable(controls).values()
     chosen = _day(day) if day else work.clock.now().astimezone(work.zone).date()
     fires = day_of(list(jobs), chosen, work.zone)
     if as_json:
-        desk.print_json([{"job": fire.job.name, "at": fire.at.astimezone(work.zone).isoformat()} for fire in fires])
+        ctx.print_json([{"job": fire.job.name, "at": fire.at.astimezone(work.zone).isoformat()} for fire in fires])
         return
-    _tell_day(desk, chosen, work.book.profile(controls), fires)
+    _tell_day(ctx, chosen, work.registry.profile(controls), fires)
 
 
 def use(context: typer.Context, profile: str, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    wait_for(_use(desk, desk.work().book.known_profile(profile)))
-    desk.show({"profile": profile}, as_json, lambda: desk.say(desk.texts()("cli.schedule.used", profile=profile)))
+    ctx = cli_context(context)
+    wait_for(_use(ctx, ctx.work().registry.known_profile(profile)))
+    ctx.show({"profile": profile}, as_json, lambda: ctx.say(ctx.texts()("cli.schedule.used", profile=profile)))
 
 
 def compare_profiles(
@@ -64,9 +64,11 @@ def compare_profiles(
     at_least: Annotated[float, typer.Option("--at-least", help="per cent; exit 1 if the changed jobs save less")] = 50,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    book = desk.work().book
-    old, new = (list(book.timetable(Controls(profile=book.known_profile(each))).values()) for each in (before, after))
+    ctx = cli_context(context)
+    registry = ctx.work().registry
+    old, new = (
+        list(registry.timetable(Controls(profile=registry.known_profile(each))).values()) for each in (before, after)
+    )
     found = compare(old, new)
     document = {
         **_figures(found.changed),
@@ -74,15 +76,15 @@ def compare_profiles(
         "per_job": [{"job": change.job, **_figures(change)} for change in found.per_job],
         "per_hour": [{"hour": change.job, **_figures(change)} for change in found.per_hour],
     }
-    desk.show(document, as_json, lambda: _tell_comparison(desk, found, before, after))
+    ctx.show(document, as_json, lambda: _tell_comparison(ctx, found, before, after))
     raise typer.Exit(DONE if found.changed.reduction * 100 >= at_least else FAILED)
 
 
 def list_windows(context: typer.Context, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    windows = desk.work().book.windows_now(wait_for(_controls(desk, None)))
-    listed = [{"name": name, **written(window)} for name, window in windows.items()]
-    desk.show({"windows": listed}, as_json, lambda: desk.out.print(_windows_table(desk, listed)))
+    ctx = cli_context(context)
+    windows = ctx.work().registry.windows_now(wait_for(_controls(ctx, None)))
+    listed = [{"name": name, **encode_window(window)} for name, window in windows.items()]
+    ctx.show({"windows": listed}, as_json, lambda: ctx.out.print(_windows_table(ctx, listed)))
 
 
 def set_window(
@@ -94,30 +96,30 @@ def set_window(
     on_holidays: Annotated[bool, typer.Option("--on-holidays/--not-on-holidays")] = True,
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    window = read_window(
-        desk.work().book.known_window(name), opens=opens, minutes=minutes, days=days, on_holidays=on_holidays
+    ctx = cli_context(context)
+    window = decode_window(
+        ctx.work().registry.known_window(name), opens=opens, minutes=minutes, days=days, on_holidays=on_holidays
     )
-    wait_for(_set_window(desk, name, window))
-    document = {"name": name, **written(window)}
-    desk.show(document, as_json, lambda: desk.say(desk.texts()("cli.windows.told", name=name, cron=window.cron)))
+    wait_for(_set_window(ctx, name, window))
+    document = {"name": name, **encode_window(window)}
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.windows.told", name=name, cron=window.cron)))
 
 
-async def _controls(desk: Desk, profile: str | None) -> Controls:
-    work = desk.work()
-    known = None if profile is None else work.book.known_profile(profile)
+async def _controls(ctx: CliContext, profile: str | None) -> Controls:
+    work = ctx.work()
+    known = None if profile is None else work.registry.known_profile(profile)
     async with work:
         now = await work.controls.read()
     return Controls(profile=known or now.profile, windows=now.windows)
 
 
-async def _use(desk: Desk, profile: str) -> None:
-    async with desk.work() as work:
+async def _use(ctx: CliContext, profile: str) -> None:
+    async with ctx.work() as work:
         await work.controls.use_profile(profile, by=who(), now=work.clock.now())
 
 
-async def _set_window(desk: Desk, name: str, window: Window) -> None:
-    async with desk.work() as work:
+async def _set_window(ctx: CliContext, name: str, window: Window) -> None:
+    async with ctx.work() as work:
         await work.controls.set_window(name, window, by=who(), now=work.clock.now())
 
 
@@ -131,8 +133,8 @@ def _day(word: str) -> date:
     return day
 
 
-def _tell_day(desk: Desk, day: date, profile: str, fires: list[Fire]) -> None:
-    texts, zone = desk.texts(), desk.work().zone
+def _tell_day(ctx: CliContext, day: date, profile: str, fires: list[Fire]) -> None:
+    texts, zone = ctx.texts(), ctx.work().zone
     by_job: dict[str, list[Fire]] = {}
     for fire in fires:
         by_job.setdefault(fire.job.name, []).append(fire)
@@ -141,17 +143,17 @@ def _tell_day(desk: Desk, day: date, profile: str, fires: list[Fire]) -> None:
     for fire in fires:
         if fire.job.name not in often:
             at.setdefault(f"{fire.at.astimezone(zone):%H:%M}", []).append(fire.job.name)
-    desk.say(texts("cli.schedule.title", day=f"{day:%d/%m/%Y}", profile=profile, fires=len(fires)))
+    ctx.say(texts("cli.schedule.title", day=f"{day:%d/%m/%Y}", profile=profile, fires=len(fires)))
     for when, names in at.items():
-        desk.say(f"{when}  {', '.join(names)}")
-    desk.say("")
-    desk.say(texts("cli.schedule.all_day"))
+        ctx.say(f"{when}  {', '.join(names)}")
+    ctx.say("")
+    ctx.say(texts("cli.schedule.all_day"))
     for name, each in sorted(often.items(), key=lambda pair: -len(pair[1])):
-        desk.say(f"  {name} ({each[0].job.cron.text}): {texts('cli.schedule.times', count=len(each))}")
+        ctx.say(f"  {name} ({each[0].job.cron.text}): {texts('cli.schedule.times', count=len(each))}")
 
 
-def _tell_comparison(desk: Desk, found: Comparison, before: str, after: str) -> None:
-    texts = desk.texts()
+def _tell_comparison(ctx: CliContext, found: Comparison, before: str, after: str) -> None:
+    texts = ctx.texts()
     table = Table(texts("cli.schedule.column_job"), before, after, "%", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
@@ -159,12 +161,12 @@ def _tell_comparison(desk: Desk, found: Comparison, before: str, after: str) -> 
         is_sum = change in (found.changed, found.all)
         name = texts(f"cli.schedule.{change.job}") if is_sum else change.job
         table.add_row(name, *_numbers(change), style="bold" if is_sum else None)
-    desk.out.print(table)
-    desk.say("")
+    ctx.out.print(table)
+    ctx.say("")
     hours = Table(texts("cli.schedule.column_hour"), before, after, box=None, pad_edge=False)
     for change in found.per_hour:
         hours.add_row(f"{change.job}h", f"{change.before:.1f}", f"{change.after:.1f}")
-    desk.out.print(hours)
+    ctx.out.print(hours)
 
 
 def _numbers(change: Change) -> tuple[str, str, str]:
@@ -179,8 +181,8 @@ def _figures(change: Change) -> dict[str, float]:
     }
 
 
-def _windows_table(desk: Desk, listed: list[dict[str, Any]]) -> Table:
-    texts = desk.texts()
+def _windows_table(ctx: CliContext, listed: list[dict[str, Any]]) -> Table:
+    texts = ctx.texts()
     columns = ("name", "opens", "minutes", "days", "on_holidays")
     table = Table(*(texts(f"cli.windows.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in listed:

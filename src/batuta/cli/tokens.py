@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from batuta.access.tokens import Scope, Token, mint
-from batuta.cli.context import FAILED, Desk, JsonFlag, desk_of, wait_for, who
+from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for, who
 from batuta.texts import Texts
 
 T = TypeVar("T")
@@ -28,43 +28,41 @@ def create(
     name: Annotated[str, typer.Option("--name")],
     as_json: JsonFlag = False,
 ) -> None:
-    desk = desk_of(context)
-    work = desk.work()
+    ctx = cli_context(context)
+    work = ctx.work()
     token, text = mint(name, scope, by=who(), now=work.clock.now(), chance=secrets.token_hex)
-    wait_for(_with_database(desk, lambda: work.tokens.keep(token)))
+    wait_for(_with_database(ctx, lambda: work.tokens.keep(token)))
     document = {"id": token.id, "name": token.name, "scopes": sorted(token.scopes), "token": text}
-    desk.show(document, as_json, lambda: _tell_once(desk, text))
+    ctx.show(document, as_json, lambda: _tell_once(ctx, text))
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    tokens = wait_for(_with_database(desk, desk.work().tokens.all))
-    desk.show(
-        {"tokens": [_described(token) for token in tokens]}, as_json, lambda: desk.out.print(_table(desk, tokens))
-    )
+    ctx = cli_context(context)
+    tokens = wait_for(_with_database(ctx, ctx.work().tokens.all))
+    ctx.show({"tokens": [_describe(token) for token in tokens]}, as_json, lambda: ctx.out.print(_table(ctx, tokens)))
 
 
 def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
-    desk = desk_of(context)
-    work = desk.work()
-    revoked = wait_for(_with_database(desk, lambda: work.tokens.revoke(id, by=who(), now=work.clock.now())))
+    ctx = cli_context(context)
+    work = ctx.work()
+    revoked = wait_for(_with_database(ctx, lambda: work.tokens.revoke(id, by=who(), now=work.clock.now())))
     key = "cli.token.revoked" if revoked else "cli.token.unknown"
-    desk.show({"id": id, "revoked": revoked}, as_json, lambda: desk.say(desk.texts()(key, id=id)))
+    ctx.show({"id": id, "revoked": revoked}, as_json, lambda: ctx.say(ctx.texts()(key, id=id)))
     if not revoked:
         raise typer.Exit(FAILED)
 
 
-async def _with_database(desk: Desk, act: Callable[[], Awaitable[T]]) -> T:
-    async with desk.work():
+async def _with_database(ctx: CliContext, act: Callable[[], Awaitable[T]]) -> T:
+    async with ctx.work():
         return await act()
 
 
-def _tell_once(desk: Desk, text: str) -> None:
-    desk.err.print(desk.texts()("cli.token.once"))
-    desk.say(text)
+def _tell_once(ctx: CliContext, text: str) -> None:
+    ctx.err.print(ctx.texts()("cli.token.once"))
+    ctx.say(text)
 
 
-def _described(token: Token) -> dict[str, Any]:
+def _describe(token: Token) -> dict[str, Any]:
     revoked = token.revoked_at.isoformat() if token.revoked_at else None
     return {
         "id": token.id,
@@ -76,8 +74,8 @@ def _described(token: Token) -> dict[str, Any]:
     }
 
 
-def _table(desk: Desk, tokens: list[Token]) -> Table:
-    texts, zone = desk.texts(), desk.work().zone
+def _table(ctx: CliContext, tokens: list[Token]) -> Table:
+    texts, zone = ctx.texts(), ctx.work().zone
     columns = ("id", "name", "scopes", "created", "revoked")
     table = Table(*(texts(f"cli.token.column_{column}") for column in columns), box=None, pad_edge=False)
     for token in tokens:

@@ -10,17 +10,17 @@ from typing import Annotated
 
 import typer
 
-from batuta.cli.context import Desk, desk_of
-from batuta.cli.output import Announcer, Voices
-from batuta.cli.roles import close_soon, longest_stop, port_of_child, roles_of, supervise, told
+from batuta.cli.context import CliContext, cli_context
+from batuta.cli.output import OutputMux, ReadyBanner
+from batuta.cli.roles import close_soon, longest_stop, port_of_child, roles_of, run_announced, supervise
 from batuta.config import ENV_FILE, EngineSettings, unset
 from batuta.engine.batuta import Batuta
 from batuta.kernel.events import ProcessHeld, ProcessServing
 from batuta.processes.address import listen
-from batuta.processes.exit import run_out
-from batuta.processes.notify import Ear, Notifier
-from batuta.processes.restart_log import WRITING, Chronicle
-from batuta.processes.tree import KILLING, ChildSpec, Family, Patience
+from batuta.processes.exit import run_to_exit
+from batuta.processes.notify import Notifier, NotifySocket
+from batuta.processes.restart_log import WRITING, RestartLog
+from batuta.processes.tree import KILLING, ChildSpec, ProcessTree, Timeouts
 from batuta.supervise.loop import FOR_EVER, LoopPolicy
 from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.stacks import StackFolder
@@ -29,10 +29,10 @@ from batuta.texts import Texts
 
 PARENT = "up"
 # Whatever the parent meets, it is the last that may give up.
-FAMILY = LoopPolicy(
+TREE_POLICY = LoopPolicy(
     every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
-ANNOUNCING = replace(FAMILY, every=timedelta(milliseconds=200))
+ANNOUNCING = replace(TREE_POLICY, every=timedelta(milliseconds=200))
 
 Workers = Annotated[int | None, typer.Option("--workers", min=1, max=64, help="how many; default: BATUTA_WORKERS")]
 
@@ -43,74 +43,76 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 def up(context: typer.Context, workers: Workers = None) -> None:
     """Every role as a child of this process."""
-    desk = desk_of(context)
-    settings, work = desk.settings(), desk.work()
+    ctx = cli_context(context)
+    settings, work = ctx.settings(), ctx.work()
     for place in ((settings.host, settings.port), *(role.listens for role in work.extension.roles if role.in_up)):
         if place is not None:
             listen(*place).close()
-    running = _Up(desk, work, settings, workers or settings.batuta_workers).run()
-    raise typer.Exit(run_out(running, lambda what: work.events.emit(ProcessHeld(PARENT, what))))
+    running = _Up(ctx, work, settings, workers or settings.batuta_workers).run()
+    raise typer.Exit(run_to_exit(running, lambda what: work.events.emit(ProcessHeld(PARENT, what))))
 
 
 @dataclass(slots=True)
 class _Up:
-    desk: Desk
+    ctx: CliContext
     work: Batuta
     settings: EngineSettings
     workers: int
 
     async def run(self) -> int:
-        stop, notifier = asyncio.Event(), Notifier.from_environment(self.desk.env)
+        stop, notifier = asyncio.Event(), Notifier.from_environment(self.ctx.env)
         specs = self._specs()
-        voices = self._voices([PARENT, *(spec.name for spec in specs)])
-        ear, chronicle = Ear.open(), self._chronicle()
-        family = Family(
+        output = self._output([PARENT, *(spec.name for spec in specs)])
+        notify_socket, restart_log = NotifySocket.open(), self._restart_log()
+        tree = ProcessTree(
             specs,
             self.work.clock,
             self.work.events,
             stop,
-            voices.say,
-            ear,
-            chronicle,
-            Patience(living=timedelta(seconds=self.settings.batuta_watchdog_seconds)),
-            changed=lambda: _tell_parent(family, notifier),
+            output.say,
+            notify_socket,
+            restart_log,
+            Timeouts(living=timedelta(seconds=self.settings.batuta_watchdog_seconds)),
+            changed=lambda: _tell_parent(tree, notifier),
             lives=notifier.alive,
         )
         # All children drain at the same time; none is killed before its drain time and the margin are over.
         grace = longest_stop(self.settings) + KILLING
-        supervisor = self._supervisor(family, chronicle)
+        supervisor = self._supervisor(tree, restart_log)
         running = supervise(self.work, self.settings, PARENT, supervisor, stop, grace)
         try:
-            stream = voices.stream(PARENT)
+            stream = output.stream(PARENT)
             within = grace + MARGIN
-            await told(self.desk, self.work, self.settings, PARENT, stop, running, notifier, stream, within)
+            await run_announced(self.ctx, self.work, self.settings, PARENT, stop, running, notifier, stream, within)
         finally:
             await close_soon(self.work.connections.close())
-            voices.close()
-            if ear is not None:
-                ear.close()
-        return family.exit_code
+            output.close()
+            if notify_socket is not None:
+                notify_socket.close()
+        return tree.exit_code
 
-    def _supervisor(self, family: Family, chronicle: Chronicle) -> Supervisor:
+    def _supervisor(self, tree: ProcessTree, restart_log: RestartLog) -> Supervisor:
         address = f"http://{self.settings.host}:{self.settings.port}"
         supervisor = Supervisor(self.work.clock, self.work.events)
-        supervisor.add(chronicle, WRITING)
-        supervisor.add(family, FAMILY)
-        supervisor.add(Announcer(address, lambda: self.work.events.emit(ProcessServing(PARENT, address))), ANNOUNCING)
+        supervisor.add(restart_log, WRITING)
+        supervisor.add(tree, TREE_POLICY)
+        supervisor.add(ReadyBanner(address, lambda: self.work.events.emit(ProcessServing(PARENT, address))), ANNOUNCING)
         return supervisor
 
-    def _chronicle(self) -> Chronicle:
+    def _restart_log(self) -> RestartLog:
         work = self.work
-        stacks = StackFolder.of(work.database.where)
-        return Chronicle(self._open_database, work.beats, work.watching.restarts, work.clock, work.now, stacks.take)
+        stacks = StackFolder.for_database(work.database.where)
+        return RestartLog(
+            self._open_database, work.beats, work.observability.restarts, work.clock, work.now, stacks.take
+        )
 
     async def _open_database(self) -> None:
         """Open the database, also again after its file was replaced."""
         await self.work.database.close()
         await self.work.database.open()
 
-    def _voices(self, names: Sequence[str]) -> Voices:
-        return Voices(sys.stdout, names, prefixed=self._is_pretty, coloured=self._is_coloured)
+    def _output(self, names: Sequence[str]) -> OutputMux:
+        return OutputMux(sys.stdout, names, prefixed=self._is_pretty, coloured=self._is_coloured)
 
     @property
     def _is_pretty(self) -> bool:
@@ -131,14 +133,14 @@ class _Up:
         return self.workers if role == "worker" else 1
 
     def _child(self, role: str, number: int) -> ChildSpec:
-        desk = self.desk
-        app = ["--app", desk.app_name] if desk.app_name else []
+        ctx = self.ctx
+        app = ["--app", ctx.app_name] if ctx.app_name else []
         name = role if self._how_many(role) == 1 else f"{role}-{number}"
-        argv = [sys.executable, "-m", "batuta", *app, "--lang", desk.language, role]
+        argv = [sys.executable, "-m", "batuta", *app, "--lang", ctx.language, role]
         argv += ["--child-of", str(os.getpid()), "--named", name]
         port = port_of_child(self.settings, role, number)
-        told_besides = unset(self.work.extension.child_env, desk.env, ENV_FILE)
-        env = {**desk.env, **told_besides, **self._form(), **port}
+        told_besides = unset(self.work.extension.child_env, ctx.env, ENV_FILE)
+        env = {**ctx.env, **told_besides, **self._form(), **port}
         return ChildSpec(role, argv, env, name)
 
     def _form(self) -> Mapping[str, str]:
@@ -147,11 +149,11 @@ class _Up:
         return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
 
 
-def _tell_parent(family: Family, notifier: Notifier) -> None:
+def _tell_parent(tree: ProcessTree, notifier: Notifier) -> None:
     """Ready is who has tried them all: one that does not come up must not keep the others from being served."""
-    lives = [child.spec.name for child in family.children if child.process is not None and child.is_ready]
-    missing = [child.spec.name for child in family.children if child.spec.name not in lives]
+    lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
+    missing = [child.spec.name for child in tree.children if child.spec.name not in lives]
     waiting = f"; waiting for {', '.join(missing)}" if missing else ""
     notifier.status(f"living: {', '.join(lives) or 'nobody'}{waiting}")
-    if family.is_complete:
+    if tree.is_complete:
         notifier.ready()

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import Desk, JsonFlag, desk_of, wait_for
+from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for
 from batuta.health.jobs import LOOKED_AT, TimetableState, state_of
 from batuta.health.workers import FORGOTTEN, Beat, LoopSeen, Signs
 from batuta.kernel.clock import brief
@@ -31,30 +31,30 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 def workers(
     context: typer.Context, everyone: AllFlag = False, stacks: StacksFlag = False, as_json: JsonFlag = False
 ) -> None:
-    desk = desk_of(context)
-    signs, restarts, timetables = wait_for(_looked(desk))
+    ctx = cli_context(context)
+    signs, restarts, timetables = wait_for(_read_workers(ctx))
     fallen = {
         each.worker_id for each in restarts if each.loop is None
     }  # told by their parent before their beats run out
     shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, fallen) or _is_missing(beat, signs)]
     processes = [
-        _process(desk, beat, signs, is_dead=not beat.is_offline and not _lives(beat, signs, fallen))
+        _process(ctx, beat, signs, is_dead=not beat.is_offline and not _lives(beat, signs, fallen))
         for beat in sorted(shown, key=lambda beat: (beat.role, beat.started_at))
     ]
-    versions = [_timetable(desk, each, signs.now) for each in timetables]
+    versions = [_timetable(ctx, each, signs.now) for each in timetables]
     document = {
         "workers": processes,
         "timetables": [each for each in versions if everyone or each["state"] != TimetableState.GONE],
-        "restarts": [_restart(desk, each) for each in restarts],
+        "restarts": [_restart(ctx, each) for each in restarts],
     }
-    desk.show(document, as_json, lambda: _tell(desk, document, stacks))
+    ctx.show(document, as_json, lambda: _tell(ctx, document, stacks))
 
 
-async def _looked(desk: Desk) -> tuple[Signs, Sequence[Restart], Sequence[Timetable]]:
-    async with desk.work() as work:
+async def _read_workers(ctx: CliContext) -> tuple[Signs, Sequence[Restart], Sequence[Timetable]]:
+    async with ctx.work() as work:
         signs = await work.beats.seen(within=FORGOTTEN, now=work.now())
-        restarts = await work.watching.restarts.since(signs.now - FORGOTTEN, limit=MOST_RESTARTS)
-        return signs, restarts, await work.watching.timetables.newest(LOOKED_AT)
+        restarts = await work.observability.restarts.since(signs.now - FORGOTTEN, limit=MOST_RESTARTS)
+        return signs, restarts, await work.observability.timetables.newest(LOOKED_AT)
 
 
 def _lives(beat: Beat, signs: Signs, fallen: Container[str]) -> bool:
@@ -68,7 +68,7 @@ def _is_missing(beat: Beat, signs: Signs) -> bool:
     )
 
 
-def _process(desk: Desk, beat: Beat, signs: Signs, *, is_dead: bool) -> dict[str, Any]:
+def _process(ctx: CliContext, beat: Beat, signs: Signs, *, is_dead: bool) -> dict[str, Any]:
     return {
         "worker": beat.role,
         "worker_id": beat.worker_id,
@@ -76,7 +76,7 @@ def _process(desk: Desk, beat: Beat, signs: Signs, *, is_dead: bool) -> dict[str
         "host": beat.host,
         "pid": beat.pid,
         "version": beat.version,
-        "started": _written(desk, beat.started_at),
+        "started": _format_instant(ctx, beat.started_at),
         "last_heartbeat_ago": _seconds(signs.now - beat.beat_at),
         "rss_mb": None if beat.rss_bytes is None else round(beat.rss_bytes / MEGABYTE),
         "cpu_seconds": beat.cpu_seconds,
@@ -94,21 +94,21 @@ def _loop(seen: LoopSeen, now: datetime, is_dead: bool) -> dict[str, Any]:
     }
 
 
-def _timetable(desk: Desk, timetable: Timetable, now: datetime) -> dict[str, Any]:
+def _timetable(ctx: CliContext, timetable: Timetable, now: datetime) -> dict[str, Any]:
     return {
         "timetable": timetable.fingerprint,
         "state": state_of(timetable, now).value,
         "release": timetable.release,
         "jobs": timetable.jobs,
-        "first_seen": _written(desk, timetable.first_seen_at),
+        "first_seen": _format_instant(ctx, timetable.first_seen_at),
         "last_renewed_ago": _seconds(now - timetable.renewed_at),
         "renewed_by": short(timetable.renewed_by),
     }
 
 
-def _restart(desk: Desk, restart: Restart) -> dict[str, Any]:
+def _restart(ctx: CliContext, restart: Restart) -> dict[str, Any]:
     return {
-        "at": _written(desk, restart.at),
+        "at": _format_instant(ctx, restart.at),
         "worker": restart.worker_name,
         "worker_id": restart.worker_id,
         "loop": restart.loop,
@@ -120,32 +120,30 @@ def _restart(desk: Desk, restart: Restart) -> dict[str, Any]:
     }
 
 
-def _tell(desk: Desk, document: dict[str, list[dict[str, Any]]], stacks: bool) -> None:
-    texts = desk.texts()
+def _tell(ctx: CliContext, document: dict[str, list[dict[str, Any]]], stacks: bool) -> None:
+    texts = ctx.texts()
     if not document["workers"]:
-        desk.say(texts("cli.workers.none"))
+        ctx.say(texts("cli.workers.none"))
     else:
-        _table(desk, ("worker", "status", "pid", "last_heartbeat_ago", "rss_mb", "cpu_seconds"), document["workers"])
+        _table(ctx, ("worker", "status", "pid", "last_heartbeat_ago", "rss_mb", "cpu_seconds"), document["workers"])
         loops = [
             {"worker": process["worker"], "pid": process["pid"], "loop": name, **loop}
             for process in document["workers"]
             if process["status"] != Status.OFFLINE
             for name, loop in process["loops"].items()
         ]
-        desk.say("")
-        _table(desk, ("worker", "pid", "loop", "alive", "last_progress_ago", "failures", "restarts"), loops)
+        ctx.say("")
+        _table(ctx, ("worker", "pid", "loop", "alive", "last_progress_ago", "failures", "restarts"), loops)
     if document["timetables"]:
-        desk.say("")
-        _table(
-            desk, ("timetable", "state", "release", "jobs", "first_seen", "last_renewed_ago"), document["timetables"]
-        )
-    desk.say("")
+        ctx.say("")
+        _table(ctx, ("timetable", "state", "release", "jobs", "first_seen", "last_renewed_ago"), document["timetables"])
+    ctx.say("")
     if not document["restarts"]:
-        desk.say(texts("cli.workers.no_restarts"))
+        ctx.say(texts("cli.workers.no_restarts"))
         return
-    _table(desk, ("at", "worker", "loop", "reason", "detail", "exit_code"), document["restarts"])
+    _table(ctx, ("at", "worker", "loop", "reason", "detail", "exit_code"), document["restarts"])
     for each in document["restarts"] if stacks else ():
-        desk.say(
+        ctx.say(
             f"\n{each['at']} {each['worker']} {each['loop'] or ''}\n{each['stack'] or texts('cli.workers.no_stack')}"
         )
 
@@ -153,21 +151,21 @@ def _tell(desk: Desk, document: dict[str, list[dict[str, Any]]], stacks: bool) -
 _WORDS = {"state": "cli.workers.timetable_", "status": "cli.workers.status_", "reason": "cli.workers.reason_"}
 
 
-def _table(desk: Desk, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    texts = desk.texts()
+def _table(ctx: CliContext, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    texts = ctx.texts()
     table = Table(*(texts(f"cli.workers.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in rows:
-        table.add_row(*(_cell(desk, texts, column, each[column]) for column in columns))
-    desk.out.print(table)
+        table.add_row(*(_cell(ctx, texts, column, each[column]) for column in columns))
+    ctx.out.print(table)
 
 
-def _cell(desk: Desk, texts: Texts, column: str, value: object) -> str:
+def _cell(ctx: CliContext, texts: Texts, column: str, value: object) -> str:
     if isinstance(value, bool):
         return texts("cli.workers.yes" if value else "cli.workers.no")
     if value is None:
         return ""
     if column in ("at", "first_seen"):
-        return desk.moment(str(value))
+        return ctx.moment(str(value))
     if column in _WORDS:
         return texts(f"{_WORDS[column]}{value}")
     if column == "detail":
@@ -179,5 +177,5 @@ def _seconds(span: timedelta) -> float:
     return round(max(0.0, span.total_seconds()), 1)
 
 
-def _written(desk: Desk, instant: datetime) -> str:
-    return instant.astimezone(desk.work().zone).isoformat(timespec="seconds")
+def _format_instant(ctx: CliContext, instant: datetime) -> str:
+    return instant.astimezone(ctx.work().zone).isoformat(timespec="seconds")

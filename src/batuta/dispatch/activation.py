@@ -20,13 +20,13 @@ from typing import TypeAlias
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.leases import SilenceDetector
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
 
 # A timetable is renewed each third of a lease. Without a renewal for two leases none of its schedulers lives. The lease of the
 # other version may be another one, so neither depends on it alone.
 RENEWED_EVERY = timedelta(seconds=4)
-PATIENCE = timedelta(seconds=12)
+SILENCE_LIMIT = timedelta(seconds=12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +74,21 @@ def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> St
 class Activation:
     """``own``: the timetable of this process. Asked at every tick of the dispatcher."""
 
-    def __init__(self, own: OwnTimetable, log: ExecutionLog, clock: Clock, tenure: Tenure) -> None:
+    def __init__(self, own: OwnTimetable, log: ExecutionLog, clock: Clock, lease_holder: LeaseHolder) -> None:
         self.own = own
         self._log = log
         self._clock = clock
-        self._tenure = tenure
-        self._silence: SilenceDetector[tuple[str, int]] = SilenceDetector(tenure.lease / 3)
-        self._every = min(tenure.lease / 3, RENEWED_EVERY)
-        self._patience = max(tenure.lease * 2, PATIENCE)
+        self._lease_holder = lease_holder
+        self._silence: SilenceDetector[tuple[str, int]] = SilenceDetector(lease_holder.lease / 3)
+        self._every = min(lease_holder.lease / 3, RENEWED_EVERY)
+        self._patience = max(lease_holder.lease * 2, SILENCE_LIMIT)
         self._renews_at: float | None = None
 
     async def look(self) -> Standing:
         await self._renew()
         seen = await self._log.timetables(self.own.fingerprint)
         if all(each.fingerprint != self.own.fingerprint for each in seen):  # it was forgotten
-            await self._log.announce(self.own, self._tenure)
+            await self._log.announce(self.own, self._lease_holder)
             seen = await self._log.timetables(self.own.fingerprint)
         watched = self._silence.look([_key(each) for each in seen], self._clock.monotonic())
         silent = {fingerprint for (fingerprint, _), span in watched.items() if span >= self._patience}
@@ -97,10 +97,10 @@ class Activation:
     async def _renew(self) -> None:
         now = self._clock.monotonic()
         if self._renews_at is None:
-            await self._log.announce(self.own, self._tenure)
+            await self._log.announce(self.own, self._lease_holder)
         elif now < self._renews_at:
             return
-        await self._log.renew_timetable(self.own, self._tenure)
+        await self._log.renew_timetable(self.own, self._lease_holder)
         self._renews_at = now + self._every.total_seconds()
 
 

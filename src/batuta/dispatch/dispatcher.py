@@ -13,7 +13,7 @@ from typing import TypeVar
 from batuta.dispatch.activation import Activation, Active, StandsBy, TakesOver
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import hold, plan
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import RESERVED, Gate, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
@@ -26,7 +26,7 @@ from batuta.kernel.events import (
     TimetableActivated,
     TimetableStandsBy,
 )
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Registration
 from batuta.runlog.log import Controls, Decisions, ExecutionLog, Expected, Ledger, Opened, OwnTimetable
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
@@ -49,34 +49,34 @@ class Dispatcher:
 
     def __init__(
         self,
-        book: JobBook,
+        registry: JobRegistry,
         log: ExecutionLog,
         runner: Runner,
         clock: Clock,
         events: Events,
-        tenure: Tenure,
+        lease_holder: LeaseHolder,
         own: OwnTimetable,
     ) -> None:
         """``own``: the timetable of this process."""
         self.doorbell = Doorbell()
-        self._book = book
+        self._registry = registry
         self._log = log
         self._runner = runner
         self._clock = clock
         self._events = events
-        self._tenure = tenure
+        self._lease_holder = lease_holder
         self._controls: Controls | None = None
         self._timetable: Mapping[str, Job] = {}
         self._agenda = self._all_at(self._clock.now())
         self._ahead = timedelta(0)  # how far the time that decides is ahead of this machine's
         self._last: datetime | None = None
         self._portion = PORTION
-        self._activation = Activation(own, log, clock, tenure)
+        self._activation = Activation(own, log, clock, lease_holder)
         self._behind: str | None = None
 
     def job(self, name: str) -> Job | None:
         """As it is scheduled now, or as any profile has it: a run is looked after also when its job is not in force."""
-        return self._timetable.get(name) or self._book.declared(name)
+        return self._timetable.get(name) or self._registry.declared(name)
 
     async def tick(self) -> Pace:
         standing = await self._activation.look()
@@ -106,10 +106,12 @@ class Dispatcher:
         controls = await self._log.controls()
         if controls == self._controls and isinstance(standing, Active):
             return True
-        own, timetable = self._activation.own.fingerprint, self._book.timetable(controls)
+        own, timetable = self._activation.own.fingerprint, self._registry.timetable(controls)
         active = own if isinstance(standing, Active) else standing.active
         expected = Expected(timetable=own, active=active, controls=controls)
-        changed = await self._log.register([registration(job) for job in timetable.values()], self._tenure, expected)
+        changed = await self._log.register(
+            [registration(job) for job in timetable.values()], self._lease_holder, expected
+        )
         if changed is None:
             return False
         self._controls, self._timetable = controls, timetable
@@ -117,7 +119,7 @@ class Dispatcher:
         self._agenda = self._all_at(self._now())
         if active != own:
             self._events.emit(TimetableActivated(own, active))
-        self._events.emit(JobsRegistered(self._book.profile(controls), len(timetable), tuple(sorted(changed))))
+        self._events.emit(JobsRegistered(self._registry.profile(controls), len(timetable), tuple(sorted(changed))))
         return True
 
     def _notice_steps(self, now: datetime) -> None:
@@ -138,7 +140,7 @@ class Dispatcher:
 
         with self._runner.expecting():
             try:
-                opened = await self._log.open_due(due, self._tenure, decide)
+                opened = await self._log.open_due(due, self._lease_holder, decide)
             except BaseException as error:
                 self._agenda.put(dict.fromkeys(due, now))
                 if isinstance(error, StoreUnavailable):
@@ -154,7 +156,7 @@ class Dispatcher:
         return True
 
     def _decide(self, due: Collection[str], ledger: Ledger, waiting: set[str]) -> Decisions:
-        windows = self._book.windows_now(ledger.controls)
+        windows = self._registry.windows_now(ledger.controls)
         decided = []
         for name in due:
             if name in ledger.silenced:
@@ -162,7 +164,7 @@ class Dispatcher:
             if name not in ledger.accounted:
                 waiting.add(name)  # another scheduler decides about it at this moment
                 continue
-            one = self._guarded(name, lambda job: plan(job, ledger, windows))
+            one = self._compute_safely(name, lambda job: plan(job, ledger, windows))
             if one is not None:
                 decided.append(one)
                 if one.waits:
@@ -186,9 +188,9 @@ class Dispatcher:
     def _next(self, name: str, now: datetime, waits: bool) -> datetime:
         if waits:
             return now + LOOK_AGAIN
-        return self._guarded(name, lambda job: job.cron.next_after(now, job.zone)) or now + POISONED_FOR
+        return self._compute_safely(name, lambda job: job.cron.next_after(now, job.zone)) or now + POISONED_FOR
 
-    def _guarded(self, name: str, compute: Callable[[Job], T]) -> T | None:
+    def _compute_safely(self, name: str, compute: Callable[[Job], T]) -> T | None:
         """One poisoned schedule never stops the others."""
         try:
             return compute(self._timetable[name])
@@ -227,12 +229,12 @@ class Agenda:
         return min((heap[0][0] for heap in (self._live, self._others) if heap), default=NEVER)
 
 
-def gate(book: JobBook, log: ExecutionLog) -> Gate:
+def gate(registry: JobRegistry, log: ExecutionLog) -> Gate:
     """Asked at the instant of the effect: why this job may not run, or None."""
 
     async def why_not(job: Job) -> str | None:
         ledger = await log.look()
-        return hold(job, ledger.switches, book.windows_now(ledger.controls), ledger.now)
+        return hold(job, ledger.switches, registry.windows_now(ledger.controls), ledger.now)
 
     return why_not
 

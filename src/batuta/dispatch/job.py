@@ -19,7 +19,7 @@ from batuta.schedule.window import Window
 LONGEST_CATCH_UP = timedelta(hours=24)
 LONGEST_GRACE = timedelta(minutes=10)
 # Longer than anybody means; beyond it instants overflow.
-LONGEST = {
+LONGEST_BY_OPTION = {
     "timeout": (timedelta(hours=24), "24 hours"),
     "sla": (timedelta(days=3653), "ten years"),
     "max_age": (timedelta(days=366), "366 days"),
@@ -121,7 +121,7 @@ def make_job(
     """A job with what follows from its schedule filled in; numbers are seconds. Every mistake names the job."""
     if not _NAME.match(name):
         raise InvalidJob(job=name, why="a name is written in small letters, digits and underscores")
-    cron = _parsed(name, schedule)
+    cron = _parse(name, schedule)
     every = period(cron, zone)
     job = Job(
         name=name,
@@ -146,7 +146,7 @@ def make_job(
     return job
 
 
-def _parsed(name: str, schedule: str) -> Cron:
+def _parse(name: str, schedule: str) -> Cron:
     try:
         return parse(schedule)
     except InvalidCron as error:
@@ -154,7 +154,7 @@ def _parsed(name: str, schedule: str) -> Cron:
 
 
 def _span(job: str, what: str, given: timedelta | float) -> timedelta:
-    longest, in_words = LONGEST[what]
+    longest, in_words = LONGEST_BY_OPTION[what]
     try:
         span = given if isinstance(given, timedelta) else timedelta(seconds=given)
     except (TypeError, ValueError, OverflowError):  # no number, not a number, and infinity

@@ -13,7 +13,7 @@ from batuta.kernel.reasons import Reason
 from batuta.runlog import reasons
 from batuta.runlog.execution import Opening, Status, Trigger
 from batuta.runlog.log import Decisions, Ledger
-from batuta.schedule.due import AT_ONCE, ON_TIME, CatchUp, Owed, due
+from batuta.schedule.due import FIRES_AT_A_TIME, ON_TIME, CatchUp, Owed, due
 from batuta.schedule.window import Window
 
 PAUSE_ALL = "pause.all"
@@ -84,7 +84,7 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
     accounted = max((fire for fire in (*owed.missed, *_ends(owed))), default=since)
     held_now = hold(job, ledger.switches, windows, now)
     is_running = job.name in ledger.running
-    waits = len(owed.run) == AT_ONCE
+    waits = len(owed.run) == FIRES_AT_A_TIME
     for fire in owed.run:
         is_late = now - fire > ON_TIME
         held = held_now or (held_then(job, ledger.switches, fire) if is_late else None)

@@ -11,18 +11,18 @@ from datetime import datetime, timedelta
 
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import hold
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, ExecutionTakenOver
 from batuta.kernel.leases import SilenceDetector
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.runlog.log import ExecutionLog, Ledger, SilentRun
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
-AT_ONCE = 100
+REAP_BATCH = 100
 MOST_ATTEMPTS = 3
 # A lease that ends late was written before the clock was put back, or its owner has longer leases and renews them less often.
 LONGER_THAN_RENEWALS = timedelta(seconds=90)
@@ -51,8 +51,8 @@ class Reaper:
         job_of: Callable[[str], Job | None],
         clock: Clock,
         events: Events,
-        tenure: Tenure,
-        book: JobBook,
+        lease_holder: LeaseHolder,
+        registry: JobRegistry,
     ) -> None:
         """``job_of`` gives a job by its name, or None if this code does not know it."""
         self.doorbell = Doorbell()
@@ -61,16 +61,16 @@ class Reaper:
         self._job_of = job_of
         self._clock = clock
         self._events = events
-        self._tenure = tenure
-        self._book = book
-        self._silence: SilenceDetector[tuple[str, int, datetime]] = SilenceDetector(tenure.lease / 3)
+        self._lease_holder = lease_holder
+        self._registry = registry
+        self._silence: SilenceDetector[tuple[str, int, datetime]] = SilenceDetector(lease_holder.lease / 3)
 
     async def tick(self) -> Pace:
         silent = await self._silent()
         watched = self._silence.look([_key(run) for run in silent], self._clock.monotonic())
-        ripe = [run for run in silent if may_be_taken(run, watched[_key(run)], self._tenure.lease)]
+        ripe = [run for run in silent if may_be_taken(run, watched[_key(run)], self._lease_holder.lease)]
         await self._take_over(ripe, lambda run: reasons.HANDED_BACK() if run.owner is None else reasons.SILENT())
-        return Again() if len(ripe) == AT_ONCE else Idle()
+        return Again() if len(ripe) == REAP_BATCH else Idle()
 
     async def recover(self, owners: Collection[str]) -> int:
         """Take over the runs of these owners, whose processes are proven dead, without waiting for their leases."""
@@ -78,7 +78,7 @@ class Reaper:
         return await self._take_over(found, lambda run: reasons.DEAD())
 
     async def _silent(self, owners: Collection[str] = ()) -> Sequence[SilentRun]:
-        found = await self._log.silent(self._tenure, self._book.names, AT_ONCE, owners)
+        found = await self._log.silent(self._lease_holder, self._registry.names, REAP_BATCH, owners)
         held = {execution.id for execution in self._runner.held()}
         return [run for run in found if run.id not in held]
 
@@ -89,14 +89,14 @@ class Reaper:
         ledger = await self._log.look()
         causes = {run.id: why(run) for run in runs}
         with self._runner.expecting():
-            taken = await self._log.take_over(runs, self._tenure)
+            taken = await self._log.take_over(runs, self._lease_holder)
             for execution in taken:
                 await self._look_after(execution, ledger, causes[execution.id])
         return len(taken)
 
     async def _look_after(self, execution: Execution, ledger: Ledger, reason: str) -> None:
         job = self._job_of(execution.job)
-        windows = self._book.windows_now(ledger.controls)
+        windows = self._registry.windows_now(ledger.controls)
         held = None if job is None else hold(job, ledger.switches, windows, ledger.now)
         # A run by hand is not repeated: the person who asked for it no longer waits for it.
         may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL

@@ -9,12 +9,12 @@ from batuta.kernel.errors import InvalidJob
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.nearest import unknown
 from batuta.runlog.log import Controls, OwnTimetable
-from batuta.schedule.window import Window, written
+from batuta.schedule.window import Window, encode_window
 
 ONLY_PROFILE = "default"
 
 
-class JobBook:
+class JobRegistry:
     """``profiles``: the names of the timetables; ``first`` counts until somebody chooses at run time."""
 
     def __init__(
@@ -85,7 +85,7 @@ class JobBook:
             "release": release,
             "profiles": self.profiles,
             "first": self.first,
-            "windows": {name: written(window) for name, window in sorted(self.windows.items())},
+            "windows": {name: encode_window(window) for name, window in sorted(self.windows.items())},
             "jobs": {
                 profile: [_schedule(job) for _, job in sorted(jobs.items())] for profile, jobs in self._jobs.items()
             },

@@ -22,10 +22,10 @@ from batuta.kernel.errors import (
     reason_of_error,
 )
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
-from batuta.kernel.trace import bind, of_run
+from batuta.kernel.trace import bind, trace_of_run
 from batuta.kernel.usercode import name_of
 from batuta.kernel.waiting import insist
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status, storable, without_details
 from batuta.runlog.log import Closing, ExecutionLog
@@ -45,7 +45,7 @@ class Lanes:
         self._reserved = dict(reserved)
         self._lanes: dict[str, asyncio.Semaphore] = {}
 
-    def of(self, categoria: str) -> asyncio.Semaphore:
+    def lane(self, categoria: str) -> asyncio.Semaphore:
         if categoria not in self._lanes:
             self._lanes[categoria] = asyncio.Semaphore(self._reserved.get(categoria, self._places))
         return self._lanes[categoria]
@@ -70,7 +70,7 @@ class Runner:
     name = RUNS
 
     def __init__(
-        self, log: ExecutionLog, lanes: Lanes, clock: Clock, events: Events, tenure: Tenure, gate: Gate
+        self, log: ExecutionLog, lanes: Lanes, clock: Clock, events: Events, lease_holder: LeaseHolder, gate: Gate
     ) -> None:
         """``gate`` says why a job may not run at this instant, or None."""
         self.doorbell = Doorbell()
@@ -78,7 +78,7 @@ class Runner:
         self._lanes = lanes
         self._clock = clock
         self._events = events
-        self._tenure = tenure
+        self._lease_holder = lease_holder
         self._gate = gate
         self._runs: dict[asyncio.Task[None], Execution] = {}
         self._closing: set[asyncio.Task[None]] = set()  # they are done, and write so
@@ -137,14 +137,14 @@ class Runner:
 
     async def drain(self, grace: timedelta) -> None:
         shutdown = Shutdown.begin(self._clock, grace)
-        await shutdown.within(Phase.FINISH, self.finish())
+        await shutdown.run_within(Phase.FINISH, self.finish())
         left = dict(self._runs)
         for task in left:
             task.cancel()
         if left:
             # A run that ignores its cancellation ends with its process.
-            await shutdown.within(Phase.CANCEL, asyncio.wait(list(left)))
-            await self._log.hand_back(list(left.values()), self._tenure)
+            await shutdown.run_within(Phase.CANCEL, asyncio.wait(list(left)))
+            await self._log.hand_back(list(left.values()), self._lease_holder)
 
     async def finish(self) -> None:
         """Wait until every run has ended."""
@@ -154,10 +154,10 @@ class Runner:
                 await asyncio.wait(list(self._runs))
 
     async def _run(self, order: Order) -> None:
-        bind(of_run(order.execution.id))
+        bind(trace_of_run(order.execution.id))
         bind_progress(None)  # a run's progress is not its runner's
         asked = self._clock.monotonic()
-        async with self._lanes.of(order.job.categoria):
+        async with self._lanes.lane(order.job.categoria):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
             held = await self._why_not(order.job) if waited >= STALE else None
             ending = (
@@ -209,11 +209,11 @@ class Runner:
 
     async def _close(self, execution: Execution, ending: Ending) -> None:
         try:
-            is_written = await self._written(execution, ending)
+            is_written = await self._write_ending(execution, ending)
         except (StatementRefused, StoreConflict) as refused:
             # The run must not be repeated: how it ended matters more than the details that cannot be stored.
             self._events.emit(ExecutionCrashed(execution.job, refused))
-            is_written = await self._written(execution, without_details(ending))
+            is_written = await self._write_ending(execution, without_details(ending))
         if not is_written:
             self._events.emit(ExecutionLost(execution.job, execution.id, ending.status.value))
             return
@@ -230,7 +230,7 @@ class Runner:
             )
         )
 
-    async def _written(self, execution: Execution, ending: Ending) -> bool:
+    async def _write_ending(self, execution: Execution, ending: Ending) -> bool:
         """Repeat while the database is away or the row is locked; False: another scheduler has taken the run over."""
 
         async def close() -> bool:
@@ -255,14 +255,14 @@ class RunLeases:
 
     name = "run-leases"
 
-    def __init__(self, log: ExecutionLog, runner: Runner, clock: Clock, tenure: Tenure) -> None:
+    def __init__(self, log: ExecutionLog, runner: Runner, clock: Clock, lease_holder: LeaseHolder) -> None:
         self.doorbell = Doorbell()
         self._log = log
         self._runner = runner
         self._clock = clock
-        self._tenure = tenure
+        self._lease_holder = lease_holder
 
     async def tick(self) -> Pace:
-        renewed = await self._log.renew(self._runner.held(), self._tenure)
+        renewed = await self._log.renew(self._runner.held(), self._lease_holder)
         self._runner.release(renewed.lost)
-        return Idle(self._clock.now() + self._tenure.lease / RETRIES) if renewed.unchecked else Idle()
+        return Idle(self._clock.now() + self._lease_holder.lease / RETRIES) if renewed.unchecked else Idle()

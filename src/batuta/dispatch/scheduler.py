@@ -9,54 +9,56 @@ from batuta.dispatch.dispatcher import Dispatcher, gate, registration
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import plan_manual
 from batuta.dispatch.reaper import Reaper
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes, RunLeases, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import renew_until_cancelled
-from batuta.kernel.waiting import ended, first_of
-from batuta.queue.item import Tenure
+from batuta.kernel.waiting import cancel_and_wait, first_of
+from batuta.queue.item import LeaseHolder
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger
 from batuta.supervise.loop import Loop, LoopPolicy
 
 # Without a sign of life for this long, a run is taken over. Short: a fire must not wait for a dead process.
-LEASE = timedelta(seconds=6)
+RUN_LEASE = timedelta(seconds=6)
 
 
 # How long a person is kept waiting for an API that refuses the connection.
-PATIENCE = timedelta(seconds=5)
+MANUAL_RUN_GRACE = timedelta(seconds=5)
 
 
 class Scheduler:
     def __init__(
         self,
-        book: JobBook,
+        registry: JobRegistry,
         log: ExecutionLog,
         clock: Clock,
         ids: Ids,
         events: Events,
         *,
         lanes: Lanes | None = None,
-        lease: timedelta = LEASE,
+        lease: timedelta = RUN_LEASE,
         release: str | None = None,
     ) -> None:
         """``release``: a name of this deployment. A new name makes a new timetable, also of the same jobs."""
-        self._book = book
+        self._registry = registry
         self._log = log
         self._clock = clock
-        self.tenure = Tenure(owner=make_owner(ids), lease=lease)
-        why_not = gate(book, log)
-        self.runner = Runner(log, lanes or Lanes(), clock, events, self.tenure, why_not)
-        self.leases = RunLeases(log, self.runner, clock, self.tenure)
-        self.dispatcher = Dispatcher(book, log, self.runner, clock, events, self.tenure, book.own(release))
-        self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.tenure, book)
+        self.lease_holder = LeaseHolder(owner=make_owner(ids), lease=lease)
+        why_not = gate(registry, log)
+        self.runner = Runner(log, lanes or Lanes(), clock, events, self.lease_holder, why_not)
+        self.leases = RunLeases(log, self.runner, clock, self.lease_holder)
+        self.dispatcher = Dispatcher(
+            registry, log, self.runner, clock, events, self.lease_holder, registry.own(release)
+        )
+        self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.lease_holder, registry)
 
     def loops(self) -> list[tuple[Loop, LoopPolicy]]:
-        beat = self.tenure.lease / 3
+        beat = self.lease_holder.lease / 3
         # A run that a tick has opened or taken over must reach the runner: at a shutdown the tick in flight ends.
         often = LoopPolicy(
             every=beat, stuck_after=timedelta(minutes=1), backoff=beat, max_failures=20, finishes_tick=True
@@ -71,18 +73,18 @@ class Scheduler:
         """Start it now, under the same log and the same overlap rule, and wait for its end."""
 
         def decide(ledger: Ledger) -> Decisions:
-            windows = self._book.windows_now(ledger.controls)
+            windows = self._registry.windows_now(ledger.controls)
             return plan_manual(job, ledger, windows, params, even_if_held=even_if_held)
 
-        opened = await self._log.open_manual(registration(job), self.tenure, decide)
+        opened = await self._log.open_manual(registration(job), self.lease_holder, decide)
         (execution,) = opened.started
-        running = self.runner.start(execution, job, params, grace=min(job.grace, PATIENCE))
+        running = self.runner.start(execution, job, params, grace=min(job.grace, MANUAL_RUN_GRACE))
         try:
             await first_of(
-                self.runner.finish(), renew_until_cancelled(self.leases.tick, self.tenure.lease, self._clock)
+                self.runner.finish(), renew_until_cancelled(self.leases.tick, self.lease_holder.lease, self._clock)
             )
         except BaseException:
-            await ended(running)
+            await cancel_and_wait(running)
             ending = Ending(status=Status.ABANDONED, reason=reasons.INTERRUPTED())
             await self._log.close(execution, ending)
             raise

@@ -30,11 +30,11 @@ from batuta.stores.backup import archive
 from batuta.stores.backup.archive import Applied, ArchiveReader, Manifest, Table
 from batuta.stores.backup.restoring import (
     DatabaseId,
+    EngineRestoreQueries,
     EngineRestoring,
     Restored,
     Restoring,
-    RestoringBook,
-    restoring_book,
+    engine_restore_queries,
 )
 from batuta.stores.sql.database import Database, Limits, Reading, Transaction
 from batuta.stores.sql.migrations import LEDGER, PROJECT, Migration, Migrator, applied_migrations
@@ -70,7 +70,7 @@ class RestoreReport:
 
 async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
     """Write a consistent backup of the open database, beside everything that runs."""
-    database = work.watching.another()
+    database = work.observability.another()
     if not await database.exists():  # opening would make it
         raise SchemaOutOfDate(missing=_migrations(work)[0].title)
     await database.open()
@@ -86,7 +86,7 @@ async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
 
 async def restore(work: Batuta, file: Path, *, by: str, force: bool, progress: Progress) -> RestoreReport:
     """Replace the database by a backup. Refuse a damaged or foreign file, and a database that is in use."""
-    database = work.watching.another()
+    database = work.observability.another()
     with archive.read(file) as opened:
         missing = _missing(opened, _migrations(work), database)
         if database.dialect == "sqlite":
@@ -173,7 +173,7 @@ async def _restore_sqlite(
             try:
                 await Migrator(new, _migrations(work), work.clock, work.events).migrate()
                 async with new.transaction() as transaction:
-                    restored = _restored(work, opened.manifest, collected, by)
+                    restored = _make_restored(work, opened.manifest, collected, by)
                     counts = await _apply(work, transaction, parts, collected, restored)
             finally:
                 await new.close()
@@ -198,11 +198,11 @@ async def _restore_postgres(
 ) -> RestoreReport:
     from batuta.stores.postgres import copying
 
-    ours, parts, book = _tables(work), _parts(work, source), restoring_book("postgres")
+    ours, parts, queries = _tables(work), _parts(work, source), engine_restore_queries("postgres")
     async with copying.replacement(source, ours, force=force) as (connection, transaction):
         is_there = bool(await copying.present(connection, ["schema_migrations"]))
         if is_there and not force:
-            await _refuse_alive(transaction, work, book)
+            await _refuse_alive(transaction, work, queries)
         collected = await _collect(transaction if is_there else None, parts, opened.manifest, work, force=force)
         if is_there and not missing and _is_current(await applied_migrations(transaction), _migrations(work)):
             await copying.empty(connection, ours)
@@ -212,13 +212,13 @@ async def _restore_postgres(
             await copying.empty(connection, ours)
         await copying.copy_in(connection, opened, progress)
         await _migrate(transaction, missing, work)
-        restored = _restored(work, opened.manifest, collected, by)
+        restored = _make_restored(work, opened.manifest, collected, by)
         counts = await _apply(work, transaction, parts, collected, restored)
     return RestoreReport(manifest=opened.manifest, restored=restored, counts=counts, kept=None)
 
 
-async def _refuse_alive(reading: Reading, work: Batuta, book: RestoringBook) -> None:
-    row = await reading.one(book.alive, since=work.clock.now() - ALIVE)
+async def _refuse_alive(reading: Reading, work: Batuta, queries: EngineRestoreQueries) -> None:
+    row = await reading.one(queries.alive, since=work.clock.now() - ALIVE)
     if row is not None and row["processes"]:
         why = Reason(
             "restore_alive", "{count} processes showed a sign of life in the last 45 s", count=row["processes"]
@@ -259,7 +259,7 @@ async def _collect(
     raise RestoreRefused(why=why, next_step=step)
 
 
-def _restored(work: Batuta, manifest: Manifest, collected: object | None, by: str) -> Restored:
+def _make_restored(work: Batuta, manifest: Manifest, collected: object | None, by: str) -> Restored:
     return Restored(taken_at=manifest.taken_at, restored_at=work.clock.now(), has_old=collected is not None, by=by)
 
 
@@ -271,7 +271,7 @@ async def _apply(
     restored: Restored,
 ) -> dict[str, int]:
     if work.extension.marked:
-        row = await transaction.one(restoring_book(work.database.dialect).fact, name=PROJECT)
+        row = await transaction.one(engine_restore_queries(work.database.dialect).fact, name=PROJECT)
         found = None if row is None else row["setting"]
         if found != work.extension.project:
             raise MarkerMismatch(found=found or "-", wanted=work.extension.project or "-")

@@ -22,34 +22,34 @@ from urllib.parse import urlsplit
 from batuta import __version__
 from batuta.config import ENV_FILE, EngineSettings, environment, known_zone, load
 from batuta.dispatch.job import Target, make_job
-from batuta.dispatch.registry import JobBook
-from batuta.dispatch.scheduler import LEASE, Scheduler
+from batuta.dispatch.registry import JobRegistry
+from batuta.dispatch.scheduler import RUN_LEASE, Scheduler
 from batuta.engine.extension import Extension
-from batuta.engine.observability import Watching
+from batuta.engine.observability import Observability
 from batuta.engine.queues import Served, queue_loops, stages
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
 from batuta.guard.rate import Limit
-from batuta.health.jobs import JobWatch
+from batuta.health.jobs import JobHealthQuery
 from batuta.health.ready import Part, Probe, State
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.errors import InvalidJob, InvalidName
 from batuta.kernel.events import Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
-from batuta.processes.heartbeat import Heart
+from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
+from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, Tenure
+from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.outcome import RetryPolicy
 from batuta.queue.pipeline import Pipeline
-from batuta.queue.recipe import Recipe
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import Rescued
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import WorkerPolicy
 from batuta.receive.endpoints import DEFAULT_TIMEOUT, JobEndpoints
-from batuta.receive.receiver import Reception
+from batuta.receive.receiver import JobReceiver
 from batuta.stores import ASIDE
 from batuta.stores.connections import Connections, PoolSizes
 from batuta.stores.sql.calls import SqlJobCalls
@@ -63,15 +63,15 @@ from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
 from batuta.stores.sql.rates import SqlRates
 from batuta.stores.sql.tokens import SqlTokens
-from batuta.stores.wakeups import Ears
+from batuta.stores.wakeups import Wakeups
 from batuta.supervise.loop import Loop, LoopPolicy, loop_of, policy_in_seconds
 from batuta.supervise.pruner import PRUNING, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets import http_caller
+from batuta.targets.breaker import BreakerTarget
 from batuta.targets.call import CallTarget, JobFunction
-from batuta.targets.guarded import GuardedTarget
+from batuta.tasks.maintenance import COUNTING_THREADS as THREADS
 from batuta.tasks.maintenance import REHOMING, TaskRehomer, ThreadWatch
-from batuta.tasks.maintenance import WATCHING as THREADS
 from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, TaskRunner, retry_policy
 from batuta.tasks.service import TaskService
 
@@ -98,7 +98,7 @@ class Batuta:
         extension: Extension | None = None,
         clock: Clock | None = None,
         migrate: bool | None = None,
-        lease: timedelta = LEASE,
+        lease: timedelta = RUN_LEASE,
         concurrency: int = 20,
     ) -> None:
         """``settings``: None: those of the environment and of ``.env``.
@@ -124,10 +124,10 @@ class Batuta:
         self.rates = SqlRates(self.database, self.ids, self.clock, own_time=clock is not None)
         self.limits: dict[str, Limit] = {}
         self.executions = self._execution_log()
-        self.book = JobBook(self.extension.profiles, self.extension.first_profile, self.extension.windows)
+        self.registry = JobRegistry(self.extension.profiles, self.extension.first_profile, self.extension.windows)
         self.reports = SqlReports(self.database)
         self.opened_at = self.clock.now()
-        self.watch = JobWatch(self.book, self.executions, self.reports, lambda: self.opened_at)
+        self.job_health = JobHealthQuery(self.registry, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
         self._app_queues: dict[str, Served] = {}
         self.worker_policy = WorkerPolicy(limit=concurrency, max_result=settings.batuta_max_payload_bytes)
@@ -135,17 +135,17 @@ class Batuta:
         self._isolation = Isolation(self.clock)
         self._http: HttpCaller | None = None
         self.tokens = SqlTokens(self.database, self.ids)
-        self.ears = Ears(self.database)
+        self.wakeups = Wakeups(self.database)
         self.task_registry = TaskRegistry()
         self._task_store = self._tasks_in_sql()
         self.tasks = TaskService(self.task_registry, self._task_store, self.worker_policy.max_result)
         self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
         self._calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
-        self.reception = Reception(self._calls, self.clock, self.ids, self.events)
+        self.receiver = JobReceiver(self._calls, self.clock, self.ids, self.events)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
-        self.watching = self._watching()
-        self.health, self.beats = self.watching.watchman, self.watching.beats
+        self.observability = self._observability()
+        self.health, self.beats = self.observability.aggregator, self.observability.beats
         self.closers: list[Callable[[], Awaitable[None]]] = []  # of whatever is open besides the database
         self._loops: list[tuple[Loop, LoopPolicy]] = []
 
@@ -217,7 +217,7 @@ class Batuta:
     ) -> None:
         """``circuit``: the breaker its target stands behind; while that is open, fires are skipped and say so."""
         if circuit is not None:
-            target = GuardedTarget(target, self.circuits.breaker(circuit), self.clock)
+            target = BreakerTarget(target, self.circuits.breaker(circuit), self.clock)
         job = make_job(
             name,
             schedule,
@@ -230,7 +230,7 @@ class Batuta:
         if circuit is not None and job.timeout > (longest := self.circuits.rule_of(circuit).probe_within):
             why = f"its timeout is longer than a probe of circuit {circuit} may take ({longest.total_seconds():g} s)"
             raise InvalidJob(job=name, why=why)
-        self.book.add(job, profiles)
+        self.registry.add(job, profiles)
 
     def circuit(
         self,
@@ -264,7 +264,7 @@ class Batuta:
     def scheduler(self) -> Scheduler:
         release = self.settings.batuta_release
         log = self.executions
-        return Scheduler(self.book, log, self.clock, self.ids, self.events, lease=self._lease, release=release)
+        return Scheduler(self.registry, log, self.clock, self.ids, self.events, lease=self._lease, release=release)
 
     def loop(
         self,
@@ -329,14 +329,14 @@ class Batuta:
         self._task_store.relay()
 
     def add_queue(
-        self, table: QueueTable, recipe_of: Callable[[Lease], Recipe | None], *, concurrency: int | None = None
+        self, table: QueueTable, handler_of: Callable[[Lease], ItemHandler | None], *, concurrency: int | None = None
     ) -> SqlQueue:
         """A table of the application's own as a queue that the worker serves. What is returned can be put into."""
         if table.name in self.queues:
             raise InvalidName(name=table.name, kind="queue", why="another queue is called that")
         store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time, liveness=self.liveness)
         policy = self.worker_policy if concurrency is None else replace(self.worker_policy, limit=concurrency)
-        self._app_queues[table.name] = Served(store, recipe_of, policy)
+        self._app_queues[table.name] = Served(store, handler_of, policy)
         return store
 
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
@@ -348,7 +348,7 @@ class Batuta:
             self.ids,
             self.clock,
             own_time=self._own_time,
-            ring=self.ears.ring,
+            ring=self.wakeups.ring,
             liveness=self.liveness,
         )
         made = stages(pipeline, lambda name: store(queue=name), self.worker_policy, look_every, self.queues)
@@ -372,7 +372,7 @@ class Batuta:
 
     def _tasks_in_sql(self) -> SqlTasks:
         return SqlTasks(
-            self.database, self.ids, self.clock, self.ears.ring, own_time=self._own_time, liveness=self.liveness
+            self.database, self.ids, self.clock, self.wakeups.ring, own_time=self._own_time, liveness=self.liveness
         )
 
     @property
@@ -380,8 +380,8 @@ class Batuta:
         """Waiting items of queues and stages that this version does not have."""
         return UnservedItems(self._task_store, self.queues)
 
-    def _watching(self) -> Watching:
-        return Watching(
+    def _observability(self) -> Observability:
+        return Observability(
             database=self.database,
             liveness=self.liveness,
             version=__version__,
@@ -391,9 +391,9 @@ class Batuta:
             events=self.events,
             now=self.now,
             probes=self.probes,
-            jobs=self.watch,
+            jobs=self.job_health,
             reports=self.reports,
-            book=self.book,
+            registry=self.registry,
             circuits=self.circuits,
             task_queues=lambda: self.queues,
             unserved=lambda: self.unserved,
@@ -407,7 +407,7 @@ class Batuta:
     @cached_property
     def presence(self) -> PresenceFolder:
         """Where the processes of this host that work on this database find each other."""
-        return PresenceFolder.of(self.database.where)
+        return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
         """The time that decides; None: the database's own."""
@@ -416,12 +416,12 @@ class Batuta:
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
         self._loops.append((loop, policy))
 
-    def supervisor(self, role: str = "worker", *, heart: Heart | None = None) -> Supervisor:
+    def supervisor(self, role: str = "worker", *, heartbeat: Heartbeat | None = None) -> Supervisor:
         """Of the worker: the loops that were registered, and the queues. Whatever the role, it shows signs of life.
 
         ``heart``: one that beats outside this event loop (``engine.process``); None: one of the loops here does.
         """
-        return self.watching.supervisor(role, self._loops_of(role), heart)
+        return self.observability.supervisor(role, self._loops_of(role), heartbeat)
 
     def retentions(self) -> list[Retention]:
         """For how long the engine keeps its own rows. Runs and circuits are history: the application decides about them."""
@@ -429,9 +429,9 @@ class Batuta:
             Retention("tasks", self._task_store.prune),  # each row holds the instant
             Retention("rate_tokens", self._prune_rates),
             Retention("job_calls", lambda limit: self._calls.prune(keep=DAY, limit=limit)),
-            keep_for(7 * DAY, "worker_heartbeats", self.watching.beats, self.clock),
-            keep_for(30 * DAY, "worker_restarts", self.watching.restarts, self.clock),
-            keep_for(90 * DAY, "alertas_enviados", self.watching.alerts, self.clock),
+            keep_for(7 * DAY, "worker_heartbeats", self.observability.beats, self.clock),
+            keep_for(30 * DAY, "worker_restarts", self.observability.restarts, self.clock),
+            keep_for(90 * DAY, "alertas_enviados", self.observability.alerts, self.clock),
         ]
 
     async def _prune_rates(self, limit: int) -> int:
@@ -444,7 +444,7 @@ class Batuta:
         if role == "scheduler":
             scheduler = self.scheduler()
             yield from scheduler.loops()
-            owner, recover = scheduler.tenure.owner, [scheduler.reaper.recover]
+            owner, recover = scheduler.lease_holder.owner, [scheduler.reaper.recover]
             yield from crash_loops(self.presence, owner, recover, self.clock, starts_work=True)
         elif role == "worker":
             yield from () if self.only else self._loops
@@ -457,9 +457,9 @@ class Batuta:
             looks = self.worker_policy.look_every
             yield from queue_loops(
                 self._served(),
-                self._tenure(),
+                self._lease_holder(),
                 looks,
-                self.ears,
+                self.wakeups,
                 self.clock,
                 self.events,
                 self.only,
@@ -470,9 +470,9 @@ class Batuta:
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
         """Work on what is due in a queue, at most so many, beside whoever else does: the claim keeps them apart."""
         served = next(each for each in self._served() if each.store.name == queue)
-        tenure = self._tenure()
-        with self.presence.announced(tenure.owner):
-            return await served.worker(tenure, self._isolation, self.clock, self.events, at_a_time).once(most)
+        lease_holder = self._lease_holder()
+        with self.presence.announced(lease_holder.owner):
+            return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
         """Release the items of a queue whose workers stopped renewing, without a worker in this process.
@@ -482,17 +482,17 @@ class Batuta:
         rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
         return await rescuer.look_twice(waits)
 
-    def _tenure(self) -> Tenure:
-        return Tenure(owner=make_owner(self.ids), lease=self.queue_lease)
+    def _lease_holder(self) -> LeaseHolder:
+        return LeaseHolder(owner=make_owner(self.ids), lease=self.queue_lease)
 
     def _served(self) -> Iterator[Served]:
-        recipes = self.task_registry.recipes(self._task_store.report)
+        handlers = self.task_registry.handlers(self._task_store.report)
 
-        def recipe_of(lease: Lease) -> Recipe | None:
-            return recipes.get(lease.row["name"])
+        def handler_of(lease: Lease) -> ItemHandler | None:
+            return handlers.get(lease.row["name"])
 
         for name in self.task_registry.queues:
-            yield Served(self._task_store.queue(name), recipe_of, self.worker_policy)
+            yield Served(self._task_store.queue(name), handler_of, self.worker_policy)
         yield from self._app_queues.values()
 
     async def open(self) -> None:

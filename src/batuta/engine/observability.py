@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from batuta.config import EngineSettings
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.guard.circuits import Circuits
 from batuta.health import checks
-from batuta.health.aggregator import Watchman
+from batuta.health.aggregator import HealthAggregator
 from batuta.health.alerts import AlertPolicy
 from batuta.health.deadman import PINGING, DeadMansSwitch
 from batuta.health.finding import Severity
-from batuta.health.hub import WATCHING, AlertHub, LogSink, Sink
-from batuta.health.jobs import JobWatch
+from batuta.health.hub import HUB_POLICY, AlertHub, LogSink, Sink
+from batuta.health.jobs import JobHealthQuery
 from batuta.health.queues import QueueLimits, WatchedQueue, unserved
 from batuta.health.ready import Probe
 from batuta.health.transactions import transactions
@@ -24,7 +24,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
-from batuta.processes.heartbeat import BEATING, Heart
+from batuta.processes.heartbeat import BEATING, Heartbeat
 from batuta.queue.store import Unserved
 from batuta.schedule.window import Window
 from batuta.stores.sql.alerts import SqlAlerts, SqlIncidents
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class Watching:
+class Observability:
     """``now`` gives None where the database's own clock decides."""
 
     database: Database
@@ -58,9 +58,9 @@ class Watching:
     events: Events
     now: Callable[[], datetime | None]
     probes: Mapping[str, Probe]
-    jobs: JobWatch
+    jobs: JobHealthQuery
     reports: SqlReports
-    book: JobBook
+    registry: JobRegistry
     circuits: Circuits
     task_queues: Callable[[], Mapping[str, SqlQueue]]
     unserved: Callable[[], UnservedItems]
@@ -75,7 +75,7 @@ class Watching:
     restarts: SqlRestarts = field(init=False)
     timetables: SqlTimetables = field(init=False)
     transactions: SqlTransactions = field(init=False)
-    watchman: Watchman = field(init=False)
+    aggregator: HealthAggregator = field(init=False)
     incidents: SqlIncidents = field(init=False)
     alerts: SqlAlerts = field(init=False)
     _queues: dict[str, WatchedQueue] = field(default_factory=dict)
@@ -87,18 +87,18 @@ class Watching:
         self.transactions = SqlTransactions(self.database)
         self.incidents = SqlIncidents(self.database, self.ids, self.events)
         self.alerts = SqlAlerts(self.database, self.incidents, self.ids, self.events)
-        self.watchman = Watchman(self.clock)
+        self.aggregator = HealthAggregator(self.clock)
         for check in (
             checks.connectivity(self.probes, self.clock),
-            checks.jobs(self.jobs, self.book),
-            checks.scheduler(self.beats, self.reports, self.timetables, self.book, self.now),
+            checks.jobs(self.jobs, self.registry),
+            checks.scheduler(self.beats, self.reports, self.timetables, self.registry, self.now),
             checks.workers(self.beats, self.restarts, self.now),
             checks.queues(self.queues, self.beats, self.now),
             unserved(self._unserved_tasks, self._unserved_stages, self.beats, self.now, self.clock),
             checks.circuits(self.circuits, self.behind),
             transactions(self.transactions, self._old_transaction),
         ):
-            self.watchman.add(check)
+            self.aggregator.add(check)
 
     @property
     def _old_transaction(self) -> timedelta:
@@ -131,26 +131,28 @@ class Watching:
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
         """What watches in a process of this role. ``running``: its loops, asked each time."""
-        yield self.hub(), WATCHING
+        yield self.hub(), HUB_POLICY
         if role == "scheduler" and (url := self._secret("deadman_url")) is not None:
             yield DeadMansSwitch(lambda: self._ping(url), running, self.clock, self.events), PINGING
 
-    def supervisor(self, role: str, own: Iterable[tuple[Loop, LoopPolicy]], heart: Heart | None = None) -> Supervisor:
+    def supervisor(
+        self, role: str, own: Iterable[tuple[Loop, LoopPolicy]], heartbeat: Heartbeat | None = None
+    ) -> Supervisor:
         """Of a role's own loops and of what watches them. ``heart``: one that beats elsewhere."""
         events = Fanout(self.events.emit)
         supervisor = Supervisor(self.clock, events)
         # First, so that they drain last: they live until everything else has ended.
-        if heart is None:
-            heart = self.heart(role, lambda: supervisor.running)
-            supervisor.add(heart, BEATING)
-        events.subscribe(heart.hear)
+        if heartbeat is None:
+            heartbeat = self.heartbeat(role, lambda: supervisor.running)
+            supervisor.add(heartbeat, BEATING)
+        events.subscribe(heartbeat.on_event)
         for loop, policy in (*self.loops(role, lambda: supervisor.running), *own):
             supervisor.add(loop, policy)
         return supervisor
 
-    def heart(self, worker_name: str, running: Callable[[], Collection[Running]]) -> Heart:
+    def heartbeat(self, worker_name: str, running: Callable[[], Collection[Running]]) -> Heartbeat:
         """For an event loop that it shares with those it tells of. ``sentry`` has a better one."""
-        return Heart(
+        return Heartbeat(
             worker_id=make_owner(self.ids),
             worker_name=worker_name,
             store=self.beats,
@@ -163,7 +165,7 @@ class Watching:
     def hub(self) -> AlertHub:
         return AlertHub(
             make_owner(self.ids),
-            self.watchman,
+            self.aggregator,
             self.alerts,
             self._sinks,
             self._policy(),

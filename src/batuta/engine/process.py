@@ -21,12 +21,12 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import Recycled, StoreReplaced
 from batuta.kernel.events import ProcessEnded, ProcessRecycled, StackFound
 from batuta.kernel.identity import make_owner
-from batuta.processes.heartbeat import BEATING, Heart, Status
-from batuta.processes.loop_monitor import Lag, looking
+from batuta.processes.heartbeat import BEATING, Heartbeat, Status
+from batuta.processes.loop_monitor import LoopMonitor, looking
 from batuta.processes.notify import Notifier
 from batuta.processes.recycling import LOOKING, WATCHING_FILE, FileWatch, Recycler
 from batuta.processes.restarts import NewRestart, Reason, reason_of_dump
-from batuta.processes.watchdog_thread import Sentry
+from batuta.processes.watchdog_thread import WatchdogThread
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats, SqlRestarts
 from batuta.supervise.stacks import StackFolder
@@ -34,13 +34,13 @@ from batuta.supervise.supervisor import Supervisor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardLimits:
+class ProcessLimits:
     blocked: timedelta = timedelta(seconds=15)
     most_megabytes: int | None = None
     longest: timedelta | None = None
 
     @classmethod
-    def told(cls, settings: EngineSettings) -> Self:
+    def from_settings(cls, settings: EngineSettings) -> Self:
         hours = settings.batuta_recycle_hours
         return cls(
             blocked=timedelta(seconds=settings.batuta_blocked_seconds),
@@ -67,12 +67,12 @@ class OwnDatabase:
 
 
 @asynccontextmanager
-async def guarded(
+async def guard_process(
     work: Batuta,
     role: str,
     stop: asyncio.Event,
     *,
-    limits: GuardLimits | None = None,
+    limits: ProcessLimits | None = None,
     notifier: Notifier | None = None,
     worker_name: str | None = None,
 ) -> AsyncIterator[Supervisor]:
@@ -84,15 +84,15 @@ async def guarded(
     """
     name, notifier = worker_name or role, notifier or Notifier()
     with _dump(work, name) as dump:
-        guard = _Guard(work, role, name, stop, limits or GuardLimits(), notifier, dump)
+        guard = _Guard(work, role, name, stop, limits or ProcessLimits(), notifier, dump)
         guard.tell_what_was_left()
-        guard.sentry.begin()
+        guard.watchdog_thread.begin()
         notifier.ready()
         try:
             yield guard.supervisor
         finally:
             notifier.stopping()
-            await guard.sentry.end()
+            await guard.watchdog_thread.end()
     if guard.file_watch.lost is not None:
         raise guard.file_watch.lost
     if guard.recycler.why is not None:
@@ -106,7 +106,7 @@ class _Guard:
         role: str,
         name: str,
         stop: asyncio.Event,
-        limits: GuardLimits,
+        limits: ProcessLimits,
         notifier: Notifier,
         dump: TextIO | None,
     ) -> None:
@@ -114,11 +114,11 @@ class _Guard:
         self._name = name
         self._stop = stop
         self._home = asyncio.get_running_loop()
-        own = OwnDatabase(work.watching.another())
-        self.heart = Heart(
+        own = OwnDatabase(work.observability.another())
+        self.heartbeat = Heartbeat(
             worker_id=make_owner(work.ids),
             worker_name=name,
-            store=SqlBeats(own.database, work.watching.version),
+            store=SqlBeats(own.database, work.observability.version),
             restarts=SqlRestarts(own.database, work.ids),
             running=lambda: self.supervisor.running,
             clock=work.clock,
@@ -126,8 +126,8 @@ class _Guard:
             state=self._state,
             open=own.open,
         )
-        self.supervisor = work.supervisor(role, heart=self.heart)
-        self._lag = Lag(
+        self.supervisor = work.supervisor(role, heartbeat=self.heartbeat)
+        self._monitor = LoopMonitor(
             home=self._home,
             thread=threading.get_ident(),
             limit=limits.blocked,
@@ -135,7 +135,7 @@ class _Guard:
             events=work.events,
             notifier=notifier,
             last_words=self._last_words,
-            noticed=self.heart.ring,
+            noticed=self.heartbeat.ring,
             dump=dump,
         )
         self.recycler = Recycler(
@@ -146,15 +146,15 @@ class _Guard:
         )
         # Beats are for those who read the work's clock; how long nothing moves is told by the machine's.
         beating, watching = Supervisor(work.clock, work.events), Supervisor(SystemClock(), work.events)
-        beating.add(self.heart, BEATING)
-        watching.add(self._lag, looking(limits.blocked, notifier))
+        beating.add(self.heartbeat, BEATING)
+        watching.add(self._monitor, looking(limits.blocked, notifier))
         watching.add(self.recycler, LOOKING)
         watching.add(self.file_watch, WATCHING_FILE)
-        self.sentry = Sentry(beating, watching, close=own.close)
+        self.watchdog_thread = WatchdogThread(beating, watching, close=own.close)
 
     def tell_what_was_left(self) -> None:
         """By processes of this role that ended without a word: their stacks go where the others are."""
-        for left in StackFolder.of(self._work.database.where).left(self._name):
+        for left in StackFolder.for_database(self._work.database.where).left(self._name):
             self._work.events.emit(StackFound(left.role, left.pid, left.stack))
             restart = NewRestart(
                 worker_name=left.role,
@@ -164,20 +164,20 @@ class _Guard:
                 pid=left.pid,
                 stack=left.stack,
             )
-            self.heart.pend(restart)
+            self.heartbeat.pend(restart)
 
     def _state(self) -> Status | None:
-        if self._lag.is_blocked:
+        if self._monitor.is_blocked:
             return Status.STALLED
         return Status.DRAINING if self._stop.is_set() else None
 
     async def _last_words(self, stack: str, silent: timedelta) -> None:
         detail = f"the event loop did not answer for {silent.total_seconds():.1f} s"
-        await self.heart.last_words(self.heart.restart(Reason.BLOCKED, detail, stack=stack), Status.STALLED)
+        await self.heartbeat.last_words(self.heartbeat.restart(Reason.BLOCKED, detail, stack=stack), Status.STALLED)
 
     def _recycle(self, why: str) -> None:
         self._work.events.emit(ProcessRecycled(self._name, why))
-        self.heart.record(Reason.RECYCLED, f"it {why}")
+        self.heartbeat.record(Reason.RECYCLED, f"it {why}")
         self._stop_soon()
 
     def _stop_soon(self) -> None:
@@ -190,7 +190,7 @@ class _Guard:
 @contextmanager
 def _dump(work: Batuta, name: str) -> Iterator[TextIO | None]:
     """Where Python's own fault handler writes; None where there is no place for it."""
-    folder = StackFolder.of(work.database.where)
+    folder = StackFolder.for_database(work.database.where)
     try:
         file = folder.open(name, os.getpid())
     except OSError:

@@ -9,15 +9,15 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Events
 from batuta.processes.presence import PresenceFolder, Recover, crash_loops
+from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, Tenure
+from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.pipeline import Pipeline
-from batuta.queue.recipe import Recipe
 from batuta.queue.rescuer import ItemRecovery, Rescuer
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.queue.store import SqlQueue
-from batuta.stores.wakeups import Ears
+from batuta.stores.wakeups import Wakeups
 from batuta.supervise.loop import Loop, LoopPolicy
 
 WORKING = LoopPolicy(every=timedelta(seconds=10), stuck_after=timedelta(minutes=2), max_failures=20)
@@ -27,16 +27,21 @@ class Served(NamedTuple):
     """A queue and how the worker serves it."""
 
     store: SqlQueue
-    recipe_of: Callable[[Lease], Recipe | None]
+    handler_of: Callable[[Lease], ItemHandler | None]
     policy: WorkerPolicy
     has_rescuer: bool = True  # False: another queue of the same table has one, for all of them
 
     def worker(
-        self, tenure: Tenure, isolation: Isolation, clock: Clock, events: Events, at_a_time: int | None = None
+        self,
+        lease_holder: LeaseHolder,
+        isolation: Isolation,
+        clock: Clock,
+        events: Events,
+        at_a_time: int | None = None,
     ) -> Worker:
         policy = self.policy if at_a_time is None else replace(self.policy, limit=at_a_time)
         name, claims = self.store.name, self.store.claims
-        return Worker(name, self.store, self.recipe_of, tenure, policy, clock, events, claims, isolation)
+        return Worker(name, self.store, self.handler_of, lease_holder, policy, clock, events, claims, isolation)
 
 
 def stages(
@@ -50,15 +55,18 @@ def stages(
     for n, stage in enumerate(pipeline.stages):
         if stage.name in taken:
             raise InvalidName(name=stage.name, kind="stage", why="another queue is called that")
-        recipe, own = pipeline.recipe(stage), replace(policy, limit=stage.budget, look_every=looks or policy.look_every)
-        yield Served(store_of(stage.name), lambda lease, recipe=recipe: recipe, own, has_rescuer=n == 0)  # type: ignore[misc]
+        handler, own = (
+            pipeline.handler(stage),
+            replace(policy, limit=stage.budget, look_every=looks or policy.look_every),
+        )
+        yield Served(store_of(stage.name), lambda lease, handler=handler: handler, own, has_rescuer=n == 0)  # type: ignore[misc]
 
 
 def queue_loops(
     queues: Iterable[Served],
-    tenure: Tenure,
+    lease_holder: LeaseHolder,
     looks: timedelta,
-    ears: Ears,
+    wakeups: Wakeups,
     clock: Clock,
     events: Events,
     only: Container[str] = (),
@@ -70,31 +78,31 @@ def queue_loops(
     ``presence``: where workers that ended are found; None: their leases alone tell. ``isolation``: shared with whatever else
     works on items in this process.
     """
-    lease = tenure.lease
+    lease = lease_holder.lease
     # A worker that could not reach the database settles and claims again soon after it is back.
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
     # Several looks in a lease: a lease is released only after two of them.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
-    keeper, isolation = LeaseKeeper(tenure, clock), isolation or Isolation(clock)
+    keeper, isolation = LeaseKeeper(lease_holder, clock), isolation or Isolation(clock)
     yield keeper, renewal_policy(lease)
-    yield ears, replace(often, every=ears.every, outlives=True)
+    yield wakeups, replace(often, every=wakeups.every, outlives=True)
     served_here = [each for each in queues if not only or each.store.name in only]
     if presence is not None:
-        yield from crash_loops(presence, tenure.owner, _recoveries(served_here, ears, events), clock)
+        yield from crash_loops(presence, lease_holder.owner, _recoveries(served_here, wakeups, events), clock)
     for served in served_here:
-        worker = served.worker(tenure, isolation, clock, events)
+        worker = served.worker(lease_holder, isolation, clock, events)
         keeper.add(worker)
-        ears.add(served.store.name, worker.doorbell)
+        wakeups.add(served.store.name, worker.doorbell)
         yield worker, often
         if served.has_rescuer:
             yield Rescuer(served.store.name, served.store, lease, clock, events, worker.doorbell), rescuing
 
 
-def _recoveries(queues: Iterable[Served], ears: Ears, events: Events) -> Iterator[Recover]:
+def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:
     """One for each table, whichever of its queues are served. It has the name of the queue, if the table has only one here."""
     tables: dict[str, list[SqlQueue]] = {}
     for served in queues:
         tables.setdefault(served.store.table.name, []).append(served.store)
     for table, stores in tables.items():
         name = stores[0].name if len(stores) == 1 else table
-        yield ItemRecovery(name, stores[0], events, ears.ring).recover
+        yield ItemRecovery(name, stores[0], events, wakeups.ring).recover

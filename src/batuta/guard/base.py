@@ -37,7 +37,7 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EffectReport:
     """``error``: its class or number, for people. ``retry_at``: the other side said when to come back."""
 
     effect: Effect
@@ -45,13 +45,13 @@ class Told:
     retry_at: datetime | None = None
 
 
-WORKED = Told(Effect.WORKED)
+WORKED = EffectReport(Effect.WORKED)
 
 
 class Ticket(Protocol):
     """Handed out with an Admit: one of the two is called, once. A ticket that is never seen again is taken for used."""
 
-    async def used(self, told: Told) -> None: ...
+    async def used(self, told: EffectReport) -> None: ...
 
     async def unused(self) -> None:
         """Nothing was even tried; what was taken for it is given back."""
@@ -61,7 +61,7 @@ class Ticket(Protocol):
 class FreeTicket:
     """Of a guard that learns nothing."""
 
-    async def used(self, told: Told) -> None:
+    async def used(self, told: EffectReport) -> None:
         return None
 
     async def unused(self) -> None:
@@ -133,7 +133,7 @@ class HoursGuard:
 STALE = timedelta(milliseconds=500)
 
 
-class Together:
+class AllOf:
     """In order; the first Hold wins, and what the ones before it gave out is given back."""
 
     def __init__(self, *guards: Guard, clock: Clock) -> None:
@@ -177,7 +177,7 @@ def _all(admitted: Iterable[tuple[Guard, Admit]]) -> Ticket:
 class _Tickets:
     tickets: tuple[Ticket, ...]
 
-    async def used(self, told: Told) -> None:
+    async def used(self, told: EffectReport) -> None:
         for ticket in self.tickets:
             await ticket.used(told)
 

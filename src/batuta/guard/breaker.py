@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
-from batuta.guard.base import Effect, Hold, Told
+from batuta.guard.base import Effect, EffectReport, Hold
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.reasons import Reason, define
 
@@ -177,7 +177,7 @@ def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
     return MayProbe()
 
 
-def probed(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
+def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
     """The one who asks becomes the probe; None: somebody was faster."""
     if not isinstance(answer(circuit, now, 0.0), MayProbe):
         return None
@@ -191,27 +191,27 @@ def probed(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
     return Change(after, PROBE_DUE(reset=circuit.reset))
 
 
-def unprobed(circuit: Circuit, probe: int, now: datetime) -> Change | None:
+def cancel_probe(circuit: Circuit, probe: int, now: datetime) -> Change | None:
     """It was not tried after all: the next one may, at once."""
     return Change(replace(circuit, probe_until=now)) if _is_probe(circuit, probe) else None
 
 
-def told(circuit: Circuit, rule: CircuitRule, permit: Pass, what: Told, now: datetime) -> Change | None:
+def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: EffectReport, now: datetime) -> Change | None:
     """What a report makes of it; None: nothing. Who passed before it opened neither closes nor opens it again."""
     waiting = circuit if what.retry_at is None else replace(circuit, wait_until=_wait(circuit, what.retry_at, now))
     if permit.probe is None:
-        change = _told_closed(waiting, rule, what, now) if circuit.state is CircuitState.CLOSED else None
+        change = _apply_to_closed(waiting, rule, what, now) if circuit.state is CircuitState.CLOSED else None
     else:
-        change = _told_probe(waiting, rule, what, now) if _is_probe(circuit, permit.probe) else None
+        change = _apply_to_probe(waiting, rule, what, now) if _is_probe(circuit, permit.probe) else None
     return change or (Change(waiting) if waiting != circuit else None)
 
 
-def tripped(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Change | None:
+def trip(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Change | None:
     """Opened by somebody who knows, without waiting for more failures."""
-    return None if circuit.state is CircuitState.OPEN else Change(_opened(circuit, rule.reset, now), reason)
+    return None if circuit.state is CircuitState.OPEN else Change(_open(circuit, rule.reset, now), reason)
 
 
-def closed(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
+def close(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
     after = fresh(rule, circuit.name)
     seen = {
         "last_failure": circuit.last_failure,
@@ -221,32 +221,32 @@ def closed(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
     return Change(replace(after, probe=circuit.probe, **seen), reason)  # type: ignore[arg-type]
 
 
-def _told_closed(circuit: Circuit, rule: CircuitRule, what: Told, now: datetime) -> Change | None:
+def _apply_to_closed(circuit: Circuit, rule: CircuitRule, what: EffectReport, now: datetime) -> Change | None:
     if what.effect is Effect.WORKED:
         return Change(replace(circuit, failures=0, last_success=now))
     if not _is_failure(what.effect, rule):
         return None
-    failed = _failed(circuit, what, now)
+    failed = _count_failure(circuit, what, now)
     if failed.failures < rule.failures:
         return Change(failed)
-    return Change(_opened(failed, rule.reset, now), _failures(failed))
+    return Change(_open(failed, rule.reset, now), _failures(failed))
 
 
-def _told_probe(circuit: Circuit, rule: CircuitRule, what: Told, now: datetime) -> Change:
+def _apply_to_probe(circuit: Circuit, rule: CircuitRule, what: EffectReport, now: datetime) -> Change:
     if what.effect is Effect.WORKED:
-        return _recovered(replace(circuit, last_success=now), rule, PROBE_WORKED())
+        return _close_recovered(replace(circuit, last_success=now), rule, PROBE_WORKED())
     if what.effect is Effect.MISTAKE:
-        return _recovered(circuit, rule, PROBE_ANSWERED(error=what.error or what.effect.value))
-    failed = _failed(circuit, what, now)
+        return _close_recovered(circuit, rule, PROBE_ANSWERED(error=what.error or what.effect.value))
+    failed = _count_failure(circuit, what, now)
     if not _is_failure(what.effect, rule):  # it proved nothing, and must not stay half open
-        return Change(_opened(replace(failed, failures=circuit.failures), circuit.reset, now), PROBE_LATE())
+        return Change(_open(replace(failed, failures=circuit.failures), circuit.reset, now), PROBE_LATE())
     longer = min(circuit.reset * 2, rule.longest_reset)
-    return Change(_opened(failed, longer, now), PROBE_FAILED(error=failed.last_error))
+    return Change(_open(failed, longer, now), PROBE_FAILED(error=failed.last_error))
 
 
-def _recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
+def _close_recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
     """Closed; whoever asked to be left alone until an instant still is."""
-    change = closed(circuit, rule, reason)
+    change = close(circuit, rule, reason)
     return replace(change, circuit=replace(change.circuit, wait_until=circuit.wait_until))
 
 
@@ -270,12 +270,12 @@ def _is_probe(circuit: Circuit, probe: int) -> bool:
     return circuit.state is CircuitState.HALF_OPEN and circuit.probe == probe
 
 
-def _failed(circuit: Circuit, what: Told, now: datetime) -> Circuit:
+def _count_failure(circuit: Circuit, what: EffectReport, now: datetime) -> Circuit:
     error = (what.error or what.effect.value)[:LONGEST_ERROR]
     return replace(circuit, failures=circuit.failures + 1, last_failure=now, last_error=error)
 
 
-def _opened(circuit: Circuit, reset: timedelta, now: datetime) -> Circuit:
+def _open(circuit: Circuit, reset: timedelta, now: datetime) -> Circuit:
     attempts = circuit.half_open_attempts if circuit.state is not CircuitState.CLOSED else 0
     return replace(
         circuit, state=CircuitState.OPEN, opened_at=now, reset=reset, probe_until=None, half_open_attempts=attempts

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.guard import breaker as decisions
-from batuta.guard.base import Admit, Effect, Hold, Told, Verdict
+from batuta.guard.base import Admit, Effect, EffectReport, Hold, Verdict
 from batuta.guard.breaker import Change, Circuit, CircuitRule, CircuitState, CircuitStore, MayProbe, Pass, Transition
-from batuta.guard.switches import PATIENCE
+from batuta.guard.switches import RECHECK_AFTER
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName, StoreUnavailable
 from batuta.kernel.nearest import unknown
@@ -63,7 +63,7 @@ class Circuits:
         """Closed by a person, whatever it has seen."""
         rule = self.rule_of(name)
         after = await self._store.change(
-            rule, name, lambda circuit, now: decisions.closed(circuit, rule, decisions.RESET_BY(by=by)), by=by
+            rule, name, lambda circuit, now: decisions.close(circuit, rule, decisions.RESET_BY(by=by)), by=by
         )
         self.breaker(name).learn(after)
         return after
@@ -88,25 +88,25 @@ class Breaker:
         try:
             passed = await self._answer(now)
         except StoreUnavailable:
-            return Hold(now + PATIENCE, decisions.CIRCUIT_AWAY(circuit=self.name))
+            return Hold(now + RECHECK_AFTER, decisions.CIRCUIT_AWAY(circuit=self.name))
         return passed if isinstance(passed, Hold) else Admit(BreakerTicket(self, passed))
 
     async def trip(self, reason: str) -> None:
         """Open it at once: somebody knows better than to wait for more failures."""
         self.learn(
             await self._store.change(
-                self.rule, self.name, lambda circuit, now: decisions.tripped(circuit, self.rule, reason, now)
+                self.rule, self.name, lambda circuit, now: decisions.trip(circuit, self.rule, reason, now)
             )
         )
 
     def learn(self, circuit: Circuit) -> None:
         self._known, self._looked_at = circuit, self._clock.monotonic()
 
-    async def report(self, permit: Pass, told: Told) -> None:
+    async def report(self, permit: Pass, told: EffectReport) -> None:
         if permit.probe is None and self._is_no_news(told):
             return
         change = await self._store.change(
-            self.rule, self.name, lambda circuit, now: decisions.told(circuit, self.rule, permit, told, now)
+            self.rule, self.name, lambda circuit, now: decisions.apply_report(circuit, self.rule, permit, told, now)
         )
         self.learn(change)
 
@@ -115,7 +115,7 @@ class Breaker:
         if probe is not None:
             self.learn(
                 await self._store.change(
-                    self.rule, self.name, lambda circuit, now: decisions.unprobed(circuit, probe, now)
+                    self.rule, self.name, lambda circuit, now: decisions.cancel_probe(circuit, probe, now)
                 )
             )
 
@@ -132,7 +132,7 @@ class Breaker:
 
         def decide(circuit: Circuit, at: datetime) -> Change | None:
             nonlocal is_mine
-            change = decisions.probed(circuit, self.rule, at)
+            change = decisions.start_probe(circuit, self.rule, at)
             is_mine = change is not None
             return change
 
@@ -143,7 +143,7 @@ class Breaker:
         answer = decisions.answer(circuit, now, self._chance())
         # By another's clock the reset is not over yet.
         return (
-            Hold(now + PATIENCE, decisions.CIRCUIT_OPEN_ELSEWHERE(circuit=self.name))
+            Hold(now + RECHECK_AFTER, decisions.CIRCUIT_OPEN_ELSEWHERE(circuit=self.name))
             if isinstance(answer, MayProbe)
             else answer
         )
@@ -154,7 +154,7 @@ class Breaker:
         assert self._known is not None
         return self._known
 
-    def _is_no_news(self, told: Told) -> bool:
+    def _is_no_news(self, told: EffectReport) -> bool:
         known = self._known
         if told.retry_at is not None or known is None or known.state is not CircuitState.CLOSED:
             return False
@@ -171,7 +171,7 @@ class BreakerTicket:
     breaker: Breaker
     permit: Pass
 
-    async def used(self, told: Told) -> None:
+    async def used(self, told: EffectReport) -> None:
         with suppress(StoreUnavailable):
             await self.breaker.report(self.permit, told)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias
 
-from batuta.guard.base import Admit, Effect, Hold, Told, Verdict
-from batuta.guard.switches import PATIENCE
+from batuta.guard.base import Admit, Effect, EffectReport, Hold, Verdict
+from batuta.guard.switches import RECHECK_AFTER
 from batuta.kernel.errors import InvalidName, StoreUnavailable
 from batuta.kernel.reasons import define
 
@@ -90,7 +90,7 @@ def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> dateti
     if blocking is None or blocking + limit.per <= now:
         return None
     # Not confirmed yet: it may be given back at any moment.
-    return blocking + limit.per if blocking <= now else now + min(limit.per, PATIENCE)
+    return blocking + limit.per if blocking <= now else now + min(limit.per, RECHECK_AFTER)
 
 
 def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
@@ -113,7 +113,7 @@ class RateGuard:
         try:
             reserved = await self.rates.reserve(self.limits, use_within=self.use_within)
         except StoreUnavailable:
-            return Hold(now + PATIENCE, RATES_AWAY())
+            return Hold(now + RECHECK_AFTER, RATES_AWAY())
         if isinstance(reserved, Hold):
             return reserved
         # By the caller's own clock, from before it asked: whatever the database's says, that is not later.
@@ -127,7 +127,7 @@ class RateTicket:
     rates: Rates
     id: str
 
-    async def used(self, told: Told) -> None:
+    async def used(self, told: EffectReport) -> None:
         with suppress(StoreUnavailable):
             await (self.rates.release(self.id) if told.effect is Effect.UNREACHED else self.rates.confirm(self.id))
 

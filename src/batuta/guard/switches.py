@@ -12,7 +12,7 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.reasons import define
 
 # How long a held caller rests before asking again: a turned switch must be felt within a second.
-PATIENCE = timedelta(seconds=1)
+RECHECK_AFTER = timedelta(seconds=1)
 
 SWITCH_ON = define("switch_on", "switch {switch} is on{turned}")
 SWITCH_OFF = define("switch_off", "switch {switch} is off{turned}")
@@ -39,7 +39,7 @@ class Switches(Protocol):
 
     async def read(self, key: str) -> Switch | None: ...
 
-    async def turn(
+    async def set(
         self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
     ) -> Switch: ...
 
@@ -63,7 +63,7 @@ class SwitchGuard(SwitchRule):
         try:
             switch = await self.switches.read(self.key)
         except StoreUnavailable:
-            return Hold(now + PATIENCE, SWITCH_AWAY(switch=self.key))
+            return Hold(now + RECHECK_AFTER, SWITCH_AWAY(switch=self.key))
         return verdict(self, switch, now)
 
 
@@ -71,12 +71,12 @@ def verdict(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
     if switch is None or (switch.until is not None and now >= switch.until):
         if rule.at_rest is not rule.hold_when:
             return Admit()
-        return Hold(now + PATIENCE, (SWITCH_ON if rule.at_rest else SWITCH_OFF)(switch=rule.key, turned=""))
+        return Hold(now + RECHECK_AFTER, (SWITCH_ON if rule.at_rest else SWITCH_OFF)(switch=rule.key, turned=""))
     if switch.on is None:
-        return Hold(now + PATIENCE, SWITCH_UNREADABLE(switch=rule.key))
+        return Hold(now + RECHECK_AFTER, SWITCH_UNREADABLE(switch=rule.key))
     if switch.on is not rule.hold_when:
         return Admit()
     by, said = switch.turned_by, switch.reason
     turned = TURNED_BY(by=by) if said in NOT_SAID else TURNED_BY_WHY(by=by, said=said)
     reason = (SWITCH_ON if switch.on else SWITCH_OFF)(switch=rule.key, turned=turned)
-    return Hold(min(switch.until or now + PATIENCE, now + PATIENCE), reason)
+    return Hold(min(switch.until or now + RECHECK_AFTER, now + RECHECK_AFTER), reason)

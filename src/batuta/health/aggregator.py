@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from batuta.health.finding import PATIENCE, WEIGHTS, Assessment, Check, Finding, Report, Section, Severity, assess
+from batuta.health.finding import CHECK_TIMEOUT, WEIGHTS, Assessment, Check, Finding, Report, Section, Severity, assess
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName, StoreUnavailable
 from batuta.kernel.usercode import Late, Question, Raised, Returned, name_of
 
-KEPT = timedelta(seconds=15)
+CACHED_FOR = timedelta(seconds=15)
 DATABASE_DOWN = "connectivity.database"
 
 T = TypeVar("T")
@@ -29,13 +29,13 @@ class HealthPage:
     name: str
     ask: Callable[[], Awaitable[Document]]
     aliases: tuple[str, ...] = ()
-    patience: timedelta = PATIENCE
-    kept: timedelta = KEPT
+    patience: timedelta = CHECK_TIMEOUT
+    kept: timedelta = CACHED_FOR
     about: str = ""
 
 
 @dataclass(slots=True)
-class Kept(Generic[T]):
+class Cached(Generic[T]):
     """The newest answer. Whoever comes while somebody asks waits for that answer instead of asking too."""
 
     ask: Callable[[], Awaitable[T]]
@@ -53,12 +53,12 @@ class Kept(Generic[T]):
             return self._answer
 
 
-class Watchman:
+class HealthAggregator:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._checks: dict[str, tuple[Check, Question]] = {}
-        self._pages: dict[str, Kept[Document]] = {}
-        self._assessment = Kept(self._assess, clock, KEPT)
+        self._pages: dict[str, Cached[Document]] = {}
+        self._assessment = Cached(self._assess, clock, CACHED_FOR)
 
     def add(self, check: Check) -> None:
         if check.name in self._checks:
@@ -68,7 +68,7 @@ class Watchman:
 
     def add_page(self, page: HealthPage) -> None:
         question = Question(page.ask, page.patience, self._clock, f"/health/{page.name}")
-        kept = Kept(lambda: self._document(question), self._clock, page.kept)
+        kept = Cached(lambda: self._document(question), self._clock, page.kept)
         for name in (page.name, *page.aliases):
             if name in self._pages:
                 raise InvalidName(name=name, kind="health page", why="another page is called that already")

@@ -39,7 +39,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class AlertedCause:
     """What was last said about a cause. ``gone_at``: its end was told too."""
 
     cause: str
@@ -55,7 +55,7 @@ class Wording(Protocol):
 
     def message(self, finding: Finding) -> str: ...
     def next_step(self, finding: Finding) -> str: ...
-    def recovered(self, told: Told, now: datetime) -> str: ...
+    def recovered(self, told: AlertedCause, now: datetime) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +73,12 @@ class Said:
     """``told`` are the causes whose record changes; ``forgotten`` those whose record goes."""
 
     alerts: tuple[Alert, ...] = ()
-    told: tuple[Told, ...] = ()
+    told: tuple[AlertedCause, ...] = ()
     forgotten: tuple[str, ...] = ()
 
 
 def speak(
-    assessment: Assessment, known: Mapping[str, Told], policy: AlertPolicy, wording: Wording, now: datetime
+    assessment: Assessment, known: Mapping[str, AlertedCause], policy: AlertPolicy, wording: Wording, now: datetime
 ) -> Said:
     present = {finding.cause: finding for finding in assessment.findings if finding.severity is not Severity.INFO}
     silenced = assessment.silenced
@@ -105,11 +105,11 @@ def speak(
 def _new(
     present: Mapping[str, Finding],
     silenced: Mapping[str, str],
-    known: Mapping[str, Told],
+    known: Mapping[str, AlertedCause],
     policy: AlertPolicy,
     wording: Wording,
     now: datetime,
-) -> Iterator[tuple[Told, str]]:
+) -> Iterator[tuple[AlertedCause, str]]:
     for cause, finding in present.items():
         before = known.get(cause)
         if cause in silenced or not _is_due(finding, before, policy, now):
@@ -117,16 +117,16 @@ def _new(
         if policy.may_speak(finding.severity, now):
             since = finding.since or (before.since if before is not None and before.gone_at is None else now)
             message = wording.message(finding)
-            told = Told(cause=cause, severity=finding.severity, at=now, since=since, message=message)
+            told = AlertedCause(cause=cause, severity=finding.severity, at=now, since=since, message=message)
             yield told, wording.next_step(finding)
 
 
-def _is_due(finding: Finding, before: Told | None, policy: AlertPolicy, now: datetime) -> bool:
+def _is_due(finding: Finding, before: AlertedCause | None, policy: AlertPolicy, now: datetime) -> bool:
     if before is None:
         return True
     is_worse = finding.severity.rank < before.severity.rank
     return is_worse or now - before.at >= policy.cool_down[finding.severity]
 
 
-def _recovery(told: Told, wording: Wording, now: datetime) -> Alert:
+def _recovery(told: AlertedCause, wording: Wording, now: datetime) -> Alert:
     return Alert(kind=Kind.RECOVERY, cause=told.cause, severity=told.severity, message=wording.recovered(told, now))

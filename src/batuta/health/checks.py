@@ -7,10 +7,18 @@ from typing import TypeAlias
 
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.guard.circuits import Circuits
-from batuta.health.finding import BELOW_HEALTHY, WEIGHTS, Check, Finding, Report, Section, Severity, merged
-from batuta.health.jobs import LOOKED_AT, JobHealth, JobState, JobWatch, Timetables, judge_timetables, nothing_works
+from batuta.health.finding import BELOW_HEALTHY, WEIGHTS, Check, Finding, Report, Section, Severity, merge_reports
+from batuta.health.jobs import (
+    LOOKED_AT,
+    JobHealth,
+    JobHealthQuery,
+    JobState,
+    Timetables,
+    judge_timetables,
+    nothing_works,
+)
 from batuta.health.queues import WatchedQueue, judge_queue
-from batuta.health.ready import PATIENCE, Part, Probes, State, look
+from batuta.health.ready import PROBE_TIMEOUT, Part, Probes, State, look
 from batuta.health.workers import (
     COUNTED,
     FORGOTTEN,
@@ -32,9 +40,9 @@ MOST_RESTARTS = 200
 def connectivity(probes: Probes, clock: Clock) -> Check:
     async def ask() -> Report:
         parts = await look(probes, clock)
-        return merged(_part(name, part, probes[name].needed) for name, part in parts.items())
+        return merge_reports(_part(name, part, probes[name].needed) for name, part in parts.items())
 
-    return Check(name="connectivity", section=Section.CONNECTIVITY, ask=ask, patience=2 * PATIENCE)
+    return Check(name="connectivity", section=Section.CONNECTIVITY, ask=ask, patience=2 * PROBE_TIMEOUT)
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
@@ -53,14 +61,14 @@ def _part(name: str, part: Part, needed: bool) -> Report:
     return Report(findings=(finding,), lost=20 if is_down and needed else 8 if is_down else 4)
 
 
-def jobs(watch: JobWatch, jobs: Sized) -> Check:
+def jobs(watch: JobHealthQuery, jobs: Sized) -> Check:
     async def ask() -> Report:
         if not len(jobs):
             return Report()
         seen = await watch.look()
         return judge_jobs(seen.jobs)
 
-    return Check(name="jobs", section=Section.JOBS_AND_WORKERS, ask=ask, patience=2 * PATIENCE)
+    return Check(name="jobs", section=Section.JOBS_AND_WORKERS, ask=ask, patience=2 * PROBE_TIMEOUT)
 
 
 def judge_jobs(healths: Collection[JobHealth]) -> Report:
@@ -84,7 +92,7 @@ def judge_jobs(healths: Collection[JobHealth]) -> Report:
     reports.append(_grouped(Severity.ERROR, "jobs.stale", "jobs_stale", others, min(15, 5 * len(others))))
     reports.append(_grouped(Severity.WARNING, "jobs.failing", "jobs_failing", failing, min(10, 3 * len(failing))))
     reports.append(_grouped(Severity.INFO, "jobs.partial", "jobs_partial", partly, 0))
-    return merged(reports)
+    return merge_reports(reports)
 
 
 def _critical(health: JobHealth, kind: str, threshold: float) -> Report:
@@ -134,7 +142,7 @@ def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Size
             return Report()
         signs = await beats.seen(within=FORGOTTEN, now=now())
         versions = judge_timetables(await timetables.newest(LOOKED_AT), signs.now)
-        return merged([judge_scheduler(signs, await reports.known_since()), versions])
+        return merge_reports([judge_scheduler(signs, await reports.known_since()), versions])
 
     return Check(name="scheduler", section=Section.JOBS_AND_WORKERS, ask=ask)
 
@@ -143,7 +151,7 @@ def workers(beats: Beats, restarts: RestartStore, now: Now) -> Check:
     async def ask() -> Report:
         signs = await beats.seen(within=FORGOTTEN, now=now())
         ended = await restarts.since(signs.now - COUNTED, limit=MOST_RESTARTS)
-        return merged([judge_workers(signs), judge_restarts(ended, signs.now)])
+        return merge_reports([judge_workers(signs), judge_restarts(ended, signs.now)])
 
     return Check(name="workers", section=Section.JOBS_AND_WORKERS, ask=ask)
 
@@ -153,11 +161,11 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
         if not (asked := list(watched())):
             return Report()
         loops = (await beats.seen(within=FORGOTTEN, now=now())).living_loops
-        return merged(
+        return merge_reports(
             [judge_queue(queue, await queue.pulse(), has_worker=bool(loops & set(queue.loops))) for queue in asked]
         )
 
-    return Check(name="queues", section=Section.FILA, ask=ask, patience=2 * PATIENCE)
+    return Check(name="queues", section=Section.FILA, ask=ask, patience=2 * PROBE_TIMEOUT)
 
 
 def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
@@ -170,7 +178,7 @@ def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
 
 
 def judge_circuits(seen: Iterable[Circuit], behind: Mapping[str, str] = MappingProxyType({})) -> Report:
-    return merged(_circuit(circuit, behind) for circuit in seen if circuit.state is not CircuitState.CLOSED)
+    return merge_reports(_circuit(circuit, behind) for circuit in seen if circuit.state is not CircuitState.CLOSED)
 
 
 def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:

@@ -13,7 +13,7 @@ from batuta.supervise.running import Running
 EVERY = timedelta(minutes=1)
 PINGING = LoopPolicy(every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000)
 FRESH = timedelta(seconds=30)  # a dispatcher that worked longer ago is not alive
-PATIENCE = timedelta(seconds=10)
+PING_TIMEOUT = timedelta(seconds=10)
 
 
 class DeadMansSwitch:
@@ -35,7 +35,7 @@ class DeadMansSwitch:
     async def tick(self) -> Pace:
         if not self._ticks():
             return Idle(self._clock.now() + timedelta(seconds=1))  # the first ping goes out with the first tick
-        outcome = await attempt(self._ping, self._clock.now() + PATIENCE, self._clock, "the dead man's switch")
+        outcome = await attempt(self._ping, self._clock.now() + PING_TIMEOUT, self._clock, "the dead man's switch")
         if not isinstance(outcome, Returned):
             self._events.emit(PingFailed(outcome.error if isinstance(outcome.error, str) else name_of(outcome.error)))
         return Idle()

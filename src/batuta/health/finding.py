@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-PATIENCE = timedelta(seconds=2)
+CHECK_TIMEOUT = timedelta(seconds=2)
 
 
 class Severity(StrEnum):
@@ -64,10 +64,10 @@ class Check:
     name: str
     section: Section
     ask: Callable[[], Awaitable[Report]]
-    patience: timedelta = PATIENCE
+    patience: timedelta = CHECK_TIMEOUT
 
 
-def merged(reports: Iterable[Report]) -> Report:
+def merge_reports(reports: Iterable[Report]) -> Report:
     each = list(reports)
     return Report(
         findings=tuple(finding for report in each for finding in report.findings),
@@ -80,11 +80,11 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     by_cause: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda each: each.severity.rank):
         by_cause.setdefault(finding.cause, finding)
-    explained = silenced(by_cause.values())
+    explained = find_silenced(by_cause.values())
     return tuple(sorted(by_cause.values(), key=lambda each: (each.severity.rank, each.cause in explained)))
 
 
-def silenced(findings: Iterable[Finding]) -> dict[str, str]:
+def find_silenced(findings: Iterable[Finding]) -> dict[str, str]:
     """For each cause that another one explains, the root of it. What is less grave does not silence what is graver."""
     found = {finding.cause: finding for finding in findings}
     roots = {cause: _root(found, cause, ()) for cause in found}
@@ -166,7 +166,7 @@ class Assessment:
     @property
     def silenced(self) -> Mapping[str, str]:
         """Causes that another one explains, with that one."""
-        return silenced(self.findings)
+        return find_silenced(self.findings)
 
 
 def grade(score: int) -> Grade:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from batuta.health.aggregator import DATABASE_DOWN, Watchman
-from batuta.health.alerts import Alert, AlertPolicy, Kind, Said, Told, Wording, speak
+from batuta.health.aggregator import DATABASE_DOWN, HealthAggregator
+from batuta.health.alerts import Alert, AlertedCause, AlertPolicy, Kind, Said, Wording, speak
 from batuta.health.finding import Assessment, assess
-from batuta.health.incidents import Incident, LastSeen, Turn, turn
+from batuta.health.incidents import Incident, IncidentChange, LastSeen, change_incident
 from batuta.kernel.backoff import exponential
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
@@ -26,15 +26,15 @@ from batuta.kernel.usercode import Returned, attempt, name_of
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 
 EVERY = timedelta(seconds=10)
-LEASE = timedelta(seconds=30)
+HUB_LEASE = timedelta(seconds=30)
 CALM = timedelta(seconds=30)
-WATCHING = LoopPolicy(
+HUB_POLICY = LoopPolicy(
     every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000, backoff_cap=EVERY, finishes_tick=True
 )
 # A tree that has just been started catches up first: nothing is said before.
 SETTLING = timedelta(seconds=45)
 SENDING = timedelta(seconds=5)
-AT_ONCE = 20
+SEND_BATCH = 20
 FIRST_RETRY, LONGEST_RETRY = timedelta(seconds=30), timedelta(hours=1)
 MOST_TRIES = 12
 
@@ -71,7 +71,7 @@ class Before:
     """What was known when somebody decided. ``now``: the time that decides."""
 
     now: datetime
-    told: Mapping[str, Told]
+    told: Mapping[str, AlertedCause]
     seen: LastSeen | None
     incident: Incident | None
 
@@ -80,7 +80,7 @@ class Before:
 class SaidAlone:
     """Said while nobody could write it down. ``sinks``: those that took it."""
 
-    told: Told
+    told: AlertedCause
     alert: Alert
     sinks: tuple[str, ...]
 
@@ -88,7 +88,7 @@ class SaidAlone:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     said: Said
-    incident: Turn
+    incident: IncidentChange
     seen: LastSeen
 
 
@@ -126,7 +126,7 @@ class AlertHub:
     def __init__(
         self,
         owner: str,
-        watchman: Watchman,
+        aggregator: HealthAggregator,
         store: AlertStore,
         sinks: Callable[[], Sequence[Sink]],
         policy: AlertPolicy,
@@ -137,7 +137,7 @@ class AlertHub:
     ) -> None:
         self.doorbell = Doorbell()
         self._owner = owner
-        self._watchman = watchman
+        self._aggregator = aggregator
         self._store = store
         self._make_sinks = sinks
         self._sinks: dict[str, Sink] | None = None
@@ -156,20 +156,20 @@ class AlertHub:
             return Idle(self._clock.now() + timedelta(seconds=left))
         try:
             await self._remember()
-            self._decided_last = await self._store.lead(self._owner, LEASE, now=self._now())
+            self._decided_last = await self._store.lead(self._owner, HUB_LEASE, now=self._now())
             if self._decided_last and self._clock.monotonic() >= self._look_at:
                 await self._look()
         except StoreError:
             self._look_at = 0.0
             if self._decided_last:
-                await self._speak_alone(await self._watchman.look(fresh=True))
+                await self._speak_alone(await self._aggregator.look(fresh=True))
             raise
         return Idle()
 
     async def _look(self) -> None:
-        assessment = await self._watchman.look(fresh=True)
+        assessment = await self._aggregator.look(fresh=True)
         decision = await self._store.decide(
-            self._owner, LEASE, list(self._all()), lambda before: self._decide(assessment, before), now=self._now()
+            self._owner, HUB_LEASE, list(self._all()), lambda before: self._decide(assessment, before), now=self._now()
         )
         self._decided_last = decision is not None
         if decision is not None:
@@ -180,7 +180,7 @@ class AlertHub:
     def _decide(self, assessment: Assessment, before: Before) -> Decision:
         return Decision(
             said=speak(assessment, before.told, self._policy, self._wording, before.now),
-            incident=turn(assessment, before.seen, before.incident),
+            incident=change_incident(assessment, before.seen, before.incident),
             seen=LastSeen(status=assessment.grade.value, score=assessment.score),
         )
 
@@ -190,7 +190,7 @@ class AlertHub:
             self._said_alone = []
 
     async def _deliver(self) -> int:
-        pending = await self._store.pending(limit=AT_ONCE, now=self._now())
+        pending = await self._store.pending(limit=SEND_BATCH, now=self._now())
         await asyncio.gather(*(self._deliver_one(each) for each in pending))
         return len(pending)
 

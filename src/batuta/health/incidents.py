@@ -42,7 +42,7 @@ class LastSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class IncidentChange:
     """What becomes of the incident that is open by itself, or of none."""
 
     opens: NewIncident | None = None
@@ -50,12 +50,12 @@ class Turn:
     closes: str | None = None
 
 
-def turn(assessment: Assessment, before: LastSeen | None, is_open: Incident | None) -> Turn:
+def change_incident(assessment: Assessment, before: LastSeen | None, is_open: Incident | None) -> IncidentChange:
     causes = [finding.cause for finding in assessment.findings if finding.cause not in assessment.silenced]
     if not assessment.is_critical:
-        return Turn(closes=is_open.id if is_open else None)
+        return IncidentChange(closes=is_open.id if is_open else None)
     if is_open is None:
-        return Turn(
+        return IncidentChange(
             opens=NewIncident(
                 from_status=before.status if before else Grade.HEALTHY.value,
                 to_status=assessment.grade.value,
@@ -67,8 +67,8 @@ def turn(assessment: Assessment, before: LastSeen | None, is_open: Incident | No
         )
     known = list(is_open.details.get("causes", []))
     if new := [cause for cause in causes if cause not in known]:
-        return Turn(grows=(is_open.id, {**is_open.details, "causes": [*known, *new]}))
-    return Turn()
+        return IncidentChange(grows=(is_open.id, {**is_open.details, "causes": [*known, *new]}))
+    return IncidentChange()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

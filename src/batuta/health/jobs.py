@@ -15,9 +15,9 @@ from typing import Protocol
 
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import held_by_switch
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.guard.switches import Switch
-from batuta.health.finding import Finding, Report, Severity, merged
+from batuta.health.finding import Finding, Report, Severity, merge_reports
 from batuta.kernel.clock import brief
 from batuta.kernel.identity import short
 from batuta.kernel.reasons import define
@@ -88,11 +88,11 @@ class JobHealth:
             self.is_stale
             or self.does_not_succeed
             or self.state in (JobState.FAILING, JobState.DEGRADED)
-            or counts.of("error", "timeout", "abandoned") > 0
+            or counts.total("error", "timeout", "abandoned") > 0
         )
 
 
-def expected(job: Job, since: datetime, now: datetime) -> datetime | None:
+def find_expected(job: Job, since: datetime, now: datetime) -> datetime | None:
     """The last fire whose SLA is over; None: nothing had to happen by now."""
     overdue = now - job.sla
     if overdue <= since:
@@ -165,7 +165,7 @@ def expectations(
     found = {}
     for name, job in jobs.items():
         since = facts.get(name, Facts()).expected_since or otherwise
-        if (fire := expected(job, since, now)) is not None:
+        if (fire := find_expected(job, since, now)) is not None:
             found[name] = fire
     return found
 
@@ -179,12 +179,14 @@ class JobsSeen:
     jobs: tuple[JobHealth, ...]  # in the order of the catalogue
 
 
-class JobWatch:
+class JobHealthQuery:
     """Judges every job of the active timetable."""
 
-    def __init__(self, book: JobBook, log: ExecutionLog, reports: Reports, opened_at: Callable[[], datetime]) -> None:
+    def __init__(
+        self, registry: JobRegistry, log: ExecutionLog, reports: Reports, opened_at: Callable[[], datetime]
+    ) -> None:
         """``opened_at``: since when runs are expected of jobs that no scheduler has registered, or one never would be missed."""
-        self._book = book
+        self._registry = registry
         self._log = log
         self._reports = reports
         self._opened_at = opened_at
@@ -193,15 +195,15 @@ class JobWatch:
         """``profile``: as if this one counted; None: the one that does."""
         ledger = await self._log.look()
         controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
-        now, windows = ledger.now, self._book.windows_now(controls)
-        jobs = self._book.timetable(controls)
+        now, windows = ledger.now, self._registry.windows_now(controls)
+        jobs = self._registry.timetable(controls)
         facts = await self._reports.facts(since=now - DAY, now=now)
         otherwise = await self._reports.known_since() or self._opened_at()
         due = expectations(jobs, facts, otherwise, now)
         answered = await self._reports.answered(due, now)
         return JobsSeen(
             now=now,
-            profile=self._book.profile(controls),
+            profile=self._registry.profile(controls),
             windows=windows,
             switches=ledger.switches,
             jobs=tuple(
@@ -248,7 +250,7 @@ def judge_timetables(seen: Sequence[Timetable], now: datetime) -> Report:
     active = next((each for each in seen if each.is_active), None)
     if active is None:
         return Report()
-    return merged([_standing_in(active, seen, now), _standing_by(active, seen, now)])
+    return merge_reports([_standing_in(active, seen, now), _standing_by(active, seen, now)])
 
 
 def _standing_in(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from batuta.health.finding import Check, Finding, Report, Section, Severity, merged
-from batuta.health.ready import PATIENCE
+from batuta.health.finding import Check, Finding, Report, Section, Severity, merge_reports
+from batuta.health.ready import PROBE_TIMEOUT
 from batuta.health.workers import FORGOTTEN, Beats
 from batuta.kernel.clock import Clock, brief
 from batuta.queue.store import Unserved
@@ -145,7 +145,7 @@ def unserved(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], datetime |
         signs = await beats.seen(within=FORGOTTEN, now=now())
         return judge_unserved(found, signs.living_loops, signs.now)
 
-    return Check(name="unserved", section=Section.FILA, ask=ask, patience=2 * PATIENCE)
+    return Check(name="unserved", section=Section.FILA, ask=ask, patience=2 * PROBE_TIMEOUT)
 
 
 class _AskedNowAndThen:
@@ -172,7 +172,7 @@ def judge_unserved(found: Iterable[Unserved], living_loops: Collection[str], now
     for each in found:
         if f"worker:{each.queue}" not in living_loops:
             by_queue.setdefault(each.queue, []).append(each)
-    return merged(_queue(queue, items, now) for queue, items in sorted(by_queue.items()))
+    return merge_reports(_queue(queue, items, now) for queue, items in sorted(by_queue.items()))
 
 
 def _queue(queue: str, items: Sequence[Unserved], now: datetime) -> Report:

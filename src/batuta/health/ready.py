@@ -11,7 +11,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
 
-PATIENCE = timedelta(seconds=2)
+PROBE_TIMEOUT = timedelta(seconds=2)
 
 
 class State(StrEnum):
@@ -55,7 +55,7 @@ def verdict(parts: Mapping[str, Part], probes: Probes) -> str:
 
 
 async def _ask(name: str, probe: Probe, clock: Clock) -> Part:
-    match await attempt(probe.ask, clock.now() + PATIENCE, clock, f"the probe of {name}"):
+    match await attempt(probe.ask, clock.now() + PROBE_TIMEOUT, clock, f"the probe of {name}"):
         case Returned(value=Part() as part):
             return part
         case Raised(error=BatutaError() as error):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from batuta.health.finding import Finding, Report, Severity, merged
+from batuta.health.finding import Finding, Report, Severity, merge_reports
 from batuta.kernel.clock import brief
 from batuta.processes.heartbeat import EVERY, Status
 from batuta.processes.restarts import Budget, Restart
@@ -26,7 +26,9 @@ def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
     newest = {each.worker_name: each for each in reversed(recent) if each.restarts_in_window >= BUDGET.most}
     stuck = Counter(each.loop for each in restarts if each.loop is not None and now - each.at < COUNTED)
     often = sorted((loop, count) for loop, count in stuck.items() if loop is not None and count >= STUCK_OFTEN)
-    return merged([*(_looping(newest[role], now) for role in sorted(newest)), *(_stuck(*each) for each in often)])
+    return merge_reports(
+        [*(_looping(newest[role], now) for role in sorted(newest)), *(_stuck(*each) for each in often)]
+    )
 
 
 def _stuck(loop: str, count: int) -> Report:
@@ -140,7 +142,7 @@ class Beats(Protocol):
 def judge_workers(signs: Signs) -> Report:
     beats, now = signs.beats, signs.now
     roles = {beat.role for beat in beats}
-    return merged(
+    return merge_reports(
         [
             *(_role(role, [beat for beat in beats if beat.role == role], now) for role in sorted(roles)),
             *_failing_loops(beats, now),

@@ -21,7 +21,7 @@
     │   ├── BackupUnwritable        the backup file cannot be written
     │   ├── RestoreRefused          a restore that would harm
     │   ├── AddressTaken            somebody else listens there
-    │   └── QueryBookError          the SQL texts and the code disagree
+    │   └── QueryFileError          the SQL texts and the code disagree
     ├── StoreError
     │   ├── StoreUnavailable        transient: rest and try again
     │   │   ├── StoreTimeout        it took longer than it may
@@ -159,7 +159,7 @@ class RestoreRefused(ConfigError):
     sentence = "the database was not restored ({why}): {next_step}"
 
 
-class QueryBookError(ConfigError):
+class QueryFileError(ConfigError):
     sentence = "{book}: {why}"
 
 

@@ -56,7 +56,7 @@ def follow(text: object) -> Trace:
     return begin() if before is None else before.child()
 
 
-def of_run(execution_id: str) -> Trace:
+def trace_of_run(execution_id: str) -> Trace:
     """The same for every process that ever works on the run."""
     trace_id = execution_id.replace("-", "").lower()
     return Trace(trace_id, _span_id()) if _TRACE_ID.fullmatch(trace_id) else begin()

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, EffectFailed, ExitRefused, reason_of_error
 from batuta.kernel.reasons import define
-from batuta.kernel.waiting import by, ended
+from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ STUBBORN = timedelta(seconds=1)
 async def attempt(call: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str) -> Attempt:
     """A cancellation of our own task is the one thing that passes."""
     try:
-        return await by(deadline, _outcome(call), clock, what)
+        return await with_deadline(deadline, _outcome(call), clock, what)
     except DeadlineExceeded as late:  # ours alone: one that the code itself raised is a value by now
         return Late(reason_of_error(late))
     except asyncio.CancelledError as cancelled:
@@ -71,7 +71,7 @@ class Question:
         try:
             await asyncio.wait([asking, alarm], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await ended(alarm)
+            await cancel_and_wait(alarm)
         return asking.result() if asking.done() else Late(DOES_NOT_END(what=self._what))
 
 

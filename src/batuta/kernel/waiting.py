@@ -20,13 +20,13 @@ async def first_of(*awaitables: Awaitable[Any]) -> int:
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await ended(*tasks)
+        await cancel_and_wait(*tasks)
     winner = next(index for index, task in enumerate(tasks) if task in done)
     await tasks[winner]
     return winner
 
 
-async def ended(*tasks: asyncio.Future[Any]) -> None:
+async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
     """Cancel them and wait until each has taken notice."""
     for task in tasks:
         task.cancel()
@@ -46,7 +46,7 @@ async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
         await clock.sleep(exponential(failures, FIRST_REST, LONGEST_REST).total_seconds())
 
 
-async def by(deadline: datetime, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
+async def with_deadline(deadline: datetime, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
     """The result, or DeadlineExceeded and the work cancelled."""
     work = asyncio.ensure_future(awaitable)
     alarm = asyncio.ensure_future(clock.sleep(max(0.0, (deadline - clock.now()).total_seconds())))
@@ -56,8 +56,8 @@ async def by(deadline: datetime, awaitable: Awaitable[T], clock: Clock, what: st
             raise DeadlineExceeded(what=what, deadline=deadline.isoformat(timespec="seconds"))
         return work.result()
     finally:
-        await ended(work, alarm)
+        await cancel_and_wait(work, alarm)
 
 
-async def within(limit: timedelta, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
-    return await by(clock.now() + limit, awaitable, clock, what)
+async def with_timeout(limit: timedelta, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
+    return await with_deadline(clock.now() + limit, awaitable, clock, what)

@@ -35,13 +35,13 @@ def writable(text: str) -> str:
     return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def told(value: object, longest: int) -> str:
+def mask_text(value: object, longest: int) -> str:
     """A masked and short text of anything, for operators. An exception gives its class: its message may hold personal data.
 
     A reason stays one: its facts are masked and shortened as well.
     """
     if isinstance(value, Reason):
-        return value.map(lambda text: told(text, longest))
+        return value.map(lambda text: mask_text(text, longest))
     text = type(value).__name__ if isinstance(value, BaseException) else _as_text(value)
     if len(text) > LOOKED_AT:
         # Cut between words, as half a number would not be recognised; unless one word is nearly all there is.
@@ -70,7 +70,7 @@ def json_object(
 def _as_text(value: object) -> str:
     if isinstance(value, str):
         return value
-    copied = _Copy(LOOKED_AT, writable).of(value, DEEPEST)
+    copied = _Copy(LOOKED_AT, writable).copy(value, DEEPEST)
     return copied if isinstance(copied, str) else dumps(copied)
 
 
@@ -85,7 +85,7 @@ class _Copy:
     def is_too_long(self) -> bool:
         return self._left < 0
 
-    def of(self, value: object, depth: int) -> Json:
+    def copy(self, value: object, depth: int) -> Json:
         self._left -= 1
         if depth == 0 or self.is_too_long:
             return LEFT_OUT
@@ -102,15 +102,15 @@ class _Copy:
                 return dict(self.items(value, depth))
             case list() | tuple() | set() | frozenset():
                 # One more than fits, so that it shows that it does not.
-                return [self.of(each, depth - 1) for each in islice(value, self._left + 1)]
+                return [self.copy(each, depth - 1) for each in islice(value, self._left + 1)]
             case _:
                 return self._text(_word_for(value))
 
     def items(self, mapping: Mapping[str, object], depth: int) -> list[tuple[str, Json]]:
-        return [(self._key(key), self.of(item, depth - 1)) for key, item in islice(mapping.items(), self._left + 1)]
+        return [(self._key(key), self.copy(item, depth - 1)) for key, item in islice(mapping.items(), self._left + 1)]
 
     def _key(self, key: object) -> str:
-        copied = self.of(key, 1)
+        copied = self.copy(key, 1)
         return copied if isinstance(copied, str) else dumps(copied)
 
     def _text(self, text: str) -> str:

@@ -115,7 +115,7 @@ _LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*'|\"(?:[^\"\\\r\n]|\\.)*\"")
 
 def with_safe_message(record: LogRecord) -> LogRecord:
     """A copy whose message is text and whose arguments are already in it."""
-    words = worded(record.msg, record.args)
+    words = format_message(record.msg, record.args)
     if record.name == "asyncio":
         # It shows the arguments of callbacks and the results of tasks.
         words = _LITERAL.sub("'…'", words)
@@ -124,26 +124,26 @@ def with_safe_message(record: LogRecord) -> LogRecord:
     return safe
 
 
-def worded(message: object, arguments: object) -> str:
+def format_message(message: object, arguments: object) -> str:
     """``message % arguments``, the arguments' own insides scrubbed. What they become is masked with the whole line."""
     words = str(scrub(message)) if is_structured(message) else str(message)
     if not arguments:
         return words
     try:
-        return words % _scrubbed(arguments)
+        return words % _scrub_arguments(arguments)
     except (TypeError, ValueError, KeyError):
         return f"{words} [its arguments do not fit]"
 
 
-def _scrubbed(arguments: object) -> object:
+def _scrub_arguments(arguments: object) -> object:
     if isinstance(arguments, Mapping):
         return {name: scrub_field(str(name), value) for name, value in arguments.items()}
     if isinstance(arguments, tuple):
-        return tuple(_scrubbed_argument(argument) for argument in arguments)
-    return _scrubbed_argument(arguments)
+        return tuple(_scrub_argument(argument) for argument in arguments)
+    return _scrub_argument(arguments)
 
 
-def _scrubbed_argument(argument: object) -> object:
+def _scrub_argument(argument: object) -> object:
     """Numbers stay numbers, for %d."""
     if isinstance(argument, BaseException):
         return summary(argument)

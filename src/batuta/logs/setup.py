@@ -21,7 +21,7 @@ from batuta.kernel.events import Fanout
 from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import current
 from batuta.logs.hooks import LOGGER, log_what_python_prints
-from batuta.logs.scrubbing import scrub_field, scrub_text, with_safe_message, worded
+from batuta.logs.scrubbing import format_message, scrub_field, scrub_text, with_safe_message
 from batuta.logs.subscriber import LogSubscriber
 from batuta.logs.tracebacks import describe
 
@@ -110,10 +110,10 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
         record: logging.LogRecord = given.pop("_record")
         given.pop("_from_structlog")
         given.pop("color_message", None)  # uvicorn's second wording of the same
-        line = self._head(record, worded(given.pop("event", ""), given.pop("positional_args", ())))
+        line = self._head(record, format_message(given.pop("event", ""), given.pop("positional_args", ())))
         stack = given.pop("stack", None) or given.pop("stack_info", None)
         error = _error_in(given.pop("exc_info", None))
-        line = {**line, **_scrubbed(given), **line}  # in this order, and the names of the head are ours
+        line = {**line, **_scrub_fields(given), **line}  # in this order, and the names of the head are ours
         if stack:
             line["stack"] = scrub_text(str(stack))
         if error is not None:
@@ -209,5 +209,5 @@ def _error_in(exc_info: object) -> BaseException | None:
     return exc_info if isinstance(exc_info, BaseException) else None
 
 
-def _scrubbed(fields: Mapping[str, object]) -> dict[str, object]:
+def _scrub_fields(fields: Mapping[str, object]) -> dict[str, object]:
     return {scrub_text(str(name)): scrub_field(str(name), value) for name, value in fields.items()}

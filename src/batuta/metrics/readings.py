@@ -16,18 +16,18 @@ from batuta.guard.rate import Limit
 from batuta.health.jobs import JobsSeen
 from batuta.health.transactions import OpenTransaction
 from batuta.kernel.clock import Clock
-from batuta.kernel.waiting import within
+from batuta.kernel.waiting import with_timeout
 from batuta.metrics.counting import family_of
 from batuta.queue.store import Depth
 
 Reading: TypeAlias = Callable[[], Awaitable[Sequence[Metric]]]
 LIMIT = timedelta(seconds=3)
 # Several who look at once, and one who looks too often, cost the store one look.
-KEPT = timedelta(seconds=5)
+CACHED_FOR = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class CachedReading:
     families: Sequence[Metric]
     took: float
     worked: bool
@@ -41,7 +41,7 @@ class Readings(Collector):
     ) -> None:
         self._readings = readings
         self._clock = clock
-        self._looked: dict[str, Looked] = {}
+        self._looked: dict[str, CachedReading] = {}
         self._fresh_until = float("-inf")
         self._refreshing: asyncio.Task[None] | None = None
         if registry is not None:
@@ -58,15 +58,19 @@ class Readings(Collector):
     async def _look(self) -> None:
         looked = await asyncio.gather(*(self._read(name) for name in self._readings))
         self._looked = dict(zip(self._readings, looked, strict=True))
-        self._fresh_until = self._clock.monotonic() + KEPT.total_seconds()
+        self._fresh_until = self._clock.monotonic() + CACHED_FOR.total_seconds()
 
-    async def _read(self, name: str) -> Looked:
+    async def _read(self, name: str) -> CachedReading:
         started = self._clock.monotonic()
         (found,) = await asyncio.gather(
-            within(LIMIT, self._readings[name](), self._clock, f"metrics of {name}"), return_exceptions=True
+            with_timeout(LIMIT, self._readings[name](), self._clock, f"metrics of {name}"), return_exceptions=True
         )
         took = self._clock.monotonic() - started
-        return Looked((), took, worked=False) if isinstance(found, BaseException) else Looked(found, took, worked=True)
+        return (
+            CachedReading((), took, worked=False)
+            if isinstance(found, BaseException)
+            else CachedReading(found, took, worked=True)
+        )
 
     def collect(self) -> Iterator[Metric]:
         worked = GaugeMetricFamily("batuta_reading_up", "Whether the store answered in time", labels=["reading"])

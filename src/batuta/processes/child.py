@@ -30,7 +30,7 @@ STATES = {"T": "stopped", "t": "stopped", "D": "waiting for a disk or a mount", 
 STOPPED = STATES["T"]
 
 
-class Spawned(asyncio.SubprocessProtocol):
+class ChildProcess(asyncio.SubprocessProtocol):
     """``say`` gets its lines, ``rouse`` is called when it has ended."""
 
     def __init__(self, say: Callable[[str], None], rouse: Callable[[], None]) -> None:
@@ -49,7 +49,7 @@ class Spawned(asyncio.SubprocessProtocol):
         cls, argv: Sequence[str], env: Mapping[str, str], say: Callable[[str], None], rouse: Callable[[], None]
     ) -> Self:
         """Raises OSError if there is no room for another process, or no such program."""
-        _, spawned = await asyncio.get_running_loop().subprocess_exec(
+        _, child = await asyncio.get_running_loop().subprocess_exec(
             lambda: cls(say, rouse),
             *argv,
             env=dict(env),
@@ -58,8 +58,8 @@ class Spawned(asyncio.SubprocessProtocol):
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
-        spawned.forbid_cores()
-        return spawned
+        child.forbid_cores()
+        return child
 
     @property
     def exit_code(self) -> int | None:
@@ -172,16 +172,16 @@ def how_it_ended(exit_code: int) -> str:
 SCRIPT = """trap '' HUP INT TERM
 while read -r told; do groups=$told; done
 for group in ${groups:-}; do kill -s KILL -- "$group"; done"""
-PATIENCE = 2.0
+REAPER_EXIT_TIMEOUT = 2.0
 
 
-class Undertaker:
+class OrphanReaper:
     """``told`` always says all of them; the last word counts."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def told(self, groups: Iterable[int]) -> None:
+    def watch(self, groups: Iterable[int]) -> None:
         if self._process is None or self._process.poll() is not None:
             self._close()
             self._process = self._start()
@@ -194,7 +194,7 @@ class Undertaker:
         self._say("")
         self._close()
         try:
-            self._process.wait(PATIENCE)
+            self._process.wait(REAPER_EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -17,20 +17,20 @@ from typing import Any
 
 from batuta.processes.loop_monitor import leave
 
-PATIENCE = 3.0
+EXIT_GRACE = 3.0
 FAILED = 1
 
 
-def run_out(
+def run_to_exit(
     main: Coroutine[Any, Any, int | None],
     held: Callable[[str], None],
     *,
-    patience: float = PATIENCE,
+    patience: float = EXIT_GRACE,
     exit: Callable[[int], None] = leave,
 ) -> int:
     """Run what a process is for; what it returns is the exit code. ``held`` is told who would have kept it."""
     before = frozenset(threading.enumerate())
-    last_call = _LastCall(before, held, patience, exit)
+    last_call = _ForcedExit(before, held, patience, exit)
     try:
         return asyncio.run(_until_over(main, last_call))
     finally:
@@ -38,7 +38,7 @@ def run_out(
             last_call.cancel()
 
 
-async def _until_over(main: Coroutine[Any, Any, int | None], last_call: "_LastCall") -> int:
+async def _until_over(main: Coroutine[Any, Any, int | None], last_call: "_ForcedExit") -> int:
     code = FAILED
     try:
         code = await main or 0
@@ -47,7 +47,7 @@ async def _until_over(main: Coroutine[Any, Any, int | None], last_call: "_LastCa
     return code
 
 
-class _LastCall:
+class _ForcedExit:
     """A thread that nobody waits for: the interpreter itself waits for threads that are still at something."""
 
     def __init__(

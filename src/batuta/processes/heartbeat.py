@@ -47,7 +47,7 @@ BEATING = LoopPolicy(
 
 MOST_PENDING = 100
 
-LoopsTold: TypeAlias = Mapping[str, Mapping[str, bool | float | int | None]]
+LoopStatuses: TypeAlias = Mapping[str, Mapping[str, bool | float | int | None]]
 
 
 class Status(StrEnum):
@@ -63,7 +63,7 @@ class BeatStore(Protocol):
         self,
         worker_id: str,
         worker_name: str,
-        loops: LoopsTold,
+        loops: LoopStatuses,
         *,
         now: datetime | None = None,
         status: str = "online",
@@ -81,7 +81,7 @@ def _runs() -> Status | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Heart:
+class Heartbeat:
     """A loop: tells of all its neighbours, on whichever event loop it runs itself.
 
     ``running`` is asked at each beat; ``now`` gives None for the database's own time; ``state`` what is known of the whole
@@ -115,7 +115,7 @@ class Heart:
         await self._write_restarts()
         await self._beat(Status.OFFLINE)
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """A subscriber: what the supervisor of the neighbours says."""
         match event:
             case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
@@ -171,7 +171,7 @@ class Heart:
         await self.store.beat(
             self.worker_id,
             self.worker_name,
-            {each.loop.name: told_of(each, passed) for each in self._neighbours()},
+            {each.loop.name: describe_loop(each, passed) for each in self._neighbours()},
             now=self.now(),
             status=status.value,
             rss_bytes=rss_bytes(),
@@ -194,7 +194,7 @@ def status_of(neighbours: Collection[Running], passed: float) -> Status:
     return Status.ONLINE if is_well else Status.DEGRADED
 
 
-def told_of(running: Running, passed: float) -> Mapping[str, bool | float | int | None]:
+def describe_loop(running: Running, passed: float) -> Mapping[str, bool | float | int | None]:
     """Lengths, not instants: clocks of two machines need not agree."""
     return {
         "alive": running.is_alive and not running.is_stuck(passed),

@@ -24,7 +24,7 @@ from batuta.processes.heartbeat import cpu_seconds
 from batuta.processes.notify import Notifier
 from batuta.processes.restarts import EXIT_AGAIN, LEFT_BY_TIMEOUT
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
-from batuta.supervise.stacks import of_thread
+from batuta.supervise.stacks import thread_stack
 
 MARGIN = timedelta(seconds=1)  # of the timer in C over the thread, which does it more gently
 LAST_WORDS = timedelta(seconds=3)
@@ -49,7 +49,7 @@ def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
 
 
 @dataclass(slots=True, kw_only=True)
-class Lag:
+class LoopMonitor:
     """A loop of the sentry's. ``last_words`` is given the stack before the process is ended."""
 
     home: asyncio.AbstractEventLoop
@@ -65,15 +65,15 @@ class Lag:
     name: str = "lag"
     doorbell: Doorbell = field(default_factory=Doorbell)
     _asked_at: float | None = None  # None: answered
-    _looked: "tuple[float, float] | None" = (
+    _last_look: "tuple[float, float] | None" = (
         None  # when it last looked, and what the process had used of its processor then
     )
-    _told: int = 0  # how much of it was told already
+    _warnings: int = 0  # how much of it was told already
     _silent: timedelta = timedelta(0)
 
     @property
     def is_blocked(self) -> bool:
-        return self._told > 0
+        return self._warnings > 0
 
     async def tick(self) -> Pace:
         now = self.clock.monotonic()
@@ -93,11 +93,11 @@ class Lag:
     def _forgive_a_pause(self, now: float) -> None:
         """Stopped, or without a turn on a busy machine: it cannot have worked. Who holds the interpreter has worked all along."""
         used = cpu_seconds()
-        if self._looked is not None and self._asked_at is not None:
-            slept, worked = now - self._looked[0], used - self._looked[1]
+        if self._last_look is not None and self._asked_at is not None:
+            slept, worked = now - self._last_look[0], used - self._last_look[1]
             if slept > OVERSLEPT.total_seconds() and worked < slept / 2:
                 self._asked_at = now
-        self._looked = now, used
+        self._last_look = now, used
 
     def _ask(self, now: float) -> None:
         if self._asked_at is not None:
@@ -121,14 +121,14 @@ class Lag:
         steps = (self.limit * (2 / 15), self.limit / 2, self.limit)
         reached = sum(silent >= step for step in steps)
         self._silent = max(silent, self._silent) if reached else self._silent
-        if reached < self._told and reached == 0:
-            self._told = 0
+        if reached < self._warnings and reached == 0:
+            self._warnings = 0
             self.events.emit(EventLoopAnswers(self._silent))
             self._silent = timedelta(0)
             self.noticed()
-        elif reached > self._told:
-            self._told = reached
-            stack = of_thread(self.thread) if reached > 1 else None
+        elif reached > self._warnings:
+            self._warnings = reached
+            stack = thread_stack(self.thread) if reached > 1 else None
             self.events.emit(EventLoopBlocked(silent, self.limit, stack))
             self.noticed()
             if stack is not None and reached == len(steps):

@@ -81,7 +81,7 @@ class Notifier:
         return True
 
 
-class LifeSign:
+class WatchdogPing:
     """A loop: says that we live, for as long as the event loop it runs on goes round."""
 
     name = "life-sign"
@@ -95,17 +95,17 @@ class LifeSign:
         return Idle()
 
 
-LONGEST = 4096
+LARGEST_DATAGRAM = 4096
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class NotifyMessage:
     pid: int
     words: tuple[str, ...]
 
 
-class Ear:
+class NotifySocket:
     def __init__(self, inbox: socket.socket) -> None:
         self._inbox = inbox
         self.address = "@" + inbox.getsockname()[1:].decode()
@@ -123,14 +123,14 @@ class Ear:
     def fileno(self) -> int:
         return self._inbox.fileno()
 
-    def heard(self) -> Iterator[Sign]:
+    def receive(self) -> Iterator[NotifyMessage]:
         """Everything that was said up to now."""
         while (sign := self._next()) is not None:
             yield sign
 
-    def _next(self) -> Sign | None:
+    def _next(self) -> NotifyMessage | None:
         try:
-            words, extra, _, _ = self._inbox.recvmsg(LONGEST, socket.CMSG_SPACE(_CREDENTIALS.size))
+            words, extra, _, _ = self._inbox.recvmsg(LARGEST_DATAGRAM, socket.CMSG_SPACE(_CREDENTIALS.size))
         except BlockingIOError:
             return None
         pids = [
@@ -138,7 +138,7 @@ class Ear:
             for level, kind, told in extra
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS)
         ]
-        return Sign(pids[0] if pids else 0, tuple(words.decode(errors="replace").split("\n")))
+        return NotifyMessage(pids[0] if pids else 0, tuple(words.decode(errors="replace").split("\n")))
 
     def close(self) -> None:
         self._inbox.close()

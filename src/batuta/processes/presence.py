@@ -48,7 +48,7 @@ class PresenceFolder:
         self._announced: set[str] = set()
 
     @classmethod
-    def of(cls, where: str) -> "PresenceFolder":
+    def for_database(cls, where: str) -> "PresenceFolder":
         """``where``: the address of the database. Preferably in /dev/shm, which services with a private /tmp share."""
         place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else temporary_folder()
         return cls(place / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}-owners")
@@ -143,7 +143,7 @@ CRASH_WATCHING = LoopPolicy(
     backoff_cap=timedelta(seconds=2),
 )
 WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
-KEPT = 60.0  # seconds from the discovery of a crash to the removal of the file
+CRASH_FILE_RETENTION = 60.0  # seconds from the discovery of a crash to the removal of the file
 
 # Takes up the work of these owners and returns how many items or runs that were.
 Recover: TypeAlias = Callable[[Collection[str]], Awaitable[int]]
@@ -185,7 +185,7 @@ class CrashWatch:
             for owner in due:
                 self._crashes[owner].recovered(self._clock.monotonic())
         for owner, crash in self._crashes.items():
-            if crash.recoveries > len(WAITS) and now - crash.found_at >= KEPT:
+            if crash.recoveries > len(WAITS) and now - crash.found_at >= CRASH_FILE_RETENTION:
                 self._presence.forget(owner)
         return Idle()
 

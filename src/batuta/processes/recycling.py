@@ -51,7 +51,7 @@ WATCHING_FILE = LoopPolicy(
     every=timedelta(milliseconds=500), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
 # What still runs cannot be recorded any more, so the drain is short.
-GRACE = timedelta(seconds=3)
+REPLACED_FILE_GRACE = timedelta(seconds=3)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,6 +80,6 @@ class FileWatch:
         if self.lost is None:
             self.lost, self._lost_at = error, now
             self.stop()
-        elif now - self._lost_at >= GRACE.total_seconds():
+        elif now - self._lost_at >= REPLACED_FILE_GRACE.total_seconds():
             self.forced(error)
             self.exit(EXIT_AGAIN)

@@ -43,7 +43,7 @@ class Stall:
 Entry: TypeAlias = Stall | NewRestart
 
 
-class Chronicle(Recorder):
+class RestartLog(Recorder):
     """A loop. ``open`` is awaited before the first word, and again after the file was replaced.
 
     ``found`` knows where processes leave their stacks.

@@ -82,7 +82,7 @@ class RestartStore(Protocol):
 EXIT_CONFIG = 2  # no other start can heal it
 EXIT_AGAIN = 75  # it drained and asks to be started afresh
 
-AT_ONCE = timedelta(0)
+NO_WAIT = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +96,13 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Comeback:
+class RestartDecision:
     wait: timedelta | None  # None: it is hopeless
     ends: tuple[float, ...]  # the instants that count, this one included
     is_looping: bool
 
 
-def comeback(
+def decide_restart(
     exit_code: int,
     lived: timedelta,
     was_ready: bool,
@@ -110,21 +110,21 @@ def comeback(
     passed: float,
     chance: float,
     budget: Budget,
-) -> Comeback:
+) -> RestartDecision:
     """``was_ready``: one of this role has been ready before. ``ends``, ``passed``: monotonic seconds."""
-    counted = (*within(ends, passed, budget), passed)
+    counted = (*count_recent(ends, passed, budget), passed)
     is_looping = len(counted) >= budget.most
     if exit_code == EXIT_AGAIN and lived >= budget.too_young:
-        return Comeback(AT_ONCE, counted, is_looping)
+        return RestartDecision(NO_WAIT, counted, is_looping)
     # What worked before was changed under it: somebody will mend that, and the others go on meanwhile.
     if exit_code == EXIT_CONFIG and not was_ready:
-        return Comeback(None, counted, is_looping=False)
+        return RestartDecision(None, counted, is_looping=False)
     longest = is_looping or exit_code == EXIT_CONFIG
     if len(counted) == 1 and lived >= budget.too_young and not longest:
-        return Comeback(AT_ONCE, counted, is_looping)
+        return RestartDecision(NO_WAIT, counted, is_looping)
     wait = budget.cap if longest else exponential(len(counted), budget.base, budget.cap)
-    return Comeback(equal_jitter(wait, chance), counted, is_looping)
+    return RestartDecision(equal_jitter(wait, chance), counted, is_looping)
 
 
-def within(ends: tuple[float, ...], passed: float, budget: Budget) -> tuple[float, ...]:
+def count_recent(ends: tuple[float, ...], passed: float, budget: Budget) -> tuple[float, ...]:
     return tuple(end for end in ends if passed - end < budget.window.total_seconds())

@@ -22,9 +22,9 @@ from math import ceil
 
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted, Events
-from batuta.processes.child import STOPPED, Spawned, Undertaker, how_it_ended
-from batuta.processes.notify import ALIVE, LIMIT, READY, SOCKET, SPOKEN_OF, Ear
-from batuta.processes.restarts import EXIT_AGAIN, Budget, NewRestart, Reason, comeback, within
+from batuta.processes.child import STOPPED, ChildProcess, OrphanReaper, how_it_ended
+from batuta.processes.notify import ALIVE, LIMIT, READY, SOCKET, SPOKEN_OF, NotifySocket
+from batuta.processes.restarts import EXIT_AGAIN, Budget, NewRestart, Reason, count_recent, decide_restart
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.supervise.stacks import main_thread_alone
 
@@ -49,7 +49,7 @@ class ChildSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Timeouts:
     """How long a child may show no sign of life: while it starts, afterwards, when it is asked for its stack, when it is killed."""
 
     starting: timedelta = timedelta(
@@ -65,7 +65,7 @@ class Patience:
 @dataclass(slots=True)
 class Child:
     spec: ChildSpec
-    process: Spawned | None = None
+    process: ChildProcess | None = None
     due_at: float = 0.0
     started_at: float = 0.0
     heard_at: float = 0.0
@@ -98,7 +98,7 @@ class Recorder:
 
 
 @dataclass(slots=True)
-class Family:
+class ProcessTree:
     """A loop: each tick minds the children that live, buries the ones that ended and starts those that are due."""
 
     specs: Sequence[ChildSpec]
@@ -106,9 +106,9 @@ class Family:
     events: Events
     stop: asyncio.Event
     say: Callable[[str, str], None]  # the name of a child, and a line of what it said
-    ear: Ear | None = None  # None: nobody's silence is noticed
+    notify_socket: NotifySocket | None = None  # None: nobody's silence is noticed
     recorder: Recorder = field(default_factory=Recorder)
-    patience: Patience = field(default_factory=Patience)
+    timeouts: Timeouts = field(default_factory=Timeouts)
     budget: Budget = field(default_factory=Budget)
     chance: Callable[[], float] = random.random
     changed: Callable[[], None] = lambda: None  # somebody is ready, or has ended
@@ -117,8 +117,8 @@ class Family:
     doorbell: Doorbell = field(default_factory=Doorbell)
     exit_code: int = 0
     _children: list[Child] = field(default_factory=list)
-    _undertaker: Undertaker = field(default_factory=Undertaker)
-    _undead: list[Spawned] = field(default_factory=list)  # not even SIGKILL ended them, so far
+    _orphan_reaper: OrphanReaper = field(default_factory=OrphanReaper)
+    _undead: list[ChildProcess] = field(default_factory=list)  # not even SIGKILL ended them, so far
     _looked_at: float | None = None
 
     @property
@@ -143,23 +143,23 @@ class Family:
 
     async def drain(self, grace: timedelta) -> None:
         """Ask every child to end, all at the same time. Each has the whole grace, less the moment that a kill takes."""
-        patience = max(grace - KILLING, grace / 2)
-        await asyncio.gather(*(self._end(child, child.process, patience) for child in self._children if child.process))
+        timeouts = max(grace - KILLING, grace / 2)
+        await asyncio.gather(*(self._end(child, child.process, timeouts) for child in self._children if child.process))
         await asyncio.gather(*(process.bury(LAST_LINES) for process in self._undead))
-        if self.ear is not None:
-            asyncio.get_running_loop().remove_reader(self.ear.fileno())
-        self._undertaker.dismiss()
+        if self.notify_socket is not None:
+            asyncio.get_running_loop().remove_reader(self.notify_socket.fileno())
+        self._orphan_reaper.dismiss()
 
     def _begin(self) -> None:
         self._children = [Child(spec) for spec in self.specs]
-        if self.ear is not None:
-            asyncio.get_running_loop().add_reader(self.ear.fileno(), self._hear)
+        if self.notify_socket is not None:
+            asyncio.get_running_loop().add_reader(self.notify_socket.fileno(), self._hear)
 
     def _hear(self) -> None:
-        if self.ear is None:
+        if self.notify_socket is None:
             return
         living = {child.process.pid: child for child in self._children if child.process is not None}
-        for sign in self.ear.heard():
+        for sign in self.notify_socket.receive():
             if (child := living.get(sign.pid)) is not None:
                 child.heard_at = self.clock.monotonic()
                 child.signs = child.signs or ALIVE in sign.words
@@ -173,7 +173,7 @@ class Family:
         self.changed()
 
     def _forgive_own_absence(self, passed: float) -> None:
-        if self._looked_at is not None and passed - self._looked_at > self.patience.absence.total_seconds():
+        if self._looked_at is not None and passed - self._looked_at > self.timeouts.absence.total_seconds():
             for child in self._children:
                 child.heard_at = passed
         self._looked_at = passed
@@ -185,7 +185,7 @@ class Family:
             self._mind(child, child.process, passed)
         if child.process is None and not self.stop.is_set() and passed >= child.due_at:
             await self._start(child)
-        if child.is_looping and len(within(child.ends, passed, self.budget)) < self.budget.most:
+        if child.is_looping and len(count_recent(child.ends, passed, self.budget)) < self.budget.most:
             child.is_looping = False
             self.events.emit(ChildRecovered(child.spec.name, len(child.ends)))
 
@@ -195,11 +195,11 @@ class Family:
         child.is_ready, child.signs, child.silent_for, child.state = False, False, None, None
         for spoken in SPOKEN_OF:
             env.pop(spoken, None)
-        if self.ear is not None:
-            limit = self.patience.living // timedelta(microseconds=1)
-            env |= {SOCKET: self.ear.address, LIMIT: str(limit), "PYTHONFAULTHANDLER": "1"}
+        if self.notify_socket is not None:
+            limit = self.timeouts.living // timedelta(microseconds=1)
+            env |= {SOCKET: self.notify_socket.address, LIMIT: str(limit), "PYTHONFAULTHANDLER": "1"}
         try:
-            child.process = await Spawned.start(
+            child.process = await ChildProcess.start(
                 child.spec.argv, env, lambda line: self.say(name, line), self.doorbell.ring
             )
         except OSError as error:  # no room for another process, most likely: the others go on
@@ -208,7 +208,7 @@ class Family:
         self._tell_undertaker()
         self.events.emit(ChildStarted(name, child.process.pid))
 
-    def _mind(self, child: Child, process: Spawned, passed: float) -> None:
+    def _mind(self, child: Child, process: ChildProcess, passed: float) -> None:
         if child.silent_for is not None:
             self._finish_off(child, process, timedelta(seconds=passed - child.asked_at))
             return
@@ -223,10 +223,10 @@ class Family:
         else:
             process.ask_for_stack()
 
-    def _finish_off(self, child: Child, process: Spawned, asked_ago: timedelta) -> None:
-        if asked_ago >= self.patience.stack:
+    def _finish_off(self, child: Child, process: ChildProcess, asked_ago: timedelta) -> None:
+        if asked_ago >= self.timeouts.stack:
             process.kill()
-        if asked_ago >= self.patience.stack + self.patience.kill:
+        if asked_ago >= self.timeouts.stack + self.timeouts.kill:
             # In the kernel, waiting for a device that does not answer. It will end when that does; its place is another's.
             self._undead.append(process)
             child.process = None
@@ -235,11 +235,11 @@ class Family:
 
     def _limit(self, child: Child) -> timedelta | None:
         """None: it has never promised a sign, so that its silence means nothing."""
-        if self.ear is None or (child.is_ready and not child.signs):
+        if self.notify_socket is None or (child.is_ready and not child.signs):
             return None
-        return self.patience.living if child.signs else self.patience.starting
+        return self.timeouts.living if child.signs else self.timeouts.starting
 
-    async def _bury(self, child: Child, process: Spawned, exit_code: int) -> None:
+    async def _bury(self, child: Child, process: ChildProcess, exit_code: int) -> None:
         await process.bury(LAST_LINES)
         child.process = None
         self._tell_undertaker()
@@ -252,7 +252,7 @@ class Family:
     def _decide(self, child: Child, end: End) -> None:
         passed = self.clock.monotonic()
         lived = timedelta(seconds=passed - child.started_at)
-        decided = comeback(end.exit_code, lived, child.was_ready, child.ends, passed, self.chance(), self.budget)
+        decided = decide_restart(end.exit_code, lived, child.was_ready, child.ends, passed, self.chance(), self.budget)
         where = None if end.stack is None else main_thread_alone(end.stack)  # the rest is in the row
         self.events.emit(ChildEnded(child.spec.name, end.pid, end.exit_code, decided.wait, end.how, where))
         begins_to_loop = decided.is_looping and not child.is_looping
@@ -295,11 +295,11 @@ class Family:
         return Idle(self.clock.now() + timedelta(seconds=max(0.0, min([*due, 1.0]))))
 
     def _tell_undertaker(self) -> None:
-        self._undertaker.told(child.process.pid for child in self._children if child.process is not None)
+        self._orphan_reaper.watch(child.process.pid for child in self._children if child.process is not None)
 
-    async def _end(self, child: Child, process: Spawned, patience: timedelta) -> None:
+    async def _end(self, child: Child, process: ChildProcess, timeouts: timedelta) -> None:
         process.ask_to_end()
-        for _ in range(max(1, ceil(patience / LOOK))):
+        for _ in range(max(1, ceil(timeouts / LOOK))):
             # A process that is stopped (SIGSTOP) cannot act on the signal.
             if await process.has_ended(LOOK.total_seconds()) or process.state == STOPPED:
                 break

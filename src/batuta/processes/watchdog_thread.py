@@ -18,7 +18,7 @@ from datetime import timedelta
 
 from batuta.supervise.supervisor import Supervisor
 
-GRACE = timedelta(seconds=2)
+THREAD_GRACE = timedelta(seconds=2)
 BEGINS_WITHIN = 10.0  # seconds
 ENDS_WITHIN = 4.0  # seconds, of the margin that a process has after its grace
 
@@ -27,7 +27,7 @@ async def _nothing() -> None:
     """Nothing to close."""
 
 
-class Sentry:
+class WatchdogThread:
     def __init__(self, *supervisors: Supervisor, close: Callable[[], Awaitable[None]] = _nothing) -> None:
         """``close``: called in the thread when everything in it has ended."""
         self._supervisors = supervisors
@@ -55,6 +55,6 @@ class Sentry:
         self._stop, self._home = asyncio.Event(), asyncio.get_running_loop()
         self._begun.set()
         try:
-            await asyncio.gather(*(supervisor.run(self._stop, GRACE) for supervisor in self._supervisors))
+            await asyncio.gather(*(supervisor.run(self._stop, THREAD_GRACE) for supervisor in self._supervisors))
         finally:
             await self._close()

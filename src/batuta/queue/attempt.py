@@ -31,6 +31,7 @@ from batuta.kernel.events import Events, ItemCrashed
 from batuta.kernel.reasons import ReasonCode
 from batuta.kernel.usercode import name_of, ordinary
 from batuta.kernel.waiting import insist
+from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.outcome import (
     EFFECT_CRASHED,
@@ -45,11 +46,10 @@ from batuta.queue.outcome import (
     after_seconds,
     settle,
 )
-from batuta.queue.recipe import Recipe
 from batuta.queue.storable import refuse_unstorable
 from batuta.queue.store import QueueStore
 from batuta.supervise.running import MOST_CANCELS
-from batuta.supervise.watchdog import GRACE
+from batuta.supervise.watchdog import CANCEL_GRACE
 
 Task: TypeAlias = "asyncio.Task[Any]"
 
@@ -62,13 +62,13 @@ class Stop(Enum):
 
 
 @dataclass(slots=True)
-class Told:
+class CancelState:
     at: float
     cancels: int = 1
 
     @property
     def again_at(self) -> float:
-        return self.at + GRACE.total_seconds()
+        return self.at + CANCEL_GRACE.total_seconds()
 
 
 class Stopping:
@@ -76,10 +76,10 @@ class Stopping:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told: dict[Task, Told] = {}
+        self._told: dict[Task, CancelState] = {}
 
     def cancel(self, task: Task) -> None:
-        self._told[task] = Told(self._clock.monotonic())
+        self._told[task] = CancelState(self._clock.monotonic())
         task.add_done_callback(self.heard)
         task.cancel()
 
@@ -120,7 +120,7 @@ class Running:
     """An item whose handler or effect runs. ``overdue_at``: of the handler, an instant of the monotonic clock."""
 
     lease: Lease
-    recipe: Recipe
+    handler: ItemHandler
     overdue_at: float
     stopped: Stop | None = None
     is_cancelled: bool = False  # the worker cancelled the task; any other cancellation is the application's
@@ -156,10 +156,10 @@ class Attempts:
         if running.stopped:
             return self.settlement_of_stopped(running)
         try:
-            outcome = await ordinary(lambda: running.recipe.handle(running.lease))
+            outcome = await ordinary(lambda: running.handler.handle(running.lease))
             if running.task.cancelling() and not running.is_cancelled:
                 await _deliver_cancellation(running.task)
-            return self._settlement(running, outcome, running.recipe.retry)
+            return self._settlement(running, outcome, running.handler.retry)
         except asyncio.CancelledError:
             return await self._cancelled(running, HANDLER_CRASHED)
         except Exception as error:  # noqa: BLE001 - every error of a handler is a failure of its item
@@ -181,9 +181,9 @@ class Attempts:
 
     def settlement_of_stopped(self, running: Running) -> Settlement:
         if running.stopped is Stop.OVERDUE:
-            retry = running.recipe.retry if running.recipe.retry_timeout else _NEVER
+            retry = running.handler.retry if running.handler.retry_timeout else _NEVER
             return self._settlement(running, Failed(TIMED_OUT()), retry)
-        return running.recipe.kept(settle(running.lease.attempt, Cancelled(), _NEVER, random.random))
+        return running.handler.with_retention(settle(running.lease.attempt, Cancelled(), _NEVER, random.random))
 
     async def _cancelled(self, running: Running, code: ReasonCode) -> Settlement:
         """Distinguish three cancellations: a stop (settle), the end of the process (re-raise), the item's own (fail)."""
@@ -196,17 +196,17 @@ class Attempts:
 
     def _failed(self, running: Running, error: Exception, code: ReasonCode) -> Settlement:
         self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
-        return self._settlement(running, Failed(code(error=name_of(error))), running.recipe.retry)
+        return self._settlement(running, Failed(code(error=name_of(error))), running.handler.retry)
 
     def _settlement(self, running: Running, outcome: object, retry: RetryPolicy) -> Settlement:
-        settlement = running.recipe.settle(running.lease, outcome, retry)
+        settlement = running.handler.settle(running.lease, outcome, retry)
         try:
             refuse_unstorable(settlement.result, "task result", self._max_result)
         except UnstorableValue as error:
             # The handler has run: another run returns the same value and repeats its effects.
             self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
-            settlement = running.recipe.settle(running.lease, Failed(reason_of_error(error), permanent=True), retry)
-        return running.recipe.kept(settlement)
+            settlement = running.handler.settle(running.lease, Failed(reason_of_error(error), permanent=True), retry)
+        return running.handler.with_retention(settlement)
 
     def _bounded(self, running: Running, effect: Effect | None) -> Effect | None:
         """The effect under the item's remaining time. Time in which the engine's store is away does not count."""

@@ -49,7 +49,7 @@ class Lease(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tenure:
+class LeaseHolder:
     """``owner`` is never the same twice. A process that is silent for longer than ``lease`` loses what it holds."""
 
     owner: str

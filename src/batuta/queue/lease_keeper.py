@@ -17,8 +17,8 @@ from typing import Protocol
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
 from batuta.kernel.leases import renew_until_cancelled
-from batuta.kernel.waiting import ended, within
-from batuta.queue.item import Lease, Tenure
+from batuta.kernel.waiting import cancel_and_wait, with_timeout
+from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.store import Renewed
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 
@@ -33,7 +33,7 @@ class Holder(Protocol):
         """Every lease the worker has not given up."""
         ...
 
-    async def renew(self, leases: Sequence[Lease], tenure: Tenure) -> Renewed: ...
+    async def renew(self, leases: Sequence[Lease], lease_holder: LeaseHolder) -> Renewed: ...
 
     def lose(self, leases: Sequence[Lease]) -> None:
         """Stop the work on items that another process owns now. Leases that are being settled are decided by the settlement."""
@@ -45,10 +45,10 @@ class Holder(Protocol):
 
 
 class LeaseKeeper:
-    def __init__(self, tenure: Tenure, clock: Clock, name: str = "lease-keeper") -> None:
+    def __init__(self, lease_holder: LeaseHolder, clock: Clock, name: str = "lease-keeper") -> None:
         self.name = name
         self.doorbell = Doorbell()
-        self._tenure = tenure
+        self._lease_holder = lease_holder
         self._clock = clock
         self._holders: list[Holder] = []
 
@@ -62,22 +62,22 @@ class LeaseKeeper:
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-        return Idle(self._clock.now() + recheck_after(self._tenure.lease)) if any(results) else Idle()
+        return Idle(self._clock.now() + recheck_after(self._lease_holder.lease)) if any(results) else Idle()
 
     @asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:
         """Renew in the background while the block runs: for a worker that runs without a supervisor."""
-        renewing = asyncio.create_task(renew_until_cancelled(self.tick, self._tenure.lease, self._clock))
+        renewing = asyncio.create_task(renew_until_cancelled(self.tick, self._lease_holder.lease, self._clock))
         try:
             yield
         finally:
-            await ended(renewing)
+            await cancel_and_wait(renewing)
 
     async def _renew(self, holder: Holder, leases: Sequence[Lease]) -> bool:
         """Return whether some leases could not be checked."""
-        limit = renewal_timeout(self._tenure.lease)
+        limit = renewal_timeout(self._lease_holder.lease)
         try:
-            renewed = await within(limit, holder.renew(leases, self._tenure), self._clock, "the renewal")
+            renewed = await with_timeout(limit, holder.renew(leases, self._lease_holder), self._clock, "the renewal")
         except DeadlineExceeded:
             raise StoreTimeout(where=holder.name, why="the renewal of its leases took too long") from None
         holder.lose([lease for lease in leases if lease.id in renewed.lost])

@@ -9,7 +9,7 @@ from batuta.kernel.backoff import exponential, from_list, full_jitter
 from batuta.kernel.clock import FARTHEST
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
-from batuta.kernel.writable import told
+from batuta.kernel.writable import mask_text
 from batuta.queue.item import ItemState, NewItem
 
 
@@ -165,41 +165,41 @@ def settle(attempt: int, outcome: Outcome, retry: RetryPolicy, chance: Callable[
         case Done(result=result, emit=emit, effect=effect):
             return Settlement(state=ItemState.DONE, result=result, follow_ups=emit, effect=effect)
         case Snooze(until=until, reason=reason):
-            back = Settlement(state=ItemState.READY, gives_back=True, error=told(reason, LONGEST_ERROR))
+            back = Settlement(state=ItemState.READY, gives_back=True, error=mask_text(reason, LONGEST_ERROR))
             if isinstance(until, timedelta):
                 return back._replace(wait=until)
-            return back._replace(available_at=within_reach(until))
+            return back._replace(available_at=clamp_instant(until))
         case Failed(error=error, permanent=permanent):
             try:
-                wait = None if permanent else _checked(retry.wait_after(attempt, chance))
+                wait = None if permanent else _check_wait(retry.wait_after(attempt, chance))
             except (Exception, SystemExit) as broken:  # noqa: BLE001 - a policy is the application's code
                 why = f"{type(broken).__name__} in its retry policy, after: {error}"
-                return Settlement(state=ItemState.DEAD, error=told(why, LONGEST_ERROR))
+                return Settlement(state=ItemState.DEAD, error=mask_text(why, LONGEST_ERROR))
             if wait is None:
-                return Settlement(state=ItemState.DEAD, error=told(error, LONGEST_ERROR))
-            return Settlement(state=ItemState.READY, wait=wait, error=told(error, LONGEST_ERROR))
+                return Settlement(state=ItemState.DEAD, error=mask_text(error, LONGEST_ERROR))
+            return Settlement(state=ItemState.READY, wait=wait, error=mask_text(error, LONGEST_ERROR))
         case Cancelled(reason=reason):
-            return Settlement(state=ItemState.CANCELLED, error=told(reason, LONGEST_ERROR))
+            return Settlement(state=ItemState.CANCELLED, error=mask_text(reason, LONGEST_ERROR))
         case _:
             assert_never(outcome)
 
 
-def _checked(wait: object) -> timedelta | None:
+def _check_wait(wait: object) -> timedelta | None:
     if wait is None or isinstance(wait, timedelta):
         return wait
     raise TypeError(f"a retry policy returns a timedelta or None, not {type(wait).__name__}")
 
 
-def within_reach(at: datetime) -> datetime:
+def clamp_instant(at: datetime) -> datetime:
     return min(at, FARTHEST)
 
 
-def bounded(wait: timedelta) -> timedelta:
+def clamp_wait(wait: timedelta) -> timedelta:
     """Limit a wait or a retention, so that every database can add it to its clock. A negative wait is none."""
     return max(timedelta(0), min(wait, LONGEST_WAIT))
 
 
-def given_back() -> Settlement:
+def give_back() -> Settlement:
     """Hand the item back at shutdown: it is due at once, and the attempt is not counted."""
     return Settlement(state=ItemState.READY, wait=timedelta(0), gives_back=True, error=WORKER_STOPPED())
 

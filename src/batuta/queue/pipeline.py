@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TypeAlias, assert_never
 
 from batuta.kernel.errors import InvalidName
-from batuta.kernel.writable import told
+from batuta.kernel.writable import mask_text
+from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import LONGEST_ERROR, Effect, Failed, RetryPolicy, Settlement, Snooze, Waits, settle
-from batuta.queue.recipe import Recipe
 from batuta.queue.table import QueueTable
 
 # The first attempt, and three retries.
-PATIENCE = Waits((timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15)))
+DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Stage:
     handle: Callable[[Lease], Awaitable[StageOutcome]]
     budget: int = 10
     timeout: timedelta = timedelta(seconds=60)
-    retry: RetryPolicy = field(default=PATIENCE)
+    retry: RetryPolicy = field(default=DEFAULT_STAGE_RETRY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +86,14 @@ class Pipeline:
                 why="its table's ready values must be its stages in order, its queue the stage, and running None",
             )
 
-    def recipe(self, stage: Stage) -> Recipe:
+    def handler(self, stage: Stage) -> ItemHandler:
         async def handle(lease: Lease) -> StageOutcome:
             outcome = await stage.handle(lease)
             # What cannot be settled is found here, where it is the item's failure and nobody else's.
             self.settle(stage, lease, outcome, stage.retry)
             return outcome
 
-        return Recipe(
+        return ItemHandler(
             handle=handle,
             timeout=stage.timeout,
             retry=stage.retry,
@@ -112,7 +112,7 @@ class Pipeline:
                 return Settlement(state=ItemState.DONE, follow_ups=made, effect=effect)
             case Drop(reason=reason, effect=effect):
                 return Settlement(
-                    state=ItemState.DONE, stage=self.dropped, error=told(reason, LONGEST_ERROR), effect=effect
+                    state=ItemState.DONE, stage=self.dropped, error=mask_text(reason, LONGEST_ERROR), effect=effect
                 )
             case Finish(effect=effect):
                 return Settlement(state=ItemState.DONE, effect=effect)

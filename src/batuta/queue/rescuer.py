@@ -15,7 +15,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
 from batuta.kernel.leases import SilenceDetector
-from batuta.queue.item import ItemState, Tenure
+from batuta.queue.item import ItemState, LeaseHolder
 from batuta.queue.store import Lapsing, QueueStore, Rescued
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 
@@ -36,7 +36,7 @@ class Rescuer:
         self._queue = name
         self._store = store
         self._lease = lease
-        self._nobody = Tenure(owner=self.name, lease=lease)
+        self._nobody = LeaseHolder(owner=self.name, lease=lease)
         self._clock = clock
         self._events = events
         self._bell = bell

@@ -13,11 +13,11 @@ from typing import TypeAlias
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StatementRefused, StoreConflict, StoreTimeout, TransactionMisuse
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
-from batuta.queue.item import ItemState, Lease, Tenure
+from batuta.queue.handler import ItemHandler
+from batuta.queue.item import ItemState, Lease, LeaseHolder
 from batuta.queue.lease_keeper import recheck_after
 from batuta.queue.outcome import EFFECT_CRASHED, Failed, Settlement
-from batuta.queue.recipe import Recipe
-from batuta.queue.store import Endings, QueueStore, Turned
+from batuta.queue.store import ClaimResult, Endings, QueueStore
 
 Ending: TypeAlias = tuple[Lease, Settlement]
 Key: TypeAlias = tuple[str, int]
@@ -156,17 +156,17 @@ class Settler:
         self,
         queue: str,
         store: QueueStore,
-        tenure: Tenure,
-        recipe_of: Callable[[Lease], Recipe | None],
+        lease_holder: LeaseHolder,
+        handler_of: Callable[[Lease], ItemHandler | None],
         clock: Clock,
         events: Events,
     ) -> None:
-        self.unsettled = Unsettled(clock, recheck_after(tenure.lease), tenure.lease / 3)
+        self.unsettled = Unsettled(clock, recheck_after(lease_holder.lease), lease_holder.lease / 3)
         self.took: list[float] = []  # seconds that handlers took, since the last report
         self._queue = queue
         self._store = store
-        self._tenure = tenure
-        self._recipe_of = recipe_of
+        self._lease_holder = lease_holder
+        self._handler_of = handler_of
         self._clock = clock
         self._events = events
         self._is_claiming = False
@@ -177,12 +177,12 @@ class Settler:
     def is_claiming(self) -> bool:
         return self._is_claiming
 
-    async def turn(self, limit: int, *, reversed: bool = False) -> Sequence[Lease]:
+    async def settle_and_claim(self, limit: int, *, reversed: bool = False) -> Sequence[Lease]:
         """Settle the endings that are ready, and claim up to ``limit`` items."""
         endings = self.unsettled.take()
         self._is_claiming = limit > 0
         try:
-            leases = await self._settle_and_claim(endings, limit, reversed)
+            leases = await self._try_turn(endings, limit, reversed)
         except StoreTimeout:
             self._split(endings)
             self._doubt(limit)
@@ -201,8 +201,8 @@ class Settler:
         now = self._clock.monotonic()
         if self._doubt_until is None or (now < self._stray_check_at and not at_once):
             return
-        await self._store.release_stray(self._tenure.owner, held)
-        self._stray_check_at = now + self._tenure.lease.total_seconds() / 3
+        await self._store.release_stray(self._lease_holder.owner, held)
+        self._stray_check_at = now + self._lease_holder.lease.total_seconds() / 3
         if now >= self._doubt_until:
             self._doubt_until = None
 
@@ -216,12 +216,12 @@ class Settler:
 
     def _doubt(self, limit: int) -> None:
         if limit:
-            self._doubt_until = self._clock.monotonic() + self._tenure.lease.total_seconds()
+            self._doubt_until = self._clock.monotonic() + self._lease_holder.lease.total_seconds()
             self._stray_check_at = 0.0
 
-    async def _settle_and_claim(self, endings: Endings, limit: int, reversed: bool) -> Sequence[Lease]:
+    async def _try_turn(self, endings: Endings, limit: int, reversed: bool) -> Sequence[Lease]:
         try:
-            turned = await self._store.turn(endings, self._tenure, limit, reversed=reversed)
+            turned = await self._store.settle_and_claim(endings, self._lease_holder, limit, reversed=reversed)
         except _REFUSALS as error:
             if not endings:
                 raise
@@ -238,7 +238,7 @@ class Settler:
         half = len(endings) // 2
         for part in (endings[:half], endings[half:]):
             try:
-                turned = await self._store.turn(part, self._tenure, 0)
+                turned = await self._store.settle_and_claim(part, self._lease_holder, 0)
             except _REFUSALS as error:
                 await self._settle_apart(part, error)
             else:
@@ -247,9 +247,9 @@ class Settler:
     async def _settle_refused(self, lease: Lease, settlement: Settlement, refusal: Exception) -> None:
         failed = self._failed_settlement(lease, settlement, refusal)
         try:
-            turned = await self._store.turn([(lease, failed)], self._tenure, 0)
+            turned = await self._store.settle_and_claim([(lease, failed)], self._lease_holder, 0)
         except _REFUSALS:
-            turned = Turned((), [lease])  # its table accepts no ending at all: the lease decides
+            turned = ClaimResult((), [lease])  # its table accepts no ending at all: the lease decides
         self._note_written([(lease, failed)], turned)
 
     def _failed_settlement(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
@@ -258,8 +258,8 @@ class Settler:
         why = EFFECT_CRASHED(error=type(error).__name__)
         if settlement.effect is None:
             return Settlement(state=ItemState.DEAD, error=why)
-        recipe = self._recipe_of(lease) or Recipe(handle=_nothing)
-        return recipe.kept(recipe.settle(lease, Failed(why), recipe.retry))
+        handler = self._handler_of(lease) or ItemHandler(handle=_nothing)
+        return handler.with_retention(handler.settle(lease, Failed(why), handler.retry))
 
     def _split(self, endings: Endings) -> None:
         """A turn timed out: the next ones settle fewer items, until the one that blocks is alone."""
@@ -269,7 +269,7 @@ class Settler:
             self.unsettled.written([lease])
             self.unsettled.add(lease, failed)
 
-    def _note_written(self, endings: Endings, turned: Turned) -> None:
+    def _note_written(self, endings: Endings, turned: ClaimResult) -> None:
         unchecked = {(lease.id, lease.fence) for lease in turned.unchecked}
         settled = [each for each in endings if (each[0].id, each[0].fence) not in unchecked] if unchecked else endings
         self.unsettled.written([lease for lease, _ in settled])

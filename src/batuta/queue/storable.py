@@ -36,7 +36,7 @@ def refuse_unstorable(value: object, kind: str, limit: int | None = None) -> Non
         return
     if limit is not None:
         _refuse_obviously_large(value, kind, limit)
-    text = _encoded(value, kind)
+    text = _encode(value, kind)
     size = len(text) if text.isascii() else _size(text, kind)
     if limit is not None and size > limit:
         raise PayloadTooLarge(kind=kind, size=size, limit=limit)
@@ -89,7 +89,7 @@ def _refuse_obviously_large(value: object, kind: str, limit: int) -> None:
             raise PayloadTooLarge(kind=kind, size=len(each), limit=limit)
 
 
-def _encoded(value: object, kind: str) -> str:
+def _encode(value: object, kind: str) -> str:
     try:
         text = _ENCODER.encode(value)
         if text.count("[") + text.count("{") > _ROOM:

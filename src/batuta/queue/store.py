@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, TypeAlias
 
-from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
 from batuta.queue.outcome import Settlement
 
 Endings: TypeAlias = Sequence[tuple[Lease, Settlement]]
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class ClaimResult:
     """The result of a turn: claimed leases, and the endings that were not written.
 
     ``lost``: a read proved that the fence moved on or the lease ended; nothing was written. ``unchecked``: another
@@ -79,7 +79,9 @@ class QueueStore(Protocol):
         """Accept items; None where one with the same key is alive. Returned means synced to disk."""
         ...
 
-    async def turn(self, endings: Endings, tenure: Tenure, limit: int, *, reversed: bool = False) -> Turned:
+    async def settle_and_claim(
+        self, endings: Endings, lease_holder: LeaseHolder, limit: int, *, reversed: bool = False
+    ) -> ClaimResult:
         """Settle the endings and claim up to ``limit`` items. The claiming statement reads the pause switches.
 
         ``reversed``: claim the least urgent first, so that low priorities do not starve.
@@ -93,7 +95,7 @@ class QueueStore(Protocol):
         """
         ...
 
-    async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed:
+    async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
         """Extend the leases by ``tenure.lease`` from now. Never waits for a row lock."""
         ...
 

@@ -23,23 +23,23 @@ from batuta.kernel.events import Events, ItemLost, ItemOverdue, ItemsClaimed
 from batuta.kernel.trace import bind_after
 from batuta.kernel.waiting import first_of, insist
 from batuta.queue.attempt import Attempts, Running, Stop, Stopping
+from batuta.queue.handler import SPOILT, ItemHandler, unknown_item_handler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, Tenure
+from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.lease_keeper import LeaseKeeper
-from batuta.queue.outcome import WAITS_ALONE, Settlement, given_back, put_off
-from batuta.queue.recipe import SPOILT, Recipe, unknown_recipe
+from batuta.queue.outcome import WAITS_ALONE, Settlement, give_back, put_off
 from batuta.queue.settler import Settler
 from batuta.queue.storable import MAX_PAYLOAD
 from batuta.queue.store import QueueStore, Renewed
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown
-from batuta.supervise.stacks import of_task
+from batuta.supervise.stacks import task_stack
 
 # Every so many claims the least urgent come first, so that nobody starves.
 TURN_OF_THE_LAST = 8
 # For a run by schedule that is stopped: what it began may end, or is given back, which a busy database may take its time for.
-GRACE = timedelta(seconds=1)
+ONE_SHOT_DRAIN_GRACE = timedelta(seconds=1)
 GIVEN_BACK_WITHIN = timedelta(seconds=5)
 # The wait of an item with one crash left while another such item has the process; of the next one, as long again.
 PUT_OFF = timedelta(milliseconds=250)
@@ -63,15 +63,15 @@ class Worker:
         self,
         name: str,
         store: QueueStore,
-        recipe_of: Callable[[Lease], Recipe | None],
-        tenure: Tenure,
+        handler_of: Callable[[Lease], ItemHandler | None],
+        lease_holder: LeaseHolder,
         policy: WorkerPolicy,
         clock: Clock,
         events: Events,
         claims: Iterator[int] | None = None,
         isolation: Isolation | None = None,
     ) -> None:
-        """``recipe_of`` returns None for an item that this process does not know.
+        """``handler_of`` returns None for an item that this process does not know.
 
         ``claims`` counts the claims of every worker of the queue. ``isolation`` is shared by the workers of the process.
         """
@@ -79,8 +79,8 @@ class Worker:
         self.doorbell = Doorbell()
         self._queue = name
         self._store = store
-        self._recipe_of = recipe_of
-        self._tenure = tenure
+        self._handler_of = handler_of
+        self._lease_holder = lease_holder
         self._policy = policy
         self._clock = clock
         self._events = events
@@ -90,13 +90,13 @@ class Worker:
         self._deaf: CancelIgnored | None = None
         # One clock for all time limits: an alarm for each item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
-        self._settler = Settler(name, store, tenure, recipe_of, clock, events)
+        self._settler = Settler(name, store, lease_holder, handler_of, clock, events)
         self._unsettled = self._settler.unsettled
         # Claimed, and started as soon as the next turn is on its way: while the database is busy with that, they run.
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
         self._is_handing_back = False
-        self._unknown = unknown_recipe(store.last_error)
+        self._unknown = unknown_item_handler(store.last_error)
         self._suspect: Lease | None = None  # claimed with one crash left, until it may start
         self._is_noted = False  # the suspect's row says that it has not started
         self._put_off_count = 0
@@ -109,10 +109,10 @@ class Worker:
         self._stop_overdue()
         self._give_up_the_deaf()
         if self._deaf is not None:
-            await self._turn(0)
+            await self._settle_and_claim(0)
             raise self._deaf
         if self._unsettled.is_careful:
-            await self._turn(0)
+            await self._settle_and_claim(0)
             return Again()
         await self._settler.release_strays(self.held())
         await self._start_suspect()
@@ -120,7 +120,7 @@ class Worker:
         if asked <= 0 and not self._unsettled.is_ready:
             return Idle(self._soon())
         looked_at, came_back = self._clock.now(), self._unsettled.returns_soon
-        claimed = await self._turn(asked)
+        claimed = await self._settle_and_claim(asked)
         if self._suspect is not None:
             self._start_waiting()
             await self._start_suspect()
@@ -144,7 +144,7 @@ class Worker:
 
     async def once(self, most: int) -> int:
         """Work on what is due now, at most so many, and return when all of it is settled: for a run by schedule."""
-        keeper = LeaseKeeper(self._tenure, self._clock)
+        keeper = LeaseKeeper(self._lease_holder, self._clock)
         keeper.add(self)
         self._isolation.join(self)
         async with keeper.ticking():
@@ -152,7 +152,7 @@ class Worker:
                 return await self._work_off(most)
             except BaseException:
                 # No supervisor drains this worker.
-                await first_of(self.drain(GRACE), self._clock.sleep(GIVEN_BACK_WITHIN.total_seconds()))
+                await first_of(self.drain(ONE_SHOT_DRAIN_GRACE), self._clock.sleep(GIVEN_BACK_WITHIN.total_seconds()))
                 raise
             finally:
                 self._isolation.leave(self)
@@ -160,7 +160,7 @@ class Worker:
     async def _work_off(self, most: int) -> int:
         claimed = 0
         for _ in range(most):
-            more = await self._turn(min(self._places(), most - claimed))
+            more = await self._settle_and_claim(min(self._places(), most - claimed))
             self._start_waiting()
             await self._finish()
             await self._finish_suspect()
@@ -188,8 +188,8 @@ class Worker:
         leases = (*running, *self._waiting, *suspect, *unsettled)
         return list({(lease.id, lease.fence): lease for lease in leases}.values())
 
-    async def renew(self, leases: Sequence[Lease], tenure: Tenure) -> Renewed:
-        return await self._store.renew(leases, tenure)
+    async def renew(self, leases: Sequence[Lease], lease_holder: LeaseHolder) -> Renewed:
+        return await self._store.renew(leases, lease_holder)
 
     def lose(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
@@ -222,9 +222,9 @@ class Worker:
         if (suspect := self._suspect) is not None:
             self._suspect = None
             self._isolation.release(suspect.id)
-            self._unsettled.add(suspect, given_back()._replace(untried=True))
+            self._unsettled.add(suspect, give_back()._replace(untried=True))
         shutdown = Shutdown.begin(self._clock, grace)
-        await shutdown.within(Phase.FINISH, insist(self._finish, self._clock))
+        await shutdown.run_within(Phase.FINISH, insist(self._finish, self._clock))
         self._is_handing_back = True
         for running in list(self._running.values()):
             if running.has_begun:
@@ -232,15 +232,15 @@ class Worker:
                 running.task.cancel()
             else:
                 self._hand_back(running)
-        await shutdown.within(Phase.CANCEL, insist(self._finish, self._clock))
+        await shutdown.run_within(Phase.CANCEL, insist(self._finish, self._clock))
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
-        await shutdown.within(Phase.HAND_BACK, insist(self._finish, self._clock))
+        await shutdown.run_within(Phase.HAND_BACK, insist(self._finish, self._clock))
         await insist(lambda: self._settler.release_strays(self.held(), at_once=True), self._clock)
 
     def _hand_back(self, running: Running) -> None:
         if self._running.pop(running.lease.id, None) is running:
-            settlement = given_back()._replace(untried=not running.has_begun)
+            settlement = give_back()._replace(untried=not running.has_begun)
             self._unsettled.add(running.lease, settlement)
 
     async def _finish(self) -> None:
@@ -250,28 +250,28 @@ class Worker:
             await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), soon)
             self._stop_overdue()
             self._give_up_the_deaf()
-            await self._turn(0)
+            await self._settle_and_claim(0)
         await self._settle_all()
 
     async def _settle_all(self) -> None:
         """Write every ending. Rows that are locked are waited for; the caller limits the time."""
         while self._unsettled:
-            await self._turn(0)
+            await self._settle_and_claim(0)
             if (recheck_at := self._unsettled.recheck_at) is not None and not self._unsettled.is_ready:
                 await self._clock.sleep(recheck_at - self._clock.monotonic())
 
-    async def _turn(self, limit: int) -> int:
+    async def _settle_and_claim(self, limit: int) -> int:
         if not self._unsettled.is_ready and not limit:
             return 0
         is_reversed = limit > 0 and next(self._claims) % TURN_OF_THE_LAST == 0
-        leases = await self._settler.turn(limit, reversed=is_reversed)
+        leases = await self._settler.settle_and_claim(limit, reversed=is_reversed)
         self._isolation.note_change()
         if leases:
-            self._events.emit(ItemsClaimed(self._queue, _waited(leases, self._clock.now())))
+            self._events.emit(ItemsClaimed(self._queue, _measure_waits(leases, self._clock.now())))
         for lease in leases:
             if (before := self._running.get(lease.id)) is not None:
                 self._let_go(before)  # the lease was lost, and claimed again before the keeper noticed
-            if lease.is_last_chance and self._recipe_of(lease) is not None:
+            if lease.is_last_chance and self._handler_of(lease) is not None:
                 self._isolate(lease)
             else:
                 self._waiting.append(lease)
@@ -312,8 +312,8 @@ class Worker:
             self._start(lease)
 
     def _start(self, lease: Lease) -> None:
-        recipe = SPOILT if lease.spoilt else self._recipe_of(lease) or self._unknown
-        running = Running(lease, recipe, self._clock.monotonic() + recipe.timeout.total_seconds())
+        handler = SPOILT if lease.spoilt else self._handler_of(lease) or self._unknown
+        running = Running(lease, handler, self._clock.monotonic() + handler.timeout.total_seconds())
         running.task = asyncio.create_task(self._work(running))
         self._running[lease.id] = running
         if len(self._limits) > 2 * len(self._running) + self._policy.batch:
@@ -323,13 +323,13 @@ class Worker:
             heapq.heappush(self._limits, (running.overdue_at, lease.id))
 
     async def _work(self, running: Running) -> None:
-        bind_after(running.recipe.traceparent(running.lease))
+        bind_after(running.handler.traceparent(running.lease))
         bind_progress(None)  # a handler's progress is not its worker's
         try:
             settlement = await self._attempts.handle(running)
             running.is_settling = True
             self._stopping.heard(running.task)
-            began = running.overdue_at - running.recipe.timeout.total_seconds()
+            began = running.overdue_at - running.handler.timeout.total_seconds()
             self._settler.took.append(max(0.0, self._clock.monotonic() - began))
             if not settlement.goes_with_others:
                 match await self._attempts.conclude(running, settlement):
@@ -364,11 +364,11 @@ class Worker:
     def _overdue(self, at: float, id: str) -> None:
         running = self._running.get(id)
         if running is not None and running.overdue_at == at and not running.is_settling:
-            self._events.emit(ItemOverdue(self._queue, id, running.recipe.timeout))
+            self._events.emit(ItemOverdue(self._queue, id, running.handler.timeout))
             self._stop(running, Stop.OVERDUE)
 
     def _stop_overdue_effect(self, running: Running) -> None:
-        self._events.emit(ItemOverdue(self._queue, running.lease.id, running.recipe.timeout))
+        self._events.emit(ItemOverdue(self._queue, running.lease.id, running.handler.timeout))
         self._stop(running, Stop.OVERDUE)
         self.doorbell.ring()  # an effect that ignores its cancellation is cancelled again in time
 
@@ -387,7 +387,7 @@ class Worker:
         for task in self._stopping.deaf():
             running = next((each for each in self._running.values() if each.task is task), None)
             what = "a handler" if running is None else f"item {running.lease.id}"
-            self._deaf = CancelIgnored(loop=self.name, what=what, stack=of_task(task))
+            self._deaf = CancelIgnored(loop=self.name, what=what, stack=task_stack(task))
             if running is not None:
                 del self._running[running.lease.id]
                 self._unsettled.add(running.lease, self._attempts.settlement_of_stopped(running))
@@ -420,5 +420,5 @@ class Worker:
         return min(looks_at, now + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic())))
 
 
-def _waited(leases: Sequence[Lease], now: datetime) -> tuple[float, ...]:
+def _measure_waits(leases: Sequence[Lease], now: datetime) -> tuple[float, ...]:
     return tuple(max(0.0, (now - lease.due_at).total_seconds()) if lease.due_at else 0.0 for lease in leases)

@@ -12,7 +12,7 @@ from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
 from batuta.kernel.nearest import nearest
 from batuta.kernel.reasons import Reason, described
-from batuta.kernel.writable import count, json_object, told
+from batuta.kernel.writable import count, json_object, mask_text
 from batuta.queue.outcome import Failed
 from batuta.runlog.execution import LONGEST_ERROR
 
@@ -85,13 +85,13 @@ def body(answer: JobAnswer) -> dict[str, Json]:
 
 def _why(name: str, reason: object) -> dict[str, Json]:
     """The sentence in English; beside it the code and the facts, if it has them: the caller renders them for its reader."""
-    said = told(reason, LONGEST_ERROR)
+    said = mask_text(reason, LONGEST_ERROR)
     return {name: str(said), **(described(said, name) if isinstance(said, Reason) else {})}
 
 
 def _sent(details: Details) -> dict[str, Json]:
     if not isinstance(details, Mapping):
-        return {"details": told(details, LONGEST_ERROR)}
+        return {"details": mask_text(details, LONGEST_ERROR)}
     sent = json_object(details, LARGEST_DETAILS)
     return {"details": "left out: they are longer than 1 MB"} if sent is None else sent
 

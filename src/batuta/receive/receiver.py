@@ -15,7 +15,7 @@ from batuta.kernel.json import Json, dumps
 from batuta.kernel.leases import renew_until_cancelled
 from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
-from batuta.kernel.waiting import ended, insist
+from batuta.kernel.waiting import cancel_and_wait, insist
 from batuta.queue.outcome import HANDLER_CRASHED, Failed
 from batuta.receive.calls import Answered, Busy, JobCalls, KeyReused, NewCall, Opened
 from batuta.receive.endpoints import (
@@ -32,8 +32,8 @@ from batuta.receive.endpoints import (
 )
 
 # A call whose process shows no sign of life for this long may be run again by another.
-LEASE = timedelta(seconds=15)
-LONGEST = timedelta(hours=1)
+CALL_LEASE = timedelta(seconds=15)
+LONGEST_CALL = timedelta(hours=1)
 DEADLINE_PASSED = define("deadline_passed", "the deadline had passed before the call came")
 WRONG_ANSWER = define("wrong_answer", "the handler returned {type}, which is not an answer of a job")
 
@@ -48,7 +48,7 @@ class Reply:
 Received: TypeAlias = Reply | Busy | KeyReused
 
 
-class Reception:
+class JobReceiver:
     def __init__(self, calls: JobCalls, clock: Clock, ids: Ids, events: Events) -> None:
         self._calls = calls
         self._clock = clock
@@ -70,7 +70,7 @@ class Reception:
             key=key or self._ids.new(),
             params=params,
             started_at=now,
-            deadline=min(deadline or now + endpoint.timeout, now + LONGEST),
+            deadline=min(deadline or now + endpoint.timeout, now + LONGEST_CALL),
             by=by,
         )
         if call.deadline <= now:
@@ -87,8 +87,8 @@ class Reception:
                 assert_never(opening)
 
     async def _run(self, endpoint: Endpoint, call: JobCall, opened_at: datetime) -> Reply:
-        renew = partial(self._calls.renew, call.key, opened_at=opened_at, lease=LEASE)
-        renewing = asyncio.create_task(renew_until_cancelled(renew, LEASE, self._clock))
+        renew = partial(self._calls.renew, call.key, opened_at=opened_at, lease=CALL_LEASE)
+        renewing = asyncio.create_task(renew_until_cancelled(renew, CALL_LEASE, self._clock))
         try:
             answer = await self._answer(endpoint, call)
             reply = self._reply(endpoint, answer, call.started_at)
@@ -99,7 +99,7 @@ class Reception:
             await self._calls.forget(call.key, opened_at=opened_at)
             raise
         finally:
-            await ended(renewing)
+            await cancel_and_wait(renewing)
         return reply
 
     async def _answer(self, endpoint: Endpoint, call: JobCall) -> JobAnswer:
@@ -137,5 +137,5 @@ def _new_call(endpoint: Endpoint, call: JobCall) -> NewCall:
         endpoint=endpoint.name,
         subject=endpoint.subject(call.params),
         fingerprint=hashlib.sha256(asked.encode()).hexdigest(),
-        lease=LEASE,
+        lease=CALL_LEASE,
     )

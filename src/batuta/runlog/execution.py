@@ -16,7 +16,7 @@ from enum import StrEnum
 from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import Reason
-from batuta.kernel.writable import count, json_object, told, writable
+from batuta.kernel.writable import count, json_object, mask_text, writable
 from batuta.runlog.reasons import DETAILS_REFUSED
 
 LONGEST_ERROR = 500  # and reason
@@ -69,10 +69,10 @@ def storable(ending: Ending) -> Ending:
     return replace(
         ending,
         response_code=count(ending.response_code),
-        error=None if ending.error is None else told(ending.error, LONGEST_ERROR),
-        reason=None if ending.reason is None else told(ending.reason, LONGEST_ERROR),
+        error=None if ending.error is None else mask_text(ending.error, LONGEST_ERROR),
+        reason=None if ending.reason is None else mask_text(ending.reason, LONGEST_ERROR),
         items=count(ending.items),
-        result=None if ending.result is None else json_object(ending.result, LARGEST_RESULT, _masked),
+        result=None if ending.result is None else json_object(ending.result, LARGEST_RESULT, _mask),
     )
 
 
@@ -82,16 +82,16 @@ def without_details(ending: Ending) -> Ending:
     return Ending(
         status=ending.status,
         response_code=ending.response_code,
-        error=_noted(ending.error),
-        reason=DETAILS_REFUSED() if is_quiet else _noted(ending.reason),
+        error=_note(ending.error),
+        reason=DETAILS_REFUSED() if is_quiet else _note(ending.reason),
     )
 
 
-def _masked(text: str) -> str:
+def _mask(text: str) -> str:
     return mask(writable(text))
 
 
-def _noted(text: str | None) -> str | None:
+def _note(text: str | None) -> str | None:
     """The text without its facts, one of which the database may have refused. Its code stays."""
     if text is None:
         return None

@@ -50,7 +50,7 @@ class Counts:
     p95_ms: int | None = None
     items: int = 0
 
-    def of(self, *statuses: str) -> int:
+    def total(self, *statuses: str) -> int:
         return sum(self.by_status.get(status, 0) for status in statuses)
 
     @property

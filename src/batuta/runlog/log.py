@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Protocol
 
 from batuta.guard.switches import Switch
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Ending, Execution, Opening, Registration
 from batuta.schedule.window import Window
 
@@ -117,11 +117,11 @@ class SilentRun:
 
 
 class ExecutionLog(Protocol):
-    async def announce(self, own: OwnTimetable, tenure: Tenure) -> None:
+    async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
         """A timetable that is seen for the first time takes the last place in the order of deployment."""
         ...
 
-    async def renew_timetable(self, own: OwnTimetable, tenure: Tenure) -> None:
+    async def renew_timetable(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
         """A scheduler of this timetable is alive."""
         ...
 
@@ -130,7 +130,7 @@ class ExecutionLog(Protocol):
         ...
 
     async def register(
-        self, jobs: Collection[Registration], tenure: Tenure, expected: Expected
+        self, jobs: Collection[Registration], lease_holder: LeaseHolder, expected: Expected
     ) -> frozenset[str] | None:
         """Activate the timetable of ``expected`` and record its jobs. None: things are not as expected, and nothing was done.
 
@@ -142,7 +142,9 @@ class ExecutionLog(Protocol):
 
     async def controls(self) -> Controls: ...
 
-    async def open_due(self, jobs: Collection[str], tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
+    async def open_due(
+        self, jobs: Collection[str], lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
+    ) -> Opened:
         """Ask and take in one transaction: no other scheduler decides about these jobs meanwhile.
 
         A fire that somebody has is left out in silence: the unique key (job, instant) has the last word.
@@ -153,20 +155,22 @@ class ExecutionLog(Protocol):
         """How things stand now: the switches and the controls, of no job in particular."""
         ...
 
-    async def open_manual(self, job: Registration, tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
+    async def open_manual(
+        self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
+    ) -> Opened:
         """Like ``open_due``, for a job that perhaps no scheduler has seen."""
         ...
 
-    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> RunsRenewed: ...
+    async def renew(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> RunsRenewed: ...
 
     async def close(self, execution: Execution, ending: Ending) -> Closing: ...
 
-    async def hand_back(self, executions: Collection[Execution], tenure: Tenure) -> None:
+    async def hand_back(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> None:
         """End their lease now, so that another scheduler need not wait for it."""
         ...
 
     async def silent(
-        self, tenure: Tenure, known: Collection[str], limit: int, owners: Collection[str] = ()
+        self, lease_holder: LeaseHolder, known: Collection[str], limit: int, owners: Collection[str] = ()
     ) -> Sequence[SilentRun]:
         """Runs that are overdue for a renewal, whose lease cannot be true, or that belong to ``owners``; none that is locked.
 
@@ -174,6 +178,6 @@ class ExecutionLog(Protocol):
         """
         ...
 
-    async def take_over(self, runs: Collection[SilentRun], tenure: Tenure) -> Sequence[Execution]:
+    async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:
         """Those of them that have not changed since they were read belong to ``tenure`` now, each with its next attempt."""
         ...

@@ -23,7 +23,7 @@ ON_TIME = timedelta(seconds=10)
 # More missed fires than this are told as one gap.
 TOLD_ONE_BY_ONE = 100
 # Fires that one look may hand out; what is left is owed still.
-AT_ONCE = 100
+FIRES_AT_A_TIME = 100
 
 
 class CatchUp(StrEnum):
@@ -69,7 +69,7 @@ def _worth_running(
     if policy is CatchUp.LATEST:
         last = cron.next_after(earlier, zone)
         return (last_fire(cron, zone, until),) if last <= until else ()
-    return tuple(islice(fires(cron, zone, earlier, until), AT_ONCE))
+    return tuple(islice(fires(cron, zone, earlier, until), FIRES_AT_A_TIME))
 
 
 def fires(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[datetime]:

@@ -63,7 +63,7 @@ class Window:
     @property
     def cron(self) -> str:
         """The schedule that fires when it opens."""
-        return f"{self.opens.minute} {self.opens.hour} * * {written_days(self.days)}"
+        return f"{self.opens.minute} {self.opens.hour} * * {format_days(self.days)}"
 
     def _opening(self, day: date, zone: ZoneInfo) -> datetime | None:
         if day.isoweekday() % 7 not in self.days or (not self.on_holidays and is_holiday(day)):
@@ -71,7 +71,7 @@ class Window:
         return first_instant(datetime.combine(day, self.opens), zone)
 
 
-def written_days(days: frozenset[int]) -> str:
+def format_days(days: frozenset[int]) -> str:
     """As in a cron: 1-5, or 0,2,6."""
     ordered = sorted(days)
     if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
@@ -79,17 +79,17 @@ def written_days(days: frozenset[int]) -> str:
     return ",".join(map(str, ordered))
 
 
-def written(window: Window) -> dict[str, Json]:
+def encode_window(window: Window) -> dict[str, Json]:
     """As ``read_window`` reads it."""
     return {
         "opens": f"{window.opens:%H:%M}",
         "minutes": int(window.lasts.total_seconds() // 60),
-        "days": written_days(window.days),
+        "days": format_days(window.days),
         "on_holidays": window.on_holidays,
     }
 
 
-def read_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:
+def decode_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:
     """A window as people write it: 10:00, 120, 1-5."""
     try:
         weekdays = parse(f"0 0 * * {days}").weekdays

@@ -11,7 +11,17 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.stores import connect, liveness_limits
-from batuta.stores.sql.database import Database, Dialect, Ear, Limits, Query, Reading, Row, Transaction, Values
+from batuta.stores.sql.database import (
+    ChangeListener,
+    Database,
+    Dialect,
+    Limits,
+    Query,
+    Reading,
+    Row,
+    Transaction,
+    Values,
+)
 from batuta.supervise.loop import note_progress
 
 T = TypeVar("T")
@@ -74,8 +84,8 @@ class ObservedDatabase:
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
         return self._around("snapshot", self._inner.snapshot())
 
-    async def hear(self, said: Callable[[str | None], None]) -> Ear:
-        return await self._inner.hear(said)
+    async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
+        return await self._inner.listen(said)
 
     async def lock_migrations(self, transaction: Transaction) -> None:
         await self._inner.lock_migrations(transaction)

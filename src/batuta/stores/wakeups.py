@@ -4,17 +4,17 @@ import asyncio
 from datetime import timedelta
 
 from batuta.kernel.errors import StoreUnavailable
-from batuta.stores.sql.database import Database, Ear
+from batuta.stores.sql.database import ChangeListener, Database
 from batuta.supervise.loop import Doorbell, Idle, Pace
 
 
-class Ears:
+class Wakeups:
     name = "ears"
 
     def __init__(self, database: Database) -> None:
         self.doorbell = Doorbell()
         self._database = database
-        self._ear: Ear | None = None
+        self._listener: ChangeListener | None = None
         self._bells: dict[str, list[Doorbell]] = {}
 
     def add(self, name: str, bell: Doorbell) -> None:
@@ -27,17 +27,17 @@ class Ears:
                 for bell in bells:
                     bell.ring()
 
-    def _said(self, name: str | None) -> None:
+    def _wake(self, name: str | None) -> None:
         self.ring(name)
         if name is None and self._database.dialect == "postgres":
             self.doorbell.ring()  # the ear itself is gone, it says: another is needed now and not at the next probe
 
     async def tick(self) -> Pace:
         try:
-            if self._ear is None:
-                self._ear = await self._database.hear(self._said)
+            if self._listener is None:
+                self._listener = await self._database.listen(self._wake)
                 self.ring()  # whatever was said while nobody listened
-            await self._ear.probe()
+            await self._listener.probe()
         except (StoreUnavailable, asyncio.CancelledError):  # away, or silent for so long that the watchdog stopped us
             await self._forget()
             raise
@@ -51,6 +51,6 @@ class Ears:
         await self._forget()
 
     async def _forget(self) -> None:
-        ear, self._ear = self._ear, None
-        if ear is not None:
-            await ear.close()
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from batuta.supervise.loop import Loop, LoopPolicy
-from batuta.supervise.stacks import of_task
+from batuta.supervise.stacks import task_stack
 
 # How often one that is stuck is cancelled.
 MOST_CANCELS = 2
@@ -59,7 +59,7 @@ class Running:
         """Cancel what it is at, and remember where that was."""
         assert self.keeper is not None
         if self.treatment is None:
-            self.treatment = Treatment(silent_for=self.silent_for(now), stack=of_task(self.keeper))
+            self.treatment = Treatment(silent_for=self.silent_for(now), stack=task_stack(self.keeper))
         self.treatment.cancelled_at = now
         self.treatment.cancels += 1
         self.keeper.cancel()

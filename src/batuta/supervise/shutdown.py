@@ -60,7 +60,7 @@ class Shutdown:
         passed = timedelta(seconds=self.clock.monotonic() - self.began)
         return max(timedelta(0), self.length(phase) - passed)
 
-    async def within(self, phase: Phase, work: Awaitable[Any]) -> bool:
+    async def run_within(self, phase: Phase, work: Awaitable[Any]) -> bool:
         """Await ``work`` until ``phase`` ends at the latest, and cancel it then. Return whether it ended by itself.
 
         An error of ``work`` is raised.

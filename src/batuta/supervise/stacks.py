@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TextIO
 _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 
 
-def of_task(task: "asyncio.Task[Any]") -> str:
+def task_stack(task: "asyncio.Task[Any]") -> str:
     """Every coroutine it is inside of, the innermost last. A task's own list ends at the first one that waits."""
     lines = [f"task {task.get_name()}:\n"]
     for frame in _frames(task.get_coro()):
@@ -47,7 +47,7 @@ def _frames(waiting: Any) -> Iterator[FrameType]:
         )
 
 
-def of_thread(ident: int) -> str:
+def thread_stack(ident: int) -> str:
     """What a thread does at this moment."""
     frame = sys._current_frames().get(ident)
     return "the thread has ended\n" if frame is None else "".join(traceback.format_stack(frame))
@@ -84,7 +84,7 @@ class StackFolder:
     folder: Path
 
     @classmethod
-    def of(cls, where: str) -> "StackFolder":
+    def for_database(cls, where: str) -> "StackFolder":
         """``where``: the database's address. Processes on another one have nothing to do with ours."""
         return cls(temporary_folder() / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 

@@ -41,16 +41,16 @@ from batuta.kernel.events import (
     ShutdownPhase,
     TaskDeaf,
 )
-from batuta.kernel.waiting import ended, first_of
+from batuta.kernel.waiting import cancel_and_wait, first_of
 from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace, bind, drain_of
 from batuta.supervise.running import Running, Treatment
 from batuta.supervise.shutdown import Phase, Shutdown
-from batuta.supervise.watchdog import GRACE, WATCHING, Watchdog
+from batuta.supervise.watchdog import CANCEL_GRACE, WATCHDOG_POLICY, Watchdog
 
 T = TypeVar("T")
 Keepers: TypeAlias = dict[str, "asyncio.Task[None]"]
 
-AT_ONCE = timedelta(0)
+NO_WAIT = timedelta(0)
 # The longest rest while the database is away: when it is back, nobody should have to wait for us.
 WHILE_AWAY = timedelta(seconds=10)
 # The longest rest after a tick that was stuck; how often that may be is counted.
@@ -70,7 +70,7 @@ class Supervisor:
         self._events = events
         self._chance = chance
         self._running: list[Running] = []
-        self._watchdog = Running(Watchdog(lambda: self._running, clock, events), WATCHING)
+        self._watchdog = Running(Watchdog(lambda: self._running, clock, events), WATCHDOG_POLICY)
 
     def add(self, loop: Loop, policy: LoopPolicy) -> None:
         if any(running.loop.name == loop.name for running in (*self._running, self._watchdog)):
@@ -110,7 +110,7 @@ class Supervisor:
         outliving = [running for running in self._running if running.policy.outlives]
         self._cancel_idle(outliving)
         await self._end_together(outliving, Shutdown.begin(self._clock, last), is_announced=False)
-        await ended(_keeper(self._watchdog))
+        await cancel_and_wait(_keeper(self._watchdog))
 
     async def _become_quiet(self, loops: Sequence[Running], shutdown: Shutdown) -> None:
         """Cancel loops that have nothing to finish; give ticks in flight a moment to end: one may start work in another loop."""
@@ -119,7 +119,7 @@ class Supervisor:
         if ticking:
             names = tuple(running.loop.name for running in ticking)
             self._events.emit(ShutdownPhase(Phase.QUIET, names, shutdown.left()))
-            await shutdown.within(Phase.QUIET, _all_done([_keeper(running) for running in ticking]))
+            await shutdown.run_within(Phase.QUIET, _all_done([_keeper(running) for running in ticking]))
 
     def _cancel_idle(self, loops: Sequence[Running]) -> None:
         for running in loops:
@@ -135,7 +135,7 @@ class Supervisor:
         try:
             await asyncio.wait(ending.values())
         finally:
-            await ended(*ending.values(), *([announcing] if announcing else []))
+            await cancel_and_wait(*ending.values(), *([announcing] if announcing else []))
 
     async def _end(self, running: Running, shutdown: Shutdown) -> None:
         has_finished = await self._end_tick(running, shutdown)
@@ -146,10 +146,10 @@ class Supervisor:
         """Wait for the tick in flight to the end of the finish phase, and then cancel it. Return False if it was cut off."""
         keeper = _keeper(running)
         if is_finishing := not (keeper.done() or keeper.cancelling()):
-            if await shutdown.within(Phase.FINISH, _all_done([keeper])):
+            if await shutdown.run_within(Phase.FINISH, _all_done([keeper])):
                 return True
             keeper.cancel()
-        patience = min(GRACE, shutdown.left(Phase.HAND_BACK if drain_of(running.loop) is None else Phase.CANCEL))
+        patience = min(CANCEL_GRACE, shutdown.left(Phase.HAND_BACK if drain_of(running.loop) is None else Phase.CANCEL))
         await first_of(_all_done([keeper]), self._clock.sleep(patience.total_seconds()))
         return keeper.done() and not is_finishing
 
@@ -159,13 +159,13 @@ class Supervisor:
             return True
         draining = asyncio.create_task(_ordinary(drain(shutdown.left())))
         try:
-            is_in_time = await shutdown.within(Phase.HAND_BACK, _all_done([draining]))
+            is_in_time = await shutdown.run_within(Phase.HAND_BACK, _all_done([draining]))
         finally:
             draining.cancel()
         await first_of(_all_done([draining]), self._clock.sleep(CUT_OFF.total_seconds()))
         error = draining.exception() if draining.done() and not draining.cancelled() else None
         if error is not None:
-            self._events.emit(LoopFailed(running.loop.name, error, running.failures + 1, AT_ONCE))
+            self._events.emit(LoopFailed(running.loop.name, error, running.failures + 1, NO_WAIT))
         return is_in_time and error is None
 
     async def _announce(self, ending: Keepers, shutdown: Shutdown) -> None:
@@ -206,48 +206,48 @@ class Supervisor:
             pause = self._pause(await _ordinary(running.loop.tick()), running)
         except asyncio.CancelledError as error:
             if (treated := _treated(running)) is not None:
-                return self._restarted(running, treated, stop)
+                return self._note_restart(running, treated, stop)
             if _cancels():
                 raise
-            return self._failed(running, error, stop)  # something it awaited was cancelled, not we
+            return self._note_failure(running, error, stop)  # something it awaited was cancelled, not we
         except CancelIgnored as deaf:
             self._events.emit(TaskDeaf(str(deaf.facts["loop"]), str(deaf.facts["what"]), str(deaf.facts["stack"])))
             stop.set()
             raise
         except Exception as error:  # noqa: BLE001 - whatever a loop meets, its neighbours go on
             if (treated := _treated(running)) is not None:
-                return self._restarted(running, treated, stop)
+                return self._note_restart(running, treated, stop)
             if _cancels():  # by the shutdown: the error says how the tick was cut off
-                return AT_ONCE
-            return self._failed(running, error, stop)
+                return NO_WAIT
+            return self._note_failure(running, error, stop)
         finally:
             running.is_ticking, running.last_beat = False, self._clock.monotonic()
         if (treated := _treated(running)) is not None:  # it took the cancellation for its own end
-            return self._restarted(running, treated, stop)
-        self._worked(running)
+            return self._note_restart(running, treated, stop)
+        self._note_success(running)
         return pause
 
     def _pause(self, pace: Pace, running: Running) -> timedelta:
         match pace:
             case Again():
-                return AT_ONCE
+                return NO_WAIT
             case Idle(until=None):
                 return running.policy.every
             case Idle(until=datetime() as until):
-                return max(AT_ONCE, until - self._clock.now())
+                return max(NO_WAIT, until - self._clock.now())
             case _:
                 raise TypeError(
                     f"loop {running.loop.name} returned {type(pace).__name__}: return None, Again() or Idle(until)"
                 )
 
-    def _worked(self, running: Running) -> None:
+    def _note_success(self, running: Running) -> None:
         if running.failures:
             down_for = timedelta(seconds=self._clock.monotonic() - running.failing_since)
             self._events.emit(LoopRecovered(running.loop.name, running.failures, down_for))
         running.failures = 0
         running.worked_at = self._clock.monotonic()
 
-    def _failed(self, running: Running, error: BaseException, stop: asyncio.Event) -> timedelta:
+    def _note_failure(self, running: Running, error: BaseException, stop: asyncio.Event) -> timedelta:
         running.failures += 1
         if running.failures == 1:
             running.failing_since = self._clock.monotonic()
@@ -261,7 +261,7 @@ class Supervisor:
             raise LoopGaveUp(loop=running.loop.name, failures=running.failures, error=type(error).__name__) from error
         return wait
 
-    def _restarted(self, running: Running, treated: Treatment, stop: asyncio.Event) -> timedelta:
+    def _note_restart(self, running: Running, treated: Treatment, stop: asyncio.Event) -> timedelta:
         """Its tick was silent for too long and has been stopped; it begins anew, unless that happens too often."""
         now, policy = self._clock.monotonic(), running.policy
         running.failures += 1
@@ -280,7 +280,7 @@ class Supervisor:
         return wait
 
     async def _rest(self, running: Running, pause: timedelta) -> None:
-        if pause <= AT_ONCE:
+        if pause <= NO_WAIT:
             await asyncio.sleep(0)  # let the others have a turn between two ticks
             return
         await first_of(running.loop.doorbell.wait(), self._clock.sleep(pause.total_seconds()))

@@ -16,9 +16,9 @@ from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 from batuta.supervise.running import Running
 
 # How long one that is cancelled has to take notice.
-GRACE = timedelta(seconds=5)
+CANCEL_GRACE = timedelta(seconds=5)
 # It watches during a shutdown too: loops that outlive the others must not get stuck then.
-WATCHING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), outlives=True)
+WATCHDOG_POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), outlives=True)
 
 
 class Watchdog:
@@ -43,7 +43,7 @@ class Watchdog:
             if each.is_stuck(now):
                 treated = each.treat(now)
                 self._events.emit(LoopStuck(each.loop.name, treated.silent_for, each.policy.stuck_after, treated.stack))
-        elif now - treatment.cancelled_at >= GRACE.total_seconds():
+        elif now - treatment.cancelled_at >= CANCEL_GRACE.total_seconds():
             if each.is_deaf:
                 raise CancelIgnored(loop=each.loop.name, what="its tick", stack=treatment.stack)
             each.treat(now)
@@ -52,5 +52,5 @@ class Watchdog:
         """When there is something to do about it, if nothing happens until then."""
         patience = each.policy.stuck_after.total_seconds()
         if each.treatment is not None:
-            return min(each.treatment.cancelled_at + GRACE.total_seconds(), now + patience)
+            return min(each.treatment.cancelled_at + CANCEL_GRACE.total_seconds(), now + patience)
         return (each.last_beat if each.is_ticking else now) + patience

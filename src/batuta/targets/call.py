@@ -16,14 +16,14 @@ from batuta.receive.endpoints import JobAnswer, Ok, Partial, Skipped, TimedOut
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Status
 from batuta.supervise.running import MOST_CANCELS
-from batuta.supervise.stacks import of_task
-from batuta.supervise.watchdog import GRACE
+from batuta.supervise.stacks import task_stack
+from batuta.supervise.watchdog import CANCEL_GRACE
 
 JobFunction: TypeAlias = Callable[..., Any] | Callable[..., Awaitable[Any]]
 # Of one function that does not end, so many threads may pile up.
 MOST_LEFT_BEHIND = 4
 # How long one that is stopped has to take notice.
-STUBBORN = MOST_CANCELS * GRACE
+STUBBORN = MOST_CANCELS * CANCEL_GRACE
 
 
 class CallTarget:
@@ -69,7 +69,7 @@ class CallTarget:
             await first_of(asyncio.wait([going]), self._clock.sleep(STUBBORN.total_seconds()))
             raise
         if not going.done():
-            raise CancelIgnored(loop=RUNS, what=what, stack="".join(of_task(task) for task in inside if task))
+            raise CancelIgnored(loop=RUNS, what=what, stack="".join(task_stack(task) for task in inside if task))
         return going.result()
 
     async def _call(self, run: Run) -> object:

@@ -24,7 +24,7 @@ from batuta.kernel.errors import DeadlineExceeded, DeliveryRefused
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import Reason, ReasonCode, heard
 from batuta.kernel.trace import HEADER, onward
-from batuta.kernel.waiting import by
+from batuta.kernel.waiting import with_deadline
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Status
 
@@ -60,7 +60,7 @@ class HttpCaller:
 
     async def post(self, url: str, headers: Mapping[str, str]) -> Answer:
         async with self._open().stream("POST", url, headers=dict(headers)) as response:
-            if _announced(response.headers) > LARGEST_ANSWER:
+            if _content_length(response.headers) > LARGEST_ANSWER:
                 return Answer(response.status_code, {}, too_long=True)
             body = bytearray()
             async for piece in response.aiter_bytes():
@@ -115,12 +115,12 @@ class HttpTarget:
             tries += 1
             rest = exponential(tries, FIRST_REST, LONGEST_REST)
             try:
-                answer = await by(deadline, self._call(run, deadline), clock, run.execution.job)
+                answer = await with_deadline(deadline, self._call(run, deadline), clock, run.execution.job)
             except DeadlineExceeded:
-                return _timed_out()
+                return _ending_of_timeout()
             except NEVER_SENT as error:
                 if clock.now() + rest >= connect_by:
-                    return _refused(error, tries, self._url)
+                    return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
                     return Ending(status=Status.SKIPPED, reason=reasons.held(held))
                 # The limit is for the work: time spent waiting for a connection does not count against it.
@@ -165,7 +165,7 @@ def retry_at(told: str, now: datetime) -> datetime | None:
     return max(now, min(at if at.tzinfo is not None else at.replace(tzinfo=UTC), now + LONGEST_ASKED))
 
 
-def _announced(headers: httpx2.Headers) -> int:
+def _content_length(headers: httpx2.Headers) -> int:
     """How long the answer says it is; 0: it does not say."""
     told = headers.get("content-length", "")
     return int(told) if told.isdecimal() else 0
@@ -180,25 +180,27 @@ def ending_of(answer: Answer) -> Ending:
     if code == 409:
         return Ending(status=Status.SKIPPED, response_code=code, reason=reasons.OVERLAP_BUSY())
     if code == 504:
-        return _timed_out(code)
+        return _ending_of_timeout(code)
     if not 200 <= code < 300:
         error = _refusal(code, body)
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object:
         # A page of somebody's proxy, say: it must not pass for success.
         return Ending(status=Status.ERROR, response_code=code, error=reasons.NO_JSON(status=code))
-    return _said(code, body)
+    return _ending_of_answer(code, body)
 
 
-def _said(code: int, body: Mapping[str, Any]) -> Ending:
+def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
     """An endpoint that knows nothing of us says nothing, or an object without a status: it worked."""
     items, reason = body.get("items_processed"), _reason(body)
     match body.get("status", "ok"):
         case "ok":
-            return Ending(status=Status.SUCCESS, response_code=code, items=items, result=_kept(body))
+            return Ending(status=Status.SUCCESS, response_code=code, items=items, result=_details_to_keep(body))
         case "partial":
             reason = reasons.PARTIAL(why=reason)
-            return Ending(status=Status.SUCCESS, response_code=code, items=items, reason=reason, result=_kept(body))
+            return Ending(
+                status=Status.SUCCESS, response_code=code, items=items, reason=reason, result=_details_to_keep(body)
+            )
         case "skipped":
             return Ending(status=Status.SKIPPED, response_code=code, reason=reason)
         case _:
@@ -210,11 +212,11 @@ def _said(code: int, body: Mapping[str, Any]) -> Ending:
             )
 
 
-def _timed_out(code: int | None = None) -> Ending:
+def _ending_of_timeout(code: int | None = None) -> Ending:
     return Ending(status=Status.TIMEOUT, response_code=code, error=reasons.NO_ANSWER())
 
 
-def _refused(error: Exception, tries: int, url: str) -> Ending:
+def _ending_of_refusal(error: Exception, tries: int, url: str) -> Ending:
     parts = urlsplit(url)
     where = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
     return Ending(
@@ -246,7 +248,7 @@ def _with_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any],
     return telling(**facts, said=heard(said, body.get(f"{name}_code"), body.get(f"{name}_facts")))
 
 
-def _kept(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _details_to_keep(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The fields beyond the agreed ones."""
     return {name: value for name, value in body.items() if name not in AGREED} or None
 

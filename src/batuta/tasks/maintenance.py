@@ -41,7 +41,7 @@ class TaskRehomer:
         return Again() if has_more else Idle()
 
 
-WATCHING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)
+COUNTING_THREADS = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)
 
 
 class ThreadWatch:

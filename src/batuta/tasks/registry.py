@@ -14,9 +14,9 @@ from batuta.kernel.nearest import unknown
 from batuta.kernel.reasons import define
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
+from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Done, Failed, FullJitter, Outcome, RetryPolicy, Snooze, after_seconds
-from batuta.queue.recipe import Recipe
 from batuta.queue.table import QueueTable
 
 TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "cancelled"]
@@ -112,9 +112,11 @@ class Task:
         except TypeError as error:
             raise TypeError(f"task {self.name} cannot be called so: {error}") from None
 
-    def recipe(self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None) -> Recipe:
+    def handler(
+        self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None
+    ) -> ItemHandler:
         """``elsewhere`` runs the task in another process and enforces its time limit."""
-        return Recipe(
+        return ItemHandler(
             handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
             traceparent=lambda lease: _carried(lease.row["args"]),
             timeout=self.timeout if elsewhere is None else ELSEWHERE,
@@ -189,8 +191,8 @@ class TaskRegistry:
     def find(self, name: str) -> Task | None:
         return self._tasks.get(name)
 
-    def recipes(self, report: Callable[[Lease, Json], Awaitable[None]]) -> dict[str, Recipe]:
-        return {task.name: task.recipe(report, self.elsewhere) for task in self}
+    def handlers(self, report: Callable[[Lease, Json], Awaitable[None]]) -> dict[str, ItemHandler]:
+        return {task.name: task.handler(report, self.elsewhere) for task in self}
 
     @property
     def queues(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from batuta.kernel.json import Json
-from batuta.queue.outcome import bounded
+from batuta.queue.outcome import clamp_wait
 from batuta.queue.storable import (
     MAX_PAYLOAD,
     refuse_each_unstorable,
@@ -113,7 +113,7 @@ def _wait(delay: float) -> timedelta | None:
     if delay <= 0:
         return None
     try:
-        return bounded(timedelta(seconds=delay))
+        return clamp_wait(timedelta(seconds=delay))
     except (OverflowError, ValueError):
         raise ValueError("the delay cannot be kept: give it as a number of seconds") from None
 

@@ -84,7 +84,7 @@ class FastClock:
         return cls(origin=origin, since=SystemClock().monotonic(), rate=rate, steps=steps)
 
     @classmethod
-    def told(cls, text: str) -> "FastClock":
+    def from_text(cls, text: str) -> "FastClock":
         """The clock another process wrote down. Only on the same machine do the two agree."""
         words = json.loads(text)
         steps = None if words["steps"] is None else Path(words["steps"])

@@ -21,7 +21,7 @@ from batuta.supervise.supervisor import Supervisor
 from batuta.testing.clock import FakeClock, settle
 
 E = TypeVar("E")
-PATIENCE = 10.0
+WAIT_TIMEOUT = 10.0
 
 
 class EventRecorder:
@@ -42,7 +42,7 @@ class EventRecorder:
 
     async def wait_for(self, kind: type[E], where: Callable[[E], bool] = lambda event: True) -> E:
         """The first such fact, already announced or yet to come. Real time, bounded: a test that waits in vain fails."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             while not (found := [event for event in self.of(kind) if where(event)]):
                 self._more.clear()
                 await self._more.wait()

@@ -127,7 +127,7 @@ def read_table(folder: Path, language: Language) -> Mapping[str, str]:
     return MappingProxyType(dict(_flat(tomllib.loads(file.read_text(encoding="utf-8")))))
 
 
-def preferred(accept_language: str, otherwise: Language) -> Language:
+def choose_language(accept_language: str, otherwise: Language) -> Language:
     """The first language we speak of a browser's list, which is written in order of liking."""
     for asked in accept_language.split(","):
         tag = asked.partition(";")[0].strip().lower()

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from batuta.health.alerts import Told
+from batuta.health.alerts import AlertedCause
 from batuta.health.finding import Finding
 from batuta.kernel.clock import brief
 from batuta.texts import Texts
@@ -28,5 +28,5 @@ class FindingWords:
     def next_step(self, finding: Finding) -> str:
         return next_step_of(finding, self._texts)
 
-    def recovered(self, told: Told, now: datetime) -> str:
+    def recovered(self, told: AlertedCause, now: datetime) -> str:
         return self._texts("alert.recovered", message=told.message, lasted=brief(now - told.since))

@@ -22,7 +22,7 @@ from batuta.web.middleware import Accounted, BodyLimit
 from batuta.web.routes import circuits, health, incidents, job_health, jobs, metrics, openapi
 
 # For the loops beside a server that somebody else runs.
-GRACE = timedelta(seconds=5)
+LOOPS_GRACE = timedelta(seconds=5)
 
 
 def create_api(
@@ -40,21 +40,21 @@ def create_api(
     ``own_proof``: routes that no token opens, because they ask their caller for another proof. They must.
     ``readings``: what the application itself is asked for when somebody looks at ``/metrics``.
     """
-    registry = metrics.observed(work, "api")
+    registry = metrics.observe_process(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
     state = _state(work, settings, registry, looks, service, OPEN | frozenset(own_proof))
     own = (health, job_health, incidents, circuits, jobs, metrics, openapi, panel)
     every = (*(each.router for each in own), *routers, health.pages, panel.home)
-    return _assembled(state, every, dict(larger_bodies or {}))
+    return _assemble(state, every, dict(larger_bodies or {}))
 
 
 def create_side_api(
     work: Batuta, settings: EngineSettings, role: str, loops: Callable[[], Iterable[Running]]
 ) -> FastAPI:
     """What a process without an API of its own shows of itself, under the same rules: that it lives, and its metrics."""
-    registry = metrics.observed(work, role, loops)
+    registry = metrics.observe_process(work, role, loops)
     state = _state(work, settings, registry, Readings({}, work.clock, registry), f"batuta-{role}", OPEN)
-    return _assembled(state, (health.router, metrics.router), {})
+    return _assemble(state, (health.router, metrics.router), {})
 
 
 def _state(
@@ -70,7 +70,7 @@ def _state(
     return ApiState(work, settings, texts, registry, readings, service, make_sessions(settings), open_routes)
 
 
-def _assembled(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapping[str, int]) -> FastAPI:
+def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapping[str, int]) -> FastAPI:
     work, settings = state.work, state.settings
 
     @asynccontextmanager
@@ -78,7 +78,7 @@ def _assembled(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Map
         stop = asyncio.Event()
         async with work:
             await work.reports.expect(now=work.clock.now())
-            watching = asyncio.create_task(work.supervisor("api").run(stop, GRACE))
+            watching = asyncio.create_task(work.supervisor("api").run(stop, LOOPS_GRACE))
             try:
                 yield
             finally:

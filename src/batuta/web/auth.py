@@ -17,7 +17,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
 from batuta.access.sessions import Session, Sessions
-from batuta.access.tokens import EVERY_SCOPE, Scope, Token, proves, same, taken_apart
+from batuta.access.tokens import EVERY_SCOPE, Scope, Token, proves, same, split_token
 from batuta.config import EngineSettings
 from batuta.web.context import ApiState, route_of, state_of
 from batuta.web.problems import Problem
@@ -107,7 +107,7 @@ async def bearer(given: str, state: ApiState) -> tuple[str, Caller]:
     master = state.settings.api_token
     if master is not None and same(master.get_secret_value(), given):
         return "API_TOKEN", Caller("API_TOKEN", EVERY_SCOPE)
-    if parts := taken_apart(given):
+    if parts := split_token(given):
         token = await state.work.tokens.find(parts[0])
         if token is not None and proves(token, parts[1]):
             return token.id, _caller(token)

@@ -15,7 +15,7 @@ from batuta.kernel.events import Events, RequestAnswered, RequestCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.masking import mask
 from batuta.kernel.trace import HEADER, bind, follow
-from batuta.kernel.waiting import within
+from batuta.kernel.waiting import with_timeout
 from batuta.web.context import request_id_of, route_of
 from batuta.web.problems import Problem, answer
 
@@ -143,7 +143,7 @@ class _Body:
     async def _in_time(self) -> Message:
         left = timedelta(seconds=max(0.0, self._ends - self._clock.monotonic()))
         try:
-            return await within(left, self._receive(), self._clock, "the body of a request")
+            return await with_timeout(left, self._receive(), self._clock, "the body of a request")
         except DeadlineExceeded:
             self.refusal = answer(self._request, 408, "too_slow", headers={"Connection": "close"})
             raise Problem(408, "too_slow") from None

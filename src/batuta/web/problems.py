@@ -15,8 +15,8 @@ from batuta.config import reason_of
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.masking import mask
 from batuta.kernel.trace import current
-from batuta.kernel.writable import is_writable, told
-from batuta.texts import Texts, preferred
+from batuta.kernel.writable import is_writable, mask_text
+from batuta.texts import Texts, choose_language
 from batuta.web.context import ApiState, request_id_of, state_of
 
 MEDIA_TYPE = "application/problem+json"
@@ -84,7 +84,7 @@ def texts_for(request: Request) -> Texts:
     state: ApiState = state_of(request)
     chosen = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
     asked = chosen or request.headers.get("accept-language", "")
-    return state.texts[preferred(asked, otherwise=state.settings.batuta_lang)]
+    return state.texts[choose_language(asked, otherwise=state.settings.batuta_lang)]
 
 
 async def _problem(request: Request, error: Exception) -> JSONResponse:
@@ -117,7 +117,7 @@ async def _validation(request: Request, error: Exception) -> JSONResponse:
     texts = texts_for(request)
     errors = [
         {
-            "where": told(".".join(map(str, each["loc"])), LONGEST_PLACE),
+            "where": mask_text(".".join(map(str, each["loc"])), LONGEST_PLACE),
             "what": texts.reason(reason_of(each)),
         }
         for each in error.errors()

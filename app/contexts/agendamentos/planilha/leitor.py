@@ -142,7 +142,7 @@ class _Livro:
 
         from python_calamine import CalamineWorkbook
 
-        self._book = CalamineWorkbook.from_filelike(BytesIO(content))
+        self._queries = CalamineWorkbook.from_filelike(BytesIO(content))
         self._held: CalamineSheet | None = None
 
     def visiveis(self) -> list[str]:
@@ -156,12 +156,12 @@ class _Livro:
         from python_calamine import SheetTypeEnum, SheetVisibleEnum
 
         kinds = (SheetVisibleEnum.Visible, SheetTypeEnum.WorkSheet)
-        return [each.name for each in self._book.sheets_metadata if (each.visible, each.typ) == kinds]
+        return [each.name for each in self._queries.sheets_metadata if (each.visible, each.typ) == kinds]
 
     def aba(self, name: str) -> "CalamineSheet":
         if self._held is None or self._held.name != name:
             self._held = None
-            self._held = self._book.get_sheet_by_name(name)
+            self._held = self._queries.get_sheet_by_name(name)
         return self._held
 
     def altura(self, name: str) -> int:

@@ -15,7 +15,7 @@ from app.contexts.agendamentos.planilha.linhas import Lida, Motivo, Pedaco, Prob
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import loads
-from batuta.kernel.waiting import within
+from batuta.kernel.waiting import with_timeout
 
 READ_WITHIN: Final = timedelta(seconds=20)  # until it is opened, and from one piece to the next
 # Files that are read at once in one process: each may take the memory of one child.
@@ -41,7 +41,7 @@ class Aberta:
         """Until the last; raises ``Interrompida``."""
         for _ in range(self.altura + 1):
             try:
-                said = await within(self._within, _frame(self._child), self._clock, "reading a spreadsheet")
+                said = await with_timeout(self._within, _frame(self._child), self._clock, "reading a spreadsheet")
             except (asyncio.IncompleteReadError, DeadlineExceeded):
                 raise Interrompida from None
             pedaco = _pedaco(said)
@@ -92,7 +92,7 @@ class LeitorDeArquivos:
 
     async def _opened(self, child: asyncio.subprocess.Process, content: bytes) -> int:
         try:
-            said = await within(self._within, _begun(child, content), self._clock, "opening a spreadsheet")
+            said = await with_timeout(self._within, _begun(child, content), self._clock, "opening a spreadsheet")
         except DeadlineExceeded:
             raise Recusa(Motivo.DEMORADA, segundos=int(self._within.total_seconds())) from None
         except asyncio.IncompleteReadError:

@@ -121,7 +121,7 @@ async def outcomes(redis: ArqRedis, calls: Collection[CallId]) -> list[bytes | N
     )
 
 
-def encoded(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[str, Json]:
+def encode_result(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[str, Json]:
     """Return the end of a call as it is stored; ``decoded`` reads it."""
     match ran:
         case Raised(error=error):
@@ -149,7 +149,7 @@ def encoded(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[
             assert_never(other)
 
 
-def decoded(told: Any) -> Outcome:
+def decode_result(told: Any) -> Outcome:
     if "failed" in told:
         return Failed(decode(told["failed"]) or "", permanent=told.get("permanent", False))
     if "snooze_seconds" in told:

@@ -183,7 +183,9 @@ class ArqRelay:
 
     async def _outcomes(self, redis: ArqRedis, ids: Collection[CallId]) -> Collection[CallId]:
         answers = await calls.outcomes(redis, ids)
-        heard = {id: calls.decoded(loads(said)) for id, said in zip(ids, answers, strict=True) if said is not None}
+        heard = {
+            id: calls.decode_result(loads(said)) for id, said in zip(ids, answers, strict=True) if said is not None
+        }
         taken = {id: self._waiting[id].lease for id in heard if id in self._waiting}
         if taken:
             # Before the outcomes count: the task's next attempt must not find this call under way.

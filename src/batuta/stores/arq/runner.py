@@ -22,7 +22,7 @@ from batuta.stores.arq.relay import Wanted
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.tasks.registry import Task
 
-KEPT: Final = timedelta(hours=1)
+RESULT_RETENTION: Final = timedelta(hours=1)
 # ARQ stops a call a little later than its time limit, so that the runner can still store the outcome.
 LATER: Final = timedelta(seconds=10)
 # A call that found the database away is tried again after this long.
@@ -73,7 +73,7 @@ class Here:
         vars(redis)["zrangebyscore"] = others
 
 
-def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = KEPT) -> list[Function]:
+def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RESULT_RETENTION) -> list[Function]:
     """Return the functions of an ARQ worker: every task under its own name."""
 
     def made(task: Task) -> Function:
@@ -101,7 +101,7 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here:
     )
     if isinstance(ran, Raised):
         here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
-    told = calls.encoded(ran, task, here.max_result)
+    told = calls.encode_result(ran, task, here.max_result)
     await calls.answer(redis, call, told, said.get("told_in"))
     return told
 

@@ -17,7 +17,7 @@ from batuta.queue.table import QueueTable
 from batuta.runlog.reasons import MISSED_RESTORED, RESTORED
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import in_dialect, load, query_of
 
 
@@ -70,7 +70,7 @@ FENCE_STEP = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class RestoringBook:
+class EngineRestoreQueries:
     fact: Query
     settle: Query
     record: Query
@@ -105,8 +105,8 @@ class EngineFacts:
     tasks: Sequence[Row]
 
 
-def restoring_book(dialect: Dialect) -> RestoringBook:
-    return load(RestoringBook, BOOKS / "restoring.sql", dialect)
+def engine_restore_queries(dialect: Dialect) -> EngineRestoreQueries:
+    return load(EngineRestoreQueries, STATEMENTS / "restoring.sql", dialect)
 
 
 class DatabaseId:
@@ -114,10 +114,10 @@ class DatabaseId:
 
     def __init__(self, dialect: Dialect, ids: Ids | None = None) -> None:
         self._ids = ids
-        self._book = restoring_book(dialect)
+        self._queries = engine_restore_queries(dialect)
 
     async def read(self, reading: Reading) -> str | None:
-        row = await reading.one(self._book.fact, name=DATABASE_ID)
+        row = await reading.one(self._queries.fact, name=DATABASE_ID)
         return None if row is None else str(row["setting"])
 
     async def settle(self, transaction: Transaction, *, now: datetime) -> str:
@@ -125,13 +125,13 @@ class DatabaseId:
         found = await self.read(transaction)
         if found is not None or self._ids is None:
             return found or ""
-        await transaction.run(self._book.settle, name=DATABASE_ID, setting=AsJson(self._ids.new()), now=now)
+        await transaction.run(self._queries.settle, name=DATABASE_ID, setting=AsJson(self._ids.new()), now=now)
         return await self.read(transaction) or ""
 
 
 async def blind_restores(database: Database) -> list[Restored]:
     """Restores after which nobody knows what happened between the backup and the restore; the oldest backup first."""
-    row = await database.one(restoring_book(database.dialect).fact, name=RESTORES)
+    row = await database.one(engine_restore_queries(database.dialect).fact, name=RESTORES)
     found = [
         Restored(
             taken_at=datetime.fromisoformat(each["taken_at"]),
@@ -153,30 +153,30 @@ class EngineRestoring:
         self._queues = queues
         self._ids = ids
         self._audit = AuditLog(dialect, ids)
-        self._book = restoring_book(dialect)
+        self._queries = engine_restore_queries(dialect)
 
     async def collect(self, old: Reading, since: datetime) -> EngineFacts:
-        book = self._book
+        queries = self._queries
         return EngineFacts(
-            executions=await old.all(book.executions, since=since - LONGEST_RUN),
-            schedules=await old.all(book.schedules),
-            switches=await old.all(book.switches),
-            settings=await old.all(book.settings),
-            tokens=await old.all(book.tokens),
-            rates=await old.all(book.rates, since=since),
-            audit=await old.all(book.audit, since=since),
-            tasks=await old.all(book.tasks, since=since),
+            executions=await old.all(queries.executions, since=since - LONGEST_RUN),
+            schedules=await old.all(queries.schedules),
+            switches=await old.all(queries.switches),
+            settings=await old.all(queries.settings),
+            tokens=await old.all(queries.tokens),
+            rates=await old.all(queries.rates, since=since),
+            audit=await old.all(queries.audit, since=since),
+            tasks=await old.all(queries.tasks, since=since),
         )
 
     async def apply(self, new: Transaction, collected: EngineFacts | None, restored: Restored) -> Mapping[str, int]:
-        await new.run(self._book.forget_beats)
-        await new.run(self._book.forget_leases)
+        await new.run(self._queries.forget_beats)
+        await new.run(self._queries.forget_leases)
         counts = {"leases": sum([await self._release(new, table) for table in self._queues])}
         if collected is None:
             counts["jobs"] = await self._skip_fires(new, restored)
         else:
             counts |= await self._carry_over(new, collected, restored)
-        await new.run(self._book.abandon, reason=encode(RESTORED()), now=restored.restored_at)
+        await new.run(self._queries.abandon, reason=encode(RESTORED()), now=restored.restored_at)
         await self._remember(new, restored)
         return counts
 
@@ -201,11 +201,11 @@ class EngineRestoring:
         """Nobody knows which fires ran since the backup: none is repeated, and each job gets a row that says so."""
         reason = encode(MISSED_RESTORED(taken_at=restored.taken_at))
         span = {"from": restored.taken_at.isoformat(), "to": restored.restored_at.isoformat()}
-        schedules = [row for row in await new.all(self._book.schedules) if row["active"]]
+        schedules = [row for row in await new.all(self._queries.schedules) if row["active"]]
         for row in schedules:
-            await new.run(self._book.account, job=row["job_name"], until=restored.restored_at)
+            await new.run(self._queries.account, job=row["job_name"], until=restored.restored_at)
             await new.run(
-                self._book.skip,
+                self._queries.skip,
                 id=self._ids.new(),
                 job=row["job_name"],
                 categoria=row["categoria"],
@@ -216,11 +216,11 @@ class EngineRestoring:
         return len(schedules)
 
     async def _carry_over(self, new: Transaction, old: EngineFacts, restored: Restored) -> dict[str, int]:
-        await new.run(self._book.forget_executions, since=restored.taken_at - LONGEST_RUN)
+        await new.run(self._queries.forget_executions, since=restored.taken_at - LONGEST_RUN)
         await insert(new, self._dialect, "job_executions", as_values(old.executions, ("result", "params")))
         for row in old.schedules:
-            await new.run(self._book.account, job=row["job_name"], until=row["accounted_until"])
-        await new.run(self._book.forget_switches)
+            await new.run(self._queries.account, job=row["job_name"], until=row["accounted_until"])
+        await new.run(self._queries.forget_switches)
         await insert(new, self._dialect, "feature_flags", as_values(old.switches, ("value",)))
         newer = "(name) DO UPDATE SET setting = excluded.setting, updated_at = excluded.updated_at"
         await insert(new, self._dialect, "app_settings", as_values(old.settings, ("setting",)), newer)
@@ -228,18 +228,18 @@ class EngineRestoring:
         await insert(new, self._dialect, "api_tokens", as_values(old.tokens, ("scopes",)), revoked)
         await insert(new, self._dialect, "rate_tokens", as_values(old.rates))
         await insert(new, self._dialect, "audit_log", as_values(old.audit, ("before", "after")))
-        ended = [await new.run(self._book.end_task, **row) for row in as_values(old.tasks, ("result",))]
+        ended = [await new.run(self._queries.end_task, **row) for row in as_values(old.tasks, ("result",))]
         return {"executions": len(old.executions), "tasks": sum(ended), "switches": len(old.switches)}
 
     async def _remember(self, new: Transaction, restored: Restored) -> None:
-        row = await new.one(self._book.fact, name=RESTORES)
+        row = await new.one(self._queries.fact, name=RESTORES)
         before = [] if row is None else row["setting"]
         entry: dict[str, Json] = {
             "taken_at": restored.taken_at.isoformat(),
             "restored_at": restored.restored_at.isoformat(),
             "has_old": restored.has_old,
         }
-        await new.run(self._book.record, name=RESTORES, setting=AsJson([*before, entry]), now=restored.restored_at)
+        await new.run(self._queries.record, name=RESTORES, setting=AsJson([*before, entry]), now=restored.restored_at)
         await self._audit.note(
             new,
             actor=restored.by,

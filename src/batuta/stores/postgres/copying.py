@@ -12,7 +12,7 @@ from batuta.kernel.errors import BackupDamaged, RestoreRefused
 from batuta.kernel.reasons import Reason
 from batuta.stores.backup.archive import ArchiveReader, ArchiveWriter, Table
 from batuta.stores.postgres.driver import MIGRATION_LOCK, PostgresDatabase, PostgresTransaction
-from batuta.stores.postgres.errors import translated
+from batuta.stores.postgres.errors import translate_errors
 
 if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
@@ -45,7 +45,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_n
 async def snapshot(database: PostgresDatabase) -> "AsyncIterator[Connection]":
     """One state of the whole database, for as long as the block runs; writers go on meanwhile."""
     async with database.dedicated() as connection:
-        with translated(database.where):
+        with translate_errors(database.where):
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection
 
@@ -84,7 +84,7 @@ async def replacement(
 ) -> "AsyncIterator[tuple[Connection, PostgresTransaction]]":
     """One transaction in which the tables are replaced; it commits if the block ends without an error."""
     async with database.dedicated() as connection:
-        with translated(database.where):
+        with translate_errors(database.where):
             await connection.execute("BEGIN")
             limits = f"SET LOCAL lock_timeout = {int(LOCK_WAIT.total_seconds() * 1000)};"
             await connection.execute(f"{limits} SELECT pg_advisory_xact_lock({MIGRATION_LOCK});")

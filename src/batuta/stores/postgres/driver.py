@@ -11,7 +11,7 @@ import asyncpg
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable
 from batuta.kernel.json import dumps, loads
-from batuta.stores.postgres.errors import DRIVERS, translated
+from batuta.stores.postgres.errors import DRIVERS, translate_errors
 from batuta.stores.postgres.server import (
     REFUSED_PARAMETER,
     BehindPooler,
@@ -19,8 +19,8 @@ from batuta.stores.postgres.server import (
 )
 from batuta.stores.sql.database import (
     AsJson,
+    ChangeListener,
     Dialect,
-    Ear,
     Held,
     Limits,
     Query,
@@ -29,7 +29,7 @@ from batuta.stores.sql.database import (
     StatementGuard,
     Transaction,
     Values,
-    checked,
+    check_values,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PostgresDatabase:
 
     async def open(self) -> None:
         self._limits = self._limits_at_opening()
-        with translated(self.where, connecting=True):
+        with translate_errors(self.where, connecting=True):
             try:
                 self._pool = await self._new_pool()
             except (BehindPooler, asyncpg.PostgresError) as error:
@@ -141,7 +141,7 @@ class PostgresDatabase:
                     transaction.guard.check_commit()
                 finally:
                     transaction.guard.end()
-                with translated(self.where):
+                with translate_errors(self.where):
                     await connection.execute("COMMIT")
                 committed = True
 
@@ -153,19 +153,19 @@ class PostgresDatabase:
                 await snapshot.begin(self.server.beginning(_READ_ONE_STATE, self._limits))
                 yield snapshot
 
-    async def hear(self, said: Callable[[str | None], None]) -> Ear:
+    async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
         url = self.server.listens_at
         if url is None:
             return PollingEar(said)
         try:
-            with translated(self.where, connecting=True):
+            with translate_errors(self.where, connecting=True):
                 return await self._listening(url, said)
         except StoreUnavailable as error:
             if self.server.direct_url is None or REFUSED_PARAMETER not in str(error):
                 raise
             raise StoreUnavailable(where=self.where, why=NOT_DIRECT) from error
 
-    async def _listening(self, url: str, said: Callable[[str | None], None]) -> Ear:
+    async def _listening(self, url: str, said: Callable[[str | None], None]) -> ChangeListener:
         connection = await _connect(
             url,
             timeout=self._limits.connect.total_seconds(),
@@ -173,16 +173,16 @@ class PostgresDatabase:
             statement_cache_size=0,
             server_settings={"application_name": "batuta-ear"},
         )
-        ear = PostgresEar(connection, self.where)
+        listener = PostgresListener(connection, self.where)
         try:
             await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: said(str(payload)))
             # A connection that ends may have missed anything.
             connection.add_termination_listener(lambda _connection: said(None))
-            await ear.probe()
+            await listener.probe()
         except BaseException:
             connection.terminate()
             raise
-        return ear
+        return listener
 
     @asynccontextmanager
     async def dedicated(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
@@ -196,7 +196,7 @@ class PostgresDatabase:
             await self.close()
         through_pooler = server.is_pooled and server.direct_url is None
         settings = {} if through_pooler else {"application_name": "batuta-backup", "timezone": "UTC"}
-        with translated(self.where, connecting=True):
+        with translate_errors(self.where, connecting=True):
             connection = await _connect(
                 server.direct_url or server.url,
                 timeout=self._limits.connect.total_seconds(),
@@ -228,7 +228,7 @@ class PostgresDatabase:
         if pool is None:
             raise StoreUnavailable(where=self.where, why="it is not open")
         patience = self._limits.lock.total_seconds()
-        with translated(self.where):
+        with translate_errors(self.where):
             try:
                 connection = await pool.acquire(timeout=patience)
             except TimeoutError:
@@ -258,7 +258,7 @@ class PostgresDatabase:
             await pool.release(connection)
 
 
-class PostgresEar:
+class PostgresListener:
     """A connection that listens. The probe finds one that broke without a word, or whose session a pooler has exchanged."""
 
     def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", where: str) -> None:
@@ -266,7 +266,7 @@ class PostgresEar:
         self._where = where
 
     async def probe(self) -> None:
-        with translated(self._where):
+        with translate_errors(self._where):
             listens = await self._connection.fetchval("SELECT $1 IN (SELECT pg_listening_channels())", CHANNEL)
         if not listens:
             raise StoreUnavailable(where=self._where, why=NOT_DIRECT)
@@ -319,7 +319,7 @@ class PostgresTransaction:
     async def run(self, query: Query, **values: object) -> int:
         arguments = _in_order(query, values)
         with self._statement():
-            return _touched(await self._connection.execute(query.text, *arguments))
+            return _count_touched(await self._connection.execute(query.text, *arguments))
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
         arguments = [_in_order(query, values) for values in rows]
@@ -332,7 +332,7 @@ class PostgresTransaction:
 
     @contextmanager
     def _statement(self) -> Iterator[None]:
-        with self.guard.statement(), translated(self._where):
+        with self.guard.statement(), translate_errors(self._where):
             yield
 
 
@@ -353,7 +353,7 @@ class PostgresSnapshot:
 
 
 def _in_order(query: Query, values: Values) -> list[object]:
-    given = checked(query, values)
+    given = check_values(query, values)
     return [_plain(given[name]) for name in query.parameters]
 
 
@@ -361,7 +361,7 @@ def _plain(value: object) -> object:
     return value.value if isinstance(value, AsJson) else value
 
 
-def _touched(tag: str) -> int:
+def _count_touched(tag: str) -> int:
     """The count at the end of a command's tag: ``UPDATE 3``, ``INSERT 0 1``."""
     last = tag.rpartition(" ")[2]
     return int(last) if last.isdigit() else 0
@@ -387,11 +387,11 @@ async def _teach_types(connection: "Connection") -> None:
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=str, decoder=str)
     # asyncpg cannot read what lies beyond Python's calendar, and one such value would hide every other row of its answer.
     await connection.set_type_codec(
-        "timestamptz", schema="pg_catalog", format="tuple", encoder=_counted, decoder=_instant
+        "timestamptz", schema="pg_catalog", format="tuple", encoder=_encode_instant, decoder=_instant
     )
 
 
-def _counted(instant: datetime) -> tuple[int]:
+def _encode_instant(instant: datetime) -> tuple[int]:
     return (microseconds(instant) - _SINCE_2000,)
 
 

@@ -39,7 +39,7 @@ _UNAVAILABLE = (
 
 
 @contextmanager
-def translated(where: str, *, connecting: bool = False) -> Iterator[None]:
+def translate_errors(where: str, *, connecting: bool = False) -> Iterator[None]:
     """``connecting``: whatever the driver says, there is no connection."""
     try:
         yield

@@ -4,19 +4,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from batuta.health.alerts import Alert, Kind, Told
+from batuta.health.alerts import Alert, AlertedCause, Kind
 from batuta.health.finding import Grade, Severity
 from batuta.health.hub import Before, Decision, Pending, SaidAlone
-from batuta.health.incidents import AUTOMATIC, Incident, LastSeen, NewIncident, Turn
+from batuta.health.incidents import AUTOMATIC, Incident, IncidentChange, LastSeen, NewIncident
 from batuta.kernel.events import Events, IncidentTurned
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class IncidentBook:
+class IncidentQueries:
     open: Query
     begin: Query
     grow: Query
@@ -30,13 +30,13 @@ class SqlIncidents:
         self._database = database
         self._ids = ids
         self._events = events
-        self._book = load(IncidentBook, BOOKS / "incidents.sql", database.dialect)
+        self._queries = load(IncidentQueries, STATEMENTS / "incidents.sql", database.dialect)
 
     async def open_one(self, source: str = AUTOMATIC, within: Reading | None = None) -> Incident | None:
-        row = await (within or self._database).one(self._book.open, source=source)
+        row = await (within or self._database).one(self._queries.open, source=source)
         return None if row is None else _incident(row)
 
-    async def turned(self, turn: Turn, transaction: Transaction, now: datetime) -> list[IncidentTurned]:
+    async def turned(self, turn: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentTurned]:
         """Written within somebody's decision; announced by him when it is committed."""
         told = []
         if turn.opens is not None:
@@ -44,9 +44,9 @@ class SqlIncidents:
             told.append(IncidentTurned(id, is_open=True, causes=tuple(turn.opens.details["causes"])))
         if turn.grows is not None:
             id, details = turn.grows
-            await transaction.run(self._book.grow, id=id, details=AsJson(details))
+            await transaction.run(self._queries.grow, id=id, details=AsJson(details))
         if turn.closes is not None:
-            await transaction.run(self._book.close, id=turn.closes, now=now)
+            await transaction.run(self._queries.close, id=turn.closes, now=now)
             told.append(IncidentTurned(turn.closes, is_open=False, causes=()))
         return told
 
@@ -60,24 +60,24 @@ class SqlIncidents:
             opened = await self.open_one(new.trigger_source, transaction)
             if opened is not None:
                 if not is_critical:
-                    await transaction.run(self._book.close, id=opened.id, now=now)
+                    await transaction.run(self._queries.close, id=opened.id, now=now)
                 id, is_new = opened.id, False
             else:
                 id, is_new = await self._begin(new, transaction, now, is_over=not is_critical), True
-            row = await transaction.one(self._book.one, id=id)
+            row = await transaction.one(self._queries.one, id=id)
         assert row is not None
         if is_new == is_critical:
             self._events.emit(IncidentTurned(id, is_open=is_critical, causes=()))
         return _incident(row), is_new
 
-    async def within(self, since: datetime, until: datetime, limit: int = 1_000) -> Sequence[Incident]:
-        rows = await self._database.all(self._book.within, since=since, until=until, limit=limit)
+    async def list_between(self, since: datetime, until: datetime, limit: int = 1_000) -> Sequence[Incident]:
+        rows = await self._database.all(self._queries.within, since=since, until=until, limit=limit)
         return [_incident(row) for row in rows]
 
     async def _begin(self, new: NewIncident, transaction: Transaction, now: datetime, *, is_over: bool = False) -> str:
         id = self._ids.new()
         await transaction.run(
-            self._book.begin,
+            self._queries.begin,
             id=id,
             from_status=new.from_status,
             to_status=new.to_status,
@@ -109,7 +109,7 @@ LEASE_NAME = "alerts"
 
 
 @dataclass(frozen=True, slots=True)
-class AlertBook:
+class AlertQueries:
     lead: Query
     told: Query
     tell: Query
@@ -131,7 +131,7 @@ class SqlAlerts:
         self._incidents = incidents
         self._ids = ids
         self._events = events
-        self._book = load(AlertBook, BOOKS / "alerts.sql", database.dialect)
+        self._queries = load(AlertQueries, STATEMENTS / "alerts.sql", database.dialect)
 
     async def lead(self, owner: str, lease: timedelta, *, now: datetime | None) -> bool:
         return await self._led(self._database, owner, lease, now) is not None
@@ -160,55 +160,55 @@ class SqlAlerts:
     async def remember(self, said: Sequence[SaidAlone]) -> None:
         async with self._database.transaction() as transaction:
             for each in said:
-                await transaction.run(self._book.tell, **_told_values(each.told))
+                await transaction.run(self._queries.tell, **_cause_values(each.told))
                 for sink in each.sinks:
                     await self._put(transaction, each.alert, sink, each.told.at, is_sent=True)
 
     async def pending(self, *, limit: int, now: datetime | None) -> Sequence[Pending]:
-        rows = await self._database.all(self._book.pending, limit=limit, now=now)
+        rows = await self._database.all(self._queries.pending, limit=limit, now=now)
         return [_pending(row) for row in rows]
 
     async def sent(self, id: str, *, now: datetime | None) -> None:
-        await self._database.run(self._book.sent, id=id, now=now)
+        await self._database.run(self._queries.sent, id=id, now=now)
 
     async def failed(self, id: str, again_in: timedelta | None, *, now: datetime | None) -> None:
         if again_in is None:
-            await self._database.run(self._book.give_up, id=id)
+            await self._database.run(self._queries.give_up, id=id)
         else:
-            await self._database.run(self._book.postpone, id=id, again_in=again_in // _MICROSECOND, now=now)
+            await self._database.run(self._queries.postpone, id=id, again_in=again_in // _MICROSECOND, now=now)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._database.run(self._book.prune, before=before, limit=limit)
+        return await self._database.run(self._queries.prune, before=before, limit=limit)
 
     async def _led(self, asked: Reading, owner: str, lease: timedelta, now: datetime | None) -> Row | None:
-        return await asked.one(self._book.lead, name=LEASE_NAME, owner=owner, lease=lease // _MICROSECOND, now=now)
+        return await asked.one(self._queries.lead, name=LEASE_NAME, owner=owner, lease=lease // _MICROSECOND, now=now)
 
     async def _before(self, transaction: Transaction, now: datetime) -> Before:
-        seen = await transaction.one(self._book.seen)
+        seen = await transaction.one(self._queries.seen)
         return Before(
             now=now,
-            told={row["cause"]: _told(row) for row in await transaction.all(self._book.told)},
+            told={row["cause"]: _alerted_cause(row) for row in await transaction.all(self._queries.told)},
             seen=None if seen is None else last_seen(seen["setting"]),
             incident=await self._incidents.open_one(within=transaction),
         )
 
     async def _write(self, transaction: Transaction, decision: Decision, sinks: Sequence[str], before: Before) -> None:
-        book, said, now = self._book, decision.said, before.now
-        await transaction.run_many(book.tell, [_told_values(told) for told in said.told])
-        await transaction.run_many(book.forget, [{"cause": cause} for cause in said.forgotten])
+        queries, said, now = self._queries, decision.said, before.now
+        await transaction.run_many(queries.tell, [_cause_values(told) for told in said.told])
+        await transaction.run_many(queries.forget, [{"cause": cause} for cause in said.forgotten])
         for alert in said.alerts:
             if alert.kind is Kind.RECOVERY:
-                await transaction.run(book.resolve, cause=alert.cause, now=now)
+                await transaction.run(queries.resolve, cause=alert.cause, now=now)
             for sink in sinks:
                 await self._put(transaction, alert, sink, now)
         if decision.seen != before.seen:
-            await transaction.run(book.note_seen, setting=AsJson(asdict(decision.seen)), now=now)
+            await transaction.run(queries.note_seen, setting=AsJson(asdict(decision.seen)), now=now)
 
     async def _put(
         self, transaction: Transaction, alert: Alert, sink: str, at: datetime, *, is_sent: bool = False
     ) -> None:
         await transaction.run(
-            self._book.put,
+            self._queries.put,
             id=self._ids.new(),
             cause=alert.cause,
             severity=alert.severity.value,
@@ -224,8 +224,8 @@ class SqlAlerts:
         )
 
 
-def _told(row: Row) -> Told:
-    return Told(
+def _alerted_cause(row: Row) -> AlertedCause:
+    return AlertedCause(
         cause=row["cause"],
         severity=Severity(row["told_severity"]),
         at=row["told_at"],
@@ -235,7 +235,7 @@ def _told(row: Row) -> Told:
     )
 
 
-def _told_values(told: Told) -> dict[str, object]:
+def _cause_values(told: AlertedCause) -> dict[str, object]:
     return {
         "cause": told.cause,
         "severity": told.severity.value,

@@ -6,25 +6,25 @@ from datetime import datetime
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.stores.sql.database import AsJson, Dialect, Query, Transaction
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class AuditBook:
+class AuditQueries:
     note: Query
 
 
 class AuditLog:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._book = load(AuditBook, BOOKS / "audit.sql", dialect)
+        self._queries = load(AuditQueries, STATEMENTS / "audit.sql", dialect)
         self._ids = ids
 
     async def note(
         self, within: Transaction, *, actor: str, action: str, subject: str, before: Json, after: Json, now: datetime
     ) -> None:
         await within.run(
-            self._book.note,
+            self._queries.note,
             id=self._ids.new(),
             now=now,
             actor=actor,

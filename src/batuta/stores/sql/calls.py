@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from batuta.kernel.json import Json
 from batuta.receive.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
 from batuta.stores.sql.database import AsJson, Database, Query, Row
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class CallBook:
+class CallQueries:
     bury: Query
     open: Query
     call: Query
@@ -30,13 +30,13 @@ class SqlJobCalls:
         self._without_hurry = database
         self._database = liveness or database
         self._now = now
-        self._book = load(CallBook, BOOKS / "calls.sql", database.dialect)
+        self._queries = load(CallQueries, STATEMENTS / "calls.sql", database.dialect)
 
     async def open(self, call: NewCall) -> Opening:
         async with self._database.transaction() as transaction:
-            await transaction.run(self._book.bury, subject=call.subject, key=call.key, now=self._now())
+            await transaction.run(self._queries.bury, subject=call.subject, key=call.key, now=self._now())
             taken = await transaction.one(
-                self._book.open,
+                self._queries.open,
                 key=call.key,
                 endpoint=call.endpoint,
                 subject=call.subject,
@@ -46,12 +46,12 @@ class SqlJobCalls:
             )
             if taken is not None:
                 return Opened(taken["started_at"])
-            known = await transaction.one(self._book.call, key=call.key)
+            known = await transaction.one(self._queries.call, key=call.key)
         return Busy() if known is None else _what_is_known(known, call)
 
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
         await self._database.run(
-            self._book.close,
+            self._queries.close,
             key=key,
             response_code=response_code,
             response=AsJson(response),
@@ -61,14 +61,16 @@ class SqlJobCalls:
 
     async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None:
         await self._database.run(
-            self._book.renew, key=key, opened_at=opened_at, lease=_microseconds(lease), now=self._now()
+            self._queries.renew, key=key, opened_at=opened_at, lease=_microseconds(lease), now=self._now()
         )
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
-        await self._database.run(self._book.forget, key=key, opened_at=opened_at)
+        await self._database.run(self._queries.forget, key=key, opened_at=opened_at)
 
     async def prune(self, *, keep: timedelta, limit: int) -> int:
-        return await self._without_hurry.run(self._book.prune, keep=_microseconds(keep), limit=limit, now=self._now())
+        return await self._without_hurry.run(
+            self._queries.prune, keep=_microseconds(keep), limit=limit, now=self._now()
+        )
 
 
 def _microseconds(span: timedelta) -> int:

@@ -11,14 +11,14 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.reasons import decode, encode
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Query, Row, Transaction
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitBook:
+class CircuitQueries:
     clock: Query
     circuit: Query
     all: Query
@@ -40,15 +40,15 @@ class SqlCircuits:
         self._clock = clock
         self._events = events
         self._own_time = own_time or database.dialect == "sqlite"
-        self._book = load(CircuitBook, BOOKS / "circuits.sql", database.dialect)
+        self._queries = load(CircuitQueries, STATEMENTS / "circuits.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, rule: CircuitRule, name: str) -> Circuit:
-        row = await self._database.one(self._book.circuit, name=name)
+        row = await self._database.one(self._queries.circuit, name=name)
         return fresh(rule, name) if row is None else _circuit(row, rule)
 
     async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
-        rows = await self._database.all(self._book.all)
+        rows = await self._database.all(self._queries.all)
         own = {rule.name: fresh(rule, rule.name) for rule in rules if not rule.is_family}
         ruled = [(row, next((rule for rule in rules if rule.covers(row["circuit_name"])), None)) for row in rows]
         written = {row["circuit_name"]: _circuit(row, rule) for row, rule in ruled if rule is not None}
@@ -59,7 +59,7 @@ class SqlCircuits:
     ) -> Circuit:
         async with self._database.transaction() as transaction:
             held = await transaction.one(
-                self._book.hold, name=name, reset_ms=_milliseconds(rule.reset), now=now or self._clock.now()
+                self._queries.hold, name=name, reset_ms=_milliseconds(rule.reset), now=now or self._clock.now()
             )
             assert held is not None
             before = _circuit(held, rule)
@@ -69,7 +69,7 @@ class SqlCircuits:
             if change is None:
                 return before
             after = change.circuit
-            await transaction.run(self._book.save, **_values(after), now=at)
+            await transaction.run(self._queries.save, **_values(after), now=at)
             if after.state is not before.state:
                 await self._note(transaction, before, after, change.reason, at)
             if by is not None:
@@ -88,20 +88,20 @@ class SqlCircuits:
 
     async def history(self, name: str | None, since: datetime, limit: int) -> list[Transition]:
         if name is None:
-            rows = await self._database.all(self._book.history, since=since, limit=limit)
+            rows = await self._database.all(self._queries.history, since=since, limit=limit)
         else:
-            rows = await self._database.all(self._book.history_of, name=name, since=since, limit=limit)
+            rows = await self._database.all(self._queries.history_of, name=name, since=since, limit=limit)
         return [_transition(row) for row in rows]
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        await self._database.run(self._book.forget, before=before)
-        return await self._database.run(self._book.prune, before=before, limit=limit)
+        await self._database.run(self._queries.forget, before=before)
+        return await self._database.run(self._queries.prune, before=before, limit=limit)
 
     async def _note(
         self, transaction: Transaction, before: Circuit, after: Circuit, reason: str, now: datetime
     ) -> None:
         await transaction.run(
-            self._book.note,
+            self._queries.note,
             id=self._ids.new(),
             name=after.name,
             before=before.state.value,
@@ -116,7 +116,7 @@ class SqlCircuits:
     async def _now(self, within: Transaction) -> datetime:
         if self._own_time:
             return self._clock.now()
-        row = await within.one(self._book.clock)
+        row = await within.one(self._queries.clock)
         assert row is not None
         now: datetime = row["now"]
         return now

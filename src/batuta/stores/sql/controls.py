@@ -13,10 +13,10 @@ from batuta.kernel.events import ControlSet, Events, SwitchTurned
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.runlog.log import Controls
-from batuta.schedule.window import Window, read_window, written
+from batuta.schedule.window import Window, decode_window, encode_window
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load, query_of
 
 CLOCK = query_of("clock", "SELECT clock_timestamp() AS now", writes=False)
@@ -44,7 +44,7 @@ WINDOWS = "windows"
 
 
 @dataclass(frozen=True, slots=True)
-class ControlBook:
+class ControlQueries:
     controls: Query
     settle: Query
 
@@ -55,7 +55,7 @@ class SqlControls:
         self._database = database
         self._clock = DecidingClock(database.dialect, own_time=own_time)
         self._events = events
-        self._book = load(ControlBook, BOOKS / "controls.sql", database.dialect)
+        self._queries = load(ControlQueries, STATEMENTS / "controls.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, within: Reading | None = None) -> Controls:
@@ -67,7 +67,7 @@ class SqlControls:
 
     async def changed_at(self, within: Reading) -> datetime | None:
         """When somebody last set one of them."""
-        rows = await within.all(self._book.controls)
+        rows = await within.all(self._queries.controls)
         return max((row["updated_at"] for row in rows), default=None)
 
     async def use_profile(self, profile: str, *, by: str, now: datetime) -> None:
@@ -76,7 +76,7 @@ class SqlControls:
     async def set_window(self, name: str, window: Window, *, by: str, now: datetime) -> None:
         def with_it(before: Json) -> Json:
             others = dict(before) if isinstance(before, Mapping) else {}
-            return {**others, name: written(window)}
+            return {**others, name: encode_window(window)}
 
         await self._change(WINDOWS, with_it, by=by, now=now)
 
@@ -85,14 +85,14 @@ class SqlControls:
             now += await self._clock.ahead(transaction, now)
             before = (await self._settings(transaction)).get(name)
             after = change(before)
-            await transaction.run(self._book.settle, name=name, setting=AsJson(after), now=now)
+            await transaction.run(self._queries.settle, name=name, setting=AsJson(after), now=now)
             await self._audit.note(
                 transaction, actor=by, action="control.set", subject=name, before=before, after=after, now=now
             )
         self._events.emit(ControlSet(name, by))
 
     async def _settings(self, within: Reading | None) -> dict[str, Json]:
-        rows = await (within or self._database).all(self._book.controls)
+        rows = await (within or self._database).all(self._queries.controls)
         return {row["name"]: row["setting"] for row in rows}
 
 
@@ -101,14 +101,14 @@ def _windows(setting: Json) -> Mapping[str, Window]:
     found = {}
     for name, each in setting.items() if isinstance(setting, Mapping) else ():
         try:
-            found[name] = read_window(name, **each)  # type: ignore[arg-type]
+            found[name] = decode_window(name, **each)  # type: ignore[arg-type]
         except (TypeError, ValueError, AttributeError, OverflowError, InvalidWindow):
             continue
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchBook:
+class SwitchQueries:
     switch: Query
     all: Query
     turn: Query
@@ -120,20 +120,20 @@ class SqlSwitches:
         self._database = database
         self._clock = DecidingClock(database.dialect, own_time=own_time)
         self._events = events
-        self._book = load(SwitchBook, BOOKS / "switches.sql", database.dialect)
+        self._queries = load(SwitchQueries, STATEMENTS / "switches.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, key: str, within: Reading | None = None) -> Switch | None:
         """``within`` a claiming transaction, the answer holds until that transaction ends."""
-        row = await (within or self._database).one(self._book.switch, key=key)
+        row = await (within or self._database).one(self._queries.switch, key=key)
         return None if row is None else _switch(row)
 
     async def all(self, within: Reading | None = None) -> dict[str, Switch]:
         """Every switch that somebody ever turned."""
-        rows = await (within or self._database).all(self._book.all)
+        rows = await (within or self._database).all(self._queries.all)
         return {row["key"]: _switch(row) for row in rows}
 
-    async def turn(
+    async def set(
         self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
     ) -> Switch:
         async with self._database.transaction() as transaction:
@@ -141,7 +141,7 @@ class SqlSwitches:
             now, until = now + ahead, None if until is None else until + ahead
             before = await self.read(key, within=transaction)
             await transaction.run(
-                self._book.turn, key=key, value=AsJson(on), reason=reason, until=until, by=by, now=now
+                self._queries.turn, key=key, value=AsJson(on), reason=reason, until=until, by=by, now=now
             )
             await self._audit.note(
                 transaction,

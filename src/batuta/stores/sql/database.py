@@ -70,7 +70,7 @@ class Limits:
         return min(self.lock, self.statement / 2)
 
 
-class Ear(Protocol):
+class ChangeListener(Protocol):
     """Hears that something was written, by whichever process."""
 
     async def probe(self) -> None:
@@ -131,7 +131,7 @@ class Database(Transaction, Protocol):
         """Several reads of one state, beside the writers."""
         ...
 
-    async def hear(self, said: Callable[[str | None], None]) -> Ear:
+    async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
         """``said`` is told what was rung for; None: it may be anything."""
         ...
 
@@ -197,7 +197,7 @@ class StatementGuard:
             raise TransactionMisuse(why="a statement of this transaction failed, so it cannot be committed")
 
 
-def checked(query: Query, values: Values) -> Values:
+def check_values(query: Query, values: Values) -> Values:
     """The values as given, if they are the ones the query names and every instant has a zone."""
     if values.keys() != set(query.parameters):
         expected, given = ", ".join(query.parameters) or "nothing", ", ".join(values) or "nothing"

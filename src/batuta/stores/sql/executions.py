@@ -10,7 +10,7 @@ from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import encode
-from batuta.queue.item import Tenure
+from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import (
     Closing,
@@ -29,15 +29,15 @@ from batuta.schedule.cron import parse
 from batuta.schedule.due import CatchUp, due
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 # A version that was deployed longer ago than so many others, and runs again, counts as a new one.
-KEPT = 1_000
+TIMETABLES_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class TimetableBook:
+class TimetableQueries:
     announce: Query
     renew: Query
     forget: Query
@@ -53,41 +53,43 @@ class SqlTimetables:
         """``now``: None where the database's own clock is used."""
         self._database = database
         self._now = now
-        self._book = load(TimetableBook, BOOKS / "timetables.sql", database.dialect)
+        self._queries = load(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
 
-    async def announce(self, own: OwnTimetable, tenure: Tenure) -> None:
+    async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
         is_new = await self._database.run(
-            self._book.announce,
+            self._queries.announce,
             fingerprint=own.fingerprint,
             jobs=own.jobs,
             release=own.release,
-            owner=tenure.owner,
+            owner=lease_holder.owner,
             now=self._now(),
         )
         if is_new:
-            await self._database.run(self._book.forget, kept=KEPT)
+            await self._database.run(self._queries.forget, kept=TIMETABLES_KEPT)
 
-    async def renew(self, own: OwnTimetable, tenure: Tenure) -> None:
-        await self._database.run(self._book.renew, fingerprint=own.fingerprint, owner=tenure.owner, now=self._now())
+    async def renew(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
+        await self._database.run(
+            self._queries.renew, fingerprint=own.fingerprint, owner=lease_holder.owner, now=self._now()
+        )
 
     async def rivals(self, fingerprint: str) -> Sequence[Timetable]:
         """This timetable, the more recent ones and the active one."""
-        return [_timetable(row) for row in await self._database.all(self._book.rivals, fingerprint=fingerprint)]
+        return [_timetable(row) for row in await self._database.all(self._queries.rivals, fingerprint=fingerprint)]
 
     async def newest(self, limit: int) -> Sequence[Timetable]:
         """The most recent ones first, and the active one."""
-        return [_timetable(row) for row in await self._database.all(self._book.newest, limit=limit)]
+        return [_timetable(row) for row in await self._database.all(self._queries.newest, limit=limit)]
 
     async def active(self, within: Reading) -> str | None:
-        row = await within.one(self._book.active)
+        row = await within.one(self._queries.active)
         return None if row is None else str(row["fingerprint"])
 
     async def hold(self, transaction: Transaction) -> Sequence[str]:
         """Lock all of them until the transaction ends, and return their fingerprints in the order of deployment."""
-        return [row["fingerprint"] for row in await transaction.all(self._book.hold)]
+        return [row["fingerprint"] for row in await transaction.all(self._queries.hold)]
 
     async def activate(self, transaction: Transaction, fingerprint: str) -> None:
-        await transaction.run(self._book.activate, fingerprint=fingerprint)
+        await transaction.run(self._queries.activate, fingerprint=fingerprint)
 
 
 def _timetable(row: Row) -> Timetable:
@@ -114,7 +116,7 @@ STEP = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionBook:
+class ExecutionQueries:
     clock: Query
     schedules: Query
     register: Query
@@ -158,19 +160,19 @@ class SqlExecutionLog:
         self._own_time = own_time or database.dialect == "sqlite"
         self._timetables = SqlTimetables(self._database, self._own_now)
         self._ahead = timedelta(0)
-        self._book = load(ExecutionBook, BOOKS / "executions.sql", database.dialect)
+        self._queries = load(ExecutionQueries, STATEMENTS / "executions.sql", database.dialect)
 
-    async def announce(self, own: OwnTimetable, tenure: Tenure) -> None:
-        await self._timetables.announce(own, tenure)
+    async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
+        await self._timetables.announce(own, lease_holder)
 
-    async def renew_timetable(self, own: OwnTimetable, tenure: Tenure) -> None:
-        await self._timetables.renew(own, tenure)
+    async def renew_timetable(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
+        await self._timetables.renew(own, lease_holder)
 
     async def timetables(self, fingerprint: str) -> Sequence[Timetable]:
         return await self._timetables.rivals(fingerprint)
 
     async def register(
-        self, jobs: Collection[Registration], tenure: Tenure, expected: Expected
+        self, jobs: Collection[Registration], lease_holder: LeaseHolder, expected: Expected
     ) -> frozenset[str] | None:
         async with self._without_hurry.transaction() as transaction:
             deployed = await self._timetables.hold(transaction)
@@ -180,66 +182,70 @@ class SqlExecutionLog:
             if active != expected.timetable:
                 await self._timetables.activate(transaction, expected.timetable)
             silences = deployed[-1:] == [expected.timetable]
-            return await self._record(transaction, jobs, tenure, silences=silences)
+            return await self._record(transaction, jobs, lease_holder, silences=silences)
 
     async def _record(
-        self, transaction: Transaction, jobs: Collection[Registration], tenure: Tenure, *, silences: bool
+        self, transaction: Transaction, jobs: Collection[Registration], lease_holder: LeaseHolder, *, silences: bool
     ) -> frozenset[str]:
         now = await self._now(transaction)
-        known = {row["job_name"]: row for row in await transaction.all(self._book.schedules)}
+        known = {row["job_name"]: row for row in await transaction.all(self._queries.schedules)}
         changed = sorted((job for job in jobs if _is_news(job, known.get(job.job))), key=lambda job: job.job)
         named = {job.job for job in jobs}
         gone = {name for name, row in known.items() if row["active"] and name not in named} if silences else set()
         left = sorted(gone | {job.job for job in changed})
         # In the order in which everybody holds them: two who want the same rows must not wait for each other.
-        await transaction.all(self._book.hold_firmly, jobs=AsJson(left))
+        await transaction.all(self._queries.hold_firmly, jobs=AsJson(left))
         since = _news_since(await self._controls.changed_at(transaction), known, now)
         missed = [row for name in left if name in known for row in _left_behind(known[name], since)]
-        await self._open(transaction, missed, tenure, now)
-        await transaction.run_many(self._book.register, [{**_values(job), "since": since} for job in changed])
-        await transaction.run_many(self._book.silence, [{"job": name} for name in sorted(gone)])
+        await self._open(transaction, missed, lease_holder, now)
+        await transaction.run_many(self._queries.register, [{**_values(job), "since": since} for job in changed])
+        await transaction.run_many(self._queries.silence, [{"job": name} for name in sorted(gone)])
         return frozenset(job.job for job in changed)
 
     async def controls(self) -> Controls:
         return await self._controls.read(self._database)
 
-    async def open_due(self, jobs: Collection[str], tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
-        return await self._open_held(self._book.hold, jobs, tenure, decide)
+    async def open_due(
+        self, jobs: Collection[str], lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
+    ) -> Opened:
+        return await self._open_held(self._queries.hold, jobs, lease_holder, decide)
 
     async def _open_held(
-        self, hold: Query, jobs: Collection[str], tenure: Tenure, decide: Callable[[Ledger], Decisions]
+        self, hold: Query, jobs: Collection[str], lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
         async with self._database.transaction() as transaction:
             ledger = await self._ledger(transaction, hold, jobs)
             decisions = decide(ledger)
-            opened = await self._open(transaction, decisions.openings, tenure, ledger.now)
+            opened = await self._open(transaction, decisions.openings, lease_holder, ledger.now)
             if decisions.accounted:
                 accounted = {job: microseconds(until) for job, until in decisions.accounted.items()}
-                await transaction.run(self._book.account, accounted=AsJson(accounted))
+                await transaction.run(self._queries.account, accounted=AsJson(accounted))
         return opened
 
-    async def open_manual(self, job: Registration, tenure: Tenure, decide: Callable[[Ledger], Decisions]) -> Opened:
+    async def open_manual(
+        self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
+    ) -> Opened:
         """Like ``open_due``, for a job that perhaps no scheduler has seen."""
         now = await self._now(self._database)
-        await self._database.run(self._book.known, **_values(job), now=now)
+        await self._database.run(self._queries.known, **_values(job), now=now)
         await self._database.run(
-            self._book.bury,
+            self._queries.bury,
             job=job.job,
             reason=encode(SILENT()),
-            lease=_microseconds(tenure.lease),
+            lease=_microseconds(lease_holder.lease),
             now=self._own_now(),
         )
-        return await self._open_held(self._book.hold_firmly, [job.job], tenure, decide)
+        return await self._open_held(self._queries.hold_firmly, [job.job], lease_holder, decide)
 
-    async def renew(self, executions: Collection[Execution], tenure: Tenure) -> RunsRenewed:
+    async def renew(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> RunsRenewed:
         if not executions:
             return RunsRenewed()
         held = {execution.id: execution.attempt for execution in executions}
         rows = await self._database.all(
-            self._book.renew,
+            self._queries.renew,
             held=AsJson(held),
-            owner=tenure.owner,
-            lease=_microseconds(tenure.lease),
+            owner=lease_holder.owner,
+            lease=_microseconds(lease_holder.lease),
             now=self._own_now(),
         )
         return RunsRenewed(
@@ -249,7 +255,7 @@ class SqlExecutionLog:
 
     async def close(self, execution: Execution, ending: Ending) -> Closing:
         row = await self._database.one(
-            self._book.close,
+            self._queries.close,
             id=execution.id,
             attempt=execution.attempt,
             status=ending.status.value,
@@ -264,17 +270,17 @@ class SqlExecutionLog:
             return Closing.LOST
         return Closing.WRITTEN if row["is_closed"] else Closing.UNCHECKED
 
-    async def hand_back(self, executions: Collection[Execution], tenure: Tenure) -> None:
+    async def hand_back(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> None:
         ids = AsJson([execution.id for execution in executions])
-        await self._database.run(self._book.hand_back, ids=ids, owner=tenure.owner, now=self._own_now())
+        await self._database.run(self._queries.hand_back, ids=ids, owner=lease_holder.owner, now=self._own_now())
 
     async def silent(
-        self, tenure: Tenure, known: Collection[str], limit: int, owners: Collection[str] = ()
+        self, lease_holder: LeaseHolder, known: Collection[str], limit: int, owners: Collection[str] = ()
     ) -> Sequence[SilentRun]:
         rows = await self._database.all(
-            self._book.silent,
-            within=_microseconds(tenure.lease * OVERDUE),
-            longest=_microseconds(tenure.lease + STEP),
+            self._queries.silent,
+            within=_microseconds(lease_holder.lease * OVERDUE),
+            longest=_microseconds(lease_holder.lease + STEP),
             long_silence=_microseconds(LONG_SILENCE),
             known=AsJson(sorted(known)),
             owners=AsJson(sorted(owners)),
@@ -283,13 +289,13 @@ class SqlExecutionLog:
         )
         return [_silent(row) for row in rows]
 
-    async def take_over(self, runs: Collection[SilentRun], tenure: Tenure) -> Sequence[Execution]:
+    async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:
         seen = [{"id": run.id, "attempt": run.attempt, "lease_until": microseconds(run.lease_until)} for run in runs]
         rows = await self._database.all(
-            self._book.take_over,
+            self._queries.take_over,
             runs=AsJson(seen),
-            owner=tenure.owner,
-            lease=_microseconds(tenure.lease),
+            owner=lease_holder.owner,
+            lease=_microseconds(lease_holder.lease),
             now=self._own_now(),
         )
         return [_execution(row) for row in rows]
@@ -306,12 +312,12 @@ class SqlExecutionLog:
             )
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._without_hurry.run(self._book.prune, before=before, limit=limit)
+        return await self._without_hurry.run(self._queries.prune, before=before, limit=limit)
 
     async def _ledger(self, transaction: Transaction, hold: Query, jobs: Collection[str]) -> Ledger:
         names = AsJson(sorted(jobs))
         held = await transaction.all(hold, jobs=names)
-        running = await transaction.all(self._book.running, jobs=names)
+        running = await transaction.all(self._queries.running, jobs=names)
         return Ledger(
             # Asked after the rows are held: whoever waited for them must not decide with an old time.
             now=await self._now(transaction),
@@ -324,16 +330,16 @@ class SqlExecutionLog:
         )
 
     async def _open(
-        self, transaction: Transaction, openings: Sequence[Opening], tenure: Tenure, now: datetime
+        self, transaction: Transaction, openings: Sequence[Opening], lease_holder: LeaseHolder, now: datetime
     ) -> Opened:
         rows = {self._ids.new(): opening for opening in openings}
         if not rows:
             return Opened(now=now, ahead=self._ahead, started=(), explained=())
         written = await transaction.all(
-            self._book.open,
-            rows=AsJson([_described(id, opening) for id, opening in rows.items()]),
-            owner=tenure.owner,
-            lease_until=now + tenure.lease,
+            self._queries.open,
+            rows=AsJson([_describe(id, opening) for id, opening in rows.items()]),
+            owner=lease_holder.owner,
+            lease_until=now + lease_holder.lease,
             now=now,
         )
         taken = {row["id"] for row in written}
@@ -352,7 +358,7 @@ class SqlExecutionLog:
     async def _now(self, within: Reading) -> datetime:
         if self._own_time:
             return self._clock.now()
-        row = await within.one(self._book.clock)
+        row = await within.one(self._queries.clock)
         assert row is not None
         now: datetime = row["now"]
         self._ahead = now - self._clock.now()
@@ -422,7 +428,7 @@ def _values(job: Registration) -> dict[str, object]:
     return {"job": job.job, "categoria": job.categoria, "schedule": job.schedule, "zone": job.zone}
 
 
-def _described(id: str, opening: Opening) -> dict[str, Json]:
+def _describe(id: str, opening: Opening) -> dict[str, Json]:
     return {
         "id": id,
         "job": opening.job,

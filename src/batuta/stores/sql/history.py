@@ -9,7 +9,7 @@ from batuta.kernel.clock import microseconds
 from batuta.kernel.reasons import decode
 from batuta.runlog.history import BEFORE_ANY, ENOUGH_FAILURES, Counts, Facts, LastRun, Recorded, Slice
 from batuta.stores.sql.database import AsJson, Database, Query, Row
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -18,7 +18,7 @@ _ID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 @dataclass(frozen=True, slots=True)
-class ReportBook:
+class ReportQueries:
     known_since: Query
     expect: Query
     schedules: Query
@@ -40,26 +40,26 @@ class ReportBook:
 class SqlReports:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._book = load(ReportBook, BOOKS / "reports.sql", database.dialect)
+        self._queries = load(ReportQueries, STATEMENTS / "reports.sql", database.dialect)
 
     async def expect(self, *, now: datetime) -> None:
         """Somebody serves this database: from now on its jobs are expected to run, also if no scheduler ever comes."""
-        await self._database.run(self._book.expect, since=AsJson(now.isoformat()), now=now)
+        await self._database.run(self._queries.expect, since=AsJson(now.isoformat()), now=now)
 
     async def known_since(self) -> datetime | None:
-        row = await self._database.one(self._book.known_since)
+        row = await self._database.one(self._queries.known_since)
         return None if row is None else datetime.fromisoformat(row["since"])
 
     async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
-        book = self._book
+        queries = self._queries
         async with self._database.snapshot() as snapshot:
-            schedules = await snapshot.all(book.schedules)
-            last = {row["job_name"]: _last(row) for row in await snapshot.all(book.last_runs)}
-            errors = {row["job_name"]: decode(row["error"]) for row in await snapshot.all(book.last_errors)}
-            failures = await snapshot.all(book.failures, enough=ENOUGH_FAILURES)
-            slow = {row["job_name"]: row["duration_ms"] for row in await snapshot.all(book.slow, since=since)}
-            running = {row["job_name"]: row["runs"] for row in await snapshot.all(book.running, now=now)}
-            counted = await snapshot.all(book.counts, since=since)
+            schedules = await snapshot.all(queries.schedules)
+            last = {row["job_name"]: _last(row) for row in await snapshot.all(queries.last_runs)}
+            errors = {row["job_name"]: decode(row["error"]) for row in await snapshot.all(queries.last_errors)}
+            failures = await snapshot.all(queries.failures, enough=ENOUGH_FAILURES)
+            slow = {row["job_name"]: row["duration_ms"] for row in await snapshot.all(queries.slow, since=since)}
+            running = {row["job_name"]: row["runs"] for row in await snapshot.all(queries.running, now=now)}
+            counted = await snapshot.all(queries.counts, since=since)
         counts = _counts(counted, slow)
         failed = {row["job_name"]: row["failures"] for row in failures}
         return {
@@ -77,11 +77,11 @@ class SqlReports:
 
     async def answered(self, expected: Mapping[str, datetime], now: datetime) -> frozenset[str]:
         instants = AsJson({job: microseconds(instant) for job, instant in expected.items()})
-        rows = await self._database.all(self._book.answered, expected=instants, now=now)
+        rows = await self._database.all(self._queries.answered, expected=instants, now=now)
         return frozenset(row["job_name"] for row in rows)
 
     async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
-        rows = await self._database.all(self._book.activity, since=since, length=length // _MICROSECOND)
+        rows = await self._database.all(self._queries.activity, since=since, length=length // _MICROSECOND)
         return [
             Slice(categoria=row["categoria"], status=row["status"], place=row["slice"], runs=row["runs"])
             for row in rows
@@ -96,23 +96,23 @@ class SqlReports:
         before_id: str = BEFORE_ANY,
         limit: int,
     ) -> Sequence[Recorded]:
-        book = self._book
+        queries = self._queries
         asked = {"before": before, "before_id": before_id, "limit": limit}
         match job, status:
             case None, None:
-                rows = await self._database.all(book.recent, **asked)
+                rows = await self._database.all(queries.recent, **asked)
             case str(), None:
-                rows = await self._database.all(book.recent_of_job, job=job, **asked)
+                rows = await self._database.all(queries.recent_of_job, job=job, **asked)
             case None, str():
-                rows = await self._database.all(book.recent_in_status, status=status, **asked)
+                rows = await self._database.all(queries.recent_in_status, status=status, **asked)
             case _:
-                rows = await self._database.all(book.recent_of_job_in_status, job=job, status=status, **asked)
+                rows = await self._database.all(queries.recent_of_job_in_status, job=job, status=status, **asked)
         return [_recorded(row) for row in rows]
 
     async def execution(self, id: str) -> Recorded | None:
         if not is_uuid(id):
             return None  # PostgreSQL would take it for a mistake, not for a miss
-        row = await self._database.one(self._book.execution, id=id)
+        row = await self._database.one(self._queries.execution, id=id)
         return None if row is None else _recorded(row)
 
 

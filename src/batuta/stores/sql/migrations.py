@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import MarkerMismatch, MigrationChanged, QueryBookError, SchemaOutOfDate, StatementRefused
+from batuta.kernel.errors import MarkerMismatch, MigrationChanged, QueryFileError, SchemaOutOfDate, StatementRefused
 from batuta.kernel.events import Events, MigrationApplied
 from batuta.stores.backup.archive import Applied
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Transaction
@@ -72,10 +72,10 @@ def read_folder(namespace: str, folder: Path) -> list[Migration]:
     for file in sorted(folder.glob("*.sql")):
         named = _FILE.match(file.name)
         if named is None:
-            raise QueryBookError(book=str(file), why="a migration is called 0001_what_it_does.sql")
+            raise QueryFileError(book=str(file), why="a migration is called 0001_what_it_does.sql")
         found.append(Migration(namespace, int(named[1]), named[2], file.read_text(encoding="utf-8")))
     if [migration.number for migration in found] != list(range(1, len(found) + 1)):
-        raise QueryBookError(book=str(folder), why="migrations are numbered 0001, 0002, … without gap or double")
+        raise QueryFileError(book=str(folder), why="migrations are numbered 0001, 0002, … without gap or double")
     return found
 
 
@@ -151,7 +151,7 @@ def missing_of(migrations: Sequence[Migration], applied: dict[tuple[str, int], s
 
 
 HERE = Path(__file__).parent
-BOOKS = HERE / "books"
+STATEMENTS = HERE / "books"
 
 
 def engine_migrations() -> list[Migration]:
@@ -162,7 +162,7 @@ PROJECT = "supabase_project_ref"
 
 
 @dataclass(frozen=True, slots=True)
-class MarkerBook:
+class MarkerQueries:
     setting: Query
     settle: Query
 
@@ -172,14 +172,14 @@ class Marker:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._book = load(MarkerBook, BOOKS / "marker.sql", database.dialect)
+        self._queries = load(MarkerQueries, STATEMENTS / "marker.sql", database.dialect)
 
     async def set_once(self, project: str, *, now: datetime) -> None:
-        await self._database.run(self._book.settle, name=PROJECT, setting=AsJson(project), now=now)
+        await self._database.run(self._queries.settle, name=PROJECT, setting=AsJson(project), now=now)
 
     async def require(self, project: str | None) -> None:
         """None: it must bear no mark. Forgetting the setting must not open somebody's marked database."""
-        row = await self._database.one(self._book.setting, name=PROJECT)
+        row = await self._database.one(self._queries.setting, name=PROJECT)
         found = None if row is None else row["setting"]
         if found != project:
             raise MarkerMismatch(found=found or "-", wanted=project or "-")

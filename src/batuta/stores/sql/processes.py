@@ -9,17 +9,17 @@ from datetime import datetime, timedelta
 from batuta.health.workers import Beat, LoopSeen, Signs
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
-from batuta.processes.heartbeat import LoopsTold
+from batuta.processes.heartbeat import LoopStatuses
 from batuta.processes.restarts import NewRestart, Restart
 from batuta.stores.sql.database import AsJson, Database, Query, Row
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class BeatBook:
+class BeatQueries:
     beat: Query
     put_back: Query
     stall: Query
@@ -33,13 +33,13 @@ class SqlBeats:
         self._database = database
         self._liveness = liveness or database
         self._version = version
-        self._book = load(BeatBook, BOOKS / "beats.sql", database.dialect)
+        self._queries = load(BeatQueries, STATEMENTS / "beats.sql", database.dialect)
 
     async def beat(
         self,
         worker_id: str,
         worker_name: str,
-        loops: LoopsTold | Mapping[str, Json],
+        loops: LoopStatuses | Mapping[str, Json],
         *,
         now: datetime | None = None,
         status: str = "online",
@@ -49,7 +49,7 @@ class SqlBeats:
         pid: int | None = None,
     ) -> None:
         await self._liveness.run(
-            self._book.beat,
+            self._queries.beat,
             worker_id=worker_id,
             worker_name=worker_name,
             status=status,
@@ -61,18 +61,18 @@ class SqlBeats:
             rss_bytes=rss_bytes,
             cpu_seconds=cpu_seconds,
         )
-        await self._liveness.run(self._book.put_back, now=now)
+        await self._liveness.run(self._queries.put_back, now=now)
 
     async def stalled(self, *, host: str, pid: int) -> bool:
         """Said by the parent of a process that cannot say it itself. False: nobody of that number is known, or it has ended."""
-        return bool(await self._database.run(self._book.stall, host=host, pid=pid))
+        return bool(await self._database.run(self._queries.stall, host=host, pid=pid))
 
     async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
-        rows = await self._database.all(self._book.seen, within=within // _MICROSECOND, now=now)
+        rows = await self._database.all(self._queries.seen, within=within // _MICROSECOND, now=now)
         return Signs(now=rows[0]["now"], beats=tuple(_beat(row) for row in rows if _is_process(row)))
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._database.run(self._book.prune, before=before, limit=limit)
+        return await self._database.run(self._queries.prune, before=before, limit=limit)
 
 
 def _is_process(row: Row) -> bool:
@@ -125,7 +125,7 @@ NUL = "\x00"
 
 
 @dataclass(frozen=True, slots=True)
-class RestartBook:
+class RestartQueries:
     add: Query
     since: Query
     prune: Query
@@ -135,12 +135,12 @@ class SqlRestarts:
     def __init__(self, database: Database, ids: Ids) -> None:
         self._database = database
         self._ids = ids
-        self._book = load(RestartBook, BOOKS / "restarts.sql", database.dialect)
+        self._queries = load(RestartQueries, STATEMENTS / "restarts.sql", database.dialect)
 
     async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
         id = self._ids.new()
         await self._database.run(
-            self._book.add,
+            self._queries.add,
             id=id,
             now=now,
             worker_id=restart.worker_id,
@@ -149,7 +149,7 @@ class SqlRestarts:
             loop=restart.loop,
             reason=restart.reason.value,
             detail=_storable(restart.detail),
-            stack=None if restart.stack is None else _shortened(_storable(restart.stack)),
+            stack=None if restart.stack is None else _shorten(_storable(restart.stack)),
             exit_code=restart.exit_code,
             restarts_in_window=restart.restarts_in_window,
             host=restart.host,
@@ -158,10 +158,10 @@ class SqlRestarts:
         return id
 
     async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
-        return [_restart(row) for row in await self._database.all(self._book.since, since=since, limit=limit)]
+        return [_restart(row) for row in await self._database.all(self._queries.since, since=since, limit=limit)]
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._database.run(self._book.prune, before=before, limit=limit)
+        return await self._database.run(self._queries.prune, before=before, limit=limit)
 
 
 def _storable(text: str) -> str:
@@ -169,7 +169,7 @@ def _storable(text: str) -> str:
     return text.replace(NUL, "").encode(errors="replace").decode()
 
 
-def _shortened(stack: str) -> str:
+def _shorten(stack: str) -> str:
     if len(stack) <= LONGEST_STACK:
         return stack
     half = LONGEST_STACK // 2

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from batuta.kernel.errors import QueryBookError
+from batuta.kernel.errors import QueryFileError
 from batuta.stores.sql.database import DIALECTS, Dialect, Query
 
 _HEADER = re.compile(r"^-- (read|write) (\w+)(?: on (\w+))?: (.+)$", re.MULTILINE)
@@ -30,16 +30,16 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|::|:(?P<name>[a-z_]\w*)"
 _TYPED_NAME = re.compile(r'"(\w+) \[\w+\]"')
 
 
-class Book(Protocol):
+class Queries(Protocol):
     """A frozen dataclass whose fields are all queries."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-SomeBook = TypeVar("SomeBook", bound=Book)
+SomeQueries = TypeVar("SomeQueries", bound=Queries)
 
 
-def load(book: type[SomeBook], file: Path, dialect: Dialect) -> SomeBook:
+def load(book: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
     """Fill ``book`` from ``file``. A name that is missing, extra or doubled is an error, for every dialect at once."""
     return load_text(book, file.read_text(encoding="utf-8"), file.name, dialect)
 
@@ -51,8 +51,8 @@ def load_all(file: Path, dialect: Dialect) -> list[Query]:
 
 
 def load_text(
-    book: type[SomeBook], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
-) -> SomeBook:
+    book: type[SomeQueries], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
+) -> SomeQueries:
     """``written_for``: the databases the book must serve."""
     declared = frozenset(field.name for field in fields(book))
     return book(**_queries(text, name, dialect, declared, tuple(written_for)))
@@ -67,9 +67,9 @@ def _queries(
     for each in written_for:
         defined = {called for called, on in found if on in (None, each)}
         if missing := sorted(declared - defined):
-            raise QueryBookError(book=name, why=f"no query for {each} is called {', '.join(missing)}")
+            raise QueryFileError(book=name, why=f"no query for {each} is called {', '.join(missing)}")
         if extra := sorted(defined - declared):
-            raise QueryBookError(book=name, why=f"nobody declares {', '.join(extra)}")
+            raise QueryFileError(book=name, why=f"nobody declares {', '.join(extra)}")
     chosen = {called: query for (called, on), query in found.items() if on in (None, dialect)}
     return MappingProxyType({called: in_dialect(query, dialect) for called, query in chosen.items()})
 
@@ -81,10 +81,10 @@ def parse(text: str, book: str) -> dict[tuple[str, Dialect | None], Query]:
     for header, end in zip(headers, ends, strict=True):
         kind, name, on, _ = header.groups()
         if on is not None and on not in DIALECTS:
-            raise QueryBookError(book=book, why=f"{name} is for '{on}', which is none of {', '.join(DIALECTS)}")
+            raise QueryFileError(book=book, why=f"{name} is for '{on}', which is none of {', '.join(DIALECTS)}")
         taken = {key for key in found if key[0] == name}
         if (name, on) in taken or (taken and (on is None or (name, None) in taken)):
-            raise QueryBookError(book=book, why=f"{name} stands there twice")
+            raise QueryFileError(book=book, why=f"{name} stands there twice")
         found[name, on] = query_of(name, text[header.end() : end].strip().rstrip(";"), writes=kind == "write")
     return found
 

@@ -10,7 +10,7 @@ from batuta.guard.rate import USE_WITHIN, Limit, Reservation, Reserved, full_unt
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transaction
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 # Kept for so long after it counts for nobody: who confirmed late is still within it.
@@ -19,7 +19,7 @@ MOST_FULL = 1000  # of which it is remembered that they were full
 
 
 @dataclass(frozen=True, slots=True)
-class RateBook:
+class RateQueries:
     lock: Query
     clock: Query
     blocking: Query
@@ -40,7 +40,7 @@ class SqlRates:
         self._clock = clock
         self._own_time = own_time or database.dialect == "sqlite"
         self._full: set[tuple[Limit, ...]] = set()
-        self._book = load(RateBook, BOOKS / "rates.sql", database.dialect)
+        self._queries = load(RateQueries, STATEMENTS / "rates.sql", database.dialect)
 
     async def reserve(
         self, limits: Sequence[Limit], *, use_within: timedelta = USE_WITHIN, within: Any | None = None
@@ -62,17 +62,17 @@ class SqlRates:
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:
         now = self._clock.now() if self._own_time else None
-        await (within or self._database).run(self._book.confirm, id=id, now=now)
+        await (within or self._database).run(self._queries.confirm, id=id, now=now)
 
     async def release(self, id: str, *, within: Any | None = None) -> None:
-        await (within or self._database).run(self._book.release, id=id)
+        await (within or self._database).run(self._queries.release, id=id)
 
     async def used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
         async with self._database.snapshot() as snapshot:
             now = await self._now(snapshot)
             counts = {}
             for limit in limits:
-                row = await snapshot.one(self._book.used, key=limit.key, since=now - limit.per)
+                row = await snapshot.one(self._queries.used, key=limit.key, since=now - limit.per)
                 counts[limit.name] = 0 if row is None else int(row["used"])
         return counts
 
@@ -80,7 +80,7 @@ class SqlRates:
         """What was to be kept until longer ago than ``spare``."""
         async with self._database.snapshot() as snapshot:
             now = await self._now(snapshot)
-        return await self._database.run(self._book.prune, before=now - spare, limit=limit)
+        return await self._database.run(self._queries.prune, before=now - spare, limit=limit)
 
     async def _held_beside(self, limits: Sequence[Limit]) -> Hold | None:
         async with self._database.snapshot() as snapshot:
@@ -93,7 +93,7 @@ class SqlRates:
         (limit,), now = limits, self._clock.now()
         reserved = Reserved(self._ids.new(), now + use_within)
         taken = await self._database.run(
-            self._book.take_if,
+            self._queries.take_if,
             id=reserved.id,
             key=limit.key,
             counts_at=reserved.act_by,
@@ -105,7 +105,7 @@ class SqlRates:
 
     async def _reserve(self, transaction: Transaction, limits: Sequence[Limit], use_within: timedelta) -> Reservation:
         keys = sorted({limit.key for limit in limits})
-        await transaction.all(self._book.lock, keys=AsJson(keys))
+        await transaction.all(self._queries.lock, keys=AsJson(keys))
         # Asked after the keys are ours: whoever waited for them must not decide with an old time.
         now = await self._now(transaction)
         if (held := await self._held(transaction, limits, now)) is not None:
@@ -114,7 +114,7 @@ class SqlRates:
         longest = max((limit.per for limit in limits), default=timedelta(0))
         kept_until = reserved.act_by + longest + MARGIN
         await transaction.run_many(
-            self._book.take,
+            self._queries.take,
             [{"id": reserved.id, "key": key, "counts_at": reserved.act_by, "kept_until": kept_until} for key in keys],
         )
         return reserved
@@ -122,7 +122,7 @@ class SqlRates:
     async def _held(self, reading: Reading, limits: Sequence[Limit], now: datetime) -> Hold | None:
         full = {}
         for limit in limits:
-            row = await reading.one(self._book.blocking, key=limit.key, since=now - limit.per, others=limit.most - 1)
+            row = await reading.one(self._queries.blocking, key=limit.key, since=now - limit.per, others=limit.most - 1)
             until = full_until(limit, None if row is None else row["counts_at"], now)
             if until is not None:
                 full[limit] = until
@@ -131,7 +131,7 @@ class SqlRates:
     async def _now(self, within: Reading) -> datetime:
         if self._own_time:
             return self._clock.now()
-        row = await within.one(self._book.clock)
+        row = await within.one(self._queries.clock)
         assert row is not None
         now: datetime = row["now"]
         return now

@@ -7,12 +7,12 @@ from batuta.access.tokens import Scope, Token
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class TokenBook:
+class TokenQueries:
     keep: Query
     token: Query
     tokens: Query
@@ -22,21 +22,21 @@ class TokenBook:
 class SqlTokens:
     def __init__(self, database: Database, ids: Ids) -> None:
         self._database = database
-        self._book = load(TokenBook, BOOKS / "tokens.sql", database.dialect)
+        self._queries = load(TokenQueries, STATEMENTS / "tokens.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
 
     async def find(self, id: str) -> Token | None:
-        row = await self._database.one(self._book.token, id=id)
+        row = await self._database.one(self._queries.token, id=id)
         return None if row is None else _token(row)
 
     async def all(self) -> list[Token]:
-        return [_token(row) for row in await self._database.all(self._book.tokens)]
+        return [_token(row) for row in await self._database.all(self._queries.tokens)]
 
     async def keep(self, token: Token) -> None:
         scopes = sorted(token.scopes)
         async with self._database.transaction() as transaction:
             await transaction.run(
-                self._book.keep,
+                self._queries.keep,
                 id=token.id,
                 name=token.name,
                 secret_hash=token.secret_hash,
@@ -57,7 +57,7 @@ class SqlTokens:
     async def revoke(self, id: str, *, by: str, now: datetime) -> bool:
         """False: no such token, or revoked before."""
         async with self._database.transaction() as transaction:
-            if not await transaction.run(self._book.revoke, id=id, now=now):
+            if not await transaction.run(self._queries.revoke, id=id, now=now):
                 return False
             await self._audit.note(
                 transaction, actor=by, action="token.revoke", subject=id, before=None, after=None, now=now

@@ -5,22 +5,22 @@ from datetime import timedelta
 
 from batuta.health.transactions import OpenTransaction
 from batuta.stores.sql.database import Database, Query
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionBook:
+class TransactionQueries:
     oldest: Query
 
 
 class SqlTransactions:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._book = load(TransactionBook, BOOKS / "transactions.sql", database.dialect)
+        self._queries = load(TransactionQueries, STATEMENTS / "transactions.sql", database.dialect)
 
     async def oldest(self) -> OpenTransaction | None:
-        row = await self._database.one(self._book.oldest)
+        row = await self._database.one(self._queries.oldest)
         if row is None:
             return None
         return OpenTransaction(

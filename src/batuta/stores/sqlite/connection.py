@@ -22,7 +22,7 @@ from batuta.kernel.errors import (
     StoreUnavailable,
 )
 from batuta.kernel.json import dumps, loads
-from batuta.stores.sql.database import AsJson, Limits, Query, Values, checked
+from batuta.stores.sql.database import AsJson, Limits, Query, Values, check_values
 from batuta.stores.sqlite.identity import OpenFile
 
 MICROSECOND = timedelta(microseconds=1)
@@ -109,7 +109,7 @@ def time_limit(connection: sqlite3.Connection, clock: Clock, limit: timedelta | 
 
 
 def bound(query: Query, values: Values) -> Mapping[str, object]:
-    return {name: plain(value) for name, value in checked(query, values).items()}
+    return {name: plain(value) for name, value in check_values(query, values).items()}
 
 
 def plain(value: object) -> object:
@@ -156,7 +156,7 @@ def _leniently(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
 
 
 @contextmanager
-def translated(where: str) -> Iterator[None]:
+def translate_errors(where: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

@@ -13,11 +13,11 @@ from batuta.kernel.errors import BackupDamaged, RestoreRefused
 from batuta.kernel.reasons import Reason
 from batuta.stores.backup.archive import Applied, open_private, sync_folder
 from batuta.stores.sql.database import Limits, Query, Row, Values
-from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translated
+from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translate_errors
 
 PAGES = 2_000  # between two reports of progress
 # A process that has the file open holds it for as long as it runs, so waiting longer changes nothing.
-PATIENCE = 2.0
+BUSY_TIMEOUT = 2.0
 IN_USE = Reason("restore_in_use", "a process has the database open")
 STOP = Reason("restore_stop", "stop every process, then repeat")
 MIGRATIONS = "SELECT namespace, number, name, checksum FROM schema_migrations ORDER BY namespace, number"
@@ -26,7 +26,7 @@ TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 
 
 def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None:
     """Copy one committed state of the database; writers go on meanwhile. ``progress`` gets the pages done and all pages."""
-    with translated(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
+    with translate_errors(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
         # The open transaction pins the state: without it the copy would begin again after each commit of another process.
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -45,13 +45,13 @@ def seal(connection: sqlite3.Connection, name: str) -> None:
 
 
 def count_rows(file: Path) -> dict[str, int]:
-    with translated(str(file)), closing(sqlite3.connect(file)) as connection:
+    with translate_errors(str(file)), closing(sqlite3.connect(file)) as connection:
         names = [name for (name,) in connection.execute(TABLES)]
         return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}
 
 
 def migrations_in(file: Path) -> tuple[Applied, ...]:
-    with translated(str(file)), closing(sqlite3.connect(file)) as connection:
+    with translate_errors(str(file)), closing(sqlite3.connect(file)) as connection:
         return tuple(
             Applied(namespace=namespace, number=number, name=name, checksum=checksum)
             for namespace, number, name, checksum in connection.execute(MIGRATIONS)
@@ -73,7 +73,7 @@ class OldDatabase:
         return next(iter(await self.all(query, **values)), None)
 
     def _act(self, query: Query, values: Values) -> list[Row]:
-        with translated("the replaced database"):
+        with translate_errors("the replaced database"):
             rows: list[Row] = self._acts.all(query, values)(self._connection)
             return rows
 
@@ -92,7 +92,7 @@ def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | Non
     connection: sqlite3.Connection | None = None
     try:
         connection = open_connection(file, clock, Limits(), writes=True)
-        connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
         # Leaving WAL needs the file alone: every open connection of any process refuses it.
         (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
         if mode != "delete":
@@ -146,7 +146,7 @@ def unpack(chunks: Iterator[bytes], target: Path) -> None:
 
 def replace(restored: Path, file: Path, kept: Path) -> Path | None:
     """Put the restored database in its place in one step; the old file stays under the name ``kept``."""
-    with translated(str(restored)), closing(sqlite3.connect(restored, isolation_level=None)) as connection:
+    with translate_errors(str(restored)), closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         seal(connection, str(restored))
     descriptor = os.open(restored, os.O_RDONLY)
     try:

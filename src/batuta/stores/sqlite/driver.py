@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StatementRefused, StoreUnavailable, TransactionMisuse
 from batuta.stores.sql.database import (
+    ChangeListener,
     Dialect,
-    Ear,
     Held,
     Limits,
     Query,
@@ -23,7 +23,7 @@ from batuta.stores.sql.database import (
     Transaction,
     Values,
 )
-from batuta.stores.sqlite.connection import Act, Acts, open_connection, prepare, translated
+from batuta.stores.sqlite.connection import Act, Acts, open_connection, prepare, translate_errors
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.readers import Pinned, Readers
 from batuta.stores.sqlite.writer import Session, Single, Writer
@@ -126,8 +126,8 @@ class SqliteDatabase:
     async def exists(self) -> bool:
         return await asyncio.to_thread(self._file.exists)
 
-    async def hear(self, said: Callable[[str | None], None]) -> Ear:
-        return SqliteEar(self, said, await self.data_version())
+    async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
+        return SqliteListener(self, said, await self.data_version())
 
     async def data_version(self) -> int:
         """Another number whenever any connection, in any process, has committed to this file."""
@@ -135,7 +135,7 @@ class SqliteDatabase:
         return await self._open_readers().data_version()
 
     def _connect(self, *, writes: bool) -> sqlite3.Connection:
-        with translated(self.where):
+        with translate_errors(self.where):
             return open_connection(self._file, self._clock, self._limits, writes=writes)
 
     def _connect_reader(self, file: OpenFile) -> sqlite3.Connection:
@@ -161,7 +161,7 @@ class SqliteDatabase:
         return self._readers
 
 
-class SqliteEar:
+class SqliteListener:
     """Poll ``PRAGMA data_version``, because SQLite has no NOTIFY. The same poll notices a file that was replaced."""
 
     def __init__(self, database: SqliteDatabase, said: Callable[[str | None], None], version: int) -> None:

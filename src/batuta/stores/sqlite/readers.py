@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable
 from batuta.stores.sql.database import Limits
-from batuta.stores.sqlite.connection import Act, attempt, close, settle, translated
+from batuta.stores.sqlite.connection import Act, attempt, close, settle, translate_errors
 from batuta.stores.sqlite.identity import OpenFile
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ class Pinned:
 
     async def call(self, act: Callable[[sqlite3.Connection], T]) -> T:
         def translating() -> T:
-            with translated(self._where):
+            with translate_errors(self._where):
                 return act(self.connection)
 
         try:

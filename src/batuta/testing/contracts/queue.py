@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from batuta.queue.item import ItemState, Lease, NewItem, Tenure
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
 from batuta.queue.outcome import Settlement
 from batuta.queue.store import QueueStore
 from batuta.testing.clock import FakeClock
 
-LEASE = timedelta(seconds=30)
+ITEM_LEASE = timedelta(seconds=30)
 SECOND = timedelta(seconds=1)
-ANN, BEN = Tenure(owner="ann", lease=LEASE), Tenure(owner="ben", lease=LEASE)
+ANN, BEN = LeaseHolder(owner="ann", lease=ITEM_LEASE), LeaseHolder(owner="ben", lease=ITEM_LEASE)
 DONE = Settlement(state=ItemState.DONE)
 DEAD = Settlement(state=ItemState.DEAD, error="no")
 
@@ -43,12 +43,12 @@ class Shelf(ABC):
         ids = await self.store.put(list(items) or [self.item()])
         return [id for id in ids if id is not None]
 
-    async def claim(self, tenure: Tenure = ANN, limit: int = 100, **options: Any) -> list[Lease]:
-        return list((await self.store.turn([], tenure, limit, **options)).leases)
+    async def claim(self, lease_holder: LeaseHolder = ANN, limit: int = 100, **options: Any) -> list[Lease]:
+        return list((await self.store.settle_and_claim([], lease_holder, limit, **options)).leases)
 
     async def settle(self, leases: Sequence[Lease], settlement: Settlement = DONE) -> list[str]:
         """The ids that were lost."""
-        turned = await self.store.turn([(lease, settlement) for lease in leases], ANN, 0)
+        turned = await self.store.settle_and_claim([(lease, settlement) for lease in leases], ANN, 0)
         return [lease.id for lease in turned.lost]
 
 
@@ -73,8 +73,8 @@ class QueueContract:
 
     async def test_of_many_claimers_each_item_has_one(self, queue: Shelf) -> None:
         ids = await queue.put(*(queue.item() for _ in range(40)))
-        tenures = [Tenure(owner=f"w{n}", lease=LEASE) for n in range(20)]
-        claims = await asyncio.gather(*(queue.claim(tenure, limit=7) for tenure in tenures))
+        lease_holders = [LeaseHolder(owner=f"w{n}", lease=ITEM_LEASE) for n in range(20)]
+        claims = await asyncio.gather(*(queue.claim(lease_holder, limit=7) for lease_holder in lease_holders))
         rest = await queue.claim(limit=100)
         taken = [lease.id for claim in (*claims, rest) for lease in claim]
         assert sorted(taken) == sorted(ids)
@@ -141,7 +141,7 @@ class QueueContract:
         (id,) = await queue.put()
         await queue.claim()
         assert await queue.store.rescue(10) == []
-        queue.clock.step(LEASE + SECOND)
+        queue.clock.step(ITEM_LEASE + SECOND)
         assert [rescued.id for rescued in await queue.store.rescue(10)] == [id]
         assert await queue.store.rescue(10) == []
         (lease,) = await queue.claim(BEN)
@@ -150,7 +150,7 @@ class QueueContract:
     async def test_a_stale_worker_writes_nothing(self, queue: Shelf) -> None:
         (id,) = await queue.put()
         stale = await queue.claim()
-        queue.clock.step(LEASE + SECOND)
+        queue.clock.step(ITEM_LEASE + SECOND)
         await queue.store.rescue(10)
         assert await queue.settle(stale, DEAD) == [id]
         (fresh,) = await queue.claim(BEN)
@@ -169,7 +169,7 @@ class QueueContract:
         await queue.put()
         leases = await queue.claim()
         for _ in range(5):
-            queue.clock.step(LEASE - SECOND)
+            queue.clock.step(ITEM_LEASE - SECOND)
             renewed = await queue.store.renew(leases, ANN)
             assert not renewed.lost
             assert await queue.store.rescue(10) == []
@@ -210,7 +210,7 @@ class QueueContract:
     async def test_a_lost_lease_cannot_be_renewed(self, queue: Shelf) -> None:
         (id,) = await queue.put()
         leases = await queue.claim()
-        queue.clock.step(LEASE + SECOND)
+        queue.clock.step(ITEM_LEASE + SECOND)
         await queue.store.rescue(10)
         assert list((await queue.store.renew(leases, ANN)).lost) == [id]
 
@@ -218,7 +218,7 @@ class QueueContract:
         (id,) = await queue.put()
         for crash in (1, 2, 3):
             assert len(await queue.claim()) == 1
-            queue.clock.step(LEASE + SECOND)
+            queue.clock.step(ITEM_LEASE + SECOND)
             (rescued,) = await queue.store.rescue(10)
             assert rescued.crashes == crash
         assert rescued.state is ItemState.DEAD
@@ -266,7 +266,7 @@ class QueueContract:
             assert await queue.store.cancel(id, "no longer wanted")
         back = Settlement(state=ItemState.READY, available_at=queue.clock.now(), error="again")
         assert await queue.settle([leases[retried]], back) == []
-        queue.clock.step(LEASE + SECOND)
+        queue.clock.step(ITEM_LEASE + SECOND)
         assert [each.state for each in await queue.store.rescue(10)] == [ItemState.CANCELLED]
         assert [await queue.state(id) for id in (retried, orphaned)] == ["cancelled", "cancelled"]
         assert await queue.claim() == []
@@ -292,12 +292,12 @@ class QueueContract:
     async def test_a_stale_ending_beside_a_fresh_one_of_the_same_item_is_lost(self, queue: Shelf) -> None:
         (id,) = await queue.put()
         stale = await queue.claim()
-        queue.clock.step(LEASE + SECOND)
+        queue.clock.step(ITEM_LEASE + SECOND)
         await queue.store.rescue(10)
         fresh = await queue.claim()
         emitting = Settlement(state=ItemState.DONE, follow_ups=(queue.item(),))
         for limit in (0, 10):
-            turned = await queue.store.turn([(stale[0], emitting), (fresh[0], DONE)], ANN, limit)
+            turned = await queue.store.settle_and_claim([(stale[0], emitting), (fresh[0], DONE)], ANN, limit)
             assert stale[0] in turned.lost
             assert list(turned.leases) == []  # what the stale one would have emitted is not there
         assert await queue.state(id) in ("done", None)
@@ -308,7 +308,7 @@ class QueueContract:
         for _ in range(3):
             (lease,) = await queue.claim()
             seen.append(lease.is_last_chance)
-            queue.clock.step(LEASE + SECOND)
+            queue.clock.step(ITEM_LEASE + SECOND)
             await queue.store.rescue(10)
         assert seen == [False, False, True]
 
@@ -318,7 +318,7 @@ class QueueContract:
         snoozed = Settlement(state=ItemState.READY, available_at=queue.clock.now(), gives_back=True, error="later")
         for _ in range(4):
             await queue.claim()
-            queue.clock.step(LEASE + SECOND)
+            queue.clock.step(ITEM_LEASE + SECOND)
             (rescued,) = await queue.store.rescue(10)
             assert rescued.state is ItemState.READY
             assert rescued.crashes == 1
@@ -328,7 +328,7 @@ class QueueContract:
         await queue.put()
         for _ in range(2):
             await queue.claim()
-            queue.clock.step(LEASE + SECOND)
+            queue.clock.step(ITEM_LEASE + SECOND)
             await queue.store.rescue(10)
         back = Settlement(state=ItemState.READY, available_at=queue.clock.now(), gives_back=True, untried=True)
         await queue.settle(await queue.claim(), back)
@@ -389,7 +389,7 @@ class QueueContract:
     async def test_settling_and_claiming_are_one_turn(self, queue: Shelf) -> None:
         await queue.put(*(queue.item() for _ in range(10)))
         leases = await queue.claim(limit=4)
-        turned = await queue.store.turn([(lease, DONE) for lease in leases], ANN, 4)
+        turned = await queue.store.settle_and_claim([(lease, DONE) for lease in leases], ANN, 4)
         assert len(turned.leases) == 4
         assert not {lease.id for lease in turned.leases} & {lease.id for lease in leases}
 
@@ -398,7 +398,7 @@ class QueueContract:
             await queue.put(*(queue.item() for _ in range(500)))
         seen: set[str] = set()
         endings: list[tuple[Lease, Settlement]] = []
-        while (turned := await queue.store.turn(endings, ANN, 300)).leases:
+        while (turned := await queue.store.settle_and_claim(endings, ANN, 300)).leases:
             seen |= {lease.id for lease in turned.leases}
             endings = [(lease, DONE) for lease in turned.leases]
         assert len(seen) == 2_000

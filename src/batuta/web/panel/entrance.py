@@ -19,7 +19,7 @@ _WITHIN = re.compile(r"/(?:painel|docs)(?:/[\w./-]*)?(?:\?[\w=&.%+:-]*)?", re.AS
 
 
 async def entrance(request: Request) -> HTMLResponse:
-    return _entrance(request, to=within(request.query_params.get("para", "")))
+    return _entrance(request, to=own_address(request.query_params.get("para", "")))
 
 
 async def come_in(request: Request) -> Response:
@@ -27,7 +27,7 @@ async def come_in(request: Request) -> Response:
     if not is_own_page(request):
         raise Problem(403, "foreign_page")
     form = await form_of(request)
-    to = within(form.get("para", ""))
+    to = own_address(form.get("para", ""))
     try:
         holder, _ = await bearer(form.get("token", "").strip(), state)
     except Problem as refused:
@@ -57,11 +57,11 @@ async def go_out(request: Request) -> Response:
 def to_the_entrance(request: Request) -> RedirectResponse:
     """For whoever asked for a page and has yet to say who he is."""
     asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
-    to = within(asked) if request.method == "GET" else HOME
+    to = own_address(asked) if request.method == "GET" else HOME
     return RedirectResponse(f"{ENTRANCE}?{urlencode({'para': to})}", 303)
 
 
-def within(address: str) -> str:
+def own_address(address: str) -> str:
     return address if _WITHIN.fullmatch(address) and "//" not in address and ".." not in address else HOME
 
 

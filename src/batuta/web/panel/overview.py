@@ -9,7 +9,7 @@ from starlette.datastructures import QueryParams
 
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import rules_of
-from batuta.dispatch.registry import JobBook
+from batuta.dispatch.registry import JobRegistry
 from batuta.guard.base import Hold
 from batuta.guard.switches import verdict as verdict_of
 from batuta.health.finding import WEIGHTS, Assessment
@@ -17,7 +17,7 @@ from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of
 from batuta.web.panel import words as crons
-from batuta.web.panel.words import Words, folded
+from batuta.web.panel.words import Words, fold
 
 # As an operator reads: what is wrong, what somebody did, what goes well, what is not there yet. ``running`` and ``waiting``
 # stand with ``ok``, or rows would jump about with every fire.
@@ -115,11 +115,11 @@ def _row(health: JobHealth, seen: JobsSeen, asked: Asked, words: Words) -> Row:
     schedule = crons.in_words(job.cron, words)
     why = why_not(health, seen, words)
     told = (job.name, job.categoria, job.cron.text, schedule or "", why or "", words.word("state", health.state.value))
-    searched = folded(" ".join(told))
+    searched = fold(" ".join(told))
     is_shown = (
         asked.state in (None, health.state)
         and asked.categoria in (None, job.categoria)
-        and all(word in searched for word in folded(asked.text).split())
+        and all(word in searched for word in fold(asked.text).split())
     )
     return Row(
         health=health,
@@ -179,10 +179,10 @@ def verdict(seen: JobsSeen) -> Verdict:
     )
 
 
-def windows(seen: JobsSeen, book: JobBook, words: Words) -> list[WindowNow]:
+def windows(seen: JobsSeen, registry: JobRegistry, words: Words) -> list[WindowNow]:
     """Those that a job of the timetable waits for."""
     used = {health.job.window for health in seen.jobs}
-    return [_window(name, seen, words) for name in book.windows if name in used]
+    return [_window(name, seen, words) for name in registry.windows if name in used]
 
 
 def _window(name: str, seen: JobsSeen, words: Words) -> WindowNow:

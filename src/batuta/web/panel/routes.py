@@ -69,7 +69,7 @@ async def first_page() -> RedirectResponse:
 @router.get("")
 async def jobs(request: Request) -> HTMLResponse:
     work = state_of(request).work
-    seen = await work.watch.look()
+    seen = await work.job_health.look()
     since = strip.begin(seen.now)
     slices = await work.reports.activity(since=since, length=strip.SLICE)
     words = _words(request, seen.now)
@@ -87,7 +87,7 @@ async def jobs(request: Request) -> HTMLResponse:
         counts=overview.counts(seen),
         verdict=overview.verdict(seen),
         health=panel_health.shown(await work.health.look(), words.texts),
-        windows=overview.windows(seen, work.book, words),
+        windows=overview.windows(seen, work.registry, words),
         boards=[await board() for board in work.extension.boards],
         lanes=strip.lanes(categorias, slices, since, words),
         hours=strip.hours(since, words),
@@ -99,7 +99,7 @@ async def jobs(request: Request) -> HTMLResponse:
 async def job(request: Request, name: str) -> HTMLResponse:
     work = state_of(request).work
     declared = _known_job(request, name)
-    seen = await work.watch.look()
+    seen = await work.job_health.look()
     words = _words(request, seen.now)
     health = next((each for each in seen.jobs if each.job.name == name), None)
     found = declared if health is None else health.job
@@ -120,7 +120,7 @@ async def job(request: Request, name: str) -> HTMLResponse:
         window_note=overview.window_note(found, seen, words),
         schedule=crons.in_words(found.cron, words),
         rules=rules_of(found),
-        profiles=work.book.profiles,
+        profiles=work.registry.profiles,
         fires=story.next_fires(found, seen, words),
         rows=rows,
         older=older,
@@ -149,7 +149,7 @@ async def executions(request: Request) -> HTMLResponse:
         is_first=cursor is None,
         asked_job=asked_job,
         asked_status=asked_status,
-        names=sorted({each.name for each in state_of(request).work.book}),
+        names=sorted({each.name for each in state_of(request).work.registry}),
         statuses=[status.value for status in Status],
     )
 
@@ -160,7 +160,7 @@ async def execution(request: Request, id: str) -> HTMLResponse:
     row = await work.reports.execution(id)
     if row is None:
         raise Problem(404, "unknown_execution", id=mask(id)[:40])
-    is_known = any(each.name == row.job for each in work.book)
+    is_known = any(each.name == row.job for each in work.registry)
     is_running = row.status == Status.RUNNING
     process = None if row.owner is None else short(row.owner)
     return _page(request, "execution", _words(request), live=is_running, row=row, is_known=is_known, process=process)
@@ -216,11 +216,11 @@ async def _executions(
 
 
 def _known_job(request: Request, name: str) -> Job:
-    book = state_of(request).work.book
-    for each in book:
+    registry = state_of(request).work.registry
+    for each in registry:
         if each.name == name:
             return each
-    near = nearest(name, [each.name for each in book])
+    near = nearest(name, [each.name for each in registry])
     if near is None:
         raise Problem(404, "unknown_job_far", endpoint=name[:80])
     raise Problem(404, "unknown_job", endpoint=name[:80], nearest=near)

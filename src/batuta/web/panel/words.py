@@ -103,7 +103,7 @@ class Words:
         return f"{', '.join(most)} {self.texts('panel.and')} {last}" if most else last
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Without accents and capitals, for a search that forgives. The page's script does the same."""
     apart = unicodedata.normalize("NFD", text)
     return "".join(sign for sign in apart if not unicodedata.combining(sign)).lower()

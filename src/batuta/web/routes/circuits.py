@@ -25,7 +25,7 @@ async def health_circuits(request: Request) -> dict[str, Any]:
     state = state_of(request)
     circuits = await state.work.circuits.look()
     return {
-        "circuits": {circuit.name: described(circuit, state.work.zone) for circuit in circuits},
+        "circuits": {circuit.name: describe_circuit(circuit, state.work.zone) for circuit in circuits},
         "timestamp": state.now().isoformat(),
     }
 
@@ -40,44 +40,44 @@ async def health_circuits_history(
     transitions = await state.work.circuits.history(circuit_name or None, since)
     by_circuit: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for each in transitions:
-        by_circuit[each.circuit].append(_told(each, state.work.zone, texts_for(request)))
+        by_circuit[each.circuit].append(_describe_transition(each, state.work.zone, texts_for(request)))
     return {
         "circuit_filter": circuit_name,
         "period_hours": horas,
         "total_transitions": len(transitions),
         "by_circuit": by_circuit,
         "transitions": [
-            {"circuit": each.circuit, **_told(each, state.work.zone, texts_for(request))}
+            {"circuit": each.circuit, **_describe_transition(each, state.work.zone, texts_for(request))}
             for each in transitions[:SHOWN]
         ],
         "timestamp": state.now().isoformat(),
     }
 
 
-def described(circuit: Circuit, zone: ZoneInfo) -> dict[str, Any]:
+def describe_circuit(circuit: Circuit, zone: ZoneInfo) -> dict[str, Any]:
     return {
         "nome": circuit.name,
         "estado": circuit.state.value,
         "falhas_consecutivas": circuit.failures,
-        "ultima_falha": _written(circuit.last_failure, zone),
-        "ultimo_sucesso": _written(circuit.last_success, zone),
+        "ultima_falha": _format_instant(circuit.last_failure, zone),
+        "ultimo_sucesso": _format_instant(circuit.last_success, zone),
         "tentativas_half_open": circuit.half_open_attempts,
         "tempo_reset_atual": circuit.reset.total_seconds(),
         "ultimo_erro_tipo": circuit.last_error,
-        "proxima_tentativa": _written(circuit.tries_at or circuit.wait_until, zone),
+        "proxima_tentativa": _format_instant(circuit.tries_at or circuit.wait_until, zone),
     }
 
 
-def _told(transition: Transition, zone: ZoneInfo, texts: Texts) -> dict[str, Any]:
+def _describe_transition(transition: Transition, zone: ZoneInfo, texts: Texts) -> dict[str, Any]:
     return {
         "from": transition.before.value,
         "to": transition.after.value,
         "reason": texts.reason(transition.reason),
         **reasons.described(transition.reason),
         "falhas": transition.failures,
-        "at": _written(transition.at, zone),
+        "at": _format_instant(transition.at, zone),
     }
 
 
-def _written(instant: datetime | None, zone: ZoneInfo) -> str | None:
+def _format_instant(instant: datetime | None, zone: ZoneInfo) -> str | None:
     return None if instant is None else instant.astimezone(zone).isoformat()

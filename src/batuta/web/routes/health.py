@@ -45,8 +45,10 @@ async def ready(request: Request, response: Response, strict: bool = False) -> d
 @router.get("/health/alerts", operation_id="health_alerts")
 async def alerts(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
     """What is wrong now, worst first, each cause once, with the next step. Looked at once in 15 s."""
-    assessment = await _assessed(request, response, strict)
-    told = [described(finding, assessment, texts_for(request), state_of(request)) for finding in assessment.findings]
+    assessment = await _assess(request, response, strict)
+    told = [
+        describe_finding(finding, assessment, texts_for(request), state_of(request)) for finding in assessment.findings
+    ]
     is_bad = assessment.worst not in (None, Severity.INFO)
     return {
         "status": assessment.worst.value if assessment.worst and is_bad else "ok",
@@ -59,8 +61,8 @@ async def alerts(request: Request, response: Response, strict: bool = False) -> 
 @router.get("/health/score", operation_id="health_score")
 async def score(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
     """One score of a hundred and what it is made of. Anything critical keeps it below 40. Looked at once in 15 s."""
-    assessment = await _assessed(request, response, strict)
-    return scored(assessment, texts_for(request), state_of(request))
+    assessment = await _assess(request, response, strict)
+    return describe_score(assessment, texts_for(request), state_of(request))
 
 
 @pages.get("/health/{name}", operation_id="health_page")
@@ -77,7 +79,7 @@ async def page(request: Request, response: Response, name: str, strict: bool = F
     return dict(document)
 
 
-def scored(assessment: Assessment, texts: Texts, state: ApiState) -> dict[str, Any]:
+def describe_score(assessment: Assessment, texts: Texts, state: ApiState) -> dict[str, Any]:
     return {
         "score": assessment.score,
         "max_score": WHOLE,
@@ -92,7 +94,7 @@ def scored(assessment: Assessment, texts: Texts, state: ApiState) -> dict[str, A
     }
 
 
-def described(finding: Finding, assessment: Assessment, texts: Texts, state: ApiState) -> dict[str, Any]:
+def describe_finding(finding: Finding, assessment: Assessment, texts: Texts, state: ApiState) -> dict[str, Any]:
     return {
         "severity": finding.severity.value,
         "source": finding.source,
@@ -106,7 +108,7 @@ def described(finding: Finding, assessment: Assessment, texts: Texts, state: Api
     }
 
 
-async def _assessed(request: Request, response: Response, strict: bool) -> Assessment:
+async def _assess(request: Request, response: Response, strict: bool) -> Assessment:
     assessment = await state_of(request).work.health.look()
     if strict and assessment.is_critical:
         response.status_code = 503

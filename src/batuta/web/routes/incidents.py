@@ -46,9 +46,9 @@ async def incidents(
     """Those that were open at some time of the last days, newest first."""
     state = state_of(request)
     now = state.now()
-    found = await state.work.watching.incidents.within(now - timedelta(days=days), now, limit)
+    found = await state.work.observability.incidents.list_between(now - timedelta(days=days), now, limit)
     return {
-        "incidents": [described(incident, state) for incident in found],
+        "incidents": [describe_incident(incident, state) for incident in found],
         "total": len(found),
         "period_days": days,
         "timestamp": now.isoformat(),
@@ -61,7 +61,7 @@ async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
     state = state_of(request)
     now = state.now()
     since = now - timedelta(days=days)
-    figures = stats(await state.work.watching.incidents.within(since, now, 100_000), since, now)
+    figures = stats(await state.work.observability.incidents.list_between(since, now, 100_000), since, now)
     return {
         "period_days": days,
         "total": figures.total,
@@ -89,12 +89,12 @@ async def write_incident(request: Request, response: Response, body: IncidentBod
         trigger_source=body.trigger_source,
         details={**details, "by": request.state.caller.name},
     )
-    incident, is_new = await state.work.watching.incidents.write(new, now=state.work.clock.now())
+    incident, is_new = await state.work.observability.incidents.write(new, now=state.work.clock.now())
     response.status_code = 201 if is_new else 200
-    return described(incident, state)
+    return describe_incident(incident, state)
 
 
-def described(incident: Incident, state: ApiState) -> dict[str, Any]:
+def describe_incident(incident: Incident, state: ApiState) -> dict[str, Any]:
     zone = state.work.zone
     return {
         "id": incident.id,

@@ -17,14 +17,14 @@ router = APIRouter(tags=["health"])
 async def health_jobs(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
     """Every job, also the one that never ran; stale is computed from the fires that were expected."""
     state = state_of(request)
-    seen = await state.work.watch.look()
+    seen = await state.work.job_health.look()
     found = level(seen.jobs)
     if strict and found is Level.CRITICAL:
         response.status_code = 503
     return {
         "status": found.value,
         "profile": seen.profile,
-        "jobs": {health.job.name: described(health, seen, texts_for(request)) for health in seen.jobs},
+        "jobs": {health.job.name: describe_job(health, seen, texts_for(request)) for health in seen.jobs},
         "alerts": _alerts(seen),
         "sla_config": {
             "critical_jobs": [health.job.name for health in seen.jobs if health.job.critical],
@@ -36,7 +36,7 @@ async def health_jobs(request: Request, response: Response, strict: bool = False
     }
 
 
-def described(health: JobHealth, seen: JobsSeen, texts: Texts) -> dict[str, Any]:
+def describe_job(health: JobHealth, seen: JobsSeen, texts: Texts) -> dict[str, Any]:
     job, facts, counts = health.job, health.facts, health.facts.counts
     last = facts.last
     return {
@@ -57,12 +57,12 @@ def described(health: JobHealth, seen: JobsSeen, texts: Texts) -> dict[str, Any]
         "next_run": health.next_at.astimezone(job.zone).isoformat(),
         "running": facts.running,
         "runs_24h": counts.rows,
-        "success_24h": counts.of("success"),
-        "errors_24h": counts.of("error"),
-        "timeouts_24h": counts.of("timeout"),
-        "skipped_24h": counts.of("skipped"),
-        "missed_24h": counts.of("missed"),
-        "abandoned_24h": counts.of("abandoned"),
+        "success_24h": counts.total("success"),
+        "errors_24h": counts.total("error"),
+        "timeouts_24h": counts.total("timeout"),
+        "skipped_24h": counts.total("skipped"),
+        "missed_24h": counts.total("missed"),
+        "abandoned_24h": counts.total("abandoned"),
         "avg_duration_ms": counts.mean_ms,
         "p95_duration_ms": counts.p95_ms,
         "total_items_processed": counts.items,
@@ -77,8 +77,8 @@ def _alerts(seen: JobsSeen) -> dict[str, list[str]]:
     jobs = seen.jobs
     stale = [health for health in jobs if health.is_stale]
     return {
-        "jobs_with_errors": [health.job.name for health in jobs if health.facts.counts.of("error", "abandoned")],
-        "jobs_with_timeouts": [health.job.name for health in jobs if health.facts.counts.of("timeout")],
+        "jobs_with_errors": [health.job.name for health in jobs if health.facts.counts.total("error", "abandoned")],
+        "jobs_with_timeouts": [health.job.name for health in jobs if health.facts.counts.total("timeout")],
         "stale_jobs": [health.job.name for health in stale],
         "critical_stale": [health.job.name for health in stale if health.job.critical],
         "missing_critical": [health.job.name for health in stale if health.job.critical and health.never_ran],

@@ -34,7 +34,7 @@ TimeoutHeader = Annotated[
 async def endpoints(request: Request) -> dict[str, Any]:
     """Every endpoint that can be called, with its time limit."""
     known = state_of(request).work.endpoints
-    return {"endpoints": [_described(endpoint) for endpoint in known]}
+    return {"endpoints": [_describe(endpoint) for endpoint in known]}
 
 
 @router.post("/jobs/{endpoint}", operation_id="run_job", responses=ANSWERS)
@@ -61,7 +61,7 @@ async def run(
     if timeout is not None:
         deadline = work.clock.now() + timedelta(seconds=timeout)
     params = {name: value for name, value in request.query_params.items() if name != "lang"}
-    received = await work.reception.receive(
+    received = await work.receiver.receive(
         found, params, key=idempotency_key, deadline=deadline, by=str(request.state.caller.name)
     )
     match received:
@@ -77,7 +77,7 @@ async def run(
             assert_never(received)
 
 
-def _described(endpoint: Endpoint) -> dict[str, Any]:
+def _describe(endpoint: Endpoint) -> dict[str, Any]:
     return {
         "endpoint": f"/jobs/{endpoint.name}",
         "timeout_seconds": endpoint.timeout.total_seconds(),

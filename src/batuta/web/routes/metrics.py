@@ -40,7 +40,7 @@ async def metrics(request: Request) -> Response:
     return Response(generate_latest(state.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def observed(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = tuple) -> CollectorRegistry:
+def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = tuple) -> CollectorRegistry:
     """Everything this process does from now on, in a registry of its own."""
     registry = process_registry(__version__, role)
     work.events.subscribe(MetricsSubscriber(registry))
@@ -53,7 +53,7 @@ def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Rea
     """What the database knows; ``own``: of the application's."""
 
     async def jobs() -> Sequence[Metric]:
-        return jobs_seen(await work.watch.look())
+        return jobs_seen(await work.job_health.look())
 
     async def queues() -> Sequence[Metric]:
         return queues_seen({name: await queue.depth() for name, queue in work.queues.items()})
@@ -68,7 +68,7 @@ def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Rea
         return limits_seen(shared, await work.rates.used(shared))
 
     async def transactions() -> Sequence[Metric]:
-        return transaction_seen(await work.watching.transactions.oldest())
+        return transaction_seen(await work.observability.transactions.oldest())
 
     readings = {"jobs": jobs, "queues": queues, "circuits": circuits, "limits": limits, "transactions": transactions}
     return Readings({**readings, **own}, work.clock, registry)

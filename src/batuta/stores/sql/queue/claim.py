@@ -9,11 +9,11 @@ from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import encode
 from batuta.queue.item import ItemState, Lease
-from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, bounded
+from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_wait
 from batuta.queue.store import Endings
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Query, Transaction
-from batuta.stores.sql.queue.statements import needed, postgres_turn_book, sqlite_turn_book
+from batuta.stores.sql.queue.statements import needed, postgres_claim_queries, sqlite_claim_queries
 
 MICROSECOND = timedelta(microseconds=1)
 Asked = Mapping[str, object]
@@ -29,85 +29,85 @@ class Unwritten(NamedTuple):
     unchecked: list[Lease]
 
 
-class PostgresTurns:
+class PostgresClaims:
     def __init__(self, table: QueueTable) -> None:
         self._table = table
-        self._book = postgres_turn_book(table)
+        self._queries = postgres_claim_queries(table)
         self._round = Round()
 
-    async def at_once(
+    async def settle_and_claim(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
         """Settle and claim in one statement; returns the claimed and the lost leases. Waits for row locks of the endings."""
         described = AsJson([ending(self._table, *each) for each in endings])
-        rows = await transaction.all(self._book.turn, endings=described, limit=limit, **asked)
+        rows = await transaction.all(self._queries.settle_and_claim, endings=described, limit=limit, **asked)
         settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
         claimed = [_without_settled(dict(row)) for row in rows if row[self._table.id] is not None]
         return [lease_of(self._table, row) for row in claimed], lost_of(endings, settled)
 
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
         described = AsJson([ending(self._table, *each) for each in endings])
-        rows = await transaction.all(self._book.settle, endings=described, now=now)
+        rows = await transaction.all(self._queries.settle, endings=described, now=now)
         unwritten = lost_of(endings, {(row["id"], row["fence"]) for row in rows})
         if not unwritten:
             return Unwritten([], [])
         held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in unwritten])
-        leased = {(row["id"], row["fence"]) for row in await transaction.all(self._book.still_leased, held=held)}
+        leased = {(row["id"], row["fence"]) for row in await transaction.all(self._queries.still_leased, held=held)}
         unchecked = [lease for lease in unwritten if (lease.id, lease.fence) in leased]
         return Unwritten([lease for lease in unwritten if (lease.id, lease.fence) not in leased], unchecked)
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
-        query = self._book.claim_reversed if reversed and self._table.priority else self._book.claim
+        query = self._queries.claim_reversed if reversed and self._table.priority else self._queries.claim
         return [lease_of(self._table, dict(row)) for row in await transaction.all(query, limit=limit, **asked)]
 
-    async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+    async def claim_round_robin(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         return await self._round.both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
 
     async def _claim_groups(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
-        after = await self._round.place(transaction, self._book.somewhere, asked)
+        after = await self._round.place(transaction, self._queries.somewhere, asked)
         locked = await self._lock_groups(transaction, asked, after, limit)
         if not locked:
             return []
         self._round.went_on_to(locked[-1])
         groups = AsJson([{self._table.group: group} for group in locked])
         rows = await transaction.all(
-            self._book.claim_groups, groups=groups, **_for(self._book.claim_groups, asked, limit)
+            self._queries.claim_groups, groups=groups, **_for(self._queries.claim_groups, asked, limit)
         )
         return [lease_of(self._table, dict(row)) for row in rows]
 
     async def _lock_groups(self, transaction: Transaction, asked: Asked, after: Any, limit: int) -> list[Any]:
-        book, known = self._book, {**asked, "after": after}
-        locked = await transaction.all(book.lock_groups, **_for(book.lock_groups, known, limit))
+        queries, known = self._queries, {**asked, "after": after}
+        locked = await transaction.all(queries.lock_groups, **_for(queries.lock_groups, known, limit))
         if after is not None and len(locked) < limit:
-            more = await transaction.one(book.has_more_groups, **_for(book.has_more_groups, known, limit))
+            more = await transaction.one(queries.has_more_groups, **_for(queries.has_more_groups, known, limit))
             if more is not None and more["has_more"]:
                 left = limit - len(locked)
-                locked += await transaction.all(book.lock_due_groups, **_for(book.lock_due_groups, known, left))
+                locked += await transaction.all(queries.lock_due_groups, **_for(queries.lock_due_groups, known, left))
         # A transaction may take the same advisory lock twice.
         return list(dict.fromkeys(row["value"] for row in locked))
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
-        query = self._book.claim_ungrouped
+        query = self._queries.claim_ungrouped
         return [lease_of(self._table, dict(row)) for row in await transaction.all(query, **_for(query, asked, limit))]
 
 
-class SqliteTurns:
+class SqliteClaims:
     def __init__(self, table: QueueTable) -> None:
         self._table = table
-        self._book = sqlite_turn_book(table)
+        self._queries = sqlite_claim_queries(table)
         self._round = Round()
         self._unpack: Unpack | None = None
 
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
         described = dumps([ending(self._table, *each) for each in endings])
-        found = await transaction.one(self._book.ours, endings=described)
+        found = await transaction.one(self._queries.ours, endings=described)
         assert found is not None
         ours = set(loads(found["places"]))  # type: ignore[arg-type]
-        await transaction.run(self._book.settle, endings=described, now=now)
+        await transaction.run(self._queries.settle, endings=described, now=now)
         return Unwritten([lease for place, (lease, _) in enumerate(endings) if place not in ours], [])
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
-        query = self._book.pick_reversed if reversed else self._book.pick
+        query = self._queries.pick_reversed if reversed else self._queries.pick
         return await self._taken(transaction, await self._pick(transaction, query, asked, limit), asked)
 
     async def _pick(self, transaction: Transaction, query: Query, asked: Asked, limit: int) -> list[int]:
@@ -115,12 +115,12 @@ class SqliteTurns:
         row = await transaction.one(query, **_for(query, asked, limit))
         return [] if row is None else loads(row["picked"])  # type: ignore[return-value]
 
-    async def claim_in_turn(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+    async def claim_round_robin(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         return await self._round.both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
 
     async def _claim_groups(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
-        after = await self._round.place(transaction, self._book.somewhere, asked)
-        query = self._book.pick_in_turn
+        after = await self._round.place(transaction, self._queries.somewhere, asked)
+        query = self._queries.pick_in_turn
         picked = await self._pick(transaction, query, {**asked, "after": after}, limit)
         leases = await self._taken(transaction, picked, asked)
         if leases:
@@ -128,7 +128,7 @@ class SqliteTurns:
         return leases
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
-        picked = await self._pick(transaction, self._book.pick_ungrouped, asked, limit)
+        picked = await self._pick(transaction, self._queries.pick_ungrouped, asked, limit)
         return await self._taken(transaction, picked, asked)
 
     async def _taken(self, transaction: Transaction, picked: list[int], asked: Asked) -> list[Lease]:
@@ -136,9 +136,9 @@ class SqliteTurns:
             return []
         unpack = self._unpack or await self._learn(transaction)
         rows = dumps(picked)
-        taking = {name: asked[name] for name in self._book.take.parameters if name in asked}
-        await transaction.run(self._book.take, picked=rows, **taking)
-        held = await transaction.one(self._book.taken, picked=rows)
+        taking = {name: asked[name] for name in self._queries.take.parameters if name in asked}
+        await transaction.run(self._queries.take, picked=rows, **taking)
+        held = await transaction.one(self._queries.taken, picked=rows)
         assert held is not None
         try:
             return [lease_of(self._table, row) for row in unpack(loads(held["items"].decode()))]
@@ -148,10 +148,10 @@ class SqliteTurns:
 
     async def _learn(self, transaction: Transaction) -> "Unpack":
         """What the table is made of: it is there for sure when something was picked from it."""
-        types = {row["name"]: row["type"] for row in await transaction.all(self._book.columns)}
+        types = {row["name"]: row["type"] for row in await transaction.all(self._queries.columns)}
         if self._table.given is not None:
             types = {name: types[name] for name in (*needed(self._table), *self._table.given)}
-        self._book = sqlite_turn_book(self._table, types)
+        self._queries = sqlite_claim_queries(self._table, types)
         self._unpack = Unpack(types)
         return self._unpack
 
@@ -260,7 +260,7 @@ def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str,
     if settlement.state is not ItemState.READY:
         said["ended"] = True
     if settlement.wait is not None:
-        said["wait"] = bounded(settlement.wait) // MICROSECOND
+        said["wait"] = clamp_wait(settlement.wait) // MICROSECOND
     elif settlement.available_at is not None:
         said["available_at"] = microseconds(settlement.available_at)
     if settlement.gives_back:
@@ -274,7 +274,7 @@ def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str,
     if settlement.result is not None:
         said["result"] = settlement.result
     if settlement.keep is not None:
-        said["keep"] = bounded(settlement.keep) // MICROSECOND
+        said["keep"] = clamp_wait(settlement.keep) // MICROSECOND
     if settlement.state is ItemState.DEAD and table.last_stage:
         said["last_stage"] = lease.row[table.state]
     return said
@@ -293,11 +293,11 @@ def _state(table: QueueTable, settlement: Settlement) -> str | None:
             return settlement.stage or (table.ready[0] if table.running is not None else None)
 
 
-def turns_of(table: QueueTable, dialect: str) -> PostgresTurns | SqliteTurns:
-    return PostgresTurns(table) if dialect == "postgres" else SqliteTurns(table)
+def claims_for(table: QueueTable, dialect: str) -> PostgresClaims | SqliteClaims:
+    return PostgresClaims(table) if dialect == "postgres" else SqliteClaims(table)
 
 
-def together(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:
+def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:
     """In an order that every worker keeps, the statements and the rows of each: two of them never wait for each other."""
     rows: dict[Query, list[Mapping[str, object]]] = {}
     shapes: set[tuple[Query, ...]] = set()
@@ -305,10 +305,10 @@ def together(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, o
         for query, values in effect.statements:
             rows.setdefault(query, []).append(values)
         shapes.add(tuple(query for query, _ in effect.statements))
-    return [(query, sorted(rows[query], key=repr)) for query in in_one_order(shapes)]
+    return [(query, sorted(rows[query], key=repr)) for query in order_statements(shapes)]
 
 
-def in_one_order(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
+def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
     """After whatever an item names before it; beside that, by name. Where two items contradict each other, by name as well."""
     before: dict[Query, set[Query]] = {}
     for shape in shapes:

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import Database, Query, Reading
-from batuta.stores.sql.queue.statements import clock_book
+from batuta.stores.sql.queue.statements import clock_queries
 
 MICROSECOND = timedelta(microseconds=1)
 # Smaller differences are adjustments by NTP, and what two processes see of each other.
@@ -27,7 +27,7 @@ MARK_EVERY = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
-class ClockBook:
+class ClockQueries:
     mark: Query
     set_mark: Query
     move_waiting: Query
@@ -36,7 +36,7 @@ class ClockBook:
 
 class QueueClock:
     def __init__(self, table: QueueTable) -> None:
-        self._book = clock_book(table, ClockBook)
+        self._queries = clock_queries(table, ClockQueries)
 
     async def follow(self, database: Database, now: datetime, lease: timedelta) -> timedelta:
         """Note the time; if the clock was set back since it was last noted, correct the table. Returns by how much."""
@@ -50,11 +50,11 @@ class QueueClock:
             is_back = step > TOLERANCE
             if is_back or seen is None:
                 moved = max(step, timedelta(0)) // MICROSECOND
-                await transaction.run(self._book.move_waiting, now=now, step=moved, seen=seen or now)
-                await transaction.run(self._book.cut_leases, now=now, lease=lease // MICROSECOND)
-            await transaction.run(self._book.set_mark, now=now)
+                await transaction.run(self._queries.move_waiting, now=now, step=moved, seen=seen or now)
+                await transaction.run(self._queries.cut_leases, now=now, lease=lease // MICROSECOND)
+            await transaction.run(self._queries.set_mark, now=now)
         return step if is_back else timedelta(0)
 
     async def _seen(self, reading: Reading) -> datetime | None:
-        row = await reading.one(self._book.mark)
+        row = await reading.one(self._queries.mark)
         return None if row is None else row["seen_at"]

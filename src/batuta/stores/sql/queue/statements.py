@@ -7,8 +7,8 @@ from batuta.kernel.reasons import ReasonCode, define, encode, prefix_of
 from batuta.queue.outcome import WAITS_ALONE
 from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import Dialect, Query
-from batuta.stores.sql.migrations import BOOKS
-from batuta.stores.sql.queries import SomeBook, load_text
+from batuta.stores.sql.migrations import STATEMENTS
+from batuta.stores.sql.queries import SomeQueries, load_text
 
 # A claim looks at this many priorities one by one, which skips any number of items that are not due.
 MOST_LEVELS = 12
@@ -24,7 +24,7 @@ _COUNT = 987_654_321  # stands for an expression in an encoded reason
 
 
 @dataclass(frozen=True, slots=True)
-class QueueBook:
+class QueueQueries:
     put: Query
     present: Query
     renew: Query
@@ -51,7 +51,7 @@ class QueueBook:
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresTurnBook:
+class PostgresClaimQueries:
     claim: Query
     turn: Query
     claim_reversed: Query
@@ -66,7 +66,7 @@ class PostgresTurnBook:
 
 
 @dataclass(frozen=True, slots=True)
-class SqliteTurnBook:
+class SqliteClaimQueries:
     columns: Query
     pick: Query
     pick_reversed: Query
@@ -79,30 +79,30 @@ class SqliteTurnBook:
     settle: Query
 
 
-def queue_book(
+def queue_queries(
     table: QueueTable, dialect: Dialect, own: Sequence[str] = ("id",), shared: Sequence[str] = ()
-) -> QueueBook:
+) -> QueueQueries:
     """``own``: the columns of which ``put`` is given a value for each row; ``shared``: one for all of them."""
     text = _written_for("queue.sql", _gaps(table, dialect) | _filled(table, dialect, own, shared))
-    return load_text(QueueBook, text, f"queue.sql of {table.name}", dialect)
+    return load_text(QueueQueries, text, f"queue.sql of {table.name}", dialect)
 
 
-def postgres_turn_book(table: QueueTable) -> PostgresTurnBook:
+def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
     text = _written_for("queue_on_postgres.sql", _gaps(table, "postgres"))
-    return load_text(PostgresTurnBook, text, f"queue_on_postgres.sql of {table.name}", "postgres", ["postgres"])
+    return load_text(PostgresClaimQueries, text, f"queue_on_postgres.sql of {table.name}", "postgres", ["postgres"])
 
 
-def sqlite_turn_book(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteTurnBook:
+def sqlite_claim_queries(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
     """``given``: the columns that a worker gets of an item, and their types."""
     packed = ", ".join(_packed(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
     text = _written_for("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
-    return load_text(SqliteTurnBook, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
+    return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
 
 
-def clock_book(table: QueueTable, book: type[SomeBook]) -> SomeBook:
+def clock_queries(table: QueueTable, queries: type[SomeQueries]) -> SomeQueries:
     """What a set clock asks of a table on SQLite."""
     text = _written_for("queue_clock.sql", _gaps(table, "sqlite"))
-    return load_text(book, text, f"queue_clock.sql of {table.name}", "sqlite", ["sqlite"])
+    return load_text(queries, text, f"queue_clock.sql of {table.name}", "sqlite", ["sqlite"])
 
 
 def _packed(column: str, type: str) -> str:
@@ -118,8 +118,8 @@ def needed(table: QueueTable) -> tuple[str, ...]:
     return (*known, *([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
 
 
-def _written_for(book: str, gaps: Mapping[str, str]) -> str:
-    return (BOOKS / book).read_text(encoding="utf-8").format_map(gaps)
+def _written_for(queries: str, gaps: Mapping[str, str]) -> str:
+    return (STATEMENTS / queries).read_text(encoding="utf-8").format_map(gaps)
 
 
 def _filled(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:

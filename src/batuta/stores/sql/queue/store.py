@@ -11,17 +11,17 @@ from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, Store
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import decode, define, encode
-from batuta.kernel.writable import told
-from batuta.queue.item import ItemState, Lease, NewItem, Tenure
-from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, bounded, within_reach
+from batuta.kernel.writable import mask_text
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
+from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait
 from batuta.queue.storable import refuse_too_deep
-from batuta.queue.store import Depth, Endings, Lapsing, Renewed, Rescued, Turned, Unserved
+from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Renewed, Rescued, Unserved
 from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
-from batuta.stores.sql.queue.claim import MICROSECOND, Asked, PostgresTurns, Unwritten, together, turns_of
+from batuta.stores.sql.queue.claim import MICROSECOND, Asked, PostgresClaims, Unwritten, claims_for, merge_writes
 from batuta.stores.sql.queue.clock import QueueClock
-from batuta.stores.sql.queue.statements import RUNNING, QueueBook, queue_book
+from batuta.stores.sql.queue.statements import RUNNING, QueueQueries, queue_queries
 
 DISCARDED = define("discarded", "discarded by an operator: nothing serves {queue}")
 
@@ -56,12 +56,12 @@ class SqlQueue:
         self._own_time = own_time
         self._queue = {} if table.queue is None else {"queue": self.name}
         self._holds = AsJson([pause_of_queue(self.name), "pause.all"])
-        self._book = queue_book(table, database.dialect)
-        self._turns = turns_of(table, database.dialect)
+        self._queries = queue_queries(table, database.dialect)
+        self._claims = claims_for(table, database.dialect)
         self._set_clock = QueueClock(table) if database.dialect == "sqlite" else None
         # Whoever works on it, and for however short: every eighth claim of all of them begins at the other end.
         self.claims = count(1)
-        self._books: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueBook] = {}
+        self._queries_by_columns: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueQueries] = {}
         # Items whose row was locked when they were settled: until they are written, their turns skip locked rows.
         self._unchecked: set[str] = set()
 
@@ -76,8 +76,8 @@ class SqlQueue:
         if not items:
             return []
         alike = {**self._queue_column(), **(shared or {})}
-        every = {column: _written(value, self._database.dialect) for column, value in alike.items()}
-        rows = [_New(self._row(item), bounded(item.delay or _NOTHING) // MICROSECOND) for item in items]
+        every = {column: _encode(value, self._database.dialect) for column, value in alike.items()}
+        rows = [_New(self._row(item), clamp_wait(item.delay or _NOTHING) // MICROSECOND) for item in items]
         if within is not None or self._goes_at_once(rows):
             taken = await self._put(rows, every, within or self._database)
         else:
@@ -95,14 +95,14 @@ class SqlQueue:
         for new in sorted(rows, key=lambda new: str(new.row.get(self.table.key or ""))):
             of_one_shape.setdefault(new.shape, []).append(new.row)
         for shape, some in of_one_shape.items():
-            taken |= await self._written(shape, some, every, into)
+            taken |= await self._insert(shape, some, every, into)
         return taken
 
-    async def _written(
+    async def _insert(
         self, shape: "_Shape", rows: Sequence[dict[str, Json]], every: dict[str, Json], into: Transaction
     ) -> set[str]:
         columns, delay = shape
-        book = self._put_book(columns, tuple(column for column in every if column not in columns))
+        queries = self._put_queries(columns, tuple(column for column in every if column not in columns))
         known = {
             "rows": AsJson(rows),
             "every": AsJson(every),
@@ -110,24 +110,24 @@ class SqlQueue:
             "delay": delay,
             "now": self._asked_at(),
         }
-        values = {name: known[name] for name in book.put.parameters}
+        values = {name: known[name] for name in queries.put.parameters}
         if self._database.dialect == "postgres":
-            return {row["id"] for row in await into.all(book.put, **values)}
+            return {row["id"] for row in await into.all(queries.put, **values)}
         ids = {str(row[self.table.id]) for row in rows}
-        match await into.run(book.put, **values):
+        match await into.run(queries.put, **values):
             case 0:
                 return set()
             case touched if touched == len(rows):
                 return ids
-        present = await into.one(book.present, ids=AsJson(sorted(ids)))
+        present = await into.one(queries.present, ids=AsJson(sorted(ids)))
         return set() if present is None else set(loads(present["ids"]))  # type: ignore[arg-type]
 
-    def _put_book(self, own: tuple[str, ...], shared: tuple[str, ...]) -> QueueBook:
-        if (own, shared) not in self._books:
+    def _put_queries(self, own: tuple[str, ...], shared: tuple[str, ...]) -> QueueQueries:
+        if (own, shared) not in self._queries_by_columns:
             for column in (*own, *shared):
                 refuse_no_identifier(column, f"column of {self.table.name}", "it is no SQL identifier")
-            self._books[own, shared] = queue_book(self.table, self._database.dialect, own, shared)
-        return self._books[own, shared]
+            self._queries_by_columns[own, shared] = queue_queries(self.table, self._database.dialect, own, shared)
+        return self._queries_by_columns[own, shared]
 
     def _goes_at_once(self, rows: "Sequence[_New]") -> bool:
         """One statement is enough. Many rows on SQLite take two: to write them, and to ask which were refused."""
@@ -135,42 +135,44 @@ class SqlQueue:
             return False
         return len({new.shape for new in rows}) == 1
 
-    async def turn(self, endings: Endings, tenure: Tenure, limit: int, *, reversed: bool = False) -> Turned:
-        asked = {"owner": tenure.owner, "holds": self._holds, **self._queue, **self._time(tenure)}
+    async def settle_and_claim(
+        self, endings: Endings, lease_holder: LeaseHolder, limit: int, *, reversed: bool = False
+    ) -> ClaimResult:
+        asked = {"owner": lease_holder.owner, "holds": self._holds, **self._queue, **self._time(lease_holder)}
         if self.table.group is not None:
             return await self._turn_by_group(endings, asked, limit)
         plain = not any(settlement.follow_ups or settlement.effect for _, settlement in endings)
         if (
-            isinstance(self._turns, PostgresTurns)
+            isinstance(self._claims, PostgresClaims)
             and plain
             and limit
             and not reversed
             and self._expects_no_lock(endings)
         ):
             try:
-                return Turned(*await self._turns.at_once(self._liveness, endings, asked, limit))
+                return ClaimResult(*await self._claims.settle_and_claim(self._liveness, endings, asked, limit))
             except RowLocked:
                 self._unchecked |= {lease.id for lease, _ in endings}
         # An effect is the application's code, and takes its time.
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)
-            leases = await self._turns.claim(transaction, asked, limit, reversed=reversed) if limit else []
+            leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
         self._note_unchecked(endings, unwritten)
         self._tell_stages(endings)
-        return Turned(leases, *unwritten)
+        return ClaimResult(leases, *unwritten)
 
-    async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> Turned:
+    async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
         """In two steps: a claim that meets another's on the same group is undone, and what ended must not be undone with it."""
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)
         try:
             async with self._liveness.transaction() as transaction:
-                leases = await self._turns.claim_in_turn(transaction, asked, limit) if limit else []
+                leases = await self._claims.claim_round_robin(transaction, asked, limit) if limit else []
         except StoreConflict:
-            return Turned((), *unwritten)
-        return Turned(leases, *unwritten)
+            return ClaimResult((), *unwritten)
+        return ClaimResult(leases, *unwritten)
 
     def _expects_no_lock(self, endings: Endings) -> bool:
         """The single statement waits for row locks: it is used until the lock timeout shows that a row is locked."""
@@ -191,9 +193,9 @@ class SqlQueue:
         self._tell_stages([(lease, settlement)])
         return True
 
-    async def renew(self, leases: Collection[Lease], tenure: Tenure) -> Renewed:
+    async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
         held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in leases])
-        rows = await self._liveness.all(self._book.renew, held=held, **self._time(tenure))
+        rows = await self._liveness.all(self._queries.renew, held=held, **self._time(lease_holder))
         ours = {(row["id"], row["fence"]) for row in rows}
         return Renewed(
             lost=frozenset(lease.id for lease in leases if (lease.id, lease.fence) not in ours),
@@ -203,22 +205,22 @@ class SqlQueue:
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
         asked = {"within": within // MICROSECOND, "limit": limit, "now": self._now()}
-        rows = await self._liveness.all(self._book.lapsing, **asked)
+        rows = await self._liveness.all(self._queries.lapsing, **asked)
         return [Lapsing(row["id"], row["fence"], row["lease_until"]) for row in rows]
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
         # The instant of the call: while another process locks the file this statement waits, and so do the renewals.
         asked = {"limit": limit, "now": self._asked_at()}
         if only is None:
-            return self._rescued(await self._liveness.all(self._book.rescue, **asked))
+            return self._rescued(await self._liveness.all(self._queries.rescue, **asked))
         leases = [[each.id, each.fence, microseconds(each.lease_until)] for each in only]
-        return self._rescued(await self._liveness.all(self._book.rescue_seen, seen=AsJson(leases), **asked))
+        return self._rescued(await self._liveness.all(self._queries.rescue_seen, seen=AsJson(leases), **asked))
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
         if not owners:
             return []
         asked = {"owners": AsJson(sorted(owners)), "limit": limit, "now": self._now()}
-        return self._rescued(await self._liveness.all(self._book.rescue_owned, **asked))
+        return self._rescued(await self._liveness.all(self._queries.rescue_owned, **asked))
 
     def _rescued(self, rows: Sequence[Row]) -> list[Rescued]:
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
@@ -232,22 +234,22 @@ class SqlQueue:
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
         ids = AsJson(sorted(lease.id for lease in known))
         rows = await self._liveness.all(
-            self._book.release_stray, owner=owner, known=ids, now=self._now(), **self._queue
+            self._queries.release_stray, owner=owner, known=ids, now=self._now(), **self._queue
         )
         return [row["id"] for row in rows]
 
     async def owners(self) -> Sequence[str]:
-        return [row["owner"] for row in await self._liveness.all(self._book.owners)]
+        return [row["owner"] for row in await self._liveness.all(self._queries.owners)]
 
     async def note(self, lease: Lease, error: str | None) -> bool:
         return bool(
             await self._liveness.run(
-                self._book.note, id=lease.id, fence=lease.fence, error=encode(error, LONGEST_ERROR)
+                self._queries.note, id=lease.id, fence=lease.fence, error=encode(error, LONGEST_ERROR)
             )
         )
 
     async def last_error(self, id: str) -> tuple[str | None, datetime]:
-        row = await self._liveness.one(self._book.last_error, id=id, now=self._now())
+        row = await self._liveness.one(self._queries.last_error, id=id, now=self._now())
         assert row is not None
         return decode(row["error"]), row["now"]
 
@@ -260,20 +262,20 @@ class SqlQueue:
         return at if self._own_time or self._database.dialect == "sqlite" else self._clock.now() + (at - row["now"])
 
     async def _next(self, path: Database) -> Row | None:
-        return await path.one(self._book.next_at, now=self._now(), **self._queue)
+        return await path.one(self._queries.next_at, now=self._now(), **self._queue)
 
     async def cancel(self, id: str, reason: str) -> bool:
-        asked = {"id": id, "reason": encode(told(reason, LONGEST_ERROR), LONGEST_ERROR), "now": self._now()}
-        return bool(await self._database.run(self._book.cancel, **asked))
+        asked = {"id": id, "reason": encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR), "now": self._now()}
+        return bool(await self._database.run(self._queries.cancel, **asked))
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
         try:
-            return await self._by_hand(self._book.revive, "queue.retry", by, id=id, now=self._now())
+            return await self._by_hand(self._queries.revive, "queue.retry", by, id=id, now=self._now())
         except StoreConflict:
             return False  # another with its key is alive
 
     async def discard(self, id: str, *, by: str | None = None) -> bool:
-        return await self._by_hand(self._book.discard, "queue.discard", by, id=id)
+        return await self._by_hand(self._queries.discard, "queue.discard", by, id=id)
 
     async def unserved(self) -> list[Unserved]:
         """Waiting items of a pipeline whose stage the pipeline no longer has. One pass over the table: ask every few minutes.
@@ -284,7 +286,7 @@ class SqlQueue:
             return []
         table = self.table
         known = AsJson([*table.ready, table.done, table.dead, table.cancelled])
-        rows = await self._database.all(self._book.unserved, known=known)
+        rows = await self._database.all(self._queries.unserved, known=known)
         return [Unserved(queue=row["queue"], name=None, count=row["items"], oldest=row["oldest"]) for row in rows]
 
     async def rehome(self, source: str, target: str, limit: int, *, by: str) -> int:
@@ -295,12 +297,12 @@ class SqlQueue:
         if self.table.queue == self.table.state and target not in self.table.ready:
             raise InvalidName(name=target, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
         asked = {"source": source, "target": target, "limit": limit}
-        return await self._many_by_hand(self._book.rehome, "queue.rehome", by, {"queue": target}, asked)
+        return await self._many_by_hand(self._queries.rehome, "queue.rehome", by, {"queue": target}, asked)
 
     async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
         """Cancel at most ``limit`` waiting items of a queue or stage; recorded with who did it."""
         asked = {"source": source, "limit": limit, "reason": encode(DISCARDED(queue=source), LONGEST_ERROR)}
-        return await self._many_by_hand(self._book.discard_waiting, "queue.discard_waiting", by, None, asked)
+        return await self._many_by_hand(self._queries.discard_waiting, "queue.discard_waiting", by, None, asked)
 
     async def _many_by_hand(self, query: Query, action: str, by: str, after: Json, asked: Mapping[str, object]) -> int:
         """Change many items and record it once, or do neither."""
@@ -337,7 +339,7 @@ class SqlQueue:
         return done
 
     async def item(self, id: str) -> Row | None:
-        return await self._database.one(self._book.item, id=id)
+        return await self._database.one(self._queries.item, id=id)
 
     async def listed(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
         """The newest items in a state: ready, running, done, dead, cancelled, or a word of the table's own.
@@ -353,14 +355,14 @@ class SqlQueue:
         }
         states = AsJson(list(words.get(state, (state,))))
         queue = {"queue": of} if of and self._queue else self._queue
-        rows = await self._database.all(self._book.listed, states=states, limit=limit, **queue)
+        rows = await self._database.all(self._queries.listed, states=states, limit=limit, **queue)
         return [dict(row) for row in rows]
 
     async def counts(self) -> dict[str, int]:
-        return {row["state"]: row["items"] for row in await self._database.all(self._book.counts, **self._queue)}
+        return {row["state"]: row["items"] for row in await self._database.all(self._queries.counts, **self._queue)}
 
     async def depth(self) -> Depth:
-        row = await self._database.one(self._book.depth, now=self._now(), **self._queue)
+        row = await self._database.one(self._queries.depth, now=self._now(), **self._queue)
         assert row is not None
         following = await self._next(self._database) if row["due"] else None
         oldest = None if following is None else following["at"]
@@ -375,7 +377,7 @@ class SqlQueue:
     async def pulse(self) -> Pulse:
         """How it is, counted exactly. Stuck: nobody brought it back although it should have been long ago."""
         row = await self._database.one(
-            self._book.pulse,
+            self._queries.pulse,
             now=self._now(),
             holds=self._holds,
             grace=STUCK_AFTER // MICROSECOND,
@@ -400,7 +402,7 @@ class SqlQueue:
         """Write the endings, and the effects and follow-ups of those that were written."""
         if not endings:
             return Unwritten([], [])
-        unwritten = await self._turns.settle(transaction, endings, self._asked_at())
+        unwritten = await self._claims.settle(transaction, endings, self._asked_at())
         skipped = {(lease.id, lease.fence) for leases in unwritten for lease in leases}
         settled = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in skipped]
         # Effects first: a follow-up may refer to what they wrote.
@@ -418,7 +420,7 @@ class SqlQueue:
                     written.append(writes)
                 case effect:
                     await effect(transaction)
-        for query, rows in together(written):
+        for query, rows in merge_writes(written):
             await transaction.run_many(query, rows)
 
     def _tell_stages(self, endings: Endings) -> None:
@@ -432,11 +434,11 @@ class SqlQueue:
         table, dialect = self.table, self._database.dialect
         row: dict[str, Json] = {table.id: self._ids.new()}
         if item.available_at is not None:
-            row[table.available_at] = _written(within_reach(item.available_at), dialect)
+            row[table.available_at] = _encode(clamp_instant(item.available_at), dialect)
         for column, value in item.values.items():
-            row[column] = _written(value, dialect)
+            row[column] = _encode(value, dialect)
         if table.key is not None and item.key is not None:
-            row[table.key] = _written(item.key, dialect)
+            row[table.key] = _encode(item.key, dialect)
         if table.priority is not None and item.priority is not None:
             row[table.priority] = item.priority
         return row
@@ -444,8 +446,8 @@ class SqlQueue:
     def _queue_column(self) -> dict[str, object]:
         return {} if self.table.queue is None else {self.table.queue: self.name}
 
-    def _time(self, tenure: Tenure) -> dict[str, object]:
-        return {"now": self._now(), "lease": tenure.lease // MICROSECOND}
+    def _time(self, lease_holder: LeaseHolder) -> dict[str, object]:
+        return {"now": self._now(), "lease": lease_holder.lease // MICROSECOND}
 
     def _now(self) -> datetime | None:
         """None: the clock of the database decides."""
@@ -471,7 +473,7 @@ _Shape: TypeAlias = tuple[tuple[str, ...], int]
 _NOTHING = timedelta(0)
 
 
-def _written(value: object, dialect: Dialect) -> Json:
+def _encode(value: object, dialect: Dialect) -> Json:
     """A value as it stands in a JSON row: SQLite takes instants as numbers and JSON as text, PostgreSQL both as JSON says."""
     match value:
         case datetime():

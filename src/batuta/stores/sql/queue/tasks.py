@@ -15,14 +15,14 @@ from batuta.queue.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.queue.store import Unserved
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.history import is_uuid
-from batuta.stores.sql.migrations import BOOKS
+from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import RELAYED_TASKS, TASKS, Task, TaskStatus
 
 
 @dataclass(frozen=True, slots=True)
-class TaskBook:
+class TaskQueries:
     alive: Query
     task: Query
     unserved: Query
@@ -58,7 +58,7 @@ class SqlTasks:
         self._own_time = own_time
         self._table = TASKS
         self._queues: dict[str, SqlQueue] = {}
-        self._book = load(TaskBook, BOOKS / "tasks.sql", database.dialect)
+        self._queries = load(TaskQueries, STATEMENTS / "tasks.sql", database.dialect)
 
     def relay(self) -> None:
         """Have the queues count no crash against a task: other processes run it."""
@@ -112,42 +112,42 @@ class SqlTasks:
 
     async def report(self, lease: Lease, progress: Json) -> None:
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
-        await self._database.run(self._book.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
+        await self._database.run(self._queries.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
 
     async def report_of_call(self, lease: Lease, progress: Json) -> None:
         """Store the progress of a call that ARQ runs: the lease of ``lease`` may have passed to another relay."""
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
-        await self._database.run(self._book.report_of_call, id=lease.id, progress=AsJson(progress))
+        await self._database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
 
     async def wanted(self, ids: Collection[str]) -> Collection[str]:
         """Return those of the tasks that are still to be run: neither ended nor cancelled."""
-        rows = await self._database.all(self._book.wanted, ids=AsJson(sorted(ids)))
+        rows = await self._database.all(self._queries.wanted, ids=AsJson(sorted(ids)))
         return {str(row["id"]) for row in rows}
 
     async def unserved(self, served: Collection[str]) -> list[Unserved]:
         """The waiting tasks of queues that are not in ``served``, by queue and name. Cheap: served queues are skipped."""
-        rows = await self._database.all(self._book.unserved, served=AsJson(sorted(served)))
+        rows = await self._database.all(self._queries.unserved, served=AsJson(sorted(served)))
         return [
             Unserved(queue=row["queue"], name=row["name"], count=row["items"], oldest=row["oldest"]) for row in rows
         ]
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
         """Move at most ``limit`` waiting tasks of a name to another queue. Their age and their attempts stay."""
-        moved = await self._database.run(self._book.rehome, name=name, source=source, target=target, limit=limit)
+        moved = await self._database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
             self._rang(target)
         return moved
 
     async def prune(self, limit: int) -> int:
-        return await self._database.run(self._book.prune, now=self._now(), limit=limit)
+        return await self._database.run(self._queries.prune, now=self._now(), limit=limit)
 
     async def _task(self, id: str) -> Row | None:
-        return await self._database.one(self._book.task, id=id, now=self._now()) if is_uuid(id) else None
+        return await self._database.one(self._queries.task, id=id, now=self._now()) if is_uuid(id) else None
 
     async def _alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
         """The one that has the key; if it ended in this very moment, ours is taken after all."""
         while True:
-            row = await (within or self._database).one(self._book.alive, name=shared["name"], key=item.key)
+            row = await (within or self._database).one(self._queries.alive, name=shared["name"], key=item.key)
             if row is not None:
                 return str(row["id"])
             (id,) = await self.queue(queue).put([item], within=within, shared=shared)

@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from batuta.dispatch.job import Run, Target
-from batuta.guard.base import Effect, Hold, Told, effect_of_error, effect_of_status
+from batuta.guard.base import Effect, EffectReport, Hold, effect_of_error, effect_of_status
 from batuta.guard.circuits import Breaker
 from batuta.kernel.clock import Clock
 from batuta.runlog.execution import Ending, Status
 from batuta.runlog.reasons import held
 
 
-class GuardedTarget:
+class BreakerTarget:
     def __init__(self, target: Target, breaker: Breaker, clock: Clock) -> None:
         self._target = target
         self._breaker = breaker
@@ -31,30 +31,30 @@ class GuardedTarget:
         try:
             ending = await self._target.deliver(replace(run, grace=min(run.grace, spare)))
         except BaseException as error:
-            await verdict.ticket.used(Told(effect_of_error(error), type(error).__name__))
+            await verdict.ticket.used(EffectReport(effect_of_error(error), type(error).__name__))
             raise
-        told = told_by(ending)
+        told = report_of(ending)
         await (verdict.ticket.unused() if told is None else verdict.ticket.used(told))
         return ending
 
 
-def told_by(ending: Ending) -> Told | None:
+def report_of(ending: Ending) -> EffectReport | None:
     """What an ending says about the other side; None: nothing."""
     code = ending.response_code
     match ending.status:
         case Status.SUCCESS:
-            return Told(Effect.WORKED)
+            return EffectReport(Effect.WORKED)
         case Status.TIMEOUT:
-            return Told(Effect.TIMED_OUT, "timeout" if code is None else f"HTTP {code}")
+            return EffectReport(Effect.TIMED_OUT, "timeout" if code is None else f"HTTP {code}")
         case Status.SKIPPED:
-            return None if code is None else Told(effect_of_status(code), f"HTTP {code}")
+            return None if code is None else EffectReport(effect_of_status(code), f"HTTP {code}")
         case _ if code is None:
-            return Told(Effect.BROKE, "no answer")
+            return EffectReport(Effect.BROKE, "no answer")
         case _:
             effect = effect_of_status(code)
             # A 200 that says it failed has failed.
             effect = Effect.BROKE if effect is Effect.WORKED else effect
-            return Told(effect, f"HTTP {code}", ending.retry_at)
+            return EffectReport(effect, f"HTTP {code}", ending.retry_at)
 
 
 def _refused(run: Run, hold: Hold) -> Ending:

@@ -11,24 +11,24 @@ from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Failed, FullJitter, Outcome, RetryPolicy, Settlement, Snooze, settle
 
 
-def _settled(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
+def _settle(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
     return settle(lease.attempt, outcome, retry, random.random)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class ItemHandler:
     """``keep`` and ``keep_dead``: how long a finished item stays; None: for ever."""
 
     handle: Callable[[Lease], Awaitable[object]]  # an outcome that ``settle`` understands
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = field(default_factory=FullJitter)
     retry_timeout: bool = True
-    settle: Callable[[Lease, Any, RetryPolicy], Settlement] = _settled
+    settle: Callable[[Lease, Any, RetryPolicy], Settlement] = _settle
     keep: timedelta | None = None
     keep_dead: timedelta | None = None
     traceparent: Callable[[Lease], object] = lambda lease: None  # what whoever put it there was doing
 
-    def kept(self, settlement: Settlement) -> Settlement:
+    def with_retention(self, settlement: Settlement) -> Settlement:
         """Add the retention of a finished item."""
         if settlement.state is ItemState.READY:
             return settlement
@@ -44,7 +44,7 @@ async def _tell_spoilt(lease: Lease) -> Outcome:
     return Failed(ROW_SPOILT(columns=columns), permanent=True)
 
 
-SPOILT = Recipe(handle=_tell_spoilt, keep_dead=timedelta(days=30))
+SPOILT = ItemHandler(handle=_tell_spoilt, keep_dead=timedelta(days=30))
 
 
 # An unknown task waits for a version that knows it: longer each time, and dead in the end.
@@ -59,7 +59,7 @@ UNKNOWN_TASK_DEAD = define(
 )
 
 
-def unknown_recipe(last_error: Callable[[str], Awaitable[tuple[str | None, datetime]]]) -> Recipe:
+def unknown_item_handler(last_error: Callable[[str], Awaitable[tuple[str | None, datetime]]]) -> ItemHandler:
     """Hand back an item that this process does not know, without counting an attempt.
 
     The time decides, not the attempts: the first refusal records its instant in the item's error, and each worker that does not
@@ -75,11 +75,11 @@ def unknown_recipe(last_error: Callable[[str], Awaitable[tuple[str | None, datet
         wait = min(max(UNKNOWN_FIRST_WAIT, age), UNKNOWN_LONGEST_WAIT)
         return Snooze(wait, UNKNOWN_TASK(since=since))
 
-    return Recipe(handle=handle, settle=_settled_untried, keep_dead=timedelta(days=30))
+    return ItemHandler(handle=handle, settle=_settle_untried, keep_dead=timedelta(days=30))
 
 
-def _settled_untried(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
-    return _settled(lease, outcome, retry)._replace(untried=True)
+def _settle_untried(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
+    return _settle(lease, outcome, retry)._replace(untried=True)
 
 
 def _unknown_since(error: str | None) -> datetime | None:
