@@ -172,7 +172,7 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
         )
     )
     if document["erro"]:
-        ctx.say(f"  → {desk.texts().reason(document['erro'])}")
+        ctx.say(f"  → {ctx.texts().reason(document['erro'])}")
     if document["ninguem_recebeu"]:
         ctx.say(f"  → {texts('cli.campanhas.ninguem')}")
     counts = ("destinatarios", "enfileiradas", "na_fila", "enviados", "entregues", "respostas", "em_duvida")

@@ -16,10 +16,12 @@ from batuta.tasks.registry import TaskContext
 __all__ = [
     "Admit",
     "Again",
+    "AllOf",
     "Batuta",
     "BatutaError",
     "Done",
     "Effect",
+    "EffectReport",
     "Failed",
     "Hold",
     "HoursGuard",
@@ -33,8 +35,6 @@ __all__ = [
     "Snooze",
     "SwitchGuard",
     "TaskContext",
-    "AllOf",
-    "EffectReport",
     "__version__",
     "note_progress",
 ]

@@ -65,7 +65,18 @@ def test_the_queues_sql_is_what_the_code_renders() -> None:
 def test_every_statement_a_queue_without_groups_runs_is_in_the_document() -> None:
     text = queue_sql.document()
     postgres, sqlite = text.split("\n## SQLite\n")
-    for name in ("claim", "turn", "claim_reversed", "settle", "put", "renew", "lapsing", "rescue", "cancel", "pulse"):
+    for name in (
+        "claim",
+        "settle_and_claim",
+        "claim_reversed",
+        "settle",
+        "put",
+        "renew",
+        "lapsing",
+        "rescue",
+        "cancel",
+        "pulse",
+    ):
         assert f"\n### {name}\n" in postgres
     for name in ("pick", "take", "taken", "settle", "put", "renew", "lapsing", "rescue", "cancel", "pulse", "mark"):
         assert f"\n### {name}\n" in sqlite

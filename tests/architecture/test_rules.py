@@ -22,7 +22,7 @@ BROAD_CATCHES = {
     "kernel/usercode.py": {"_outcome", "_outcome_here"},  # whatever somebody's code raises is a value for its caller
     "queue/attempt.py": {"handle", "conclude"},  # every error of a handler or its effect is a failure of its item
     "dispatch/runner.py": {"_deliver"},  # whatever a job meets is its own failure, told as one
-    "dispatch/dispatcher.py": {"_guarded"},  # whatever is wrong with one schedule, the others must fire
+    "dispatch/dispatcher.py": {"_compute_safely"},  # whatever is wrong with one schedule, the others must fire
     "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once
     "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement
 }
@@ -176,10 +176,12 @@ def test_the_public_names_are_these() -> None:
     assert set(batuta.__all__) == {
         "Admit",
         "Again",
+        "AllOf",
         "Batuta",
         "BatutaError",
         "Done",
         "Effect",
+        "EffectReport",
         "Failed",
         "Hold",
         "HoursGuard",
@@ -193,8 +195,6 @@ def test_the_public_names_are_these() -> None:
         "Snooze",
         "TaskContext",
         "SwitchGuard",
-        "AllOf",
-        "Told",
         "__version__",
         "note_progress",
     }

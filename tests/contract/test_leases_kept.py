@@ -85,7 +85,7 @@ async def test_items_that_run_are_renewed_while_a_turn_hangs(office: Office, mon
             raise StoreUnavailable(where="-", why="it hung")
 
         with monkeypatch.context() as patch:
-            patch.setattr(office.store, "turn", hang)
+            patch.setattr(office.store, "settle_and_claim", hang)
             office.work.wakeups.ring("default")
             await office.passes(80)
             row = await office.row(id)
@@ -106,7 +106,7 @@ async def test_items_that_ended_are_renewed_until_they_are_settled(
             raise StoreUnavailable(where="-", why="it restarts")
 
         with monkeypatch.context() as patch:
-            patch.setattr(office.store, "turn", refuse)
+            patch.setattr(office.store, "settle_and_claim", refuse)
             await office.passes(80)
             assert (await office.row(id))["lease_until"] > office.clock.now()
         await office.passes(20)
@@ -128,7 +128,7 @@ async def test_an_ending_whose_statement_times_out_delays_no_other(
             raise StoreTimeout(where="-", why="a row was locked")
         return await turn(endings, *arguments, **named)
 
-    monkeypatch.setattr(office.store, "turn", time_out)
+    monkeypatch.setattr(office.store, "settle_and_claim", time_out)
     async with office.working():
         await office.passes(60)
         states = Counter([(await office.row(id))["status"] for id in ids])
@@ -159,7 +159,7 @@ async def test_an_ending_whose_row_was_locked_is_kept_and_tried_again_at_interva
             return ClaimResult(turned.leases, turned.lost, [*turned.unchecked, *mine])
         return await turn(endings, *arguments, **named)
 
-    monkeypatch.setattr(office.store, "turn", skip)
+    monkeypatch.setattr(office.store, "settle_and_claim", skip)
     async with office.working():
         await office.passes(60)
         row = await office.row(id)

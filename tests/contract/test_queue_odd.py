@@ -362,7 +362,7 @@ async def test_a_database_that_turns_read_only_leaves_nothing_claimed_behind(
         raise StoreReadOnly(where="here", why="another is chosen")
 
     worker = bench.worker()
-    monkeypatch.setattr(bench.store, "turn", only_claims)
+    monkeypatch.setattr(bench.store, "settle_and_claim", only_claims)
     await worker.tick()
     with pytest.raises(StoreReadOnly):
         await worker.tick()

@@ -280,7 +280,7 @@ async def test_what_ended_is_written_although_the_turn_failed_that_was_to_write_
     async def away(*arguments: Any, **named: Any) -> Any:
         raise StoreUnavailable(where="-", why="it restarts")
 
-    monkeypatch.setattr(bench.store, "turn", away)
+    monkeypatch.setattr(bench.store, "settle_and_claim", away)
     for _ in range(2):
         with pytest.raises(StoreUnavailable):
             await worker.tick()

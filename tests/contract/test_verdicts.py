@@ -127,7 +127,7 @@ async def test_a_claim_whose_answer_was_lost_is_no_crash_and_no_attempt(
         raise StoreUnavailable(where="-", why="the connection was lost")
 
     with monkeypatch.context() as patch:
-        patch.setattr(bench.store, "turn", lose_the_answer)
+        patch.setattr(bench.store, "settle_and_claim", lose_the_answer)
         for _ in range(3):
             with pytest.raises(StoreUnavailable):
                 await worker.tick()
@@ -155,7 +155,7 @@ async def test_a_claim_that_is_committed_after_its_failure_is_released_too(
         raise StoreUnavailable(where="-", why="the connection was lost")
 
     with monkeypatch.context() as patch:
-        patch.setattr(bench.store, "turn", fail)
+        patch.setattr(bench.store, "settle_and_claim", fail)
         with pytest.raises(StoreUnavailable):
             await worker.tick()
     await worker._settler.release_strays(worker.held())

@@ -306,9 +306,8 @@ def add_line(work: Batuta, plan: Plan) -> None:
         store = line_queue(work, each.name)
         budget = WorkerPolicy(limit=each.budget, look_every=timedelta(seconds=plan.looks_every))
         handler = line.handler(each)
-        worker = Worker(
-            each.name, store, lambda _, handler=handler: handler, lease_holder, budget, work.clock, work.events
-        )  # type: ignore[misc]
+        find = lambda _, handler=handler: handler  # noqa: E731
+        worker = Worker(each.name, store, find, lease_holder, budget, work.clock, work.events)
         keeper.add(worker)
         work.wakeups.add(each.name, worker.doorbell)
         work.add_loop(worker, policy)

@@ -10,7 +10,7 @@ import pytest
 SOURCES = Path(__file__).parents[2] / "src"
 PROGRAM = """
 import asyncio, sys, threading, time
-from batuta.processes.exit import run_out
+from batuta.processes.exit import run_to_exit
 
 async def deaf():
     while True:
@@ -34,7 +34,7 @@ async def main(leaves, code):
     return int(code)
 
 patience = 60 if sys.argv[1] == "nothing" else 0.1
-sys.exit(run_out(main(*sys.argv[1:]), lambda what: print("held by", what, flush=True), patience=patience))
+sys.exit(run_to_exit(main(*sys.argv[1:]), lambda what: print("held by", what, flush=True), patience=patience))
 """
 
 

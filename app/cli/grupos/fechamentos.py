@@ -52,7 +52,7 @@ def _tell(ctx: CliContext, told: list[dict[str, Any]]) -> None:
     if not told:
         ctx.say(ctx.texts()("cli.grupos.no_notice"))
     for each in told:
-        ctx.say(f"{each['id']}  {motivo_em_palavras(desk.texts(), each['motivo'])}".rstrip())
+        ctx.say(f"{each['id']}  {motivo_em_palavras(ctx.texts(), each['motivo'])}".rstrip())
         ctx.out.print(each["texto"], markup=False, highlight=False)
         for vaga in each["vagas"]:
             words = (vaga[name] or "" for name in ("id", "hospital", "especialidade", "data", "periodo", "status"))

@@ -215,7 +215,7 @@ def _jobs_table(ctx: CliContext, seen: JobsSeen) -> Table:
             job.categoria,
             job.cron.text,
             Text(texts(f"state.{health.state.value}"), STYLES[health.state]),
-            f"{desk.local(last.started_at)} {status_word(texts, last.status)}" if last else "-",
+            f"{ctx.local(last.started_at)} {status_word(texts, last.status)}" if last else "-",
             ctx.local(health.next_at),
             texts.reason(health.why or ""),
         )

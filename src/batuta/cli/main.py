@@ -209,6 +209,6 @@ def _options(
     lang: Annotated[str | None, typer.Option("--lang", help="pt-BR | en")] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
-    """Read before the tree was made (``desk.make_desk``); here so that they are documented and accepted."""
+    """Read before the tree was made (``ctx.make_desk``); here so that they are documented and accepted."""
     if lang not in (None, "pt-BR", "en"):
         raise typer.BadParameter("pt-BR | en", param_hint="--lang")

@@ -1,7 +1,7 @@
-"""Everybody's lines on one stream, each with its speaker's name in front where people read them.
+"""Multiplex the lines of several processes on one stream, with the name of each process in front, and announce readiness.
 
-A thread writes them: a terminal that is held up (Ctrl-S, a pager, a log collector that does not take more) holds up nobody's work.
-What does not fit any more is dropped, and how much is said.
+A thread writes them, so a blocked terminal (Ctrl-S, a pager, a full log collector) blocks no work. Lines that do not fit are
+dropped and counted.
 """
 
 import asyncio

@@ -241,11 +241,11 @@ async def run_announced(
     """
     begin_logging(work.events, settings, service=service or role, stream=stream, zone=work.zone)
 
-    def asked() -> None:
+    def on_stop() -> None:
         notifier.stopping(stops_within)
         work.events.emit(ProcessDraining(role))
 
-    with stop_on_signals(stop, asked):
+    with stop_on_signals(stop, on_stop):
         for name, nearest in near_misses({**in_file(ENV_FILE), **ctx.env}, names(type(settings))):
             work.events.emit(SettingWarned(name, nearest))
         work.events.emit(ProcessStarted(role, __version__, work.clock.now().astimezone(work.zone)))

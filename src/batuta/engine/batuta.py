@@ -419,7 +419,7 @@ class Batuta:
     def supervisor(self, role: str = "worker", *, heartbeat: Heartbeat | None = None) -> Supervisor:
         """Of the worker: the loops that were registered, and the queues. Whatever the role, it shows signs of life.
 
-        ``heart``: one that beats outside this event loop (``engine.process``); None: one of the loops here does.
+        ``heartbeat``: one that beats outside this event loop (``engine.process``); None: one of the loops here.
         """
         return self.observability.supervisor(role, self._loops_of(role), heartbeat)
 

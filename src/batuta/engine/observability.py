@@ -138,7 +138,7 @@ class Observability:
     def supervisor(
         self, role: str, own: Iterable[tuple[Loop, LoopPolicy]], heartbeat: Heartbeat | None = None
     ) -> Supervisor:
-        """Of a role's own loops and of what watches them. ``heart``: one that beats elsewhere."""
+        """A supervisor of the role's loops and of those that watch them. ``heartbeat``: one that beats in another thread."""
         events = Fanout(self.events.emit)
         supervisor = Supervisor(self.clock, events)
         # First, so that they drain last: they live until everything else has ended.
@@ -151,7 +151,7 @@ class Observability:
         return supervisor
 
     def heartbeat(self, worker_name: str, running: Callable[[], Collection[Running]]) -> Heartbeat:
-        """For an event loop that it shares with those it tells of. ``sentry`` has a better one."""
+        """A heartbeat on the event loop that it reports about. ``engine.process`` has one in a thread of its own."""
         return Heartbeat(
             worker_id=make_owner(self.ids),
             worker_name=worker_name,

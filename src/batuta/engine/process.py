@@ -1,6 +1,6 @@
-"""A process under guard: its loops are supervised, and a sentry outside its event loop beats, watches and speaks to the parent.
+"""A guarded process: a supervisor keeps its loops, and a watchdog thread sends heartbeats, monitors it and notifies the parent.
 
-async with guarded(work, "worker", stop, notifier=…) as supervisor:
+async with guard_process(work, "worker", stop, notifier=…) as supervisor:
     await supervisor.run(stop, grace)
 """
 
@@ -50,7 +50,7 @@ class ProcessLimits:
 
 
 class OwnDatabase:
-    """Of the sentry alone, opened in its thread by whoever needs it first."""
+    """The watchdog thread's own database, opened in that thread at first use."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

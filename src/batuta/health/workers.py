@@ -66,7 +66,7 @@ def _looping(last: Restart, now: datetime) -> Report:
 
 # Three beats, and the time it takes to write one.
 DEAD_AFTER = 3 * EVERY + timedelta(seconds=5)
-# The scheduler's heart may be late by a beat or two; its dispatcher wakes every second.
+# The heartbeat of the scheduler may be late by a beat or two; its dispatcher wakes every second.
 SILENT_AFTER = timedelta(seconds=45)
 # One of several that died is told for this long; then it was most likely taken away on purpose.
 REMEMBERED = timedelta(hours=1)

@@ -160,7 +160,7 @@ class RestoreRefused(ConfigError):
 
 
 class QueryFileError(ConfigError):
-    sentence = "{book}: {why}"
+    sentence = "{file}: {why}"
 
 
 class StoreError(BatutaError):

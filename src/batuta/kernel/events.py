@@ -148,7 +148,7 @@ class TaskDeaf:
 
 @dataclass(frozen=True, slots=True)
 class EventLoopBlocked:
-    """The event loop does not answer its process's sentry; at ``limit`` the process ends. ``stack``: None at first."""
+    """The event loop does not answer the watchdog thread; at ``limit`` the process ends. ``stack``: None at first."""
 
     silent_for: timedelta
     limit: timedelta

@@ -98,7 +98,7 @@ def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda
     """Set ``stop`` at the first signal, and say so; leave the process at the second."""
     loop = asyncio.get_running_loop()
 
-    def asked(number: int) -> None:
+    def on_signal(number: int) -> None:
         if stop.is_set() and number in ASKING:
             os._exit(128 + number)
         if not stop.is_set():
@@ -108,7 +108,7 @@ def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda
     heard = ASKING if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*ASKING, signal.SIGHUP)  # nohup
     _deafen_children()
     for number in heard:
-        loop.add_signal_handler(number, asked, number)
+        loop.add_signal_handler(number, on_signal, number)
     _HEARD.update(heard)
     try:
         yield

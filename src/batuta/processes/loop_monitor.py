@@ -1,6 +1,6 @@
-"""Whether the event loop of this process answers, asked from the sentry's thread; and what is done if it does not.
+"""Ask the event loop of this process, from the watchdog thread, whether it answers; end the process if it does not.
 
-answers ──▶ the parent is told that we live
+answers ──▶ the parent gets a sign of life
 silent: 2 of 15 s ──▶ a warning · half of it ──▶ its stack in the log, `stalled` in the heartbeat
         15 s ──▶ a row with the stack, and the process ends with 75: whoever is its parent starts it again
 the interpreter itself is held (a regular expression without end): the timer in C writes every stack into a file and ends
@@ -50,7 +50,7 @@ def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class LoopMonitor:
-    """A loop of the sentry's. ``last_words`` is given the stack before the process is ended."""
+    """A loop of the watchdog thread. ``last_words`` receives the stack before the process ends."""
 
     home: asyncio.AbstractEventLoop
     thread: int  # that runs it

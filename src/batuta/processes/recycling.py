@@ -17,7 +17,7 @@ MEGABYTE = 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class Recycler:
-    """A loop of the sentry's. ``recycle`` is given the reason, once. None: no such limit."""
+    """A loop of the watchdog thread. ``recycle`` receives the reason, once. None: no such limit."""
 
     most_megabytes: int | None
     longest: timedelta | None

@@ -2,10 +2,10 @@
 
     due ──▶ [ starting ] ── first sign ──▶ [ living ] ── silent for too long ──▶ [ asked for its stack ] ── 3 s ──▶ killed
      ▲                           │ ends        │ ends                                  │ ends                        │
-     └── the wait that supervise.comeback decides ◀────────────────────────────────────┴─────────────────────────────┘
+     └── the wait that restarts.decide_restart gives ◀─────────────────────────────────┴─────────────────────────────┘
 
-A child that cannot start because of its configuration ends the whole family, and its word is passed on; nothing else that becomes
-of one child takes the others along.
+A child that cannot start because of its configuration ends the whole tree with its exit code; no other
+end of one child ends the others.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from batuta.supervise.stacks import main_thread_alone
 PR_SET_PDEATHSIG = 1
 LOOK = timedelta(milliseconds=500)
 LAST_LINES = 1.0  # seconds that the last lines of a child may take
-KILLING = timedelta(seconds=3)  # of a family's grace: to kill the children that are left, and to read their last lines
+KILLING = timedelta(seconds=3)  # of the tree's grace: to kill the children that are left, and to read their last lines
 TIMED_OUT = "Timeout"  # how faulthandler begins when nobody told it in time that the event loop goes round
 NOT_STARTED = 127  # what a shell says of a program that it could not start
 
@@ -89,7 +89,7 @@ class End:
 
 
 class Recorder:
-    """What a family writes down of its children, and finds of theirs. This one: nothing."""
+    """Records restarts of children, and finds their stacks. This one does nothing."""
 
     def stalled(self, host: str, pid: int) -> None: ...
     def restarted(self, restart: NewRestart) -> None: ...

@@ -1,9 +1,9 @@
-"""The sentry: a thread with an event loop of its own. What stops the process's event loop does not stop it.
+"""The watchdog thread has an event loop of its own: whatever blocks the event loop of the process does not block it.
 
-the process's thread                      the sentry's thread
+the process's thread                      the watchdog thread
 ┌───────────────────────────┐   ask     ┌──────────────────────────────────┐   alive   ┌────────┐
-│ event loop                │ ◀──────── │ lag: does it answer?             │ ────────▶ │ parent │
-│  ├ loops, watchdog        │ ────────▶ │ heart: worker_heartbeats         │           └────────┘
+│ event loop                │ ◀──────── │ monitor: does it answer?         │ ────────▶ │ parent │
+│  ├ loops, watchdog        │ ────────▶ │ heartbeat: worker_heartbeats     │           └────────┘
 │  └ handlers, requests     │  answer   │  on a connection of its own      │
 └───────────────────────────┘           └──────────────────────────────────┘
                                           re-arms, each second, Python's own timer in C, which needs no interpreter:

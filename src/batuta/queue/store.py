@@ -96,7 +96,7 @@ class QueueStore(Protocol):
         ...
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
-        """Extend the leases by ``tenure.lease`` from now. Never waits for a row lock."""
+        """Extend the leases by ``lease_holder.lease`` from now. Never waits for a row lock."""
         ...
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:

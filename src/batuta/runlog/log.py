@@ -179,5 +179,5 @@ class ExecutionLog(Protocol):
         ...
 
     async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:
-        """Those of them that have not changed since they were read belong to ``tenure`` now, each with its next attempt."""
+        """Give the runs that have not changed since they were read to ``lease_holder``, each with its next attempt."""
         ...

@@ -1,4 +1,4 @@
-"""A loop that rings the bells of whoever waits for something in the database."""
+"""A loop that wakes the workers of this process when another process wrote something for them."""
 
 import asyncio
 from datetime import timedelta
@@ -30,7 +30,7 @@ class Wakeups:
     def _wake(self, name: str | None) -> None:
         self.ring(name)
         if name is None and self._database.dialect == "postgres":
-            self.doorbell.ring()  # the ear itself is gone, it says: another is needed now and not at the next probe
+            self.doorbell.ring()  # the connection is lost: reconnect now and not at the next probe
 
     async def tick(self) -> Pace:
         try:

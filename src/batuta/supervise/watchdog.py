@@ -3,7 +3,7 @@
     silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ deaf: the others drain, and the process ends
                                  └── it ends ──▶ restarted, with a budget (``supervisor``)
 
-What stops the event loop stops this too; that is what the sentry in its thread is for.
+Whatever blocks the event loop blocks this loop too; ``processes.watchdog_thread`` covers that.
 """
 
 from collections.abc import Callable, Sequence

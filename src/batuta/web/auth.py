@@ -76,11 +76,11 @@ class DoorFirst(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
-        async def asked(request: Request) -> Response:
+        async def authorise_first(request: Request) -> Response:
             await authorise(request)
             return await handle(request)
 
-        return asked
+        return authorise_first
 
 
 def require(caller: Caller, scope: Scope) -> None:

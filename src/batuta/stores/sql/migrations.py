@@ -72,10 +72,10 @@ def read_folder(namespace: str, folder: Path) -> list[Migration]:
     for file in sorted(folder.glob("*.sql")):
         named = _FILE.match(file.name)
         if named is None:
-            raise QueryFileError(book=str(file), why="a migration is called 0001_what_it_does.sql")
+            raise QueryFileError(file=str(file), why="a migration is called 0001_what_it_does.sql")
         found.append(Migration(namespace, int(named[1]), named[2], file.read_text(encoding="utf-8")))
     if [migration.number for migration in found] != list(range(1, len(found) + 1)):
-        raise QueryFileError(book=str(folder), why="migrations are numbered 0001, 0002, … without gap or double")
+        raise QueryFileError(file=str(folder), why="migrations are numbered 0001, 0002, … without gap or double")
     return found
 
 
@@ -151,7 +151,7 @@ def missing_of(migrations: Sequence[Migration], applied: dict[tuple[str, int], s
 
 
 HERE = Path(__file__).parent
-STATEMENTS = HERE / "books"
+STATEMENTS = HERE / "statements"
 
 
 def engine_migrations() -> list[Migration]:

@@ -39,9 +39,9 @@ class Queries(Protocol):
 SomeQueries = TypeVar("SomeQueries", bound=Queries)
 
 
-def load(book: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
-    """Fill ``book`` from ``file``. A name that is missing, extra or doubled is an error, for every dialect at once."""
-    return load_text(book, file.read_text(encoding="utf-8"), file.name, dialect)
+def load(queries: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
+    """Fill ``queries`` from ``file``. A name that is missing, extra or doubled is an error, for every dialect at once."""
+    return load_text(queries, file.read_text(encoding="utf-8"), file.name, dialect)
 
 
 def load_all(file: Path, dialect: Dialect) -> list[Query]:
@@ -51,40 +51,40 @@ def load_all(file: Path, dialect: Dialect) -> list[Query]:
 
 
 def load_text(
-    book: type[SomeQueries], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
+    queries: type[SomeQueries], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
 ) -> SomeQueries:
-    """``written_for``: the databases the book must serve."""
-    declared = frozenset(field.name for field in fields(book))
-    return book(**_queries(text, name, dialect, declared, tuple(written_for)))
+    """``written_for``: the databases that the file must serve."""
+    declared = frozenset(field.name for field in fields(queries))
+    return queries(**_queries(text, name, dialect, declared, tuple(written_for)))
 
 
 @lru_cache(maxsize=1024)
 def _queries(
     text: str, name: str, dialect: Dialect, declared: frozenset[str], written_for: tuple[Dialect, ...]
 ) -> Mapping[str, Query]:
-    """Read once: a process that opens the same database again, or another of its kind, has the same books."""
+    """Parse each text once: a process may open several databases of the same kind."""
     found = parse(text, name)
     for each in written_for:
         defined = {called for called, on in found if on in (None, each)}
         if missing := sorted(declared - defined):
-            raise QueryFileError(book=name, why=f"no query for {each} is called {', '.join(missing)}")
+            raise QueryFileError(file=name, why=f"no query for {each} is called {', '.join(missing)}")
         if extra := sorted(defined - declared):
-            raise QueryFileError(book=name, why=f"nobody declares {', '.join(extra)}")
+            raise QueryFileError(file=name, why=f"nobody declares {', '.join(extra)}")
     chosen = {called: query for (called, on), query in found.items() if on in (None, dialect)}
     return MappingProxyType({called: in_dialect(query, dialect) for called, query in chosen.items()})
 
 
-def parse(text: str, book: str) -> dict[tuple[str, Dialect | None], Query]:
+def parse(text: str, file: str) -> dict[tuple[str, Dialect | None], Query]:
     headers = list(_HEADER.finditer(text))
     ends = [header.start() for header in headers[1:]] + [len(text)]
     found: dict[tuple[str, Dialect | None], Query] = {}
     for header, end in zip(headers, ends, strict=True):
         kind, name, on, _ = header.groups()
         if on is not None and on not in DIALECTS:
-            raise QueryFileError(book=book, why=f"{name} is for '{on}', which is none of {', '.join(DIALECTS)}")
+            raise QueryFileError(file=file, why=f"{name} is for '{on}', which is none of {', '.join(DIALECTS)}")
         taken = {key for key in found if key[0] == name}
         if (name, on) in taken or (taken and (on is None or (name, None) in taken)):
-            raise QueryFileError(book=book, why=f"{name} stands there twice")
+            raise QueryFileError(file=file, why=f"{name} stands there twice")
         found[name, on] = query_of(name, text[header.end() : end].strip().rstrip(";"), writes=kind == "write")
     return found
 

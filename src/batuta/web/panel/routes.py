@@ -36,7 +36,7 @@ class PageRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
-        async def told(request: Request) -> Response:
+        async def render_problems(request: Request) -> Response:
             try:
                 return await handle(request)
             except Problem as problem:
@@ -50,7 +50,7 @@ class PageRoute(APIRoute):
                     raise
                 return _problem_page(request, Problem(503, "store_unavailable", headers={"Retry-After": "5"}))
 
-        return told
+        return render_problems
 
 
 router = APIRouter(prefix="/painel", include_in_schema=False, route_class=PageRoute)

@@ -1,4 +1,4 @@
-"""The statements of a queue, written for one table: ``books/queue.sql`` with the table's own names in its gaps."""
+"""The statements of a queue, written for one table: ``statements/queue.sql`` with the table's own names in its gaps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class QueueQueries:
 @dataclass(frozen=True, slots=True)
 class PostgresClaimQueries:
     claim: Query
-    turn: Query
+    settle_and_claim: Query
     claim_reversed: Query
     somewhere: Query
     lock_groups: Query

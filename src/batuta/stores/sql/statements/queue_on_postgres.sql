@@ -4,7 +4,7 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write turn: settle the last batch and claim the next in one statement, with one commit; waits for row locks of the last batch
+-- write settle_and_claim: settle the last batch and claim the next in one statement, with one commit; waits for row locks of the last batch
 {pick_in_order},
 settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
 claimed AS (
