@@ -1,7 +1,6 @@
 """``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``: a file is taken at once, what it says is read afterwards."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from datetime import date
 from typing import Annotated, Any
 from uuid import UUID
@@ -25,6 +24,7 @@ from app.contexts.agendamentos.planilha.celulas import DDDS
 from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, LONGEST_TEXT, Situacao
 from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv, job_do_agendamento, job_em_palavras
 from app.contexts.agendamentos.service import CEP, Agendamentos, Filtro
+from app.web.refusals import as_problems, caller_of
 from batuta.access.tokens import Scope
 from batuta.engine.batuta import Batuta
 from batuta.kernel.reasons import Reason
@@ -139,6 +139,14 @@ class Reprocesso(BaseModel):
     limite: Annotated[int, BeforeValidator(_number)] = Field(default=1000, ge=1, le=10_000)
 
 
+REFUSALS = {
+    AgendamentoInexistente: (404, "appointment_unknown"),
+    AgendamentoRepetido: (409, "appointment_repeated"),
+    AgendamentoRecusado: (422, "appointment_refused"),
+    PlanilhaRecusada: (422, "spreadsheet_refused"),
+}
+
+
 def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> APIRouter:
     routes = APIRouter(prefix=PREFIX, tags=["appointments"], route_class=DoorFirst)
     _add_importing(routes, importacao)
@@ -147,15 +155,15 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
     @routes.post("/appointments", status_code=201, operation_id="create_appointment", responses=REPEATED)
     async def create(request: Request, novo: Novo) -> dict[str, Any]:
         """One appointment; its address and documents are read in the background."""
-        with told(request):
-            row = await agendamentos.criar(novo.given(), by=who(request))
+        with as_problems(request, REFUSALS):
+            row = await agendamentos.criar(novo.given(), by=caller_of(request))
         return agendamento_em_palavras(row, com_documentos=False)
 
     @routes.patch("/appointments/{id:agendamento}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
     async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
         """Another address or document is read anew."""
-        with told(request):
-            row = await agendamentos.alterar(str(id), mudanca.given(), by=who(request))
+        with as_problems(request, REFUSALS):
+            row = await agendamentos.alterar(str(id), mudanca.given(), by=caller_of(request))
         return agendamento_em_palavras(row, com_documentos=False)
 
     @routes.post("/appointments/reprocess", operation_id="reprocess_appointments")
@@ -163,7 +171,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
         """Those whose reading failed or was switched off are read again, or whoever is named: a task is enqueued for each."""
         asked = quais or Reprocesso()
         ids = None if asked.ids is None else [str(each) for each in asked.ids]
-        found = await agendamentos.reprocessar(ids, limit=asked.limite, by=who(request))
+        found = await agendamentos.reprocessar(ids, limit=asked.limite, by=caller_of(request))
         return {"success": True, "jobs_enqueued": len(found), "ids": found}
 
     @routes.get("/jobs/{job_id}/status", operation_id="job_status", responses={404: {"description": "no such job"}})
@@ -192,8 +200,8 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
     ) -> dict[str, Any]:
         """Every row is there when this answers, and a task for each; a row that cannot be taken stops no other."""
         content = await file.read()
-        with told(request):
-            row = await importacao.importar(content, file.filename or "", by=who(request))
+        with as_problems(request, REFUSALS):
+            row = await importacao.importar(content, file.filename or "", by=caller_of(request))
         return with_reasons(resultado(row), texts_for(request))
 
     @routes.get("/appointments/imports", operation_id="list_imports")
@@ -269,7 +277,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
     @routes.get("/appointments/{id:agendamento}", operation_id="show_appointment", responses=ANSWERS)
     async def show(request: Request, id: Id, documentos: Documents = False) -> dict[str, Any]:
         seen = may_see(request, documentos)
-        with told(request):
+        with as_problems(request, REFUSALS):
             return agendamento_em_palavras(await agendamentos.um(str(id)), com_documentos=seen)
 
 
@@ -302,22 +310,3 @@ def with_reasons(document: dict[str, Any], texts: Texts) -> dict[str, Any]:
             for each in document[name]
         ]
     return document
-
-
-@contextmanager
-def told(request: Request) -> Iterator[None]:
-    """What appointments refuse, as problems."""
-    try:
-        yield
-    except AgendamentoInexistente as error:
-        raise Problem(404, "appointment_unknown", id=error.facts["id"]) from None
-    except AgendamentoRepetido:
-        raise Problem(409, "appointment_repeated") from None
-    except AgendamentoRecusado as error:
-        raise Problem(422, "appointment_refused", why=texts_for(request).error(error)) from None
-    except PlanilhaRecusada as error:
-        raise Problem(422, "spreadsheet_refused", why=texts_for(request).error(error)) from None
-
-
-def who(request: Request) -> str:
-    return str(request.state.caller.name)

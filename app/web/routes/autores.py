@@ -9,9 +9,15 @@ from fastapi import APIRouter, Query, Request
 from app.contexts.grupos.autores import Autores, AutorInexistente, SemAutor
 from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
 from app.contexts.vagas.revisao import VagaInexistente
+from app.web.refusals import as_problems, caller_of
 from batuta.access.tokens import Scope
 from batuta.web.auth import DoorFirst, needs
-from batuta.web.problems import Problem
+
+REFUSALS = {
+    VagaInexistente: (404, "vaga_unknown"),
+    SemAutor: (409, "autor_hidden"),
+    AutorInexistente: (404, "autor_unknown"),
+}
 
 
 def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
@@ -32,23 +38,13 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
     )
     async def block(request: Request, id: UUID) -> dict[str, Any]:
         """Whoever posted that vaga is not read any more, and what else of his waits is rejected. Twice is once."""
-        try:
-            return autor_em_palavras(await autores.bloquear(str(id), por=_who(request)))
-        except VagaInexistente as error:
-            raise Problem(404, "vaga_unknown", id=error.facts["id"]) from None
-        except SemAutor as error:
-            raise Problem(409, "autor_hidden", id=error.facts["id"]) from None
+        with as_problems(request, REFUSALS):
+            return autor_em_palavras(await autores.bloquear(str(id), por=caller_of(request)))
 
     @routes.post("/autores/{id}/liberar", operation_id="lift_autor", responses={404: {"description": "no such author"}})
     async def lift(request: Request, id: UUID) -> dict[str, Any]:
         """He is read again. Twice is once."""
-        try:
-            return autor_em_palavras(await autores.liberar(str(id), por=_who(request)))
-        except AutorInexistente as error:
-            raise Problem(404, "autor_unknown", id=error.facts["id"]) from None
+        with as_problems(request, REFUSALS):
+            return autor_em_palavras(await autores.liberar(str(id), por=caller_of(request)))
 
     return routes
-
-
-def _who(request: Request) -> str:
-    return str(request.state.caller.name)

@@ -1,7 +1,6 @@
 """``/campanhas``: what a gestor does with campaigns, and how each goes."""
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -23,9 +22,10 @@ from app.contexts.campanhas.model import (
 from app.contexts.campanhas.publico import Motivo
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
+from app.web.refusals import as_problems, caller_of
 from batuta.access.tokens import Scope
 from batuta.web.auth import DoorFirst, needs
-from batuta.web.problems import Problem, texts_for
+from batuta.web.problems import texts_for
 from batuta.web.routes.openapi import WRITABLE
 
 Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
@@ -92,6 +92,15 @@ class Agendamento(BaseModel):
     )
 
 
+REFUSALS = {
+    CampanhaInexistente: (404, "campanha_unknown"),
+    CampanhaNaoPode: (409, "campanha_state"),
+    SemPublico: (409, "campanha_refused"),
+    MedicosDesconhecidos: (404, "campanha_refused"),
+    CampanhaRecusada: (422, "campanha_refused"),
+}
+
+
 def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
     routes = APIRouter(prefix="/campanhas", tags=["campanhas"], route_class=DoorFirst)
     _add_reading(routes, campanhas, zone)
@@ -101,7 +110,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
     )
     async def create(request: Request, nova: Nova) -> dict[str, Any]:
         """A draft. Nobody gets anything before it is scheduled."""
-        with told(request):
+        with as_problems(request, REFUSALS):
             asked = NovaCampanha(
                 nome=nova.nome_template,
                 tipo=nova.tipo_campanha,
@@ -110,7 +119,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
                 objetivo=nova.objetivo,
                 pode_ofertar=nova.pode_ofertar,
             )
-            id = await campanhas.criar(asked, by=who(request))
+            id = await campanhas.criar(asked, by=caller_of(request))
             texts, strange = texts_for(request), await campanhas.avisos(asked.audience_filters)
             avisos = [texts("campanhas.de_ninguem", valor=word) for word in strange]
             return {**progresso_em_palavras(await campanhas.progresso(id), zone), "avisos": avisos}
@@ -122,23 +131,23 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
         Says how many will get it as far as is known now; if nobody would, it is refused (409) and stays as it was.
         """
         para = None if quando is None else quando.agendar_para
-        with told(request):
-            return agendada_em_palavras(id, await campanhas.agendar(id, para, by=who(request)))
+        with as_problems(request, REFUSALS):
+            return agendada_em_palavras(id, await campanhas.agendar(id, para, by=caller_of(request)))
 
     @routes.post("/{id}/pausar", operation_id="pause_campanha", responses=ANSWERS)
     async def pausar(request: Request, id: Id) -> dict[str, Any]:
         """Nothing of it leaves from now on; what waits keeps waiting."""
-        return await _done(request, id, lambda: campanhas.pausar(id, by=who(request)))
+        return await _done(request, id, lambda: campanhas.pausar(id, by=caller_of(request)))
 
     @routes.post("/{id}/retomar", operation_id="resume_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def retomar(request: Request, id: Id) -> dict[str, Any]:
         """It goes on where it stopped, at once."""
-        return await _done(request, id, lambda: campanhas.retomar(id, by=who(request)))
+        return await _done(request, id, lambda: campanhas.retomar(id, by=caller_of(request)))
 
     @routes.post("/{id}/cancelar", operation_id="cancel_campanha", responses=ANSWERS)
     async def cancelar(request: Request, id: Id) -> dict[str, Any]:
         """For good: what waits is cancelled, what is on its way is asked to stop."""
-        return await _done(request, id, lambda: campanhas.cancelar(id, by=who(request)))
+        return await _done(request, id, lambda: campanhas.cancelar(id, by=caller_of(request)))
 
     return routes
 
@@ -159,7 +168,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
     @routes.get("/{id}", operation_id="show_campanha", responses={404: ANSWERS[404]})
     async def show(request: Request, id: Id) -> dict[str, Any]:
         """How it goes: recipients, queued, sent, delivered, answered; who was left out and what was blocked, by reason."""
-        with told(request):
+        with as_problems(request, REFUSALS):
             shown: dict[str, Any] = texts_for(request).rendered(
                 progresso_em_palavras(await campanhas.progresso(id), zone)
             )
@@ -175,36 +184,12 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         limite: Limit = 100,
     ) -> dict[str, Any]:
         """Everybody it considered, in order, with why somebody did not get it."""
-        with told(request):
+        with as_problems(request, REFUSALS):
             rows = await campanhas.destinatarios(id, situacao=situacao, motivo=motivo, after=depois_de, limit=limite)
         return {"destinatarios": [dict(row) for row in rows]}
 
 
 async def _done(request: Request, id: int, act: Callable[[], Awaitable[Status]]) -> dict[str, Any]:
-    with told(request):
+    with as_problems(request, REFUSALS):
         status = await act()
     return {"id": id, "status": status.value}
-
-
-@contextmanager
-def told(request: Request) -> Iterator[None]:
-    """What the campaigns refuse, as problems."""
-    try:
-        yield
-    except CampanhaInexistente as error:
-        raise Problem(404, "campanha_unknown", id=error.facts["id"]) from None
-    except CampanhaNaoPode as error:
-        facts = error.facts
-        raise Problem(
-            409, "campanha_state", id=facts["id"], estado=facts["status"], acao=facts["acao"], de=facts["de"]
-        ) from None
-    except SemPublico as error:
-        raise Problem(409, "campanha_refused", why=texts_for(request).error(error)) from None
-    except MedicosDesconhecidos as error:
-        raise Problem(404, "campanha_refused", why=texts_for(request).error(error)) from None
-    except CampanhaRecusada as error:
-        raise Problem(422, "campanha_refused", why=texts_for(request).error(error)) from None
-
-
-def who(request: Request) -> str:
-    return str(request.state.caller.name)

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.vagas.fechamentos import Fechado, FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
+from app.web.refusals import as_problems, caller_of
 from batuta.access.tokens import Scope
 from batuta.web.auth import DoorFirst, needs
-from batuta.web.problems import Problem
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such notice"},
@@ -22,6 +22,13 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 class Quais(BaseModel):
     model_config = ConfigDict(extra="forbid")
     vagas: Annotated[list[UUID], Field(min_length=1, max_length=20, description="of those it may mean")]
+
+
+REFUSALS = {
+    FechamentoInexistente: (404, "fechamento_unknown"),
+    FechamentoDecidido: (409, "fechamento_decided"),
+    VagaDeOutro: (422, "fechamento_other"),
+}
 
 
 def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
@@ -51,14 +58,8 @@ def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
 
 
 async def _resolved(fechamentos: Fechamentos, request: Request, id: UUID, vagas: list[str]) -> dict[str, Any]:
-    try:
-        return resolvido(await fechamentos.resolver(str(id), vagas, por=str(request.state.caller.name)))
-    except FechamentoInexistente as error:
-        raise Problem(404, "fechamento_unknown", id=error.facts["id"]) from None
-    except FechamentoDecidido as error:
-        raise Problem(409, "fechamento_decided", id=error.facts["id"], estado=error.facts["status"]) from None
-    except VagaDeOutro as error:
-        raise Problem(422, "fechamento_other", id=error.facts["id"], vaga=error.facts["vaga"]) from None
+    with as_problems(request, REFUSALS):
+        return resolvido(await fechamentos.resolver(str(id), vagas, por=caller_of(request)))
 
 
 def resolvido(done: Fechado) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """``/grupos/revisao``: vagas of groups that wait for a person, with the text they came from."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -23,9 +21,9 @@ from app.contexts.vagas.revisao import (
     VagaInexistente,
     VagaPassada,
 )
+from app.web.refusals import as_problems, caller_of
 from batuta.access.tokens import Scope
 from batuta.web.auth import DoorFirst, needs
-from batuta.web.problems import Problem, texts_for
 from batuta.web.routes.openapi import WRITABLE
 
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
@@ -61,6 +59,15 @@ class Rejeicao(BaseModel):
     motivo: Annotated[str, Field(max_length=300, pattern=NAME)]
 
 
+REFUSALS = {
+    VagaInexistente: (404, "vaga_unknown"),
+    VagaDecidida: (409, "vaga_decided"),
+    HospitalBloqueado: (409, "vaga_refused"),
+    MudancaSemVaga: (409, "vaga_refused"),
+    **dict.fromkeys((VagaIncompleta, VagaPassada, *RECUSAS), (422, "vaga_refused")),
+}
+
+
 def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
     routes = APIRouter(prefix="/grupos/revisao", tags=["grupos"], route_class=DoorFirst)
 
@@ -79,7 +86,7 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
     @routes.get("/{id}", operation_id="show_revisao", responses={404: ANSWERS[404]}, openapi_extra=needs(Scope.PII))
     async def show(request: Request, id: UUID) -> dict[str, Any]:
         """One of them, with every message that told of it."""
-        with told(request):
+        with as_problems(request, REFUSALS):
             row, sources = await revisao.ver(str(id))
         return vaga_em_palavras(row, zone, sources)
 
@@ -87,38 +94,19 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
     async def approve(request: Request, id: UUID, como: Aprovacao | None = None) -> dict[str, Any]:
         """It becomes a vacancy, as it is or as corrected. What a hospital is called is learnt."""
         said = {} if como is None else como.model_dump(exclude={"notas"})
-        with told(request):
+        with as_problems(request, REFUSALS):
             done = await revisao.aprovar(
-                str(id), Correcao(**said), por=_who(request), notas=None if como is None else como.notas
+                str(id), Correcao(**said), por=caller_of(request), notas=None if como is None else como.notas
             )
         return _decided(done)
 
     @routes.post("/{id}/rejeitar", operation_id="reject_revisao", responses=ANSWERS)
     async def reject(request: Request, id: UUID, porque: Rejeicao) -> dict[str, Any]:
-        with told(request):
-            return _decided(await revisao.rejeitar(str(id), porque.motivo, por=_who(request)))
+        with as_problems(request, REFUSALS):
+            return _decided(await revisao.rejeitar(str(id), porque.motivo, por=caller_of(request)))
 
     return routes
 
 
-@contextmanager
-def told(request: Request) -> Iterator[None]:
-    """What the review refuses, as problems."""
-    try:
-        yield
-    except VagaInexistente as error:
-        raise Problem(404, "vaga_unknown", id=error.facts["id"]) from None
-    except VagaDecidida as error:
-        raise Problem(409, "vaga_decided", id=error.facts["id"], estado=error.facts["status"]) from None
-    except (HospitalBloqueado, MudancaSemVaga) as error:
-        raise Problem(409, "vaga_refused", why=texts_for(request).error(error)) from None
-    except (VagaIncompleta, VagaPassada, *RECUSAS) as error:
-        raise Problem(422, "vaga_refused", why=texts_for(request).error(error)) from None
-
-
 def _decided(done: Decidida) -> dict[str, Any]:
     return {"id": done.id, "status": done.status, "vaga_id": done.vaga_id, "aprendido": done.aprendido}
-
-
-def _who(request: Request) -> str:
-    return str(request.state.caller.name)

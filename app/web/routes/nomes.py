@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
+from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import NAME
 from batuta.access.tokens import Scope
 from batuta.web.auth import DoorFirst, needs
-from batuta.web.problems import Problem
 
 
 class Esquecimento(BaseModel):
@@ -38,11 +38,7 @@ def router(ensino: Ensino) -> APIRouter:
     async def forget(request: Request, what: Esquecimento) -> dict[str, Any]:
         """The name is not that one's any more: five seconds later, everywhere. What was read stays as it is."""
         id = None if what.id is None else str(what.id)
-        try:
-            return asdict(await ensino.esquecer(what.nome, por=str(request.state.caller.name), id=id))
-        except NomeDesconhecido:
-            raise Problem(404, "nome_unknown") from None
-        except NomeDeVarios as error:
-            raise Problem(409, "nome_of_several", ids=error.facts["ids"]) from None
+        with as_problems(request, {NomeDesconhecido: (404, "nome_unknown"), NomeDeVarios: (409, "nome_of_several")}):
+            return asdict(await ensino.esquecer(what.nome, por=caller_of(request), id=id))
 
     return routes

@@ -29,7 +29,7 @@ _OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 class Problem(Exception):
     """``slug`` names the problem in its type URI and in the table of texts; ``facts`` fill its sentence."""
 
-    def __init__(self, status: int, slug: str, *, headers: Mapping[str, str] | None = None, **facts: object) -> None:
+    def __init__(self, status: int, slug: str, /, *, headers: Mapping[str, str] | None = None, **facts: object) -> None:
         super().__init__(slug)
         self.status = status
         self.slug = slug

@@ -1,0 +1,29 @@
+"""Errors of the contexts as problems of the API, and the name of the caller."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from fastapi import Request
+
+from batuta.kernel.errors import BatutaError
+from batuta.web.problems import Problem, texts_for
+
+
+@contextmanager
+def as_problems(request: Request, refusals: Mapping[type[BatutaError], tuple[int, str]]) -> Iterator[None]:
+    """Turn an error into the status and slug of its class; the first class that fits decides.
+
+    The text of the problem gets the error's facts, and ``why``: the error's sentence in the caller's language.
+    """
+    try:
+        yield
+    except BatutaError as error:
+        for kind, (status, slug) in refusals.items():
+            if isinstance(error, kind):
+                facts = {**error.facts, "why": texts_for(request).error(error)}
+                raise Problem(status, slug, **facts) from None  # type: ignore[arg-type]
+        raise
+
+
+def caller_of(request: Request) -> str:
+    return str(request.state.caller.name)
