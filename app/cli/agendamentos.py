@@ -14,7 +14,7 @@ from rich.table import Table
 from app.cli.shared import Saida, ask, uuid_or
 from app.composition.julia import julia_of
 from app.contexts.agendamentos.importacao import resultado
-from app.contexts.agendamentos.model import AgendamentoInexistente, ImportacaoInexistente, Status, recusada
+from app.contexts.agendamentos.model import AgendamentoInexistente, ImportacaoInexistente, StatusDaLeitura, recusada
 from app.contexts.agendamentos.normalizacao import documento_em_json, endereco_em_json, lido_pelas_regras
 from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
@@ -55,7 +55,7 @@ def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = 
 
 def listar(
     context: typer.Context,
-    situacao: Annotated[Status | None, typer.Option("--leitura")] = None,
+    situacao: Annotated[StatusDaLeitura | None, typer.Option("--leitura")] = None,
     dia: Annotated[datetime | None, typer.Option("--dia", formats=["%Y-%m-%d"])] = None,
     unidade: Annotated[str | None, typer.Option("--unidade")] = None,
     importacao: Annotated[UUID | None, typer.Option("--importacao")] = None,

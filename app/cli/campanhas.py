@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from app.cli.shared import ask
-from app.contexts.campanhas.model import Acao, FiltroRecusado, Status, Tipo
+from app.contexts.campanhas.model import Acao, FiltroRecusado, StatusDaCampanha, TipoDeCampanha
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from batuta.cli.context import CliContext, JsonFlag, cli_context, who
@@ -29,7 +29,7 @@ COLUMNS = (
 
 def show_all(
     context: typer.Context,
-    status: Annotated[Status | None, typer.Option("--status")] = None,
+    status: Annotated[StatusDaCampanha | None, typer.Option("--status")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=500)] = 50,
     as_json: JsonFlag = False,
 ) -> None:
@@ -48,7 +48,7 @@ def show(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
 def create(
     context: typer.Context,
     nome: Annotated[str, typer.Option("--nome")],
-    tipo: Annotated[Tipo, typer.Option("--tipo")],
+    tipo: Annotated[TipoDeCampanha, typer.Option("--tipo")],
     corpo: Annotated[str, typer.Option("--corpo", help="{nome}, {especialidade}")],
     especialidade: Annotated[list[str] | None, typer.Option("--especialidade")] = None,
     regiao: Annotated[list[str] | None, typer.Option("--regiao")] = None,
@@ -68,7 +68,7 @@ def create(
     nova = NovaCampanha(nome=nome, tipo=tipo, corpo=corpo, audience_filters=asked)
     id, strange = ask(ctx, lambda julia: _created(julia.campaigns.campanhas, nova))
     avisos = [ctx.texts()("campanhas.de_ninguem", valor=word) for word in strange]
-    document = {"id": id, "status": Status.RASCUNHO.value, "avisos": avisos}
+    document = {"id": id, "status": StatusDaCampanha.RASCUNHO.value, "avisos": avisos}
     ctx.show(document, as_json, lambda: _told(ctx, "created", id))
     if not as_json:
         for each in avisos:
@@ -113,7 +113,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
-def _do(ctx: CliContext, acao: Acao, id: int, as_json: bool, act: Callable[[Campanhas], Awaitable[Status]]) -> None:
+def _do(
+    ctx: CliContext, acao: Acao, id: int, as_json: bool, act: Callable[[Campanhas], Awaitable[StatusDaCampanha]]
+) -> None:
     status = ask(ctx, lambda julia: act(julia.campaigns.campanhas))
     ctx.show({"id": id, "status": status.value}, as_json, lambda: _told(ctx, acao.value, id, status=status.value))
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from app.cli.shared import ask
 from app.composition.julia import Julia
 from app.contexts.chips.jobs import last_digits
-from app.contexts.chips.service import Decisao, Fase, Status, Tipo
+from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDeChip
 from batuta.cli.context import REFUSED, CliContext, JsonFlag, cli_context, who
 from batuta.stores.sql.database import Row
 
@@ -23,15 +23,15 @@ def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
 def chip(
     context: typer.Context,
     instance: str,
-    status: Annotated[Status | None, typer.Option("--status")] = None,
-    tipo: Annotated[Tipo | None, typer.Option("--tipo")] = None,
+    status: Annotated[StatusDoChip | None, typer.Option("--status")] = None,
+    tipo: Annotated[TipoDeChip | None, typer.Option("--tipo")] = None,
     fase: Annotated[Fase | None, typer.Option("--fase")] = None,
     reason: Annotated[str, typer.Option("--reason")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    what = Decisao(status=status, tipo=tipo, fase=fase)
-    if what == Decisao() or not reason.strip():
+    what = DecisaoDoChip(status=status, tipo=tipo, fase=fase)
+    if what == DecisaoDoChip() or not reason.strip():
         ctx.say_wrong(ctx.texts()("cli.chip.what"))
         raise typer.Exit(REFUSED)
     after = ask(ctx, lambda julia: _decide(julia, instance, what, reason))
@@ -39,7 +39,7 @@ def chip(
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.chip.done", **document)))
 
 
-async def _decide(julia: Julia, instance: str, what: Decisao, why: str) -> dict[str, str]:
+async def _decide(julia: Julia, instance: str, what: DecisaoDoChip, why: str) -> dict[str, str]:
     now = julia.work.clock.now()
     async with julia.work.database.transaction() as transaction:
         return await julia.chips.chips.decidir(transaction, instance, what, why, by=who(), now=now)

@@ -7,7 +7,7 @@ from functools import partial
 
 from app.contexts.agendamentos import importacao, tasks
 from app.contexts.agendamentos.importacao import Importacao, ImportLoop
-from app.contexts.agendamentos.llm import ModeloDeAgendamentos
+from app.contexts.agendamentos.llm import LlmDeAgendamentos
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from app.contexts.agendamentos.saude import SaudeDosAgendamentos
 from app.contexts.agendamentos.service import QUEUE, Agendamentos, Ligado
@@ -44,7 +44,7 @@ def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> 
         work.database,
         read_of(settings),
         work.clock,
-        modelo=None if llm is None or not asks(settings) else ModeloDeAgendamentos(llm),
+        llm=None if llm is None or not asks(settings) else LlmDeAgendamentos(llm),
         perguntavel=asked_of(settings),
         max_tries=settings.arq_max_tries,
         timeout=timedelta(seconds=settings.arq_job_timeout),

@@ -8,7 +8,7 @@ from app.contexts.conversas.service import Conversas
 from app.contexts.esteira.esteira import Ritmo, esteira
 from app.contexts.esteira.jobs import GroupJobs
 from app.contexts.esteira.leituras import Leitor, LeitorPorRegras, Leituras
-from app.contexts.esteira.llm import USO, ComModelo
+from app.contexts.esteira.llm import USO, LeitorComLlm
 from app.contexts.esteira.metricas import Metricas
 from app.contexts.esteira.operacao import Operacao
 from app.contexts.esteira.saude import SaudeDosGrupos
@@ -99,7 +99,7 @@ def add_groups(
     rules, fechamentos = LeitorPorRegras(dicionario, zone), Fechamentos(database, dicionario, ids, clock)
     vagas = Vagas(database, dicionario, limits, ids, zone, clock)
     reajustes = Reajustes(database, dicionario, fechamentos, vagas, zone, clock)
-    reads = leitor or (rules if llm is None else ComModelo(rules, llm, dicionario, zone))
+    reads = leitor or (rules if llm is None else LeitorComLlm(rules, llm, dicionario, zone))
     reading = Leituras(database, dicionario, reads, fechamentos, reajustes, limits, clock)
     work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=asks_outside(settings)), look_every=pace.intervalo)
     queue = work.queues[Estagio.PENDENTE]

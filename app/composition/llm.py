@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from app.contexts.llm.service import Consulta, Modelo, Precos
+from app.contexts.llm.service import Consulta, Llm, Precos
 from app.integrations.llm.client import ChatClient
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
@@ -25,7 +25,7 @@ def build_llm(work: Batuta, settings: Settings) -> Consulta | None:
     return guard_llm(work, settings, client)
 
 
-def guard_llm(work: Batuta, settings: Settings, model: Modelo) -> Consulta:
+def guard_llm(work: Batuta, settings: Settings, model: Llm) -> Consulta:
     """Put ``model`` behind the circuit and the limit."""
     wanted = Limit(name=LIMIT, key="modelo", most=settings.llm_per_minute, per=timedelta(minutes=1))
     limit = work.limits.get(LIMIT) or work.limit(wanted)

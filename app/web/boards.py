@@ -5,22 +5,22 @@ from datetime import timedelta
 from typing import Final
 
 from app.composition.julia import Julia
-from app.contexts.agendamentos.model import Status as StatusDaLeitura
-from app.contexts.campanhas.model import Status, ninguem_recebeu
-from app.contexts.envio.saude import LIMITS, Medidas
+from app.contexts.agendamentos.model import StatusDaLeitura as StatusDaLeitura
+from app.contexts.campanhas.model import StatusDaCampanha, ninguem_recebeu
+from app.contexts.envio.saude import LIMITS, MedidasDaFila
 from app.contexts.mensagens.limites import Limites
 from batuta.engine.extension import Board, Course, Figure, Tone
 from batuta.stores.sql.database import Row
 
 MOST_CAMPAIGNS: Final = 5
 COLUMNS: Final = ("campanha", "situacao", "enviadas", "entregues", "respostas")
-TONES: Final[Mapping[Status, Tone]] = {
-    Status.RASCUNHO: Tone.WAITING,
-    Status.AGENDADA: Tone.WAITING,
-    Status.ATIVA: Tone.RUNNING,
-    Status.PAUSADA: Tone.HELD,
-    Status.CONCLUIDA: Tone.OK,
-    Status.CANCELADA: Tone.WAITING,
+TONES: Final[Mapping[StatusDaCampanha, Tone]] = {
+    StatusDaCampanha.RASCUNHO: Tone.WAITING,
+    StatusDaCampanha.AGENDADA: Tone.WAITING,
+    StatusDaCampanha.ATIVA: Tone.RUNNING,
+    StatusDaCampanha.PAUSADA: Tone.HELD,
+    StatusDaCampanha.CONCLUIDA: Tone.OK,
+    StatusDaCampanha.CANCELADA: Tone.WAITING,
 }
 
 MOST_IMPORTS: Final = 3
@@ -77,7 +77,7 @@ async def appointments_board(julia: Julia) -> Board:
     )
 
 
-def _queue(medidas: Medidas) -> Sequence[Figure]:
+def _queue(medidas: MedidasDaFila) -> Sequence[Figure]:
     moves = Tone.RUNNING if medidas.pendentes else Tone.WAITING
     is_old = medidas.idade > LIMITS.age_warning
     return (
@@ -98,7 +98,7 @@ def _sent(used: Mapping[str, int], limites: Limites) -> Sequence[Figure]:
     )
 
 
-def _unknown(medidas: Medidas) -> Sequence[Figure]:
+def _unknown(medidas: MedidasDaFila) -> Sequence[Figure]:
     return (
         Figure(says="quadro.em_duvida", value=medidas.em_duvida, tone=_wrong(medidas.em_duvida)),
         Figure(says="quadro.para_decisao", value=medidas.para_decisao, tone=_wrong(medidas.para_decisao)),
@@ -112,7 +112,7 @@ def _chips(summary: Mapping[str, int]) -> Figure:
 
 
 def _course(row: Row) -> Course:
-    status = Status(row["status"])
+    status = StatusDaCampanha(row["status"])
     nobody = ninguem_recebeu(status, row["total_destinatarios"])
     return Course(
         name=row["nome_template"] or str(row["id"]),

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from app.composition.julia import julia_of
-from app.contexts.campanhas.model import Tipo
+from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
 from batuta.access.tokens import Scope, mint
 from batuta.testing.clock import FastClock
@@ -224,7 +224,7 @@ async def test_a_campaign_reaches_simulated_phones_once_each_and_counts_what_the
         for phone in phones:
             await add_doctor(work.database, phone, now=work.clock.now())
         campanhas = julia_of(work).campaigns.campanhas
-        nova = NovaCampanha(nome="teste", tipo=Tipo.DISCOVERY, corpo="Olá, {nome}. Teste.")
+        nova = NovaCampanha(nome="teste", tipo=TipoDeCampanha.DISCOVERY, corpo="Olá, {nome}. Teste.")
         id = await campanhas.criar(nova, by="ana")
         await campanhas.agendar(id, None, by="ana")
         await until(

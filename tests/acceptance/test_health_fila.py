@@ -9,7 +9,7 @@ import pytest
 
 from app.composition.julia import julia_of
 from app.contexts.comum.whatsapp import NO_LINE
-from app.contexts.envio.saude import Medidas, documento
+from app.contexts.envio.saude import MedidasDaFila, documento
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
@@ -212,4 +212,4 @@ async def test_what_a_person_must_decide_is_an_alert_with_its_next_step(julia: J
     ],
 )
 def test_the_worst_of_the_rules_decides(measured: dict[str, Any], status: str) -> None:
-    assert documento(Medidas(now=INCIDENT, **measured))["status"] == status
+    assert documento(MedidasDaFila(now=INCIDENT, **measured))["status"] == status

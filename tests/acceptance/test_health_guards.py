@@ -13,7 +13,7 @@ import pytest
 
 from app.composition.julia import julia_of
 from app.composition.sending import limits
-from app.contexts.mensagens.limites import POR_TIPO, Tipo
+from app.contexts.mensagens.limites import POR_TIPO, TipoDeMensagem
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
@@ -61,7 +61,7 @@ class Julia:
             assert isinstance(verdict, Admit)
             await verdict.ticket.used(BROKE)
 
-    async def send(self, tipo: Tipo, medico: str) -> Reserved | Hold:
+    async def send(self, tipo: TipoDeMensagem, medico: str) -> Reserved | Hold:
         reserved = await self.work.rates.reserve(limits(self.settings).de(tipo, medico=medico, telefone=medico))
         if isinstance(reserved, Reserved):
             await self.work.rates.confirm(reserved.id)
@@ -113,7 +113,7 @@ async def test_the_history_is_told_by_circuit_and_by_time(julia: Julia, clock: F
 
 async def test_the_rate_limit_says_what_is_used_and_whether_it_is_the_hour(julia: Julia, clock: FakeClock) -> None:
     for n in range(3):
-        assert isinstance(await julia.send(Tipo.CAMPANHA, f"m{n}"), Reserved)
+        assert isinstance(await julia.send(TipoDeMensagem.CAMPANHA, f"m{n}"), Reserved)
     found = await julia.get("/health/rate-limit")
     assert found["rate_limit"] == {
         "msgs_hora": 3,
@@ -135,18 +135,18 @@ async def test_the_rate_limit_says_what_is_used_and_whether_it_is_the_hour(julia
 async def test_what_we_send_on_our_own_initiative_is_bound_by_everything_and_an_answer_by_its_kind(
     julia: Julia,
 ) -> None:
-    assert isinstance(await julia.send(Tipo.CAMPANHA, "ana"), Reserved)
-    too_soon = await julia.send(Tipo.FOLLOWUP, "ana")
+    assert isinstance(await julia.send(TipoDeMensagem.CAMPANHA, "ana"), Reserved)
+    too_soon = await julia.send(TipoDeMensagem.FOLLOWUP, "ana")
     assert isinstance(too_soon, Hold)
     assert too_soon.reason == "rate limit telefone/intervalo: 1 in 45 s"
     for n in range(3):
-        assert isinstance(await julia.send(Tipo.FOLLOWUP, f"m{n}"), Reserved)
-    full = await julia.send(Tipo.PROSPECCAO, "rui")
+        assert isinstance(await julia.send(TipoDeMensagem.FOLLOWUP, f"m{n}"), Reserved)
+    full = await julia.send(TipoDeMensagem.PROSPECCAO, "rui")
     assert isinstance(full, Hold)
     assert full.reason == "rate limit envios/hora: 4 in 1 h"
-    for _ in range(POR_TIPO[Tipo.RESPOSTA]):
-        assert isinstance(await julia.send(Tipo.RESPOSTA, "ana"), Reserved)
-    assert isinstance(await julia.send(Tipo.RESPOSTA, "ana"), Hold)
+    for _ in range(POR_TIPO[TipoDeMensagem.RESPOSTA]):
+        assert isinstance(await julia.send(TipoDeMensagem.RESPOSTA, "ana"), Reserved)
+    assert isinstance(await julia.send(TipoDeMensagem.RESPOSTA, "ana"), Hold)
 
 
 async def test_the_history_job_takes_old_transitions_away(julia: Julia, clock: FakeClock) -> None:

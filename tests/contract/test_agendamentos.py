@@ -17,7 +17,7 @@ from app.contexts.agendamentos.model import (
     AgendamentoRepetido,
     PlanilhaRecusada,
 )
-from app.contexts.agendamentos.planilha.linhas import Motivo, Pedaco
+from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Pedaco
 from app.contexts.agendamentos.relato import em_csv
 from app.contexts.agendamentos.service import QUEUE, Filtro
 from app.contexts.agendamentos.tasks import Conferente
@@ -277,17 +277,22 @@ async def test_many_rows_are_committed_in_pieces_and_an_interrupted_import_goes_
 @pytest.mark.parametrize(
     ("content", "name", "motivo", "said"),
     [
-        (xlsx([]), "a.xlsx", Motivo.VAZIA, "empty"),
-        (b"", "a.xlsx", Motivo.VAZIA, "empty"),
-        (xlsx([HEADER[:7], patient()[:7]]), "a.xlsx", Motivo.SEM_COLUNAS, "Endereço Completo, Documento Completo"),
-        ("Nome;Endereço\nPessoa;Rua".encode("latin-1"), "a.xlsx", Motivo.NAO_E_PLANILHA, "CSV"),
-        (b"%PDF-1.7", "a.xlsx", Motivo.NAO_E_PLANILHA, "PDF"),
-        (xlsx([["a", "b"], ["c", "d"]]), "a.xlsx", Motivo.SEM_CABECALHO, "header"),
+        (xlsx([]), "a.xlsx", MotivoDaLinha.VAZIA, "empty"),
+        (b"", "a.xlsx", MotivoDaLinha.VAZIA, "empty"),
+        (
+            xlsx([HEADER[:7], patient()[:7]]),
+            "a.xlsx",
+            MotivoDaLinha.SEM_COLUNAS,
+            "Endereço Completo, Documento Completo",
+        ),
+        ("Nome;Endereço\nPessoa;Rua".encode("latin-1"), "a.xlsx", MotivoDaLinha.NAO_E_PLANILHA, "CSV"),
+        (b"%PDF-1.7", "a.xlsx", MotivoDaLinha.NAO_E_PLANILHA, "PDF"),
+        (xlsx([["a", "b"], ["c", "d"]]), "a.xlsx", MotivoDaLinha.SEM_CABECALHO, "header"),
     ],
     ids=["no cell", "nothing", "columns", "csv", "pdf", "no header"],
 )
 async def test_a_file_that_cannot_be_taken_says_why_and_leaves_nothing(
-    office: Office, content: bytes, name: str, motivo: Motivo, said: str
+    office: Office, content: bytes, name: str, motivo: MotivoDaLinha, said: str
 ) -> None:
     with pytest.raises(RECUSAS[motivo], match=said):
         await office.importacao.importar(content, name, by="alguém")

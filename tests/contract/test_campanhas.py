@@ -15,8 +15,8 @@ from app.contexts.campanhas.model import (
     MedicosDesconhecidos,
     PublicoInexistente,
     PublicoVazio,
-    Status,
-    Tipo,
+    StatusDaCampanha,
+    TipoDeCampanha,
 )
 from app.contexts.campanhas.relato import progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
@@ -100,7 +100,12 @@ class Office:
         )
 
     async def campaign(
-        self, tipo: Tipo = Tipo.DISCOVERY, corpo: str = TEXT, *, at: datetime | None = None, **filters: Any
+        self,
+        tipo: TipoDeCampanha = TipoDeCampanha.DISCOVERY,
+        corpo: str = TEXT,
+        *,
+        at: datetime | None = None,
+        **filters: Any,
     ) -> int:
         nova = NovaCampanha(nome="teste", tipo=tipo, corpo=corpo, audience_filters=filters)
         id = await self.campanhas.criar(nova, by="ana")
@@ -108,7 +113,7 @@ class Office:
         return id
 
     async def old_campaign(self) -> int:
-        nova = NovaCampanha(nome="antiga", tipo=Tipo.OFERTA, corpo="x")
+        nova = NovaCampanha(nome="antiga", tipo=TipoDeCampanha.OFERTA, corpo="x")
         return await self.campanhas.criar(nova, by="ana")
 
     async def starts(self) -> Resultado:
@@ -296,14 +301,14 @@ async def test_a_campaign_for_nobody_is_not_scheduled_and_can_be_when_the_reason
     first = await office.campaign(clientes_especificos=[waiting])
     await office.starts()
     await write(office.database, "UPDATE doctor_state SET last_inbound_at = :now", now=OPEN)
-    nova = NovaCampanha(nome="teste", tipo=Tipo.DISCOVERY, corpo=TEXT)
+    nova = NovaCampanha(nome="teste", tipo=TipoDeCampanha.DISCOVERY, corpo=TEXT)
     id = await office.campanhas.criar(nova, by="ana")
     with pytest.raises(PublicoVazio, match=r"\(conversa_agora 1, outra_campanha 1\)"):
         await office.campanhas.agendar(id, None, by="ana")
     assert (await office.status(id), await office.why(id)) == ("rascunho", {})
     # As they are known to be then: the talk is over, and what waits has long left.
     made = await office.campanhas.agendar(id, OPEN + 10 * DAY, by="ana")
-    assert (made.status, made.destinatarios, made.excluidos) == (Status.AGENDADA, 2, {})
+    assert (made.status, made.destinatarios, made.excluidos) == (StatusDaCampanha.AGENDADA, 2, {})
     assert await office.status(first) == "ativa"
 
 
@@ -386,7 +391,7 @@ async def test_an_unknown_placeholder_put_there_by_hand_is_refused_and_never_sen
     assert "hospital" in row["erro"]
     assert await office.queued(id) == []
     await write(office.database, "UPDATE campanhas SET corpo = 'Olá, {nome}'")
-    assert await office.campanhas.retomar(id, by="ana") is Status.AGENDADA
+    assert await office.campanhas.retomar(id, by="ana") is StatusDaCampanha.AGENDADA
     await office.starts()
     assert len(await office.queued(id)) == 1
 
@@ -401,7 +406,7 @@ async def test_a_pause_stops_what_is_queued_at_once_and_a_resume_lets_it_go_at_o
     assert office.line.receipts == []
     assert (await office.campanhas.progresso(id)).na_fila == 3
     assert (await office.starts()).concluidas == 0
-    assert await office.campanhas.retomar(id, by="bia") is Status.ATIVA
+    assert await office.campanhas.retomar(id, by="bia") is StatusDaCampanha.ATIVA
     await office.works()  # no time has passed
     assert len(office.line.receipts) == 3
     log = await rows(office.database, "SELECT actor, action, subject FROM audit_log ORDER BY at, id")
@@ -454,7 +459,7 @@ async def test_a_cancel_ends_what_waits_and_asks_what_is_on_its_way_to_stop(offi
     id = await office.campaign()
     await office.starts()
     (held,) = (await office.store.settle_and_claim([], LeaseHolder(owner="other", lease=MINUTE), 1)).leases
-    assert await office.campanhas.cancelar(id, by="ana") is Status.CANCELADA
+    assert await office.campanhas.cancelar(id, by="ana") is StatusDaCampanha.CANCELADA
     found = {row["id"]: (row["status"], row["outcome"], row["cancelamento_pedido"]) for row in await office.queued(id)}
     assert found.pop(held.id) == ("processando", None, True)
     assert set(found.values()) == {("cancelada", "FAILED_EXPIRED", False)}
@@ -675,8 +680,8 @@ async def test_under_windows_a_campaign_starts_only_in_the_window_of_its_type(of
     await office.work.controls.use_profile("janelas", by="ana", now=office.clock.now())
     await office.doctor(0)
     await office.doctor(1, especialidade="Ortopedia")
-    morning = await office.campaign(Tipo.REATIVACAO, especialidades=["Pediatria"])
-    afternoon = await office.campaign(Tipo.OFERTA, especialidades=["Ortopedia"])
+    morning = await office.campaign(TipoDeCampanha.REATIVACAO, especialidades=["Pediatria"])
+    afternoon = await office.campaign(TipoDeCampanha.OFERTA, especialidades=["Ortopedia"])
     answer = await _job(office)
     assert isinstance(answer, Ok)
     assert answer.details["esperam"] == {str(afternoon): "outside the campaign's window"}

@@ -9,7 +9,7 @@ import pytest
 
 from app.composition.chips import build_chips
 from app.composition.julia import julia_of
-from app.contexts.chips.service import Decisao, Fase, Status, Tipo, UnknownChip
+from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDeChip, UnknownChip
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 from app.main import build
 from app.settings import Settings
@@ -455,7 +455,7 @@ async def decide(chips: Chips, instance: str = "julia-sim", **what: Any) -> dict
     julia = julia_of(chips.work).chips.chips
     async with chips.database.transaction() as transaction:
         return await julia.decidir(
-            transaction, instance, Decisao(**what), "aquecido", by="pessoa", now=chips.clock.now()
+            transaction, instance, DecisaoDoChip(**what), "aquecido", by="pessoa", now=chips.clock.now()
         )
 
 
@@ -463,7 +463,7 @@ async def test_a_person_puts_a_chip_to_work_and_it_is_kept_who_and_why(chips: Ch
     chip = await add_chip(chips.database, status="degraded")
     for _ in range(10):
         await chips.failed(chip)
-    after = await decide(chips, status=Status.ACTIVE, fase=Fase.OPERACAO)
+    after = await decide(chips, status=StatusDoChip.ACTIVE, fase=Fase.OPERACAO)
     assert after == {"status": "active", "tipo": "julia", "fase": "operacao"}
     (noted,) = await rows(chips.database, "SELECT from_status, to_status, reason, triggered_by FROM chip_transitions")
     assert noted == {
@@ -477,7 +477,7 @@ async def test_a_person_puts_a_chip_to_work_and_it_is_kept_who_and_why(chips: Ch
 async def test_a_chip_that_is_to_read_only_loses_everything_it_might(chips: Chips) -> None:
     await add_chip(chips.database)
     await write(chips.database, "UPDATE chips SET pode_prospectar = TRUE, pode_followup = TRUE, pode_responder = TRUE")
-    await decide(chips, tipo=Tipo.LISTENER)
+    await decide(chips, tipo=TipoDeChip.LISTENER)
     found = await chips.chip()
     assert [found[f"pode_{word}"] for word in ("prospectar", "followup", "responder")] == [False] * 3
     assert (found["status"], await rows(chips.database, "SELECT id FROM chip_transitions")) == ("active", [])
@@ -488,11 +488,11 @@ async def test_a_ban_is_lifted_by_a_person(chips: Chips) -> None:
     await write(chips.database, "UPDATE chips SET banned_at = :now, ban_reason = '403: forbidden'", now=OPEN)
     await decide(chips, fase=Fase.SETUP)
     assert (await chips.chip())["ban_reason"] == "403: forbidden"
-    await decide(chips, status=Status.WARMING)
+    await decide(chips, status=StatusDoChip.WARMING)
     found = await chips.chip()
     assert (found["status"], found["banned_at"], found["ban_reason"]) == ("warming", None, None)
 
 
 async def test_a_chip_nobody_has_cannot_be_decided_about(chips: Chips) -> None:
     with pytest.raises(UnknownChip, match="no chip has the instance outra"):
-        await decide(chips, "outra", status=Status.PAUSED)
+        await decide(chips, "outra", status=StatusDoChip.PAUSED)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.composition.julia import julia_of
-from app.contexts.campanhas.model import Tipo
+from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
 from app.contexts.comum.telefone import Address, address
 from app.contexts.grupos.fila import Estagio
@@ -246,7 +246,9 @@ async def test_a_person_who_posts_is_no_doctor_to_campaigns_and_a_doctor_stays_o
     found = await rows(database, "SELECT telefone, tipo FROM clientes ORDER BY telefone")
     assert [tuple(row.values()) for row in found] == [(FULANA, "divulgador"), (SICRANO, "medico")]
     desk = julia_of(office.work).campaigns.campanhas
-    nova = NovaCampanha(nome="teste", tipo=Tipo.OFERTA, corpo="Olá.", audience_filters={"quantidade_alvo": 10})
+    nova = NovaCampanha(
+        nome="teste", tipo=TipoDeCampanha.OFERTA, corpo="Olá.", audience_filters={"quantidade_alvo": 10}
+    )
     await desk.agendar(await desk.criar(nova, by="gestora"), None, by="gestora")
     await julia_of(office.work).campaigns.inicio.passar()
     considered = "SELECT telefone FROM campanha_destinatarios JOIN clientes ON clientes.id = cliente_id"

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 
 from app.contexts.esteira.leituras import FINAIS
-from app.contexts.grupos.recebidas import Motivo, mensagem_em_palavras
+from app.contexts.grupos.recebidas import MotivoDoDescarte, mensagem_em_palavras
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.vagas.abertas import aberta_em_palavras
 from batuta.testing import FakeClock
@@ -47,9 +47,9 @@ async def test_a_reason_chooses_and_the_reasons_are_counted_and_pages_go_on(mesa
     await mesa.dizem("oi")
     await mesa.trabalha()
     assert await mesa.groups.recebidas.motivos() == {"score_baixo": 3, "ignorada_curta": 1}
-    chosen = await _listed(mesa, motivo=Motivo.SCORE_BAIXO)
+    chosen = await _listed(mesa, motivo=MotivoDoDescarte.SCORE_BAIXO)
     assert [each["motivo"] for each in chosen] == ["score_baixo"] * 3
-    rows = [await mesa.groups.recebidas.lista(limite=1, pular=n, motivo=Motivo.SCORE_BAIXO) for n in range(4)]
+    rows = [await mesa.groups.recebidas.lista(limite=1, pular=n, motivo=MotivoDoDescarte.SCORE_BAIXO) for n in range(4)]
     assert [[each["id"] for each in page] for page in rows] == [[each["id"]] for each in chosen] + [[]]
     await mesa.clock.advance(timedelta(days=8))
     assert await mesa.groups.recebidas.motivos() == {}
@@ -62,7 +62,7 @@ async def test_a_text_is_told_only_to_whom_it_is_asked_for(mesa: Bancada) -> Non
 
 
 def test_every_final_reason_of_the_first_look_can_be_asked_for() -> None:
-    assert set(Motivo) >= FINAIS
+    assert set(MotivoDoDescarte) >= FINAIS
 
 
 async def test_an_open_vacancy_is_listed_with_both_its_ids_until_it_is_closed(mesa: Bancada) -> None:

@@ -19,7 +19,7 @@ from app.contexts.agendamentos.planilha import aba, leitor, processo
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS
 from app.contexts.agendamentos.planilha.leitor import MEMORY, MEMORY_TO_OPEN, aberta
 from app.contexts.agendamentos.planilha.linhas import MOST_AT_ONCE, Pedaco, Problema
-from app.contexts.agendamentos.planilha.processo import Aberta, LeitorDeArquivos
+from app.contexts.agendamentos.planilha.processo import ArquivoAberto, LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
 from tests.contract.test_agendamentos import Office, office
 from tests.julia import rows
@@ -43,7 +43,7 @@ class Mortal(LeitorDeArquivos):
         self.opened: list[int] = []
 
     @asynccontextmanager
-    async def aberta(self, content: bytes, name: str, apos: int = 0) -> AsyncIterator[Aberta]:
+    async def aberta(self, content: bytes, name: str, apos: int = 0) -> AsyncIterator[ArquivoAberto]:
         self.opened.append(apos)
         async with super().aberta(content, name, apos) as folha:
             if self.deaths:
@@ -52,7 +52,7 @@ class Mortal(LeitorDeArquivos):
             yield folha
 
 
-def killing(folha: Aberta) -> Any:
+def killing(folha: ArquivoAberto) -> Any:
     real = folha.pedacos
 
     async def pedacos() -> AsyncIterator[Pedaco]:

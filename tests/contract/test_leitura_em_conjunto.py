@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.contexts.agendamentos.model import Status
+from app.contexts.agendamentos.model import StatusDaLeitura
 from app.contexts.agendamentos.repository import appointment_queries
 from app.contexts.agendamentos.service import QUEUE, TASK, Ligado
 from app.contexts.agendamentos.tasks import Normalizador
@@ -88,7 +88,7 @@ async def test_of_two_readings_of_one_appointment_only_that_of_what_it_says_now_
     async def reading() -> Callable[[], Coroutine[Any, Any, bool]]:
         row = await normalizador._sources.ask(id)
         assert row is not None
-        return partial(normalizador._write, row, await normalizador._lido(row), Status.COMPLETED)
+        return partial(normalizador._write, row, await normalizador._lido(row), StatusDaLeitura.COMPLETED)
 
     old = await reading()
     await office.agendamentos.alterar(id, {"endereco_completo": "Rua Nova, 999, Centro, Campinas/SP"}, by="alguém")

@@ -10,7 +10,7 @@ import pytest
 from app.contexts.agendamentos.model import RECUSAS
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, MOST_UNPACKED
 from app.contexts.agendamentos.planilha.leitor import MEMORY
-from app.contexts.agendamentos.planilha.linhas import Motivo, Problema, Recusa
+from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Problema, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
 from tests.sheets import HEADER, package, patient, sheet_xml, xlsx
@@ -46,49 +46,57 @@ def many_parts() -> bytes:
     return package({"xl/workbook.xml": "x"} | {f"xl/p{n}.xml": "x" for n in range(1500)})
 
 
-def hostile() -> Iterator[tuple[str, bytes, Motivo]]:
-    yield "a bomb", package({"xl/workbook.xml": b"0" * (MOST_UNPACKED + 1)}), Motivo.GRANDE
-    yield "a small bomb", package({"xl/workbook.xml": b"0" * 30_000_000}), Motivo.PERIGOSA
+def hostile() -> Iterator[tuple[str, bytes, MotivoDaLinha]]:
+    yield "a bomb", package({"xl/workbook.xml": b"0" * (MOST_UNPACKED + 1)}), MotivoDaLinha.GRANDE
+    yield "a small bomb", package({"xl/workbook.xml": b"0" * 30_000_000}), MotivoDaLinha.PERIGOSA
     yield (
         "a bomb beside a good sheet",
         xlsx([HEADER, patient()], extra={"xl/media/x.bin": b"0" * (MOST_UNPACKED + 1)}),
-        Motivo.GRANDE,
+        MotivoDaLinha.GRANDE,
     )
-    yield "a false size", lying_about_its_size(), Motivo.ILEGIVEL
-    yield "too many parts", many_parts(), Motivo.GRANDE
-    yield "an entity of the sheet", xlsx([], sheet=sheet_xml([HEADER, patient()], before=DTD)), Motivo.PERIGOSA
-    yield "entities of entities", xlsx([], sheet=sheet_xml([HEADER, patient()], before=LAUGHS)), Motivo.PERIGOSA
-    yield "an entity elsewhere", xlsx([HEADER, patient()], extra={"docProps/core.xml": DTD.encode()}), Motivo.PERIGOSA
+    yield "a false size", lying_about_its_size(), MotivoDaLinha.ILEGIVEL
+    yield "too many parts", many_parts(), MotivoDaLinha.GRANDE
+    yield "an entity of the sheet", xlsx([], sheet=sheet_xml([HEADER, patient()], before=DTD)), MotivoDaLinha.PERIGOSA
+    yield "entities of entities", xlsx([], sheet=sheet_xml([HEADER, patient()], before=LAUGHS)), MotivoDaLinha.PERIGOSA
+    yield (
+        "an entity elsewhere",
+        xlsx([HEADER, patient()], extra={"docProps/core.xml": DTD.encode()}),
+        MotivoDaLinha.PERIGOSA,
+    )
     yield (
         "an entity in other letters",
         xlsx([HEADER], extra={"docProps/core.xml": f"<?xml?>{DTD}".encode("utf-16")}),
-        Motivo.PERIGOSA,
+        MotivoDaLinha.PERIGOSA,
     )
     yield (
         "the last cell there can be",
         with_sheet('<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
-        Motivo.GRANDE,
+        MotivoDaLinha.GRANDE,
     )
-    yield "a far row", with_sheet(_ROW.format(MOST_ROWS + 1)), Motivo.GRANDE
-    yield "a far column", with_sheet('<row r="3"><c r="ZZZ3"><v>1</v></c></row>'), Motivo.GRANDE
-    yield "a password", OLE + b"\x00" * 600 + "EncryptedPackage".encode("utf-16-le") + b"\x00" * 600, Motivo.PROTEGIDA
-    yield "a part with a password", encrypted_part(), Motivo.PROTEGIDA
-    yield "macros", xlsx([HEADER, patient()], extra={"xl/vbaProject.bin": b"\x00"}), Motivo.MACROS
-    yield "an old file that is none", OLE + b"\x00" * 4096, Motivo.ILEGIVEL
-    yield "half a file", xlsx([HEADER, patient()])[:400], Motivo.ILEGIVEL
-    yield "a file without its end", xlsx([HEADER, patient()])[:-30], Motivo.ILEGIVEL
-    yield "an archive of something else", package({"a.txt": "x"}), Motivo.NAO_E_PLANILHA
-    yield "an archive in an archive", package({"x.xlsx": xlsx([HEADER, patient()])}), Motivo.NAO_E_PLANILHA
-    yield "no workbook", package({"xl/styles.xml": "<x/>"}), Motivo.ILEGIVEL
-    yield "a sheet that is no XML", xlsx([], sheet="<worksheet><sheetData><row><c>"), Motivo.ILEGIVEL
-    yield "a picture", b"\x89PNG\r\n\x1a\n" + b"\x00" * 100, Motivo.NAO_E_PLANILHA
-    yield "a program", b"MZ" + b"\x00" * 100, Motivo.NAO_E_PLANILHA
-    yield "nothing but zeros", b"\x00" * 5000, Motivo.VAZIA
-    yield "too long", b"PK\x03\x04" + b"x" * 10 * 1024 * 1024, Motivo.GRANDE
+    yield "a far row", with_sheet(_ROW.format(MOST_ROWS + 1)), MotivoDaLinha.GRANDE
+    yield "a far column", with_sheet('<row r="3"><c r="ZZZ3"><v>1</v></c></row>'), MotivoDaLinha.GRANDE
+    yield (
+        "a password",
+        OLE + b"\x00" * 600 + "EncryptedPackage".encode("utf-16-le") + b"\x00" * 600,
+        MotivoDaLinha.PROTEGIDA,
+    )
+    yield "a part with a password", encrypted_part(), MotivoDaLinha.PROTEGIDA
+    yield "macros", xlsx([HEADER, patient()], extra={"xl/vbaProject.bin": b"\x00"}), MotivoDaLinha.MACROS
+    yield "an old file that is none", OLE + b"\x00" * 4096, MotivoDaLinha.ILEGIVEL
+    yield "half a file", xlsx([HEADER, patient()])[:400], MotivoDaLinha.ILEGIVEL
+    yield "a file without its end", xlsx([HEADER, patient()])[:-30], MotivoDaLinha.ILEGIVEL
+    yield "an archive of something else", package({"a.txt": "x"}), MotivoDaLinha.NAO_E_PLANILHA
+    yield "an archive in an archive", package({"x.xlsx": xlsx([HEADER, patient()])}), MotivoDaLinha.NAO_E_PLANILHA
+    yield "no workbook", package({"xl/styles.xml": "<x/>"}), MotivoDaLinha.ILEGIVEL
+    yield "a sheet that is no XML", xlsx([], sheet="<worksheet><sheetData><row><c>"), MotivoDaLinha.ILEGIVEL
+    yield "a picture", b"\x89PNG\r\n\x1a\n" + b"\x00" * 100, MotivoDaLinha.NAO_E_PLANILHA
+    yield "a program", b"MZ" + b"\x00" * 100, MotivoDaLinha.NAO_E_PLANILHA
+    yield "nothing but zeros", b"\x00" * 5000, MotivoDaLinha.VAZIA
+    yield "too long", b"PK\x03\x04" + b"x" * 10 * 1024 * 1024, MotivoDaLinha.GRANDE
 
 
 @pytest.mark.parametrize(("content", "motivo"), [pytest.param(c, m, id=name) for name, c, m in hostile()])
-async def test_a_file_that_means_no_good_is_refused_with_its_reason(content: bytes, motivo: Motivo) -> None:
+async def test_a_file_that_means_no_good_is_refused_with_its_reason(content: bytes, motivo: MotivoDaLinha) -> None:
     with pytest.raises(Recusa) as refused:
         await LeitorDeArquivos(SystemClock()).ler(content, "agenda.xlsx")
     assert refused.value.motivo is motivo

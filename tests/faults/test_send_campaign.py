@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from app.composition.julia import julia_of
-from app.contexts.campanhas.model import Tipo
+from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
 from batuta.testing.messages import Accepted, End
 from tests.faults.conftest import one_of, together
@@ -55,7 +55,10 @@ async def _goes_out(url: str, folder: Path) -> None:
 async def _scheduled(office: PostOffice, people: int) -> int:
     made = julia_of(office.work).campaigns.campanhas
     nova = NovaCampanha(
-        nome="teste", tipo=Tipo.OFERTA, corpo="[SIMULADO] Olá, {nome}.", audience_filters={"quantidade_alvo": people}
+        nome="teste",
+        tipo=TipoDeCampanha.OFERTA,
+        corpo="[SIMULADO] Olá, {nome}.",
+        audience_filters={"quantidade_alvo": people},
     )
     id = await made.criar(nova, by="test")
     await made.agendar(id, None, by="test")

@@ -17,16 +17,16 @@ from app.contexts.campanhas.model import (
     FiltroRecusado,
     Filtros,
     Lugar,
-    Status,
+    StatusDaCampanha,
     TextoAusente,
     depois,
     espera,
     filtros_de,
     recorte,
 )
-from app.contexts.campanhas.publico import Candidato, Motivo, escolher, motivo
+from app.contexts.campanhas.publico import Candidato, MotivoDaExclusao, escolher, motivo
 from app.contexts.campanhas.texto import campos, preenchido
-from app.contexts.mensagens.guardrails import Regras
+from app.contexts.mensagens.guardrails import RegrasDeEnvio
 from batuta.guard.base import Hold
 from batuta.schedule.window import Window
 
@@ -36,7 +36,7 @@ ZONE = ZoneInfo("America/Sao_Paulo")
 WELL = Candidato(id="a", nome="Ana", especialidade="Pediatria")
 
 
-def why(**changed: Any) -> Motivo | None:
+def why(**changed: Any) -> MotivoDaExclusao | None:
     return motivo(replace(WELL, **changed), Filtros(), {"nome", "especialidade"}, NOW)
 
 
@@ -44,35 +44,37 @@ def why(**changed: Any) -> Motivo | None:
     ("changed", "reason"),
     [
         ({}, None),
-        ({"removido": True}, Motivo.CADASTRO_REMOVIDO),
-        ({"optout": True}, Motivo.OPTOUT),
-        ({"telefone_invalido": True}, Motivo.TELEFONE_INVALIDO),
-        ({"conversa_humana": True}, Motivo.CONVERSA_HUMANA),
-        ({"ultima_entrada": NOW - 30 * MINUTE, "ja_respondeu": True}, Motivo.CONVERSA_AGORA),
-        ({"esfriando": True}, Motivo.ESFRIANDO),
-        ({"esfriando": True, "esfriando_ate": NOW + MINUTE}, Motivo.ESFRIANDO),
+        ({"removido": True}, MotivoDaExclusao.CADASTRO_REMOVIDO),
+        ({"optout": True}, MotivoDaExclusao.OPTOUT),
+        ({"telefone_invalido": True}, MotivoDaExclusao.TELEFONE_INVALIDO),
+        ({"conversa_humana": True}, MotivoDaExclusao.CONVERSA_HUMANA),
+        ({"ultima_entrada": NOW - 30 * MINUTE, "ja_respondeu": True}, MotivoDaExclusao.CONVERSA_AGORA),
+        ({"esfriando": True}, MotivoDaExclusao.ESFRIANDO),
+        ({"esfriando": True, "esfriando_ate": NOW + MINUTE}, MotivoDaExclusao.ESFRIANDO),
         ({"esfriando": True, "esfriando_ate": NOW - MINUTE}, None),
-        ({"proximo_contato": NOW + MINUTE}, Motivo.PROXIMO_CONTATO),
+        ({"proximo_contato": NOW + MINUTE}, MotivoDaExclusao.PROXIMO_CONTATO),
         ({"contatos_7d": 4}, None),
-        ({"contatos_7d": 5}, Motivo.LIMITE_CONTATOS),
-        ({"outra_campanha_em": NOW - 3 * DAY}, Motivo.OUTRA_CAMPANHA),
+        ({"contatos_7d": 5}, MotivoDaExclusao.LIMITE_CONTATOS),
+        ({"outra_campanha_em": NOW - 3 * DAY}, MotivoDaExclusao.OUTRA_CAMPANHA),
         ({"outra_campanha_em": NOW - 3 * DAY - MINUTE}, None),
-        ({"na_fila_de_outra": True}, Motivo.OUTRA_CAMPANHA),
-        ({"ultima_saida": NOW - 7 * DAY}, Motivo.CONTATADO_HA_POUCO),
+        ({"na_fila_de_outra": True}, MotivoDaExclusao.OUTRA_CAMPANHA),
+        ({"ultima_saida": NOW - 7 * DAY}, MotivoDaExclusao.CONTATADO_HA_POUCO),
         ({"ultima_saida": NOW - 8 * DAY}, None),
-        ({"ultima_entrada": NOW - 7 * DAY, "ja_respondeu": True}, Motivo.RESPONDEU_HA_POUCO),
+        ({"ultima_entrada": NOW - 7 * DAY, "ja_respondeu": True}, MotivoDaExclusao.RESPONDEU_HA_POUCO),
         ({"ultima_entrada": NOW - 8 * DAY, "ja_respondeu": True}, None),
-        ({"campanhas_recebidas": 2}, Motivo.NUNCA_RESPONDEU),
+        ({"campanhas_recebidas": 2}, MotivoDaExclusao.NUNCA_RESPONDEU),
         ({"campanhas_recebidas": 1}, None),
         ({"campanhas_recebidas": 2, "ja_respondeu": True}, None),
         ({"pressao": 50}, None),
-        ({"pressao": 51}, Motivo.PRESSAO_ALTA),
-        ({"nome": " "}, Motivo.SEM_NOME),
-        ({"especialidade": None}, Motivo.SEM_ESPECIALIDADE),
-        ({"optout": True, "pressao": 99, "nome": None}, Motivo.OPTOUT),
+        ({"pressao": 51}, MotivoDaExclusao.PRESSAO_ALTA),
+        ({"nome": " "}, MotivoDaExclusao.SEM_NOME),
+        ({"especialidade": None}, MotivoDaExclusao.SEM_ESPECIALIDADE),
+        ({"optout": True, "pressao": 99, "nome": None}, MotivoDaExclusao.OPTOUT),
     ],
 )
-def test_who_is_left_out_is_told_the_first_reason_that_holds(changed: dict[str, Any], reason: Motivo | None) -> None:
+def test_who_is_left_out_is_told_the_first_reason_that_holds(
+    changed: dict[str, Any], reason: MotivoDaExclusao | None
+) -> None:
     assert why(**changed) is reason
 
 
@@ -86,7 +88,7 @@ def test_whoever_was_never_written_to_comes_first_then_the_oldest_then_the_id() 
     for order in (people, people[::-1]):
         chosen = escolher(order, Filtros(quantidade_alvo=3), (), campanha_id=1, ja_escolhidos=0, now=NOW)
         assert [each.cliente_id for each in chosen] == ["a", "b", "c", "d"]
-        assert [each.motivo for each in chosen] == [None, None, None, Motivo.ACIMA_DO_LIMITE]
+        assert [each.motivo for each in chosen] == [None, None, None, MotivoDaExclusao.ACIMA_DO_LIMITE]
 
 
 def test_a_drawn_order_can_be_drawn_again_and_is_another_for_another_campaign() -> None:
@@ -104,7 +106,7 @@ def test_a_drawn_order_can_be_drawn_again_and_is_another_for_another_campaign() 
 def test_who_is_left_out_takes_nobodys_place_and_what_was_chosen_before_counts() -> None:
     people = [replace(WELL, id="a", optout=True), replace(WELL, id="b"), replace(WELL, id="c")]
     chosen = escolher(people, Filtros(quantidade_alvo=2), (), campanha_id=1, ja_escolhidos=1, now=NOW)
-    assert [each.motivo for each in chosen] == [Motivo.OPTOUT, None, Motivo.ACIMA_DO_LIMITE]
+    assert [each.motivo for each in chosen] == [MotivoDaExclusao.OPTOUT, None, MotivoDaExclusao.ACIMA_DO_LIMITE]
 
 
 @pytest.mark.parametrize("corpo", ["Olá, {nome} ({especialidade})", "Olá, {{nome}} ({{ Especialidade }})"])
@@ -179,26 +181,28 @@ def test_a_filter_that_nobody_would_heed_is_refused(valor: Any, error: type[Camp
 @pytest.mark.parametrize(
     ("acao", "status", "began", "after"),
     [
-        (Acao.AGENDAR, Status.RASCUNHO, False, Status.AGENDADA),
-        (Acao.AGENDAR, Status.AGENDADA, False, Status.AGENDADA),
-        (Acao.AGENDAR, Status.ATIVA, True, None),
-        (Acao.PAUSAR, Status.AGENDADA, False, Status.PAUSADA),
-        (Acao.PAUSAR, Status.ATIVA, True, Status.PAUSADA),
-        (Acao.PAUSAR, Status.RASCUNHO, False, None),
-        (Acao.RETOMAR, Status.PAUSADA, False, Status.AGENDADA),
-        (Acao.RETOMAR, Status.PAUSADA, True, Status.ATIVA),
-        (Acao.RETOMAR, Status.ATIVA, True, None),
-        (Acao.CANCELAR, Status.PAUSADA, True, Status.CANCELADA),
-        (Acao.CANCELAR, Status.CONCLUIDA, True, None),
-        (Acao.CANCELAR, Status.CANCELADA, True, None),
+        (Acao.AGENDAR, StatusDaCampanha.RASCUNHO, False, StatusDaCampanha.AGENDADA),
+        (Acao.AGENDAR, StatusDaCampanha.AGENDADA, False, StatusDaCampanha.AGENDADA),
+        (Acao.AGENDAR, StatusDaCampanha.ATIVA, True, None),
+        (Acao.PAUSAR, StatusDaCampanha.AGENDADA, False, StatusDaCampanha.PAUSADA),
+        (Acao.PAUSAR, StatusDaCampanha.ATIVA, True, StatusDaCampanha.PAUSADA),
+        (Acao.PAUSAR, StatusDaCampanha.RASCUNHO, False, None),
+        (Acao.RETOMAR, StatusDaCampanha.PAUSADA, False, StatusDaCampanha.AGENDADA),
+        (Acao.RETOMAR, StatusDaCampanha.PAUSADA, True, StatusDaCampanha.ATIVA),
+        (Acao.RETOMAR, StatusDaCampanha.ATIVA, True, None),
+        (Acao.CANCELAR, StatusDaCampanha.PAUSADA, True, StatusDaCampanha.CANCELADA),
+        (Acao.CANCELAR, StatusDaCampanha.CONCLUIDA, True, None),
+        (Acao.CANCELAR, StatusDaCampanha.CANCELADA, True, None),
     ],
 )
-def test_what_may_follow_what(acao: Acao, status: Status, began: bool, after: Status | None) -> None:
+def test_what_may_follow_what(
+    acao: Acao, status: StatusDaCampanha, began: bool, after: StatusDaCampanha | None
+) -> None:
     assert depois(acao, status, began=began) is after
 
 
 def test_every_one_of_the_four_pauses_and_the_window_keep_a_campaign_from_starting() -> None:
-    free = Regras(zone=ZONE, is_production=True, is_simulated=False)
+    free = RegrasDeEnvio(zone=ZONE, is_production=True, is_simulated=False)
     assert espera(free, NOW) is None
     hold = Hold(NOW + MINUTE, "held")
     for held in (replace(free, paused=hold), replace(free, campaigns=hold), replace(free, safe_mode=hold)):

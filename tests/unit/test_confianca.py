@@ -5,7 +5,7 @@ import pytest
 from app.contexts.chips.confianca import (
     BONUS,
     LIMITS,
-    Medidas,
+    MedidasDoChip,
     Nivel,
     demotion,
     factors,
@@ -14,7 +14,7 @@ from app.contexts.chips.confianca import (
     score,
 )
 
-BEST = Medidas(
+BEST = MedidasDoChip(
     idade_dias=60,
     taxa_resposta=0.8,
     taxa_delivery=1.0,
@@ -25,39 +25,39 @@ BEST = Medidas(
 
 
 def test_a_beginner_of_whom_nothing_is_known_has_the_base_alone() -> None:
-    assert score(Medidas(), "repouso") == 30
+    assert score(MedidasDoChip(), "repouso") == 30
 
 
 def test_the_best_is_a_hundred_and_the_worst_is_not_below_nothing() -> None:
     assert score(BEST, "operacao") == 100
-    assert score(Medidas(taxa_block=1.0, erros_24h=50), "repouso") == 0
+    assert score(MedidasDoChip(taxa_block=1.0, erros_24h=50), "repouso") == 0
 
 
 @pytest.mark.parametrize(
     ("medidas", "worth"),
     [
-        (Medidas(idade_dias=15), 7.5),
-        (Medidas(taxa_resposta=0.25), 10),
-        (Medidas(taxa_delivery=0.475), 7.5),
-        (Medidas(taxa_block=0.05), -10),
-        (Medidas(tipos_midia=2), 5),
-        (Medidas(erros_24h=3), -6),
-        (Medidas(conversas_bidirecionais=10), 7.5),
-        (Medidas(dias_sem_erro=7), 10),
+        (MedidasDoChip(idade_dias=15), 7.5),
+        (MedidasDoChip(taxa_resposta=0.25), 10),
+        (MedidasDoChip(taxa_delivery=0.475), 7.5),
+        (MedidasDoChip(taxa_block=0.05), -10),
+        (MedidasDoChip(tipos_midia=2), 5),
+        (MedidasDoChip(erros_24h=3), -6),
+        (MedidasDoChip(conversas_bidirecionais=10), 7.5),
+        (MedidasDoChip(dias_sem_erro=7), 10),
     ],
 )
-def test_each_measure_is_worth_what_it_says(medidas: Medidas, worth: float) -> None:
+def test_each_measure_is_worth_what_it_says(medidas: MedidasDoChip, worth: float) -> None:
     parts = factors(medidas, "repouso")
     assert sum(parts.values()) == pytest.approx(30 + worth)
 
 
 def test_rates_are_shares_of_one_and_a_percentage_would_be_worth_no_more() -> None:
-    assert score(Medidas(taxa_resposta=0.5), "repouso") == 50
-    assert score(Medidas(taxa_resposta=50.0), "repouso") == 50
+    assert score(MedidasDoChip(taxa_resposta=0.5), "repouso") == 50
+    assert score(MedidasDoChip(taxa_resposta=50.0), "repouso") == 50
 
 
 def test_every_phase_adds_its_bonus() -> None:
-    assert {fase: score(Medidas(), fase) - 30 for fase in BONUS} == {
+    assert {fase: score(MedidasDoChip(), fase) - 30 for fase in BONUS} == {
         "repouso": 0,
         "setup": 1,
         "primeiros_contatos": 3,
@@ -106,6 +106,6 @@ def test_who_only_reads_gets_no_permission_at_any_level(tipo: str, nivel: Nivel)
 
 
 def test_who_is_hardly_trusted_or_fails_ten_times_in_a_row_stops() -> None:
-    assert demotion(20, Medidas(seguidas=9)) is None
-    assert demotion(19, Medidas()) == "trust 19 is below 20"
-    assert demotion(95, Medidas(seguidas=10)) == "10 failures in a row"
+    assert demotion(20, MedidasDoChip(seguidas=9)) is None
+    assert demotion(19, MedidasDoChip()) == "trust 19 is below 20"
+    assert demotion(95, MedidasDoChip(seguidas=10)) == "10 failures in a row"

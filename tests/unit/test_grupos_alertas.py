@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.contexts.esteira.metricas import percentil
-from app.contexts.esteira.saude import Fluxo, Medidas, Sinais, julgar, status_de
+from app.contexts.esteira.saude import Fluxo, MedidasDosGrupos, Sinais, julgar, status_de
 from batuta.health.finding import Severity
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-WELL = Medidas(now=NOW)
+WELL = MedidasDosGrupos(now=NOW)
 
 
 def told(sinais: Sinais) -> dict[str, Severity]:
@@ -24,12 +24,12 @@ def test_a_quiet_pipeline_says_nothing() -> None:
     ("stuck", "status"), [(0, "healthy"), (100, "healthy"), (101, "degraded"), (500, "degraded"), (501, "unhealthy")]
 )
 def test_how_many_are_stuck_decides(stuck: int, status: str) -> None:
-    assert status_de(Medidas(now=NOW, travados=stuck)) == status
+    assert status_de(MedidasDosGrupos(now=NOW, travados=stuck)) == status
 
 
 def test_dead_and_old_rows_are_told_with_their_limits() -> None:
-    assert told(Sinais(medidas=Medidas(now=NOW, erros=10, antigos=5))) == {}
-    assert told(Sinais(medidas=Medidas(now=NOW, erros=11, antigos=6))) == {
+    assert told(Sinais(medidas=MedidasDosGrupos(now=NOW, erros=10, antigos=5))) == {}
+    assert told(Sinais(medidas=MedidasDosGrupos(now=NOW, erros=11, antigos=6))) == {
         "fila_travada": Severity.ERROR, "itens_pendentes_antigos": Severity.WARNING,
     }  # fmt: skip
 

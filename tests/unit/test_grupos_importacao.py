@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.contexts.vagas.importacao import Candidata, Decisao, julgar, score_de
+from app.contexts.vagas.importacao import Candidata, DecisaoDaImportacao, julgar, score_de
 from app.contexts.vagas.limiares import Limiares, alcanca
 
 HOJE = date(2026, 3, 10)
@@ -35,27 +35,27 @@ def test_the_reference_scores(changes: dict[str, Any], score: float) -> None:
 @pytest.mark.parametrize(
     ("changes", "decisao", "motivo"),
     [
-        ({}, Decisao.IMPORTAR, None),
-        ({"hospital": 0.7, "especialidade": 0.7}, Decisao.REVISAR, "score_baixo"),
-        ({"hospital": 0.5, "confianca_data": 1.0}, Decisao.REVISAR, "hospital_incerto"),
-        ({"hospital": 0.2, "especialidade": 0.5}, Decisao.DESCARTAR, "score_insuficiente"),
-        ({"hospital": None}, Decisao.REVISAR, "match_incompleto:hospital"),
-        ({"data": None}, Decisao.REVISAR, "match_incompleto:data"),
-        ({"data": HOJE}, Decisao.IMPORTAR, None),
-        ({"data": HOJE - timedelta(days=1)}, Decisao.DESCARTAR, "data_passada"),
-        ({"data": HOJE - timedelta(days=1), "hospital": None}, Decisao.DESCARTAR, "data_passada"),
-        ({"bloqueado": True}, Decisao.DESCARTAR, "hospital_bloqueado"),
-        ({"data": HOJE + timedelta(days=91)}, Decisao.IMPORTAR, "data_distante"),
+        ({}, DecisaoDaImportacao.IMPORTAR, None),
+        ({"hospital": 0.7, "especialidade": 0.7}, DecisaoDaImportacao.REVISAR, "score_baixo"),
+        ({"hospital": 0.5, "confianca_data": 1.0}, DecisaoDaImportacao.REVISAR, "hospital_incerto"),
+        ({"hospital": 0.2, "especialidade": 0.5}, DecisaoDaImportacao.DESCARTAR, "score_insuficiente"),
+        ({"hospital": None}, DecisaoDaImportacao.REVISAR, "match_incompleto:hospital"),
+        ({"data": None}, DecisaoDaImportacao.REVISAR, "match_incompleto:data"),
+        ({"data": HOJE}, DecisaoDaImportacao.IMPORTAR, None),
+        ({"data": HOJE - timedelta(days=1)}, DecisaoDaImportacao.DESCARTAR, "data_passada"),
+        ({"data": HOJE - timedelta(days=1), "hospital": None}, DecisaoDaImportacao.DESCARTAR, "data_passada"),
+        ({"bloqueado": True}, DecisaoDaImportacao.DESCARTAR, "hospital_bloqueado"),
+        ({"data": HOJE + timedelta(days=91)}, DecisaoDaImportacao.IMPORTAR, "data_distante"),
     ],
 )  # fmt: skip
-def test_what_becomes_of_it(changes: dict[str, Any], decisao: Decisao, motivo: str | None) -> None:
+def test_what_becomes_of_it(changes: dict[str, Any], decisao: DecisaoDaImportacao, motivo: str | None) -> None:
     parecer = julgar(replace(BOA, **changes), HOJE, Limiares())
     assert (parecer.decisao, parecer.motivo) == (decisao, motivo)
 
 
 def test_the_limits_are_settings() -> None:
     strict = Limiares(importacao=0.96)
-    assert julgar(BOA, HOJE, strict).decisao is Decisao.REVISAR
+    assert julgar(BOA, HOJE, strict).decisao is DecisaoDaImportacao.REVISAR
 
 
 def test_a_limit_is_reached_whatever_floating_point_makes_of_the_sum() -> None:

@@ -16,15 +16,15 @@ from app.contexts.mensagens.guardrails import (
     WITHOUT_LINE,
     Adia,
     Bloqueia,
-    Decisao,
+    DecisaoDeEnvio,
     Libera,
     Medico,
-    Pedido,
-    Regras,
+    PedidoDeEnvio,
+    RegrasDeEnvio,
     decide,
     open_time,
 )
-from app.contexts.mensagens.limites import HORARIO, Tipo
+from app.contexts.mensagens.limites import HORARIO, TipoDeMensagem
 from app.settings import Settings
 from batuta.guard.base import Hold
 
@@ -36,25 +36,27 @@ HOUR = timedelta(hours=1)
 HELD = Hold(NOW, "switch is off, turned by somebody: -")
 ENOUGH = Medico()
 PRODUCTION = {"app_env": "production", "api_token": "x" * 40, "secret_key": "y" * 40}
-RULES = Regras(zone=ZONE, is_production=True, is_simulated=False)
+RULES = RegrasDeEnvio(zone=ZONE, is_production=True, is_simulated=False)
 
 
-def message(**facts: Any) -> Pedido:
+def message(**facts: Any) -> PedidoDeEnvio:
     known = {"tipo": "followup", "telefone": PHONE, "texto": "Bom dia", "created_at": NOW, "due_at": NOW}
-    return Pedido(**{**known, **facts})
+    return PedidoDeEnvio(**{**known, **facts})
 
 
-def verdict(pedido: Pedido, medico: Medico = ENOUGH, rules: Regras = RULES, now: datetime = NOW) -> Decisao:
+def verdict(
+    pedido: PedidoDeEnvio, medico: Medico = ENOUGH, rules: RegrasDeEnvio = RULES, now: datetime = NOW
+) -> DecisaoDeEnvio:
     return decide(pedido, medico, rules, now)
 
 
-def outcome(decision: Decisao) -> Desfecho:
+def outcome(decision: DecisaoDeEnvio) -> Desfecho:
     assert isinstance(decision, Bloqueia)
     return decision.desfecho
 
 
 def test_what_nobody_objects_to_may_leave() -> None:
-    assert verdict(message()) == Libera(Tipo.FOLLOWUP)
+    assert verdict(message()) == Libera(TipoDeMensagem.FOLLOWUP)
 
 
 def test_outside_production_only_the_allowlist_and_the_simulator_receive() -> None:
@@ -89,7 +91,7 @@ def test_an_opt_out_is_absolute() -> None:
 
 def test_an_answer_to_what_he_wrote_now_is_owed_even_to_who_opted_out() -> None:
     wrote = Medico(opted_out=True, last_inbound_at=NOW - timedelta(minutes=5))
-    assert verdict(message(tipo="resposta", proves_inbound=True), wrote) == Libera(Tipo.RESPOSTA)
+    assert verdict(message(tipo="resposta", proves_inbound=True), wrote) == Libera(TipoDeMensagem.RESPOSTA)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_what_calls_itself_an_answer_and_proves_nothing_counts_as_our_own_initia
     proves: bool, wrote: timedelta | None
 ) -> None:
     medico = Medico(last_inbound_at=None if wrote is None else NOW - wrote)
-    assert verdict(message(tipo="resposta", proves_inbound=proves), medico) == Libera(Tipo.FOLLOWUP)
+    assert verdict(message(tipo="resposta", proves_inbound=proves), medico) == Libera(TipoDeMensagem.FOLLOWUP)
 
 
 def test_while_a_person_talks_to_a_doctor_the_machine_is_silent() -> None:
@@ -116,8 +118,8 @@ def test_while_a_person_talks_to_a_doctor_the_machine_is_silent() -> None:
 
 def test_a_person_may_answer_for_a_message_to_who_opted_out_and_it_is_told_apart() -> None:
     decision = verdict(message(bypass="the hospital asked: -"), Medico(opted_out=True))
-    assert decision == Libera(Tipo.FOLLOWUP, "the hospital asked: -")
-    assert verdict(message(bypass="not needed")) == Libera(Tipo.FOLLOWUP)
+    assert decision == Libera(TipoDeMensagem.FOLLOWUP, "the hospital asked: -")
+    assert verdict(message(bypass="not needed")) == Libera(TipoDeMensagem.FOLLOWUP)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,9 @@ def test_a_paused_campaign_waits_and_a_cancelled_one_is_over() -> None:
 def test_a_message_of_a_campaign_counts_as_one_whatever_it_calls_itself() -> None:
     wrote = Medico(last_inbound_at=NOW)
     for tipo in ("campanha", "resposta", "sistema", "discovery"):
-        assert verdict(message(tipo=tipo, campaign_status="ativa", proves_inbound=True), wrote) == Libera(Tipo.CAMPANHA)
+        assert verdict(message(tipo=tipo, campaign_status="ativa", proves_inbound=True), wrote) == Libera(
+            TipoDeMensagem.CAMPANHA
+        )
 
 
 def test_two_campaigns_are_three_days_apart() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from app.contexts.chips.selecao import Emissor, rank
-from app.contexts.mensagens.limites import Tipo
+from app.contexts.mensagens.limites import TipoDeMensagem
 
 NOW = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-WELL = Emissor(id="a", instance="a", trust=90, may=frozenset(Tipo), per_hour=30, per_day=100)
+WELL = Emissor(id="a", instance="a", trust=90, may=frozenset(TipoDeMensagem), per_hour=30, per_day=100)
 
 
-def chosen(tipo: Tipo, *chips: Emissor, **named: Any) -> list[str]:
+def chosen(tipo: TipoDeMensagem, *chips: Emissor, **named: Any) -> list[str]:
     return [chip.id for chip in rank(chips, tipo, NOW, **named)]
 
 
@@ -27,7 +27,7 @@ def other(**changed: Any) -> Emissor:
     [
         {"connected": False},
         {"cooldown_until": NOW + MINUTE},
-        {"may": frozenset(Tipo) - {Tipo.CAMPANHA}},
+        {"may": frozenset(TipoDeMensagem) - {TipoDeMensagem.CAMPANHA}},
         {"sent_this_hour": 30},
         {"sent_this_day": 100},
         {"per_hour": 0},
@@ -36,26 +36,28 @@ def other(**changed: Any) -> Emissor:
     ],
 )
 def test_who_cannot_is_passed_over(changed: dict[str, Any]) -> None:
-    assert chosen(Tipo.CAMPANHA, replace(WELL, **changed), other()) == ["b"]
-    assert chosen(Tipo.CAMPANHA, replace(WELL, **changed)) == []
+    assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, **changed), other()) == ["b"]
+    assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, **changed)) == []
 
 
 def test_a_rest_that_is_over_and_a_last_place_count_for_nothing() -> None:
-    assert chosen(Tipo.CAMPANHA, replace(WELL, cooldown_until=NOW)) == ["a"]
-    assert chosen(Tipo.CAMPANHA, replace(WELL, sent_this_hour=29, sent_this_day=99)) == ["a"]
+    assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, cooldown_until=NOW)) == ["a"]
+    assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, sent_this_hour=29, sent_this_day=99)) == ["a"]
 
 
 @pytest.mark.parametrize(
     ("tipo", "wanted", "at_least"),
     [
-        (Tipo.PROSPECCAO, 80, 60),
-        (Tipo.CAMPANHA, 80, 60),
-        (Tipo.FOLLOWUP, 60, 40),
-        (Tipo.RESPOSTA, 40, 20),
-        (Tipo.SISTEMA, 40, 20),
+        (TipoDeMensagem.PROSPECCAO, 80, 60),
+        (TipoDeMensagem.CAMPANHA, 80, 60),
+        (TipoDeMensagem.FOLLOWUP, 60, 40),
+        (TipoDeMensagem.RESPOSTA, 40, 20),
+        (TipoDeMensagem.SISTEMA, 40, 20),
     ],
 )
-def test_who_is_trusted_less_speaks_only_if_nobody_is_trusted_enough(tipo: Tipo, wanted: int, at_least: int) -> None:
+def test_who_is_trusted_less_speaks_only_if_nobody_is_trusted_enough(
+    tipo: TipoDeMensagem, wanted: int, at_least: int
+) -> None:
     trusted, hardly, too_little = other(trust=wanted), replace(WELL, trust=at_least), replace(WELL, trust=at_least - 1)
     assert chosen(tipo, hardly, trusted) == ["b"]
     assert chosen(tipo, hardly) == ["a"]
@@ -63,20 +65,20 @@ def test_who_is_trusted_less_speaks_only_if_nobody_is_trusted_enough(tipo: Tipo,
 
 
 def test_the_best_comes_first() -> None:
-    assert chosen(Tipo.CAMPANHA, WELL, other(trust=91)) == ["b", "a"]
-    assert chosen(Tipo.CAMPANHA, WELL, other()) == ["a", "b"]
-    assert chosen(Tipo.CAMPANHA, replace(WELL, sent_this_hour=1, trust=99), other()) == ["b", "a"]
-    assert chosen(Tipo.CAMPANHA, WELL, other(has_spoken_to_him=True, sent_this_hour=9)) == ["b", "a"]
+    assert chosen(TipoDeMensagem.CAMPANHA, WELL, other(trust=91)) == ["b", "a"]
+    assert chosen(TipoDeMensagem.CAMPANHA, WELL, other()) == ["a", "b"]
+    assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, sent_this_hour=1, trust=99), other()) == ["b", "a"]
+    assert chosen(TipoDeMensagem.CAMPANHA, WELL, other(has_spoken_to_him=True, sent_this_hour=9)) == ["b", "a"]
 
 
 def test_an_answer_keeps_the_number_of_its_conversation_and_a_campaign_does_not() -> None:
     own, knows_him = other(is_the_conversations=True, sent_this_hour=9), replace(WELL, has_spoken_to_him=True)
-    assert chosen(Tipo.RESPOSTA, knows_him, own) == ["b", "a"]
-    assert chosen(Tipo.CAMPANHA, knows_him, own) == ["a", "b"]
+    assert chosen(TipoDeMensagem.RESPOSTA, knows_him, own) == ["b", "a"]
+    assert chosen(TipoDeMensagem.CAMPANHA, knows_him, own) == ["a", "b"]
 
 
 def test_whom_a_campaign_excludes_does_not_send_it() -> None:
-    assert chosen(Tipo.CAMPANHA, WELL, other(), excluded=["a"]) == ["b"]
+    assert chosen(TipoDeMensagem.CAMPANHA, WELL, other(), excluded=["a"]) == ["b"]
 
 
 def test_a_chip_is_bound_by_its_hour_its_day_and_its_pause() -> None:

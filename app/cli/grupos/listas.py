@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from app.cli.shared import ask
-from app.contexts.grupos.recebidas import Motivo, mensagem_em_palavras, motivo_em_palavras
+from app.contexts.grupos.recebidas import MotivoDoDescarte, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import aberta_em_palavras
 from batuta.cli.context import CliContext, JsonFlag, cli_context
 
@@ -21,7 +21,7 @@ SHOWN = 80
 def mensagens(
     context: typer.Context,
     descartadas: Annotated[bool, typer.Option("--descartadas")] = False,
-    motivo: Annotated[Motivo | None, typer.Option("--motivo")] = None,
+    motivo: Annotated[MotivoDoDescarte | None, typer.Option("--motivo")] = None,
     limite: Limite = 20,
     pular: Pular = 0,
     as_json: JsonFlag = False,

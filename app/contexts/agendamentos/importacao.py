@@ -17,7 +17,7 @@ from typing import Any, Final
 from app.contexts.agendamentos.model import AgendamentoRepetido, recusada
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, nome_mostravel
 from app.contexts.agendamentos.planilha.linhas import MOST_TOLD, Pedaco, Problema, Recusa, Reparo
-from app.contexts.agendamentos.planilha.processo import Aberta, Interrompida, LeitorDeArquivos
+from app.contexts.agendamentos.planilha.processo import ArquivoAberto, Interrompida, LeitorDeArquivos
 from app.contexts.agendamentos.repository import import_queries
 from app.contexts.agendamentos.service import Agendamentos
 from batuta.kernel.clock import Clock
@@ -102,7 +102,7 @@ class Importacao:
     async def esquecer_antigas(self) -> int:
         return await self._database.run(self._queries.forget, before=self._clock.now() - KEPT, limit=100)
 
-    async def _receive(self, folha: Aberta, content: bytes, name: str, by: str) -> str:
+    async def _receive(self, folha: ArquivoAberto, content: bytes, name: str, by: str) -> str:
         """Until its end is read it has as many rows as the sheet is high."""
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
@@ -121,7 +121,7 @@ class Importacao:
         except (Recusa, Interrompida):
             return  # it was found good once: whoever looks later tries again
 
-    async def _take_in(self, id: str, folha: Aberta, desde: int, told: Told) -> None:
+    async def _take_in(self, id: str, folha: ArquivoAberto, desde: int, told: Told) -> None:
         async for pedaco in folha.pedacos():
             if not await self._one_piece(id, desde, pedaco):
                 return  # somebody else goes on with it

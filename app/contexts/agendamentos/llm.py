@@ -25,7 +25,7 @@ O que a célula não diz é null. Nunca invente, corrija nem complete."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pedido:
+class PedidoAoLlm:
     """What the rules could not read. None: it is not asked, and does not leave."""
 
     endereco: str | None = None
@@ -38,7 +38,7 @@ class Pedido:
 
 
 @dataclass(frozen=True, slots=True)
-class Leitura:
+class LeituraDoLlm:
     """What it said that stands in the text."""
 
     endereco: Endereco
@@ -50,14 +50,14 @@ class Mudo:
     """It did not answer, or nothing that can be used: worth another attempt."""
 
 
-Lida: TypeAlias = Leitura | Mudo | Hold | SemVerba
+Lida: TypeAlias = LeituraDoLlm | Mudo | Hold | SemVerba
 
 
-class ModeloDeAgendamentos:
+class LlmDeAgendamentos:
     def __init__(self, consulta: Consulta) -> None:
         self._consulta = consulta
 
-    async def ler(self, pedido: Pedido, began: Callable[[], Awaitable[None]]) -> Lida:
+    async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida:
         """``began`` is called when it may be asked, before it is."""
         parts = pedido.partes
         question = Pergunta(
@@ -72,7 +72,7 @@ class ModeloDeAgendamentos:
         )
         match await self._consulta.responder(USO, question, began):
             case Respondeu(documento=dict(said)):
-                return Leitura(
+                return LeituraDoLlm(
                     endereco_provado(said.get("endereco"), parts.get("endereco", "")),
                     documento_provado(said.get("documento"), parts.get("documento", "")),
                 )

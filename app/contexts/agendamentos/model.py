@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from app.contexts.agendamentos.planilha.linhas import Motivo, Recusa
+from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Recusa
 from batuta.kernel.errors import BatutaError
 
 TIMEOUT_SAID: Final = "Job timeout exceeded"
 
 
-class Status(StrEnum):
+class StatusDaLeitura(StrEnum):
     """How far the reading of its address and documents is."""
 
     PENDING = "pending"
@@ -100,18 +100,18 @@ class LeituraPesada(PlanilhaRecusada):
     sentence = "reading the spreadsheet needed more memory than it may: split it into smaller ones and send those"
 
 
-RECUSAS: Final[Mapping[Motivo, type[PlanilhaRecusada]]] = {
-    Motivo.VAZIA: PlanilhaVazia,
-    Motivo.SEM_COLUNAS: ColunasAusentes,
-    Motivo.SEM_CABECALHO: SemCabecalho,
-    Motivo.NAO_E_PLANILHA: NaoEPlanilha,
-    Motivo.PROTEGIDA: PlanilhaProtegida,
-    Motivo.MACROS: PlanilhaComMacros,
-    Motivo.PERIGOSA: PlanilhaPerigosa,
-    Motivo.GRANDE: PlanilhaGrande,
-    Motivo.ILEGIVEL: PlanilhaIlegivel,
-    Motivo.DEMORADA: LeituraDemorada,
-    Motivo.PESADA: LeituraPesada,
+RECUSAS: Final[Mapping[MotivoDaLinha, type[PlanilhaRecusada]]] = {
+    MotivoDaLinha.VAZIA: PlanilhaVazia,
+    MotivoDaLinha.SEM_COLUNAS: ColunasAusentes,
+    MotivoDaLinha.SEM_CABECALHO: SemCabecalho,
+    MotivoDaLinha.NAO_E_PLANILHA: NaoEPlanilha,
+    MotivoDaLinha.PROTEGIDA: PlanilhaProtegida,
+    MotivoDaLinha.MACROS: PlanilhaComMacros,
+    MotivoDaLinha.PERIGOSA: PlanilhaPerigosa,
+    MotivoDaLinha.GRANDE: PlanilhaGrande,
+    MotivoDaLinha.ILEGIVEL: PlanilhaIlegivel,
+    MotivoDaLinha.DEMORADA: LeituraDemorada,
+    MotivoDaLinha.PESADA: LeituraPesada,
 }
 
 

@@ -10,7 +10,7 @@ from batuta.kernel.json import Json
 
 CEP_DIFERENTE: Final = "cep_da_coluna_difere"
 REGRA: Final = "regra"
-MODELO: Final = "modelo"
+LLM: Final = "modelo"
 
 
 def endereco_lido(texto: str, cep: str | None) -> Endereco:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.contexts.agendamentos.documento.cobertura import COBRIVEIS, COVERED, cpf_coberto, sem_cpf
 from app.contexts.agendamentos.documento.documento import documento_de
-from app.contexts.agendamentos.model import CAMPOS, Status
+from app.contexts.agendamentos.model import CAMPOS, StatusDaLeitura
 from app.contexts.agendamentos.normalizacao import endereco_lido
 from app.contexts.agendamentos.planilha.celulas import FORMULA
 from batuta.stores.sql.database import Row
@@ -20,7 +20,7 @@ SEM_DOCUMENTO: Final = "documento_nao_encontrado"
 
 def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
     """Of one whose address or documents are not read by choice (a switch) nothing is said."""
-    if row["normalization_status"] != Status.COMPLETED:
+    if row["normalization_status"] != StatusDaLeitura.COMPLETED:
         return []
     return list(dict.fromkeys([*_do_endereco(row), *_do_documento(row)]))
 
@@ -54,11 +54,11 @@ EXPORTED: Final = (
     "cep_normalizado", "cpf", "rg", "orgao_emissor", "uf_emissor",
 )  # fmt: skip
 _STATE: Final = {
-    Status.PENDING: "queued",
-    Status.PROCESSING: "in_progress",
-    Status.COMPLETED: "complete",
-    Status.SKIPPED: "complete",
-    Status.FAILED: "failed",
+    StatusDaLeitura.PENDING: "queued",
+    StatusDaLeitura.PROCESSING: "in_progress",
+    StatusDaLeitura.COMPLETED: "complete",
+    StatusDaLeitura.SKIPPED: "complete",
+    StatusDaLeitura.FAILED: "failed",
 }
 
 
@@ -105,10 +105,10 @@ def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
 
 def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
     """When the task itself is forgotten, the appointment knows what became of it."""
-    status = Status(row["normalization_status"])
+    status = StatusDaLeitura(row["normalization_status"])
     fields = [name for name in ("endereco_normalizado", "documento_normalizado") if row[name] is not None]
-    is_over = status not in (Status.PENDING, Status.PROCESSING)
-    result = {"success": status is not Status.FAILED, "appointment_id": row["id"], "fields_normalized": fields}
+    is_over = status not in (StatusDaLeitura.PENDING, StatusDaLeitura.PROCESSING)
+    result = {"success": status is not StatusDaLeitura.FAILED, "appointment_id": row["id"], "fields_normalized": fields}
     return {
         "job_id": job_id,
         "status": _STATE[status],

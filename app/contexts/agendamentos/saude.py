@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from app.contexts.agendamentos.model import Status
+from app.contexts.agendamentos.model import StatusDaLeitura
 from batuta.health.aggregator import HealthPage
 from batuta.health.checks import Now
 from batuta.health.workers import FAILING_AFTER, FORGOTTEN, Beats, Signs
@@ -107,7 +107,7 @@ def alertas(metrics: dict[str, Any], waited: timedelta, unserved: timedelta, *, 
         "no_worker": not metrics["has_worker"] and unserved > timedelta(minutes=1),
         "waits_too_long": waited > WAITS_TOO_LONG,
         "too_many_fail": ended >= ENOUGH and metrics["error_rate"] > TOO_MANY_FAIL,
-        "failed": metrics["appointments"][Status.FAILED] > 0,
+        "failed": metrics["appointments"][StatusDaLeitura.FAILED] > 0,
         "import_stands_still": import_stands,
     }
     return [name for name, is_so in found.items() if is_so]

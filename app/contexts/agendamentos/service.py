@@ -12,7 +12,7 @@ from app.contexts.agendamentos.model import (
     AgendamentoInexistente,
     AgendamentoRecusado,
     AgendamentoRepetido,
-    Status,
+    StatusDaLeitura,
     fonte_de,
 )
 from app.contexts.agendamentos.planilha.celulas import cep_da, data_da, hora_da, telefone_da
@@ -93,7 +93,7 @@ class Ligado:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtro:
-    leitura: Status | None = None
+    leitura: StatusDaLeitura | None = None
     situacao: Situacao | None = None
     de: str | None = None
     ate: str | None = None
@@ -229,7 +229,7 @@ class Agendamentos:
     async def contagem(self) -> dict[str, int]:
         rows = await self._database.all(self._queries.counts)
         found = {row["status"]: row["quantos"] for row in rows}
-        return {status.value: found.get(status.value, 0) for status in Status}
+        return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
         """Those whose reading failed or was switched off are read again, by tasks that are really there. Tells whose.
@@ -296,7 +296,9 @@ class Agendamentos:
             "chave": chave,
             "chave_natural": _natural(campos),
             "fonte": fonte_de(*(None if each is None else str(each) for each in texts)),
-            "normalization_status": (Status.PENDING if self._ligado.tem_o_que_ler(campos) else Status.SKIPPED).value,
+            "normalization_status": (
+                StatusDaLeitura.PENDING if self._ligado.tem_o_que_ler(campos) else StatusDaLeitura.SKIPPED
+            ).value,
         }
 
     async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
@@ -314,9 +316,9 @@ class Agendamentos:
 
 def _is_due(row: Mapping[str, Json], known: Row | None) -> bool:
     """There is something to read, and it is new, or was read from something else, or was not while that was switched off."""
-    if row["normalization_status"] != Status.PENDING:
+    if row["normalization_status"] != StatusDaLeitura.PENDING:
         return False
-    return known is None or known["fonte"] != row["fonte"] or known["normalization_status"] == Status.SKIPPED
+    return known is None or known["fonte"] != row["fonte"] or known["normalization_status"] == StatusDaLeitura.SKIPPED
 
 
 def _natural(campos: Mapping[str, Json]) -> str | None:

@@ -13,9 +13,9 @@ from typing import Any, Final, Protocol
 from app.contexts.agendamentos.documento.documento import documento_de
 from app.contexts.agendamentos.endereco.endereco import CEP_DE_OUTRA_UF, Endereco
 from app.contexts.agendamentos.endereco.geografia import cep_concorda
-from app.contexts.agendamentos.llm import Leitura, Lida, Mudo, Pedido
-from app.contexts.agendamentos.model import TIMEOUT_SAID, Status
-from app.contexts.agendamentos.normalizacao import MODELO, documento_em_json, endereco_em_json, endereco_lido
+from app.contexts.agendamentos.llm import LeituraDoLlm, Lida, Mudo, PedidoAoLlm
+from app.contexts.agendamentos.model import TIMEOUT_SAID, StatusDaLeitura
+from app.contexts.agendamentos.normalizacao import LLM, documento_em_json, endereco_em_json, endereco_lido
 from app.contexts.agendamentos.repository import appointment_queries
 from app.contexts.agendamentos.service import Agendamentos, Ligado
 from app.contexts.agendamentos.texto import diz_nada, limpo
@@ -55,10 +55,10 @@ _ENDS: Final = {
 }
 
 
-class Modelo(Protocol):
+class LeitorLlm(Protocol):
     """Reads what the rules cannot; what it says stands in the text."""
 
-    async def ler(self, pedido: Pedido, began: Callable[[], Awaitable[None]]) -> Lida: ...
+    async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida: ...
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class _Lido:
     endereco: dict[str, Json] | None = None
     documento: dict[str, Json] | None = None
     regra: Endereco = field(default_factory=Endereco)
-    pedido: Pedido = field(default_factory=Pedido)
+    pedido: PedidoAoLlm = field(default_factory=PedidoAoLlm)
     espera: Hold | None = None
     faltou: bool = False
 
@@ -93,7 +93,7 @@ class Normalizador:
         ligado: Ligado,
         clock: Clock,
         *,
-        modelo: Modelo | None = None,
+        llm: LeitorLlm | None = None,
         perguntavel: Ligado = NUNCA,
         max_tries: int = 3,
         timeout: timedelta = timedelta(seconds=300),
@@ -102,8 +102,8 @@ class Normalizador:
         self._database = database
         self._ligado = ligado
         self._clock = clock
-        self._modelo = modelo
-        self._perguntavel = NUNCA if modelo is None else perguntavel
+        self._llm = llm
+        self._perguntavel = NUNCA if llm is None else perguntavel
         self._max_tries = max_tries
         self._timeout = max(timeout - SOONER, timeout / 2)
         self._queries = appointment_queries(database.dialect)
@@ -113,7 +113,7 @@ class Normalizador:
     async def normalize_appointment(self, ctx: TaskContext, appointment_id: str) -> dict[str, Json] | Failed | Snooze:
         log.info("Starting normalization for appointment %s", appointment_id)
         reading = self._read(appointment_id, ctx.attempt)
-        if self._modelo is None:  # the rules take no time that would have to be watched
+        if self._llm is None:  # the rules take no time that would have to be watched
             return await reading
         try:
             return await with_timeout(self._timeout, reading, self._clock, "a normalization")
@@ -146,11 +146,11 @@ class Normalizador:
             self._address(row, lido)
         if self._ligado.documento and row["documento_completo"]:
             self._document(row, lido)
-        if self._modelo is None or not lido.pedido.partes:
+        if self._llm is None or not lido.pedido.partes:
             return lido
-        said = await self._modelo.ler(lido.pedido, lambda: self._begin(row, lido.pedido))
+        said = await self._llm.ler(lido.pedido, lambda: self._begin(row, lido.pedido))
         match said:
-            case Leitura():
+            case LeituraDoLlm():
                 for part in lido.pedido.partes:
                     log.info(_ENDS[part], row["id"])
                 _add(said, lido)
@@ -183,12 +183,12 @@ class Normalizador:
         if self._perguntavel.documento and not is_clear:
             lido.pedido = replace(lido.pedido, documento=text)
 
-    async def _begin(self, row: Row, pedido: Pedido) -> None:
+    async def _begin(self, row: Row, pedido: PedidoAoLlm) -> None:
         await self._database.run(self._queries.begin, id=row["id"], fonte=row["fonte"], now=self._clock.now())
         for part in pedido.partes:
             log.info(_STARTS[part], row["id"])
 
-    async def _write(self, row: Row, lido: _Lido, status: Status) -> bool:
+    async def _write(self, row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
         documento = lido.documento or {}
         return await self._writing.ask(
             {
@@ -223,30 +223,30 @@ class Normalizador:
         return bool(await self._database.run(self._queries.read, **{**lida, **read}, now=self._clock.now()))
 
 
-def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> Status:
+def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> StatusDaLeitura:
     if lido.espera is not None:
-        return Status.PENDING
+        return StatusDaLeitura.PENDING
     if lido.faltou:
-        return Status.FAILED if is_last else Status.PENDING
-    return Status.COMPLETED if ligado.tem_o_que_ler(dict(row)) else Status.SKIPPED
+        return StatusDaLeitura.FAILED if is_last else StatusDaLeitura.PENDING
+    return StatusDaLeitura.COMPLETED if ligado.tem_o_que_ler(dict(row)) else StatusDaLeitura.SKIPPED
 
 
-def _is_known(row: Row, lido: _Lido, status: Status) -> bool:
+def _is_known(row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
     """It waits, and what could be read is kept already: who waits long is not written again each time."""
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
 
 
 def _by_model(kept: Any) -> bool:
-    return isinstance(kept, dict) and kept.get("fonte") == MODELO
+    return isinstance(kept, dict) and kept.get("fonte") == LLM
 
 
-def _add(said: Leitura, lido: _Lido) -> None:
+def _add(said: LeituraDoLlm, lido: _Lido) -> None:
     """Without a street in what it says, and without a document, what the rules read stays as it is."""
     if said.endereco.logradouro is not None:
-        lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=MODELO)
+        lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)
     if said.documento.diz_algo:
-        lido.documento = documento_em_json(said.documento, fonte=MODELO)
+        lido.documento = documento_em_json(said.documento, fonte=LLM)
 
 
 def _junto(dito: Endereco, regra: Endereco) -> Endereco:

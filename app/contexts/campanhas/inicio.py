@@ -16,16 +16,16 @@ from app.contexts.campanhas.model import (
     CampanhaRecusada,
     Filtros,
     Lugar,
-    Status,
+    StatusDaCampanha,
     de_ninguem,
     espera,
     filtros_de,
     recorte,
 )
-from app.contexts.campanhas.publico import Escolha, Motivo, ate, escolher
+from app.contexts.campanhas.publico import Escolha, MotivoDaExclusao, ate, escolher
 from app.contexts.campanhas.repository import Fila, candidato, lists, start_queries
 from app.contexts.campanhas.texto import campos, preenchido
-from app.contexts.mensagens.api import Regras
+from app.contexts.mensagens.api import RegrasDeEnvio
 from app.contexts.operacao.service import Eventos
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import reason_of_error
@@ -42,7 +42,7 @@ PRIORITY: Final = 3
 WEEK: Final = timedelta(days=7)
 LONGEST_REASON: Final = 500
 Held: TypeAlias = Callable[[], Awaitable[Collection[str]]]
-Rules: TypeAlias = Callable[[Any, str | None], Awaitable[Regras]]
+Rules: TypeAlias = Callable[[Any, str | None], Awaitable[RegrasDeEnvio]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Devida:
 
     id: int
     tipo: str
-    status: Status
+    status: StatusDaCampanha
     corpo: str
     filtros: Filtros
     campos: frozenset[str]
@@ -99,7 +99,7 @@ class Inicio:
         row = await self._database.one(self._queries.known, clientes=AsJson(list(ids)))
         return 0 if row is None else int(row["quantos"])
 
-    async def previsto(self, row: Row, then: datetime) -> Mapping[Motivo | None, int]:
+    async def previsto(self, row: Row, then: datetime) -> Mapping[MotivoDaExclusao | None, int]:
         """How many would get it then (None), and of everybody else how many for which reason not, as far as is known now."""
         _, choices = await self._choices(_due(row), then)
         return Counter(choice.motivo for choice in choices)
@@ -119,7 +119,7 @@ class Inicio:
         if campanha.publico_em is None and not await self._consider(campanha):
             return done
         queued = await self._enqueue(campanha)
-        began = campanha.status is Status.AGENDADA
+        began = campanha.status is StatusDaCampanha.AGENDADA
         return replace(done, iniciadas=done.iniciadas + began, enfileiradas=done.enfileiradas + queued)
 
     async def _begin(self, campanha: Devida) -> bool:
@@ -232,7 +232,7 @@ class Inicio:
                     self._queries.exclude,
                     id=campanha.id,
                     cliente_id=someone["cliente_id"],
-                    motivo=Motivo.SEM_NOME.value,
+                    motivo=MotivoDaExclusao.SEM_NOME.value,
                     now=now,
                 )
             elif not someone["na_fila"]:
@@ -281,7 +281,7 @@ def _due(row: Row) -> Devida:
     return Devida(
         id=row["id"],
         tipo=row["tipo_campanha"],
-        status=Status(row["status"]),
+        status=StatusDaCampanha(row["status"]),
         corpo=row["corpo"] or "",
         filtros=filtros,
         campos=campos(row["corpo"]),

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from app.contexts.mensagens.api import Regras
+from app.contexts.mensagens.api import RegrasDeEnvio
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
@@ -26,7 +26,7 @@ LONGEST_NAME: Final = 120
 OUTSIDE = define("campanha_fora_da_janela", "outside the campaign's window")
 
 
-class Status(StrEnum):
+class StatusDaCampanha(StrEnum):
     RASCUNHO = "rascunho"
     AGENDADA = "agendada"
     ATIVA = "ativa"
@@ -35,7 +35,7 @@ class Status(StrEnum):
     CANCELADA = "cancelada"
 
 
-class Tipo(StrEnum):
+class TipoDeCampanha(StrEnum):
     DISCOVERY = "discovery"
     OFERTA = "oferta"
     OFERTA_PLANTAO = "oferta_plantao"
@@ -50,11 +50,13 @@ class Acao(StrEnum):
     CANCELAR = "cancelar"
 
 
-FROM: Final[Mapping[Acao, frozenset[Status]]] = {
-    Acao.AGENDAR: frozenset({Status.RASCUNHO, Status.AGENDADA}),
-    Acao.PAUSAR: frozenset({Status.AGENDADA, Status.ATIVA}),
-    Acao.RETOMAR: frozenset({Status.PAUSADA}),
-    Acao.CANCELAR: frozenset({Status.RASCUNHO, Status.AGENDADA, Status.ATIVA, Status.PAUSADA}),
+FROM: Final[Mapping[Acao, frozenset[StatusDaCampanha]]] = {
+    Acao.AGENDAR: frozenset({StatusDaCampanha.RASCUNHO, StatusDaCampanha.AGENDADA}),
+    Acao.PAUSAR: frozenset({StatusDaCampanha.AGENDADA, StatusDaCampanha.ATIVA}),
+    Acao.RETOMAR: frozenset({StatusDaCampanha.PAUSADA}),
+    Acao.CANCELAR: frozenset(
+        {StatusDaCampanha.RASCUNHO, StatusDaCampanha.AGENDADA, StatusDaCampanha.ATIVA, StatusDaCampanha.PAUSADA}
+    ),
 }
 
 
@@ -127,25 +129,25 @@ class PublicoInexistente(SemPublico):
 
 def ninguem_recebeu(status: str, destinatarios: int) -> bool:
     """It ended without anybody: that is no success."""
-    return status == Status.CONCLUIDA and destinatarios == 0
+    return status == StatusDaCampanha.CONCLUIDA and destinatarios == 0
 
 
-def depois(acao: Acao, status: Status, *, began: bool) -> Status | None:
+def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCampanha | None:
     """What it is then; None: that is not for a campaign in this state."""
     if status not in FROM[acao]:
         return None
     match acao:
         case Acao.AGENDAR:
-            return Status.AGENDADA
+            return StatusDaCampanha.AGENDADA
         case Acao.PAUSAR:
-            return Status.PAUSADA
+            return StatusDaCampanha.PAUSADA
         case Acao.CANCELAR:
-            return Status.CANCELADA
+            return StatusDaCampanha.CANCELADA
         case Acao.RETOMAR:
-            return Status.ATIVA if began else Status.AGENDADA
+            return StatusDaCampanha.ATIVA if began else StatusDaCampanha.AGENDADA
 
 
-def espera(regras: Regras, now: datetime) -> str | None:
+def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
     """Why no campaign of its type starts at this moment; None: it may. What is sent is asked again when it leaves."""
     held = next((hold for hold in (regras.paused, regras.campaigns, regras.safe_mode) if hold is not None), None)
     if held is not None:

@@ -17,7 +17,7 @@ WRITTEN_TO_LATELY: Final = timedelta(days=7)
 CAMPAIGNS_WITHOUT_ANSWER: Final = 2
 
 
-class Motivo(StrEnum):
+class MotivoDaExclusao(StrEnum):
     """Why somebody is left out; the first that holds is told."""
 
     CADASTRO_REMOVIDO = "cadastro_removido"
@@ -68,7 +68,7 @@ class Escolha:
     """``motivo`` None: gets it."""
 
     cliente_id: str
-    motivo: Motivo | None
+    motivo: MotivoDaExclusao | None
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
@@ -76,24 +76,30 @@ def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
 
-def motivo(quem: Candidato, filtros: Filtros, campos: Collection[str], now: datetime) -> Motivo | None:
+def motivo(quem: Candidato, filtros: Filtros, campos: Collection[str], now: datetime) -> MotivoDaExclusao | None:
     """Why this doctor does not get it; None: nothing speaks against it."""
     reasons = (
-        (Motivo.CADASTRO_REMOVIDO, quem.removido),
-        (Motivo.OPTOUT, quem.optout),
-        (Motivo.TELEFONE_INVALIDO, quem.telefone_invalido),
-        (Motivo.CONVERSA_HUMANA, quem.conversa_humana),
-        (Motivo.CONVERSA_AGORA, _within(quem.ultima_entrada, TALKING, now)),
-        (Motivo.ESFRIANDO, quem.esfriando and (quem.esfriando_ate is None or quem.esfriando_ate > now)),
-        (Motivo.PROXIMO_CONTATO, quem.proximo_contato is not None and quem.proximo_contato > now),
-        (Motivo.LIMITE_CONTATOS, quem.contatos_7d >= CONTACTS_IN_A_WEEK),
-        (Motivo.OUTRA_CAMPANHA, quem.na_fila_de_outra or _within(quem.outra_campanha_em, BETWEEN_CAMPAIGNS, now)),
-        (Motivo.CONTATADO_HA_POUCO, _within(quem.ultima_saida, WRITTEN_TO_LATELY, now)),
-        (Motivo.RESPONDEU_HA_POUCO, _within(quem.ultima_entrada, ANSWERED_LATELY, now)),
-        (Motivo.NUNCA_RESPONDEU, quem.campanhas_recebidas >= CAMPAIGNS_WITHOUT_ANSWER and not quem.ja_respondeu),
-        (Motivo.PRESSAO_ALTA, quem.pressao > filtros.pressure_score_max),
-        (Motivo.SEM_NOME, "nome" in campos and not (quem.nome or "").strip()),
-        (Motivo.SEM_ESPECIALIDADE, "especialidade" in campos and not (quem.especialidade or "").strip()),
+        (MotivoDaExclusao.CADASTRO_REMOVIDO, quem.removido),
+        (MotivoDaExclusao.OPTOUT, quem.optout),
+        (MotivoDaExclusao.TELEFONE_INVALIDO, quem.telefone_invalido),
+        (MotivoDaExclusao.CONVERSA_HUMANA, quem.conversa_humana),
+        (MotivoDaExclusao.CONVERSA_AGORA, _within(quem.ultima_entrada, TALKING, now)),
+        (MotivoDaExclusao.ESFRIANDO, quem.esfriando and (quem.esfriando_ate is None or quem.esfriando_ate > now)),
+        (MotivoDaExclusao.PROXIMO_CONTATO, quem.proximo_contato is not None and quem.proximo_contato > now),
+        (MotivoDaExclusao.LIMITE_CONTATOS, quem.contatos_7d >= CONTACTS_IN_A_WEEK),
+        (
+            MotivoDaExclusao.OUTRA_CAMPANHA,
+            quem.na_fila_de_outra or _within(quem.outra_campanha_em, BETWEEN_CAMPAIGNS, now),
+        ),
+        (MotivoDaExclusao.CONTATADO_HA_POUCO, _within(quem.ultima_saida, WRITTEN_TO_LATELY, now)),
+        (MotivoDaExclusao.RESPONDEU_HA_POUCO, _within(quem.ultima_entrada, ANSWERED_LATELY, now)),
+        (
+            MotivoDaExclusao.NUNCA_RESPONDEU,
+            quem.campanhas_recebidas >= CAMPAIGNS_WITHOUT_ANSWER and not quem.ja_respondeu,
+        ),
+        (MotivoDaExclusao.PRESSAO_ALTA, quem.pressao > filtros.pressure_score_max),
+        (MotivoDaExclusao.SEM_NOME, "nome" in campos and not (quem.nome or "").strip()),
+        (MotivoDaExclusao.SEM_ESPECIALIDADE, "especialidade" in campos and not (quem.especialidade or "").strip()),
     )
     return next((reason for reason, holds in reasons if holds), None)
 
@@ -112,7 +118,7 @@ def escolher(
     for quem in sorted(candidatos, key=lambda each: _place(each, campanha_id if filtros.aleatorio else None)):
         why = motivo(quem, filtros, campos, now)
         if why is None and places <= 0:
-            why = Motivo.ACIMA_DO_LIMITE
+            why = MotivoDaExclusao.ACIMA_DO_LIMITE
         places -= why is None
         chosen.append(Escolha(quem.id, why))
     return chosen

@@ -17,12 +17,12 @@ from app.contexts.campanhas.model import (
     NomeRecusado,
     PublicoInexistente,
     PublicoVazio,
-    Status,
-    Tipo,
+    StatusDaCampanha,
+    TipoDeCampanha,
     depois,
     filtros_de,
 )
-from app.contexts.campanhas.publico import Motivo
+from app.contexts.campanhas.publico import MotivoDaExclusao
 from app.contexts.campanhas.repository import campaign_queries
 from app.contexts.campanhas.texto import campos
 from app.contexts.mensagens.service import Mensagens
@@ -40,7 +40,7 @@ BEYOND_ANY: Final = 2**62
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NovaCampanha:
     nome: str
-    tipo: Tipo
+    tipo: TipoDeCampanha
     corpo: str
     audience_filters: Mapping[str, Json] = field(default_factory=dict)
     objetivo: str | None = None
@@ -51,7 +51,7 @@ class NovaCampanha:
 class Agendada:
     """What was scheduled, and who is to get it as far as is known now; ``excluidos``: how many not, by reason."""
 
-    status: Status
+    status: StatusDaCampanha
     destinatarios: int
     excluidos: Mapping[str, int]
 
@@ -106,7 +106,7 @@ class Campanhas:
                 now=now,
             )
             id = int(row["id"])
-            await self._note(transaction, by, "criar", id, None, {"status": Status.RASCUNHO.value}, now)
+            await self._note(transaction, by, "criar", id, None, {"status": StatusDaCampanha.RASCUNHO.value}, now)
         return id
 
     async def avisos(self, audience_filters: Mapping[str, Json]) -> tuple[str, ...]:
@@ -125,16 +125,16 @@ class Campanhas:
         then = now if para is None else min(max(para, now), now + FARTHEST)
         counts = await self._inicio.previsto(row, then)
         excluidos = {why.value: count for why, count in counts.items() if why is not None}
-        if Status(row["status"]) in FROM[Acao.AGENDAR] and not counts.get(None):
+        if StatusDaCampanha(row["status"]) in FROM[Acao.AGENDAR] and not counts.get(None):
             raise _nobody(id, excluidos)
         status = await self._do(Acao.AGENDAR, id, by, para=then)
         return Agendada(status=status, destinatarios=counts.get(None, 0), excluidos=excluidos)
 
-    async def pausar(self, id: int, *, by: str) -> Status:
+    async def pausar(self, id: int, *, by: str) -> StatusDaCampanha:
         """Nothing of it leaves from now on; what waits keeps waiting."""
         return await self._do(Acao.PAUSAR, id, by)
 
-    async def retomar(self, id: int, *, by: str) -> Status:
+    async def retomar(self, id: int, *, by: str) -> StatusDaCampanha:
         row = await self._row(self._database, id)
         campos(row["corpo"])
         filtros_de(row["audience_filters"])
@@ -142,11 +142,13 @@ class Campanhas:
         self._wake()
         return after
 
-    async def cancelar(self, id: int, *, by: str) -> Status:
+    async def cancelar(self, id: int, *, by: str) -> StatusDaCampanha:
         """For good: what waits is cancelled, what is on its way is asked to stop."""
         return await self._do(Acao.CANCELAR, id, by)
 
-    async def todas(self, *, status: Status | None = None, before: int | None = None, limit: int = 50) -> Sequence[Row]:
+    async def todas(
+        self, *, status: StatusDaCampanha | None = None, before: int | None = None, limit: int = 50
+    ) -> Sequence[Row]:
         word = None if status is None else status.value
         return await self._database.all(self._queries.campaigns, status=word, before=before or BEYOND_ANY, limit=limit)
 
@@ -186,11 +188,11 @@ class Campanhas:
         if wanted and (missing := len(wanted) - await self._inicio.conhecidos(wanted)):
             raise MedicosDesconhecidos(quantos=missing)
 
-    async def _do(self, acao: Acao, id: int, by: str, *, para: datetime | None = None) -> Status:
+    async def _do(self, acao: Acao, id: int, by: str, *, para: datetime | None = None) -> StatusDaCampanha:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await self._row(transaction, id)
-            before = Status(row["status"])
+            before = StatusDaCampanha(row["status"])
             after = depois(acao, before, began=row["iniciada_em"] is not None)
             changed = after is not None and await transaction.run(
                 self._queries.change, id=id, before=before.value, after=after.value, agendar_para=para, now=now
@@ -211,7 +213,9 @@ class Campanhas:
         """How many of its messages that touched at once."""
         match acao:
             case Acao.CANCELAR:
-                await transaction.run(self._queries.leave_out, id=id, motivo=Motivo.CAMPANHA_CANCELADA.value, now=now)
+                await transaction.run(
+                    self._queries.leave_out, id=id, motivo=MotivoDaExclusao.CAMPANHA_CANCELADA.value, now=now
+                )
                 return await self._mensagens.cancelar_campanha(transaction, id, now=now)
             case Acao.RETOMAR:
                 return await self._mensagens.soltar_campanha(transaction, id, now=now)

@@ -69,7 +69,7 @@ FOLLOWS_UP: Final = frozenset({Nivel.VERDE, Nivel.AMARELO, Nivel.LARANJA})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Medidas:
+class MedidasDoChip:
     """What a chip's messages say about it. Rates of the last weeks; ``seguidas``: errors since something left well."""
 
     idade_dias: float = 0.0
@@ -96,7 +96,7 @@ class Permissoes:
 NOTHING: Final = Permissoes()
 
 
-def factors(medidas: Medidas, fase: str) -> dict[str, float]:
+def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
     """The parts of the score, by name; they add up to it."""
     return {
         "base": 30.0,
@@ -112,7 +112,7 @@ def factors(medidas: Medidas, fase: str) -> dict[str, float]:
     }
 
 
-def score(medidas: Medidas, fase: str) -> int:
+def score(medidas: MedidasDoChip, fase: str) -> int:
     # Rounded before it is cut: fractions that add up to 70 must not come to 69.
     return min(100, max(0, int(round(sum(factors(medidas, fase).values()), 6))))
 
@@ -137,14 +137,14 @@ def permissions(tipo: str, fase: str, nivel: Nivel) -> Permissoes:
     )
 
 
-def demotion(trust: int, medidas: Medidas) -> str | None:
+def demotion(trust: int, medidas: MedidasDoChip) -> str | None:
     """Why a chip that sends must not go on; None: it may."""
     if medidas.seguidas >= TOO_MANY_IN_A_ROW:
         return f"{medidas.seguidas} failures in a row"
     return f"trust {trust} is below {TOO_LOW}" if trust < TOO_LOW else None
 
 
-def shown(medidas: Medidas) -> dict[str, float]:
+def shown(medidas: MedidasDoChip) -> dict[str, float]:
     return {name: float(value) for name, value in asdict(medidas).items()}
 
 

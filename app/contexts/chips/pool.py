@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from app.contexts.chips.confianca import Medidas, Nivel, Permissoes, factors
+from app.contexts.chips.confianca import MedidasDoChip, Nivel, Permissoes, factors
 from app.contexts.chips.sincronia import Conhecido
 from app.contexts.comum.whatsapp import Conexao, Instancia
 from batuta.kernel.ids import Ids
@@ -97,7 +97,7 @@ class Avaliado:
     fase: str
     trust: int
     midia: tuple[str, ...]
-    medidas: Medidas
+    medidas: MedidasDoChip
     told: bool
 
 
@@ -284,7 +284,7 @@ def _judged(row: Row, numeros: Numeros, now: datetime) -> Avaliado:
         fase=row["fase_warmup"],
         trust=row["trust_score"],
         midia=tuple(sorted(used)),
-        medidas=Medidas(
+        medidas=MedidasDoChip(
             idade_dias=max(0.0, (now - begun) / DAY),
             taxa_resposta=numeros.taxa_resposta,
             taxa_delivery=numeros.taxa_delivery,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from app.contexts.mensagens.api import DIA, HORA, Tipo
+from app.contexts.mensagens.api import DIA, HORA, TipoDeMensagem
 from batuta.guard.rate import Limit, gap
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Dialect, Query, Reading, Transaction
@@ -14,11 +14,11 @@ from batuta.stores.sql.queries import load
 
 # The trust a chip must have for what it is to say; the second one when nobody has the first.
 TRUST: Final = {
-    Tipo.PROSPECCAO: (80, 60),
-    Tipo.CAMPANHA: (80, 60),
-    Tipo.FOLLOWUP: (60, 40),
-    Tipo.RESPOSTA: (40, 20),
-    Tipo.SISTEMA: (40, 20),
+    TipoDeMensagem.PROSPECCAO: (80, 60),
+    TipoDeMensagem.CAMPANHA: (80, 60),
+    TipoDeMensagem.FOLLOWUP: (60, 40),
+    TipoDeMensagem.RESPOSTA: (40, 20),
+    TipoDeMensagem.SISTEMA: (40, 20),
 }
 
 
@@ -31,7 +31,7 @@ class Emissor:
     trust: int
     connected: bool = True
     cooldown_until: datetime | None = None
-    may: Collection[Tipo] = ()
+    may: Collection[TipoDeMensagem] = ()
     per_hour: int = 0
     per_day: int = 0
     pause: timedelta = timedelta(0)
@@ -53,7 +53,9 @@ class Emissor:
         return tuple(limits)
 
 
-def rank(chips: Sequence[Emissor], tipo: Tipo, now: datetime, *, excluded: Collection[str] = ()) -> list[Emissor]:
+def rank(
+    chips: Sequence[Emissor], tipo: TipoDeMensagem, now: datetime, *, excluded: Collection[str] = ()
+) -> list[Emissor]:
     """Who may, the best first: the conversation's own, who knows him, the least busy, the most trusted."""
     able = [chip for chip in chips if chip.id not in excluded and _is_able(chip, tipo, now)]
     wanted, at_least = TRUST[tipo]
@@ -70,7 +72,7 @@ def rank(chips: Sequence[Emissor], tipo: Tipo, now: datetime, *, excluded: Colle
     )
 
 
-def _is_able(chip: Emissor, tipo: Tipo, now: datetime) -> bool:
+def _is_able(chip: Emissor, tipo: TipoDeMensagem, now: datetime) -> bool:
     is_resting = chip.cooldown_until is not None and chip.cooldown_until > now
     has_room = chip.sent_this_day < chip.per_day and chip.sent_this_hour < chip.per_hour
     return tipo in chip.may and chip.connected and not is_resting and has_room
@@ -125,12 +127,12 @@ class Emissores:
         return None if row is None else str(row["status"])
 
 
-def _may(prospect: bool, follow_up: bool, answer: bool) -> frozenset[Tipo]:
-    kinds: list[Tipo] = []
+def _may(prospect: bool, follow_up: bool, answer: bool) -> frozenset[TipoDeMensagem]:
+    kinds: list[TipoDeMensagem] = []
     if prospect:
-        kinds += [Tipo.PROSPECCAO, Tipo.CAMPANHA]
+        kinds += [TipoDeMensagem.PROSPECCAO, TipoDeMensagem.CAMPANHA]
     if follow_up:
-        kinds.append(Tipo.FOLLOWUP)
+        kinds.append(TipoDeMensagem.FOLLOWUP)
     if answer:
-        kinds += [Tipo.RESPOSTA, Tipo.SISTEMA]
+        kinds += [TipoDeMensagem.RESPOSTA, TipoDeMensagem.SISTEMA]
     return frozenset(kinds)

@@ -37,7 +37,7 @@ class UnknownChip(BatutaError):
     sentence = "no chip has the instance {instance}: `batuta chips` lists them"
 
 
-class Status(StrEnum):
+class StatusDoChip(StrEnum):
     """What a person may make of a chip. Cut off, degraded or new it becomes by itself."""
 
     WARMING = "warming"
@@ -47,7 +47,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Tipo(StrEnum):
+class TipoDeChip(StrEnum):
     JULIA = "julia"
     LISTENER = "listener"
     SCRAPER = "scraper"
@@ -64,11 +64,11 @@ class Fase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decisao:
+class DecisaoDoChip:
     """None: as it is."""
 
-    status: Status | None = None
-    tipo: Tipo | None = None
+    status: StatusDoChip | None = None
+    tipo: TipoDeChip | None = None
     fase: Fase | None = None
 
 
@@ -124,7 +124,7 @@ class Chips:
         return True
 
     async def decidir(
-        self, transaction: Transaction, instance: str, what: Decisao, why: str, *, by: str, now: datetime
+        self, transaction: Transaction, instance: str, what: DecisaoDoChip, why: str, *, by: str, now: datetime
     ) -> dict[str, str]:
         """A person says what a chip is, what for, and how far it may go. As it is afterwards."""
         chip = await transaction.one(self._queries.chip, instance=instance)
@@ -140,7 +140,7 @@ class Chips:
             id=chip["id"],
             tipo=after["tipo"],
             fase=after["fase"],
-            sends=after["tipo"] == Tipo.JULIA,
+            sends=after["tipo"] == TipoDeChip.JULIA,
             is_banned=after["status"] == "banned",
             now=now,
         )

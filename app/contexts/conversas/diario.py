@@ -23,7 +23,7 @@ Kind: TypeAlias = Literal["optout", "removal"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     at: datetime
     kind: Kind
     digest: str
@@ -39,7 +39,7 @@ class Diario:
         """Append one line and sync it to disk, before the transaction commits. False: it cannot be written."""
         key = await self._id.settle(transaction, now=now)
         try:
-            await asyncio.to_thread(self._append, Entry(now, kind, digest(key, telefone)))
+            await asyncio.to_thread(self._append, JournalEntry(now, kind, digest(key, telefone)))
         except OSError:
             return False
         return True
@@ -53,7 +53,7 @@ class Diario:
     def is_writable(self) -> bool:
         return os.access(self.file if self.file.exists() else self.file.parent, os.W_OK) and not self.file.is_dir()
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         """Oldest first. A line that was cut off by a crash is left out."""
         try:
             lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -61,7 +61,7 @@ class Diario:
             return []
         return [entry for line in lines if (entry := _entry(line)) is not None]
 
-    def _append(self, entry: Entry) -> None:
+    def _append(self, entry: JournalEntry) -> None:
         line = json.dumps({"at": entry.at.isoformat(), "kind": entry.kind, "who": entry.digest})
         descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -77,11 +77,11 @@ def digest(key: str, telefone: str) -> str:
     return hmac.new(key.encode(), chave(telefone).encode(), hashlib.sha256).hexdigest()
 
 
-def _entry(line: str) -> Entry | None:
+def _entry(line: str) -> JournalEntry | None:
     try:
         found = json.loads(line)
         if found["kind"] in get_args(Kind):
-            return Entry(datetime.fromisoformat(found["at"]), found["kind"], str(found["who"]))
+            return JournalEntry(datetime.fromisoformat(found["at"]), found["kind"], str(found["who"]))
     except (ValueError, KeyError, TypeError):
         return None
     return None

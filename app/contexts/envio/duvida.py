@@ -15,7 +15,7 @@ from typing import Final
 from app.contexts.comum.whatsapp import Conexao, Unavailable, WhatsApp
 from app.contexts.envio.registro import FOUND_AGAIN, Achada, Duvida, Mensagem, Registro
 from app.contexts.envio.testemunho import BEFORE, remembers
-from app.contexts.mensagens.api import FILA_MENSAGENS, Desfecho, EnvioEstado, Status
+from app.contexts.mensagens.api import FILA_MENSAGENS, Desfecho, EnvioEstado, StatusDaMensagem
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed
@@ -112,7 +112,7 @@ class Reconciliador:
                 now=now,
             )
             if sent:
-                done = await self._registro.left(
+                done = await self._registro.record_sent(
                     transaction,
                     mensagem,
                     f"decidida:{id}",
@@ -150,7 +150,7 @@ class Reconciliador:
         async with self._database.transaction() as transaction:
             match found:
                 case Achada(message_id=message_id, jid=jid, em=em):
-                    return await self._registro.left(
+                    return await self._registro.record_sent(
                         transaction,
                         doubt.mensagem,
                         message_id,
@@ -173,9 +173,13 @@ class Reconciliador:
 
     async def _may_again(self, transaction: Transaction, doubt: Duvida, now: datetime) -> bool:
         if doubt.cancelled:
-            what = self._ends(transaction, doubt.mensagem, Status.CANCELADA, Desfecho.FAILED_EXPIRED, STOPPED(), now)
+            what = self._ends(
+                transaction, doubt.mensagem, StatusDaMensagem.CANCELADA, Desfecho.FAILED_EXPIRED, STOPPED(), now
+            )
         elif doubt.last_try:
-            what = self._ends(transaction, doubt.mensagem, Status.ERRO, Desfecho.FAILED_TIMEOUT, NEVER_ARRIVED(), now)
+            what = self._ends(
+                transaction, doubt.mensagem, StatusDaMensagem.ERRO, Desfecho.FAILED_TIMEOUT, NEVER_ARRIVED(), now
+            )
         else:
             what = self._registro.absent(transaction, doubt.mensagem, now=now)
         if not await what:
@@ -184,9 +188,15 @@ class Reconciliador:
         return True
 
     async def _ends(
-        self, transaction: Transaction, mensagem: Mensagem, status: Status, desfecho: Desfecho, why: str, now: datetime
+        self,
+        transaction: Transaction,
+        mensagem: Mensagem,
+        status: StatusDaMensagem,
+        desfecho: Desfecho,
+        why: str,
+        now: datetime,
     ) -> bool:
-        return await self._registro.ended(transaction, mensagem, status, desfecho, why, now=now)
+        return await self._registro.record_end(transaction, mensagem, status, desfecho, why, now=now)
 
     async def _found(self, doubt: Duvida) -> Achada | Ausente | Incerta:
         since = doubt.since - BEFORE

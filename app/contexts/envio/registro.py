@@ -10,7 +10,7 @@ from app.contexts.campanhas.api import Alcance
 from app.contexts.comum.telefone import other_form
 from app.contexts.conversas.api import Diario
 from app.contexts.conversas.service import Conversas, Saida
-from app.contexts.mensagens.api import BY_PERSON, Desfecho, Medico, Pedido, Status
+from app.contexts.mensagens.api import BY_PERSON, Desfecho, Medico, PedidoDeEnvio, StatusDaMensagem
 from app.contexts.operacao.service import Eventos
 from batuta.guard.rate import Rates
 from batuta.kernel.ids import Ids
@@ -76,7 +76,7 @@ class Mensagem:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fatos:
     mensagem: Mensagem
-    pedido: Pedido
+    pedido: PedidoDeEnvio
     medico: Medico
     tipo_campanha: str | None
     last_try: bool
@@ -176,7 +176,7 @@ class Registro:
             now=now,
         )
 
-    async def left(
+    async def record_sent(
         self,
         transaction: Transaction,
         mensagem: Mensagem,
@@ -215,11 +215,11 @@ class Registro:
             await self._tell(transaction, mensagem, "envio_com_bypass", outcome, now)
         return True
 
-    async def ended(
+    async def record_end(
         self,
         transaction: Transaction,
         mensagem: Mensagem,
-        status: Status,
+        status: StatusDaMensagem,
         desfecho: Desfecho,
         reason: str,
         *,
@@ -232,7 +232,7 @@ class Registro:
             self._queries.ended, **whose, status=status.value, outcome=desfecho.value, reason=why, now=now
         ):
             return False
-        if status is Status.ERRO:
+        if status is StatusDaMensagem.ERRO:
             await self._bury(transaction, mensagem.id, why or "", desfecho.value, now)
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
@@ -405,7 +405,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             metadata=metadata,
             chip_id=row["chip_id"],
         ),
-        pedido=Pedido(
+        pedido=PedidoDeEnvio(
             tipo=row["tipo"],
             telefone=row["telefone_destino"],
             texto=row["conteudo"],

@@ -36,13 +36,13 @@ from app.contexts.mensagens.api import (
     LEAVES_WITHIN,
     Adia,
     Bloqueia,
-    Decisao,
+    DecisaoDeEnvio,
     Desfecho,
     Libera,
     Limites,
-    Regras,
-    Status,
-    Tipo,
+    RegrasDeEnvio,
+    StatusDaMensagem,
+    TipoDeMensagem,
     decide,
 )
 from batuta.guard.base import WORKED, Admit, Effect, EffectReport, Hold, Ticket
@@ -93,7 +93,7 @@ class Bans(Protocol):
     ) -> bool: ...
 
 
-RulesNow: TypeAlias = Callable[[Transaction | Database, str | None], Awaitable[Regras]]
+RulesNow: TypeAlias = Callable[[Transaction | Database, str | None], Awaitable[RegrasDeEnvio]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +145,14 @@ class Remetente:
         self._since = since
         self._call_within = call_within
         # A limit that holds everybody of a kind: a queue full of them need not ask one by one.
-        self._full: dict[Tipo, Hold] = {}
+        self._full: dict[TipoDeMensagem, Hold] = {}
 
     def handler(self) -> ItemHandler:
         return ItemHandler(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
 
     async def handle(self, lease: Lease) -> Outcome:
         hash = hash_do_texto(lease.row["conteudo"])
-        fatos, decision = await self._decided(self._database, lease, hash)
+        fatos, decision = await self._decide_now(self._database, lease, hash)
         if fatos is None or not isinstance(decision, Libera):
             return self._put_aside(lease, fatos, decision)
         if (full := self._full.get(decision.tipo)) is not None and full.until > self._clock.now():
@@ -163,13 +163,15 @@ class Remetente:
             conversa_id=fatos.mensagem.conversa_id,
             now=self._clock.now(),
         )
-        if (found := await self._sent_before(lease, fatos, hash, chips)) is not None:
+        if (found := await self._find_earlier_send(lease, fatos, hash, chips)) is not None:
             return found
-        return await self._through(lease, fatos, decision.tipo, hash, self._able(fatos, decision.tipo, chips))
+        return await self._send_by_chip(
+            lease, fatos, decision.tipo, hash, self._rank_chips(fatos, decision.tipo, chips)
+        )
 
-    async def _decided(
+    async def _decide_now(
         self, reading: Transaction | Database, lease: Lease, hash: str
-    ) -> tuple[Fatos | None, Decisao | Achada | None]:
+    ) -> tuple[Fatos | None, DecisaoDeEnvio | Achada | None]:
         now = self._clock.now()
         fatos = await self._registro.facts(reading, lease, hash, now=now)
         if fatos is None:
@@ -182,23 +184,27 @@ class Remetente:
         rules = await self._rules(reading, fatos.tipo_campanha)
         return fatos, decide(fatos.pedido, fatos.medico, rules, self._clock.now())
 
-    def _put_aside(self, lease: Lease, fatos: Fatos | None, decision: Decisao | Achada | Perdida | None) -> Outcome:
+    def _put_aside(
+        self, lease: Lease, fatos: Fatos | None, decision: DecisaoDeEnvio | Achada | Perdida | None
+    ) -> Outcome:
         match decision:
             case Achada(message_id=message_id, jid=jid, em=em) if fatos is not None:
-                return Done(effect=self._left(fatos.mensagem, message_id, jid, em, reason=FOUND_AGAIN()))
+                return Done(effect=self._record_sent(fatos.mensagem, message_id, jid, em, reason=FOUND_AGAIN()))
             case Adia(until=until, reason=reason):
                 return Snooze(until, reason)
             case Bloqueia(desfecho=desfecho, reason=reason, cancels=cancels) if fatos is not None:
-                failed = Status.ERRO if desfecho is Desfecho.FAILED_VALIDATION else Status.BLOQUEADA
-                return self._ends(fatos.mensagem, Status.CANCELADA if cancels else failed, desfecho, reason)
+                failed = StatusDaMensagem.ERRO if desfecho is Desfecho.FAILED_VALIDATION else StatusDaMensagem.BLOQUEADA
+                return self._end_as(fatos.mensagem, StatusDaMensagem.CANCELADA if cancels else failed, desfecho, reason)
             case _:
                 return Snooze(timedelta(0), TAKEN())
 
-    def _able(self, fatos: Fatos, tipo: Tipo, chips: Sequence[Emissor]) -> list[Emissor]:
+    def _rank_chips(self, fatos: Fatos, tipo: TipoDeMensagem, chips: Sequence[Emissor]) -> list[Emissor]:
         excluded = fatos.mensagem.metadata.get("chips_excluidos")
         return rank(chips, tipo, self._clock.now(), excluded=excluded if isinstance(excluded, list) else ())
 
-    async def _sent_before(self, lease: Lease, fatos: Fatos, hash: str, chips: Sequence[Emissor]) -> Outcome | None:
+    async def _find_earlier_send(
+        self, lease: Lease, fatos: Fatos, hash: str, chips: Sequence[Emissor]
+    ) -> Outcome | None:
         """Look for the message at the gateway: it may have left by any chip before the database was restored.
 
         A message older than this process waits until the gateway can be asked. A message that a restore brought back without
@@ -223,11 +229,13 @@ class Remetente:
                     self._database, fatos.mensagem, each.id
                 ):
                     mensagem = replace(fatos.mensagem, chip_id=chip.id)
-                    return Done(effect=self._left(mensagem, each.id, each.jid, each.em, reason=FOUND_AT_GATEWAY()))
+                    return Done(
+                        effect=self._record_sent(mensagem, each.id, each.jid, each.em, reason=FOUND_AT_GATEWAY())
+                    )
             proven = proven and (blind is None or await self._remembers(chip.instance, blind.taken_at))
         if blind is None or proven or created_at >= blind.restored_at:
             return None
-        return await self._unproven(lease, fatos.mensagem, hash, blind)
+        return await self._park_unproven(lease, fatos.mensagem, hash, blind)
 
     async def _blind_since(self, created_at: datetime, now: datetime) -> Restored | None:
         """Return the earliest restore that lost the record of messages sent since its backup, if it can concern this message."""
@@ -239,7 +247,7 @@ class Remetente:
     async def _remembers(self, instance: str, before: datetime) -> bool:
         return await remembers(self._database, self._registro, self._line, instance, before)
 
-    async def _unproven(self, lease: Lease, mensagem: Mensagem, hash: str, blind: Restored) -> Outcome | None:
+    async def _park_unproven(self, lease: Lease, mensagem: Mensagem, hash: str, blind: Restored) -> Outcome | None:
         """A person decides; who decided that it did not leave is believed."""
         if await self._registro.was_decided(self._database, mensagem.id, since=blind.restored_at):
             return None
@@ -248,28 +256,30 @@ class Remetente:
             await self._registro.park_unproven(transaction, lease, mensagem, hash, UNPROVEN(), now=now)
         return Snooze(timedelta(0), UNPROVEN())
 
-    async def _through(self, lease: Lease, fatos: Fatos, tipo: Tipo, hash: str, chips: Sequence[Emissor]) -> Outcome:
-        passed = await self._admitted(chips)
+    async def _send_by_chip(
+        self, lease: Lease, fatos: Fatos, tipo: TipoDeMensagem, hash: str, chips: Sequence[Emissor]
+    ) -> Outcome:
+        passed = await self._admit(chips)
         if isinstance(passed, Snooze):
             return passed
         emissor, tickets = passed
         try:
             intent = await self._intend(lease, fatos.mensagem, tipo, hash, emissor)
         except BaseException:
-            await _unused(tickets)
+            await _return_unused(tickets)
             raise
         if not isinstance(intent, Intencao):
-            await _unused(tickets)
+            await _return_unused(tickets)
             return self._put_aside(lease, fatos, intent)
         if timedelta(seconds=self._clock.monotonic() - intent.at) > self._call_within:
-            await _unused(tickets)
-            return await self._back(lease, intent, Snooze(timedelta(0), BEGAN_LATE()))
+            await _return_unused(tickets)
+            return await self._take_back(lease, intent, Snooze(timedelta(0), BEGAN_LATE()))
         result = await self._line.send_text(emissor.instance, intent.mensagem.telefone, intent.mensagem.texto)
         for name, ticket in tickets.items():
-            await ticket.used(_told(name, result, self._clock.now()))
-        return await self._answered(lease, intent, result)
+            await ticket.used(_report_of(name, result, self._clock.now()))
+        return await self._settle_answer(lease, intent, result)
 
-    async def _admitted(self, chips: Sequence[Emissor]) -> tuple[Emissor, dict[str, Ticket]] | Snooze:
+    async def _admit(self, chips: Sequence[Emissor]) -> tuple[Emissor, dict[str, Ticket]] | Snooze:
         now = self._clock.now()
         gateway = await self._circuits.breaker(GATEWAY).admit(now)
         if isinstance(gateway, Hold):
@@ -282,8 +292,8 @@ class Remetente:
         return Snooze(NO_CHIP, NO_CHIP_FREE(outcome=Desfecho.FAILED_NO_CAPACITY.value))
 
     async def _intend(
-        self, lease: Lease, seen: Mensagem, tipo: Tipo, hash: str, emissor: Emissor
-    ) -> "Intencao | Decisao | Achada | Perdida":
+        self, lease: Lease, seen: Mensagem, tipo: TipoDeMensagem, hash: str, emissor: Emissor
+    ) -> "Intencao | DecisaoDeEnvio | Achada | Perdida":
         """Everything that must hold at the instant it leaves is asked in the transaction that writes that it will.
 
         Asked when its place in the limits is ours: many wait for theirs, and what was decided before would be old by then.
@@ -292,11 +302,11 @@ class Remetente:
         async with self._database.transaction() as transaction:
             reserved = await self._rates.reserve((*wanted, *emissor.limits), use_within=USE_WITHIN, within=transaction)
             if isinstance(reserved, Hold):
-                self._remember(tipo, reserved)
+                self._remember_full_limit(tipo, reserved)
                 return Adia(reserved.until, reserved.reason)
             began = self._clock.monotonic()
             await self._registro.alone(transaction, seen.cliente_id)
-            fatos, decision = await self._decided(transaction, lease, hash)
+            fatos, decision = await self._decide_now(transaction, lease, hash)
             if fatos is None or not isinstance(decision, Libera):
                 await self._rates.release(reserved.id, within=transaction)
                 return decision or Perdida()
@@ -320,74 +330,78 @@ class Remetente:
             at=began,
         )
 
-    def _remember(self, tipo: Tipo, hold: Hold) -> None:
+    def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
         """A full limit of everybody, or of this kind, holds the next message too; one of a doctor or a phone does not."""
         reason = hold.reason
         shared = {limit.name for limit in self._limites.de_todos(tipo)}
         if isinstance(reason, Reason) and reason.code == RATE_LIMIT and reason.facts["limit"] in shared:
             self._full[tipo] = hold
 
-    async def _answered(self, lease: Lease, intent: Intencao, result: SendResult) -> Outcome:
+    async def _settle_answer(self, lease: Lease, intent: Intencao, result: SendResult) -> Outcome:
         now, mensagem = self._clock.now(), intent.mensagem
         match result:
             case Sent(id=message_id, jid=jid):
-                return Done(effect=self._left(mensagem, message_id, jid, now, bypass=intent.bypass))
+                return Done(effect=self._record_sent(mensagem, message_id, jid, now, bypass=intent.bypass))
             case NotOnWhatsApp():
-                return self._ends(mensagem, Status.ERRO, Desfecho.FAILED_VALIDATION, NOT_ON_WHATSAPP())
+                return self._end_as(mensagem, StatusDaMensagem.ERRO, Desfecho.FAILED_VALIDATION, NOT_ON_WHATSAPP())
             case RateLimited(retry_after=after):
-                return await self._rests(lease, intent, now + (after or REST[429]), Desfecho.FAILED_RATE_LIMIT)
+                return await self._put_off_and_rest_chip(
+                    lease, intent, now + (after or REST[429]), Desfecho.FAILED_RATE_LIMIT
+                )
             case Banned(code=code):
-                await self._ban(intent.emissor.id, code)
-                return await self._again(lease, intent, Desfecho.FAILED_BANNED, CHIP_BANNED(status=code))
+                await self._ban_chip(intent.emissor.id, code)
+                return await self._try_again_or_end(lease, intent, Desfecho.FAILED_BANNED, CHIP_BANNED(status=code))
             case Refused(why=why, permanent=True):
                 # After others went well a refusal without a reason means that the number is being restricted.
                 await self._circuits.breaker(f"chip:{intent.emissor.id}").trip(CHIP_REFUSED(why=why))
-                await self._rest(intent.emissor.id, now + REST[400], "refused")
-                return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
+                await self._rest_chip(intent.emissor.id, now + REST[400], "refused")
+                return await self._try_again_or_end(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Refused(why=why, needs_person=True):
                 # It is nobody's fault here, and no attempt: until somebody sets it right everything waits.
-                return await self._back(lease, intent, Snooze(NO_CHIP, why))
+                return await self._take_back(lease, intent, Snooze(NO_CHIP, why))
             case Refused(why=why):
-                return await self._again(lease, intent, Desfecho.FAILED_PROVIDER, why)
+                return await self._try_again_or_end(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Disconnected():
-                await self._rest(intent.emissor.id, now + REST[503], "disconnected")
-                return await self._in_doubt(lease, LINE_DOWN())
+                await self._rest_chip(intent.emissor.id, now + REST[503], "disconnected")
+                return await self._leave_in_doubt(lease, LINE_DOWN())
             case Unknown(why=why):
-                return await self._in_doubt(lease, why)
+                return await self._leave_in_doubt(lease, why)
             case _:
                 assert_never(result)
 
-    async def _again(self, lease: Lease, intent: Intencao, desfecho: Desfecho, why: str) -> Outcome:
+    async def _try_again_or_end(self, lease: Lease, intent: Intencao, desfecho: Desfecho, why: str) -> Outcome:
         """It provably did not leave: another attempt, by another chip if there is one, or none any more."""
         if intent.last_try:
-            return self._ends(intent.mensagem, Status.ERRO, desfecho, why)
-        return await self._back(lease, intent, Failed(NOT_SENT(outcome=desfecho.value, why=why)))
+            return self._end_as(intent.mensagem, StatusDaMensagem.ERRO, desfecho, why)
+        return await self._take_back(lease, intent, Failed(NOT_SENT(outcome=desfecho.value, why=why)))
 
-    async def _rests(self, lease: Lease, intent: Intencao, until: datetime, desfecho: Desfecho) -> Outcome:
-        await self._rest(intent.emissor.id, until, desfecho.value)
-        return await self._back(lease, intent, Snooze(timedelta(0), CHIP_RESTS(outcome=desfecho.value)))
+    async def _put_off_and_rest_chip(
+        self, lease: Lease, intent: Intencao, until: datetime, desfecho: Desfecho
+    ) -> Outcome:
+        await self._rest_chip(intent.emissor.id, until, desfecho.value)
+        return await self._take_back(lease, intent, Snooze(timedelta(0), CHIP_RESTS(outcome=desfecho.value)))
 
-    async def _back(self, lease: Lease, intent: Intencao, outcome: Outcome) -> Outcome:
+    async def _take_back(self, lease: Lease, intent: Intencao, outcome: Outcome) -> Outcome:
         async with self._database.transaction() as transaction:
             await self._registro.take_back(transaction, lease, intent.mensagem, now=self._clock.now())
         return outcome
 
-    async def _in_doubt(self, lease: Lease, why: str) -> Outcome:
+    async def _leave_in_doubt(self, lease: Lease, why: str) -> Outcome:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             await self._registro.doubt(transaction, lease, why, now=now)
         return Snooze(timedelta(0), UNKNOWN_WHETHER_SENT(why=why))
 
-    async def _rest(self, chip_id: str, until: datetime, why: str) -> None:
+    async def _rest_chip(self, chip_id: str, until: datetime, why: str) -> None:
         async with self._database.transaction() as transaction:
             await self._emissores.rest(transaction, chip_id, why, until=until, now=self._clock.now())
 
-    async def _ban(self, chip_id: str, code: int) -> None:
+    async def _ban_chip(self, chip_id: str, code: int) -> None:
         async with self._database.transaction() as transaction:
             status = await self._emissores.status(transaction, chip_id)
             await self._bans.banir(transaction, chip_id, status or "active", code, by="envio", now=self._clock.now())
 
-    def _left(
+    def _record_sent(
         self,
         mensagem: Mensagem,
         message_id: str,
@@ -399,25 +413,25 @@ class Remetente:
     ) -> Callable[[Any], Awaitable[None]]:
         async def write(transaction: Transaction) -> None:
             now = self._clock.now()
-            await self._registro.left(
+            await self._registro.record_sent(
                 transaction, mensagem, message_id, jid, em=em, now=now, bypass=bypass, reason=reason
             )
 
         return write
 
-    def _ends(self, mensagem: Mensagem, status: Status, desfecho: Desfecho, reason: str) -> Done:
+    def _end_as(self, mensagem: Mensagem, status: StatusDaMensagem, desfecho: Desfecho, reason: str) -> Done:
         async def write(transaction: Transaction) -> None:
-            await self._registro.ended(transaction, mensagem, status, desfecho, reason, now=self._clock.now())
+            await self._registro.record_end(transaction, mensagem, status, desfecho, reason, now=self._clock.now())
 
         return Done(effect=write)
 
 
-async def _unused(tickets: dict[str, Ticket]) -> None:
+async def _return_unused(tickets: dict[str, Ticket]) -> None:
     for ticket in tickets.values():
         await ticket.unused()
 
 
-def _told(name: str, result: SendResult, now: datetime) -> EffectReport:
+def _report_of(name: str, result: SendResult, now: datetime) -> EffectReport:
     """What an answer says about the gateway, and about the chip."""
     is_gateway = name == GATEWAY
     match result:

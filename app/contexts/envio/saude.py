@@ -48,7 +48,7 @@ class FilaQueries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Medidas:
+class MedidasDaFila:
     """Only what is due is a backlog: what waits for its hour, or for its next attempt, is not late."""
 
     now: datetime
@@ -72,7 +72,7 @@ class Medidas:
         return timedelta(0) if self.mais_antiga is None else max(timedelta(0), self.now - self.mais_antiga)
 
 
-def alertas(medidas: Medidas) -> Iterator[tuple[Severity, str]]:
+def alertas(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
     """Each as a figure beside its limit."""
     limits = THRESHOLDS
     if not medidas.pausada:
@@ -89,7 +89,7 @@ def alertas(medidas: Medidas) -> Iterator[tuple[Severity, str]]:
         yield Severity.WARNING, f"para_decisao {medidas.para_decisao} > 0"
 
 
-def _not_moving(medidas: Medidas) -> Iterator[tuple[Severity, str]]:
+def _not_moving(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
     limits, minutes = THRESHOLDS, medidas.idade // timedelta(minutes=1)
     if not medidas.tem_consumidor and medidas.idade > LIMITS.deserted_after:
         yield Severity.CRITICAL, "consumidores 0 < 1"
@@ -101,7 +101,7 @@ def _not_moving(medidas: Medidas) -> Iterator[tuple[Severity, str]]:
         yield Severity.WARNING, f"mensagem_mais_antiga_min {minutes} > {limits['idade_warning_min']}"
 
 
-def documento(medidas: Medidas) -> dict[str, Any]:
+def documento(medidas: MedidasDaFila) -> dict[str, Any]:
     found = list(alertas(medidas))
     severities = {severity for severity, _ in found}
     # The worst counts, whichever was found last.
@@ -129,7 +129,7 @@ def documento(medidas: Medidas) -> dict[str, Any]:
     }
 
 
-def judge(medidas: Medidas) -> Report:
+def judge(medidas: MedidasDaFila) -> Report:
     return merge_reports(
         [
             _counted(Severity.ERROR, "sem_gateway", medidas.sem_gateway, lost=10),
@@ -171,7 +171,7 @@ class SaudeDaFila:
         self._local = local
         self._queries = load(FilaQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
-    async def medidas(self) -> Medidas:
+    async def medidas(self) -> MedidasDaFila:
         signs = await self._beats.seen(within=FORGOTTEN, now=self._now())
         row = await self._database.one(self._queries.metrics, **asked(signs.now))
         assert row is not None
@@ -197,8 +197,8 @@ def asked(now: datetime) -> dict[str, object]:
     return {"now": now, "hour_ago": now - HOUR, "soon": now + WITHOUT_LINE, "no_line": prefix_of(NO_LINE)}
 
 
-def _measured(row: Row, now: datetime, loops: Collection[str]) -> Medidas:
-    return Medidas(
+def _measured(row: Row, now: datetime, loops: Collection[str]) -> MedidasDaFila:
+    return MedidasDaFila(
         now=now,
         pendentes=row["pendentes"],
         agendadas=row["agendadas"],

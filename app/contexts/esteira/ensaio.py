@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from app.contexts.esteira.leituras import Leitor, ofertadas, passa
-from app.contexts.grupos.api import Motivo
+from app.contexts.grupos.api import MotivoDoDescarte
 from app.contexts.leitura_grupos.api import Leitura, Nota, VagaDita, trechos, vaga_documento
 from app.contexts.vagas.api import Limiares, alcanca
 from batuta.queue.outcome import Snooze
@@ -65,10 +65,10 @@ def _fim(nota: Nota, leitura: Leitura | None, limiares: Limiares) -> tuple[str, 
     if leitura is None:
         return stage, None
     if not leitura.eh_oferta:
-        return stage, Motivo.NAO_EH_OFERTA.value
+        return stage, MotivoDoDescarte.NAO_EH_OFERTA.value
     if stage == "classificacao" and not alcanca(leitura.confianca, limiares.classificacao):
-        return stage, Motivo.CONFIANCA_BAIXA.value
-    return "extracao", None if ofertadas(leitura) else Motivo.EXTRACAO_FALHOU.value
+        return stage, MotivoDoDescarte.CONFIANCA_BAIXA.value
+    return "extracao", None if ofertadas(leitura) else MotivoDoDescarte.EXTRACAO_FALHOU.value
 
 
 def _vaga(vaga: VagaDita, texto: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ Hoje, para a mensagem, é {dia} ({semana}). O que a mensagem não diz é null. N
 DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo")
 
 
-class ComModelo:
+class LeitorComLlm:
     """Reads by the rules, and asks the model about what they are unsure of; the same question once, whoever is first."""
 
     def __init__(

@@ -40,7 +40,7 @@ class HealthQueries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Medidas:
+class MedidasDosGrupos:
     now: datetime
     pendentes: int = 0
     travados: int = 0
@@ -76,7 +76,7 @@ class Fluxo:
 class Sinais:
     """What the alerts are judged by."""
 
-    medidas: Medidas
+    medidas: MedidasDosGrupos
     seco: Fluxo = Fluxo()
     hoje: Fluxo = Fluxo()
     semana: Fluxo = Fluxo()
@@ -95,11 +95,11 @@ class Sinais:
         return since is not None and not self.canario_chegou and self.medidas.now - since > CANARIO_APOS
 
 
-def status_de(medidas: Medidas) -> str:
+def status_de(medidas: MedidasDosGrupos) -> str:
     return "unhealthy" if medidas.travados > UNHEALTHY else "degraded" if medidas.travados > DEGRADED else "healthy"
 
 
-def documento(medidas: Medidas, fila: dict[str, Json], alertas: tuple[Finding, ...]) -> dict[str, Any]:
+def documento(medidas: MedidasDosGrupos, fila: dict[str, Json], alertas: tuple[Finding, ...]) -> dict[str, Any]:
     """Both shapes by which it was ever asked for."""
     status = status_de(medidas)
     if status == "healthy" and any(each.severity is not Severity.INFO for each in alertas):
@@ -195,7 +195,7 @@ class SaudeDosGrupos:
         self._clock = clock
         self._queries = load(HealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
-    async def medidas(self) -> Medidas:
+    async def medidas(self) -> MedidasDosGrupos:
         now = self._clock.now()
         row = await self._database.one(
             self._queries.metrics,
@@ -204,7 +204,7 @@ class SaudeDosGrupos:
             day_ago=now - 24 * HOUR,
         )
         assert row is not None
-        return Medidas(now=self._local(now), **{name: row[name] for name in _COUNTED})
+        return MedidasDosGrupos(now=self._local(now), **{name: row[name] for name in _COUNTED})
 
     async def sinais(self) -> Sinais:
         now, day = self._clock.now(), timedelta(days=1)

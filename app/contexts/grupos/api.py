@@ -1,14 +1,14 @@
 """Groups for other contexts: the queue of the pipeline and the reasons for a discarded message."""
 
 from app.contexts.grupos.fila import DESCARTADO, ERRO, FILA_GRUPOS, Estagio, da_mensagem, da_vaga
-from app.contexts.grupos.recebidas import Motivo
+from app.contexts.grupos.recebidas import MotivoDoDescarte
 
 __all__ = [
     "DESCARTADO",
     "ERRO",
     "FILA_GRUPOS",
     "Estagio",
-    "Motivo",
+    "MotivoDoDescarte",
     "da_mensagem",
     "da_vaga",
 ]

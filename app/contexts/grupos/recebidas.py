@@ -20,7 +20,7 @@ DESCARTADAS: Final = frozenset(
 )
 
 
-class Motivo(StrEnum):
+class MotivoDoDescarte(StrEnum):
     """Why a message was discarded; the last four before anybody read it."""
 
     TEXTO_VAZIO = "texto_vazio"
@@ -60,7 +60,7 @@ class Recebidas:
         self._queries = load(ReceivedMessageQueries, Path(__file__).parent / "recebidas.sql", database.dialect)
 
     async def lista(
-        self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: Motivo | None = None
+        self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: MotivoDoDescarte | None = None
     ) -> Sequence[Row]:
         """The newest first. Who asks for a reason asks for what was discarded."""
         return await self._database.all(

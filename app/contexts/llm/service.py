@@ -70,7 +70,7 @@ class Calou:
 Resposta: TypeAlias = Respondeu | Calou
 
 
-class Modelo(Protocol):
+class Llm(Protocol):
     async def perguntar(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta: ...
 
 
@@ -145,7 +145,7 @@ class Consulta:
     def __init__(
         self,
         database: Database,
-        modelo: Modelo,
+        modelo: Llm,
         nome: str,
         guarda: Guard,
         precos: Precos,
@@ -156,7 +156,7 @@ class Consulta:
         """``nome``: of the model, as its provider calls it."""
         self.nome = nome
         self._database = database
-        self._modelo = modelo
+        self._llm = modelo
         self._guarda = guarda
         self._precos = precos
         self._zone = zone
@@ -213,7 +213,7 @@ class Consulta:
         if isinstance(admitted, Hold):
             return admitted
         await began()
-        said = await self._modelo.perguntar(pergunta.instrucao, pergunta.dados, pergunta.schema)
+        said = await self._llm.perguntar(pergunta.instrucao, pergunta.dados, pergunta.schema)
         await admitted.ticket.used(said.told if isinstance(said, Calou) else WORKED)
         return replace(said, documento=legivel(said.documento)) if isinstance(said, Respondeu) else said
 

@@ -1,7 +1,7 @@
 """Messages for other contexts: the queue, the outcomes, the limits and the rules that hold or block a message."""
 
 from app.contexts.mensagens.desfecho import Desfecho
-from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, Status
+from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, StatusDaMensagem
 from app.contexts.mensagens.guardrails import (
     BETWEEN_CAMPAIGNS,
     BY_PERSON,
@@ -11,15 +11,15 @@ from app.contexts.mensagens.guardrails import (
     WITHOUT_LINE,
     Adia,
     Bloqueia,
-    Decisao,
+    DecisaoDeEnvio,
     Libera,
     Medico,
-    Pedido,
-    Regras,
+    PedidoDeEnvio,
+    RegrasDeEnvio,
     decide,
     open_time,
 )
-from app.contexts.mensagens.limites import DIA, HORA, HORARIO, Limites, Tipo
+from app.contexts.mensagens.limites import DIA, HORA, HORARIO, Limites, TipoDeMensagem
 from app.contexts.mensagens.regras import PAUSES, SAFE_MODE
 
 __all__ = [
@@ -37,16 +37,16 @@ __all__ = [
     "WITHOUT_LINE",
     "Adia",
     "Bloqueia",
-    "Decisao",
+    "DecisaoDeEnvio",
     "Desfecho",
     "EnvioEstado",
     "Libera",
     "Limites",
     "Medico",
-    "Pedido",
-    "Regras",
-    "Status",
-    "Tipo",
+    "PedidoDeEnvio",
+    "RegrasDeEnvio",
+    "StatusDaMensagem",
+    "TipoDeMensagem",
     "decide",
     "open_time",
 ]

@@ -14,7 +14,7 @@ from enum import StrEnum
 from batuta.queue.table import QueueTable
 
 
-class Status(StrEnum):
+class StatusDaMensagem(StrEnum):
     PENDENTE = "pendente"
     PROCESSANDO = "processando"
     ENVIADA = "enviada"
@@ -31,11 +31,11 @@ class EnvioEstado(StrEnum):
 
 FILA_MENSAGENS = QueueTable(
     name="fila_mensagens",
-    ready=(Status.PENDENTE.value,),
-    running=Status.PROCESSANDO.value,
-    done=Status.ENVIADA.value,
-    dead=Status.ERRO.value,
-    cancelled=Status.CANCELADA.value,
+    ready=(StatusDaMensagem.PENDENTE.value,),
+    running=StatusDaMensagem.PROCESSANDO.value,
+    done=StatusDaMensagem.ENVIADA.value,
+    dead=StatusDaMensagem.ERRO.value,
+    cancelled=StatusDaMensagem.CANCELADA.value,
     attempts="tentativas",
     crashes="quedas",
     available_at="agendar_para",

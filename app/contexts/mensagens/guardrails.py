@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 from app.contexts.comum.telefone import chave, telefone_de
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
-from app.contexts.mensagens.limites import HORARIO, Tipo
+from app.contexts.mensagens.limites import HORARIO, TipoDeMensagem
 from batuta.guard.base import Hold
 from batuta.kernel.reasons import define
 from batuta.schedule.window import Window
@@ -56,11 +56,11 @@ NEXT_CONTACT_LATER = define("contato_marcado", "the next contact is agreed for l
 CONTACT_CAP = define("contatos_na_semana", "{count} messages in seven days are enough")
 OTHER_CAMPAIGN = define("outra_campanha", "another campaign reached the doctor in the last three days")
 SAME_WORDS: Final = {
-    Tipo.CAMPANHA: timedelta(minutes=60),
-    Tipo.FOLLOWUP: timedelta(minutes=60),
-    Tipo.PROSPECCAO: timedelta(minutes=120),
-    Tipo.RESPOSTA: timedelta(minutes=5),
-    Tipo.SISTEMA: timedelta(minutes=5),
+    TipoDeMensagem.CAMPANHA: timedelta(minutes=60),
+    TipoDeMensagem.FOLLOWUP: timedelta(minutes=60),
+    TipoDeMensagem.PROSPECCAO: timedelta(minutes=120),
+    TipoDeMensagem.RESPOSTA: timedelta(minutes=5),
+    TipoDeMensagem.SISTEMA: timedelta(minutes=5),
 }
 
 
@@ -77,7 +77,7 @@ class Medico:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pedido:
+class PedidoDeEnvio:
     """The message, and what is known of it at this moment."""
 
     tipo: str
@@ -97,7 +97,7 @@ class Pedido:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regras:
+class RegrasDeEnvio:
     """What counts at this moment, for every message. ``window``: of this kind of campaign; None: any hour of the day's."""
 
     zone: ZoneInfo
@@ -116,7 +116,7 @@ class Regras:
 class Libera:
     """``tipo`` is what it counts as: an answer that proves nothing counts as what we say on our own initiative."""
 
-    tipo: Tipo
+    tipo: TipoDeMensagem
     bypass: str | None = None
 
 
@@ -135,10 +135,10 @@ class Bloqueia:
     cancels: bool = False
 
 
-Decisao: TypeAlias = Libera | Adia | Bloqueia
+DecisaoDeEnvio: TypeAlias = Libera | Adia | Bloqueia
 
 
-def decide(pedido: Pedido, medico: Medico, regras: Regras, now: datetime) -> Decisao:
+def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime) -> DecisaoDeEnvio:
     tipo = kind(pedido, medico, now)
     objections = (
         _sendable(pedido),
@@ -152,28 +152,28 @@ def decide(pedido: Pedido, medico: Medico, regras: Regras, now: datetime) -> Dec
         *(_on_our_initiative(pedido, medico, regras, now) if tipo.por_iniciativa_nossa else ()),
     )
     first = next((each for each in objections if each is not None), None)
-    return first or Libera(tipo, pedido.bypass if medico.opted_out and tipo is not Tipo.RESPOSTA else None)
+    return first or Libera(tipo, pedido.bypass if medico.opted_out and tipo is not TipoDeMensagem.RESPOSTA else None)
 
 
-def kind(pedido: Pedido, medico: Medico, now: datetime) -> Tipo:
+def kind(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> TipoDeMensagem:
     if pedido.is_campaign:
-        return Tipo.CAMPANHA
+        return TipoDeMensagem.CAMPANHA
     match pedido.tipo:
         case "sistema":
-            return Tipo.SISTEMA
+            return TipoDeMensagem.SISTEMA
         case "resposta" if pedido.proves_inbound and _wrote_lately(medico, now):
-            return Tipo.RESPOSTA
+            return TipoDeMensagem.RESPOSTA
         case "prospeccao" | "discovery" | "oferta" | "reativacao" | "recuperacao":
-            return Tipo.PROSPECCAO
+            return TipoDeMensagem.PROSPECCAO
         case _:
-            return Tipo.FOLLOWUP
+            return TipoDeMensagem.FOLLOWUP
 
 
 def _wrote_lately(medico: Medico, now: datetime) -> bool:
     return medico.last_inbound_at is not None and now - medico.last_inbound_at <= ANSWER_WITHIN
 
 
-def _sendable(pedido: Pedido) -> Bloqueia | None:
+def _sendable(pedido: PedidoDeEnvio) -> Bloqueia | None:
     """A gateway that is asked for this refuses it, and the chip would be suspected of what is the message's fault."""
     if telefone_de(pedido.telefone) != pedido.telefone:
         return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_NUMBER())
@@ -182,11 +182,11 @@ def _sendable(pedido: Pedido) -> Bloqueia | None:
     return None
 
 
-def _line(regras: Regras, now: datetime) -> Adia | None:
+def _line(regras: RegrasDeEnvio, now: datetime) -> Adia | None:
     return None if regras.has_line else Adia(now + WITHOUT_LINE, NO_LINE())
 
 
-def _receiver(pedido: Pedido, regras: Regras) -> Bloqueia | None:
+def _receiver(pedido: PedidoDeEnvio, regras: RegrasDeEnvio) -> Bloqueia | None:
     if regras.is_production or regras.is_simulated:
         return None
     if chave(pedido.telefone) in {chave(each) for each in regras.allowlist}:
@@ -194,7 +194,7 @@ def _receiver(pedido: Pedido, regras: Regras) -> Bloqueia | None:
     return Bloqueia(Desfecho.BLOCKED_DEV_ALLOWLIST, NOT_ALLOWLISTED())
 
 
-def _wanted(pedido: Pedido, now: datetime) -> Adia | Bloqueia | None:
+def _wanted(pedido: PedidoDeEnvio, now: datetime) -> Adia | Bloqueia | None:
     if pedido.cancel_requested or pedido.campaign_status == "cancelada":
         return Bloqueia(Desfecho.FAILED_EXPIRED, STOP_REQUESTED(), cancels=True)
     if pedido.campaign_status == "pausada":
@@ -202,27 +202,27 @@ def _wanted(pedido: Pedido, now: datetime) -> Adia | Bloqueia | None:
     return None
 
 
-def _said_already(pedido: Pedido, tipo: Tipo, now: datetime) -> Bloqueia | None:
+def _said_already(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
     if pedido.same_words_at is None or now - pedido.same_words_at > SAME_WORDS[tipo]:
         return None
     return Bloqueia(Desfecho.DEDUPED, SAME_TEXT_SENT(), cancels=True)
 
 
-def _opted_out(pedido: Pedido, medico: Medico, tipo: Tipo) -> Bloqueia | None:
-    if not medico.opted_out or tipo is Tipo.RESPOSTA or pedido.bypass:
+def _opted_out(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
+    if not medico.opted_out or tipo is TipoDeMensagem.RESPOSTA or pedido.bypass:
         return None
     return Bloqueia(Desfecho.BLOCKED_OPTED_OUT, OPTED_OUT())
 
 
-def _taken_over(pedido: Pedido, medico: Medico, tipo: Tipo) -> Bloqueia | None:
+def _taken_over(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
     """While a person talks to him the machine is silent; what the person writes leaves, and so do the system's notices."""
-    if not medico.with_person or tipo is Tipo.SISTEMA or pedido.tipo == BY_PERSON:
+    if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None
     return Bloqueia(Desfecho.FAILED_EXPIRED, WITH_PERSON(), cancels=True)
 
 
 def _on_our_initiative(
-    pedido: Pedido, medico: Medico, regras: Regras, now: datetime
+    pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime
 ) -> tuple[Adia | Bloqueia | None, ...]:
     return (
         _timely(pedido, regras, now),
@@ -234,13 +234,13 @@ def _on_our_initiative(
     )
 
 
-def _timely(pedido: Pedido, regras: Regras, now: datetime) -> Bloqueia | None:
+def _timely(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> Bloqueia | None:
     if open_time(pedido.due_at, now, regras.hours, regras.zone) <= TIMELY:
         return None
     return Bloqueia(Desfecho.FAILED_EXPIRED, EXPIRED(), cancels=True)
 
 
-def _open(regras: Regras, now: datetime) -> Adia | None:
+def _open(regras: RegrasDeEnvio, now: datetime) -> Adia | None:
     for window, code in ((regras.hours, QUIET_HOURS), (regras.window, OUTSIDE_WINDOW)):
         for at in (now, now + LEAVES_WITHIN):
             if window is not None and (opens := window.next_open(at, regras.zone)) > at:
@@ -262,7 +262,7 @@ def _held(hold: Hold | None, now: datetime) -> Adia | None:
     return None if hold is None else Adia(now + ASK_AGAIN, hold.reason)
 
 
-def _between_campaigns(pedido: Pedido, medico: Medico, now: datetime) -> Bloqueia | None:
+def _between_campaigns(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Bloqueia | None:
     other = medico.other_campaign_at
     if not pedido.is_campaign or other is None or now - other > BETWEEN_CAMPAIGNS:
         return None

@@ -20,7 +20,7 @@ HORARIO: Final = Window(opens=time(8), lasts=timedelta(hours=12))
 A_QUALQUER_HORA: Final = Window(opens=time(0), lasts=DIA, days=frozenset(range(7)))
 
 
-class Tipo(StrEnum):
+class TipoDeMensagem(StrEnum):
     PROSPECCAO = "prospeccao"
     FOLLOWUP = "followup"
     CAMPANHA = "campanha"
@@ -29,15 +29,15 @@ class Tipo(StrEnum):
 
     @property
     def por_iniciativa_nossa(self) -> bool:
-        return self not in (Tipo.RESPOSTA, Tipo.SISTEMA)
+        return self not in (TipoDeMensagem.RESPOSTA, TipoDeMensagem.SISTEMA)
 
 
-POR_TIPO: Final[Mapping[Tipo, int]] = {
-    Tipo.PROSPECCAO: 10,
-    Tipo.FOLLOWUP: 15,
-    Tipo.CAMPANHA: 20,
-    Tipo.RESPOSTA: 50,
-    Tipo.SISTEMA: 1000,
+POR_TIPO: Final[Mapping[TipoDeMensagem, int]] = {
+    TipoDeMensagem.PROSPECCAO: 10,
+    TipoDeMensagem.FOLLOWUP: 15,
+    TipoDeMensagem.CAMPANHA: 20,
+    TipoDeMensagem.RESPOSTA: 50,
+    TipoDeMensagem.SISTEMA: 1000,
 }
 
 
@@ -47,17 +47,17 @@ class Limites:
     dia: Limit
     medico: Limit
     telefone: Limit
-    tipos: Mapping[Tipo, Limit]
+    tipos: Mapping[TipoDeMensagem, Limit]
 
     @property
     def todos(self) -> tuple[Limit, ...]:
         return (self.hora, self.dia, *self.tipos.values(), self.medico, self.telefone)
 
-    def de_todos(self, tipo: Tipo) -> tuple[Limit, ...]:
+    def de_todos(self, tipo: TipoDeMensagem) -> tuple[Limit, ...]:
         """Limits that count every message of this kind, whoever gets it."""
         return (self.hora, self.dia, self.tipos[tipo])
 
-    def de(self, tipo: Tipo, *, medico: str, telefone: str) -> tuple[Limit, ...]:
+    def de(self, tipo: TipoDeMensagem, *, medico: str, telefone: str) -> tuple[Limit, ...]:
         """What one message has to pass."""
         if not tipo.por_iniciativa_nossa:
             return (self.tipos[tipo],)

@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.guardrails import Regras
+from app.contexts.mensagens.guardrails import RegrasDeEnvio
 from app.contexts.mensagens.limites import HORARIO
 from batuta.guard.base import Hold
 from batuta.guard.switches import Switch, SwitchRule, verdict
@@ -57,9 +57,9 @@ class RegrasAgora:
     allowlist: Collection[str] = ()
     hours: Window = HORARIO
 
-    async def __call__(self, reading: Any, tipo_campanha: str | None) -> Regras:
+    async def __call__(self, reading: Any, tipo_campanha: str | None) -> RegrasDeEnvio:
         switches = await self.switches.all(within=reading)
-        return Regras(
+        return RegrasDeEnvio(
             zone=self.zone,
             is_production=self.is_production,
             is_simulated=self.is_simulated,

@@ -10,7 +10,7 @@ MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aberta:
+class VagaAberta:
     """An open vacancy, or what waits for a person to be one, that a message of the same group told of.
 
     ``citavel``: that message, by the messenger's id. None: the offer does not say.
@@ -42,7 +42,7 @@ class Alvo:
     def is_empty(self) -> bool:
         return self == Alvo()
 
-    def fits(self, aberta: Aberta) -> bool:
+    def fits(self, aberta: VagaAberta) -> bool:
         return (
             self.hospital_id in (None, aberta.hospital_id)
             and self.data in (None, aberta.data)
@@ -52,7 +52,7 @@ class Alvo:
 
 
 @dataclass(frozen=True, slots=True)
-class Decisao:
+class DecisaoDoFechamento:
     """``fecha``: these, because of ``como``. ``duvida``: one of these may be meant, because of ``motivo``."""
 
     fecha: tuple[str, ...] = ()
@@ -61,12 +61,17 @@ class Decisao:
     motivo: str | None = None
 
 
-NADA = Decisao()
+NADA = DecisaoDoFechamento()
 
 
 def decidir(
-    fechamento: Fechamento, alvos: Sequence[Alvo], abertas: Sequence[Aberta], *, citada: str | None, autor: str | None
-) -> Decisao:
+    fechamento: Fechamento,
+    alvos: Sequence[Alvo],
+    abertas: Sequence[VagaAberta],
+    *,
+    citada: str | None,
+    autor: str | None,
+) -> DecisaoDoFechamento:
     """``alvos``: what it names; ``citada``: the message it answers; ``autor``: who says so."""
     answered = [each for each in abertas if citada is not None and each.citavel == citada]
     if answered:
@@ -76,11 +81,11 @@ def decidir(
     else:
         return NADA
     if meant.fecha and not fechamento.claro:
-        return Decisao(duvida=(*meant.fecha, *meant.duvida)[:MOST], motivo="sentido_incerto")
+        return DecisaoDoFechamento(duvida=(*meant.fecha, *meant.duvida)[:MOST], motivo="sentido_incerto")
     return meant
 
 
-def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[Aberta], autor: str | None) -> Decisao:
+def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str | None) -> DecisaoDoFechamento:
     """It names them: those are meant that whoever says so told of himself. Anybody can name what another offers."""
     own = {each.id for each in abertas if _own(each, autor)}
     closed: list[str] = []
@@ -93,26 +98,28 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[Aberta], autor: str | Non
     left = tuple(dict.fromkeys(id for id in (*of_others, *doubted) if id not in closed))[:MOST]
     unclear = "varias_vagas" if any(each.is_whole for each in alvos) else "nao_diz_qual"
     why = None if not left else "dito_por_outro" if of_others else unclear
-    return Decisao(tuple(dict.fromkeys(closed)), "mesma_vaga" if closed else None, left, why)
+    return DecisaoDoFechamento(tuple(dict.fromkeys(closed)), "mesma_vaga" if closed else None, left, why)
 
 
-def _citada(fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[Aberta], autor: str | None) -> Decisao:
+def _citada(
+    fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
+) -> DecisaoDoFechamento:
     """It answers an offer: that one is meant, as far as what else it says agrees."""
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
     everything = _ids(answered)[:MOST]
     if not meant:
-        return Decisao(duvida=everything, motivo="diz_outra_coisa")
+        return DecisaoDoFechamento(duvida=everything, motivo="diz_outra_coisa")
     if len(meant) > 1 and not fechamento.todas and not any(each.is_whole for each in alvos):
-        return Decisao(duvida=meant[:MOST], motivo="varias_vagas")
+        return DecisaoDoFechamento(duvida=meant[:MOST], motivo="varias_vagas")
     if not fechamento.firme and not any(_own(each, autor) for each in answered):
-        return Decisao(duvida=meant[:MOST], motivo="dito_por_outro")
-    return Decisao(fecha=meant, como="citada")
+        return DecisaoDoFechamento(duvida=meant[:MOST], motivo="dito_por_outro")
+    return DecisaoDoFechamento(fecha=meant, como="citada")
 
 
-def _own(aberta: Aberta, autor: str | None) -> bool:
+def _own(aberta: VagaAberta, autor: str | None) -> bool:
     return autor is not None and aberta.autor == autor
 
 
-def _ids(abertas: Iterable[Aberta]) -> tuple[str, ...]:
+def _ids(abertas: Iterable[VagaAberta]) -> tuple[str, ...]:
     """A vacancy may have been told of by several messages of the group."""
     return tuple(dict.fromkeys(each.id for each in abertas))

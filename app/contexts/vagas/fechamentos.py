@@ -13,7 +13,7 @@ from uuid import UUID
 from app.contexts.comum.ids import id_de
 from app.contexts.leitura_grupos.api import Fechamento, VagaLida, chave
 from app.contexts.nomes.api import Dicionario
-from app.contexts.vagas.alvo_do_fechamento import NADA, Aberta, Alvo, Decisao, decidir
+from app.contexts.vagas.alvo_do_fechamento import NADA, Alvo, DecisaoDoFechamento, VagaAberta, decidir
 from app.contexts.vagas.importacao import PERIODO_ID
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
@@ -80,7 +80,7 @@ class Fechamentos:
         self._audit = AuditLog(database.dialect, ids)
         self._queries = load(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
 
-    async def de(self, mensagem: Row, dito: Fechamento | None) -> Decisao | Snooze:
+    async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
         """What a message closes. It waits while an earlier one of its group is on its way: that may be the offer."""
         if dito is None:
             return NADA
@@ -92,7 +92,7 @@ class Fechamentos:
         )  # fmt: skip
         if not rows:
             return NADA
-        abertas = [Aberta(**{name: row[name] for name in Aberta.__slots__}) for row in rows]
+        abertas = [VagaAberta(**{name: row[name] for name in VagaAberta.__slots__}) for row in rows]
         alvos = await self._alvos(dito, mensagem["regiao"])
         return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
 
@@ -114,7 +114,7 @@ class Fechamentos:
         return earlier is not None
 
     def feito(
-        self, mensagem: Row, dito: Fechamento, decisao: Decisao, junto: Writes
+        self, mensagem: Row, dito: Fechamento, decisao: DecisaoDoFechamento, junto: Writes
     ) -> Callable[[Transaction], Awaitable[None]]:
         """What settles the message too: ``junto``, and the vacancies that are closed."""
 

@@ -23,7 +23,7 @@ PERIODO_ID: Final = {
 }
 
 
-class Decisao(StrEnum):
+class DecisaoDaImportacao(StrEnum):
     IMPORTAR = "importada"
     REVISAR = "aguardando_revisao"
     DESCARTAR = "descartada"
@@ -45,7 +45,7 @@ class Candidata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parecer:
-    decisao: Decisao
+    decisao: DecisaoDaImportacao
     score: float
     motivo: str | None = None
     avisos: tuple[str, ...] = field(default=())
@@ -67,21 +67,23 @@ def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
     """``hoje``: the day in São Paulo. What is past, or blocked, is dropped; what lacks a name waits for a person."""
     score = score_de(vaga)
     if vaga.data is not None and vaga.data < hoje:
-        return Parecer(decisao=Decisao.DESCARTAR, score=score, motivo="data_passada")
+        return Parecer(decisao=DecisaoDaImportacao.DESCARTAR, score=score, motivo="data_passada")
     if vaga.bloqueado:
-        return Parecer(decisao=Decisao.DESCARTAR, score=score, motivo="hospital_bloqueado")
+        return Parecer(decisao=DecisaoDaImportacao.DESCARTAR, score=score, motivo="hospital_bloqueado")
     named = (("hospital", vaga.hospital), ("especialidade", vaga.especialidade), ("data", vaga.data))
     missing = [name for name, there in named if there is None]
     if missing:
-        return Parecer(decisao=Decisao.REVISAR, score=score, motivo=f"match_incompleto:{','.join(missing)}")
+        return Parecer(decisao=DecisaoDaImportacao.REVISAR, score=score, motivo=f"match_incompleto:{','.join(missing)}")
     warnings = ("data_distante",) if vaga.data is not None and (vaga.data - hoje).days > LONGE_DIAS else ()
     if not alcanca(vaga.hospital or 0.0, CERTO) and alcanca(score, limiares.revisao):
-        return Parecer(decisao=Decisao.REVISAR, score=score, motivo="hospital_incerto", avisos=warnings)
+        return Parecer(decisao=DecisaoDaImportacao.REVISAR, score=score, motivo="hospital_incerto", avisos=warnings)
     if alcanca(score, limiares.importacao):
-        return Parecer(decisao=Decisao.IMPORTAR, score=score, motivo=",".join(warnings) or None, avisos=warnings)
+        return Parecer(
+            decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo=",".join(warnings) or None, avisos=warnings
+        )
     if alcanca(score, limiares.revisao):
-        return Parecer(decisao=Decisao.REVISAR, score=score, motivo="score_baixo", avisos=warnings)
-    return Parecer(decisao=Decisao.DESCARTAR, score=score, motivo="score_insuficiente", avisos=warnings)
+        return Parecer(decisao=DecisaoDaImportacao.REVISAR, score=score, motivo="score_baixo", avisos=warnings)
+    return Parecer(decisao=DecisaoDaImportacao.DESCARTAR, score=score, motivo="score_insuficiente", avisos=warnings)
 
 
 def _valor(vaga: Candidata) -> float:

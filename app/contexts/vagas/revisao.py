@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from app.contexts.leitura_grupos.api import chave
 from app.contexts.nomes.api import Correcao, Dicionario, MotivoAusente, busca, em_duvida, especialidade_de
 from app.contexts.vagas.chaves import Chaves
-from app.contexts.vagas.importacao import PERIODO_ID, Decisao, Parecer
+from app.contexts.vagas.importacao import PERIODO_ID, DecisaoDaImportacao, Parecer
 from app.contexts.vagas.retificacoes import CAMPOS, MUDOU
 from app.contexts.vagas.vagas import Vagas, chave_de
 from batuta.kernel.clock import Clock
@@ -152,11 +152,11 @@ class Revisao:
     async def _imported(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> str:
         """The vacancy it became: all that is written of it, or nothing."""
         score = float(vaga["score_importacao"] or 0.0)
-        parecer = Parecer(decisao=Decisao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
+        parecer = Parecer(decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
         made = self._vagas.resultado(vaga, parecer, now)
         for query, values in made.statements:
             if not await transaction.run(query, **values):
-                raise VagaDecidida(id=vaga["id"], status=Decisao.IMPORTAR.value)
+                raise VagaDecidida(id=vaga["id"], status=DecisaoDaImportacao.IMPORTAR.value)
         return next(str(values["vaga_id"]) for _, values in made.statements if "vaga_id" in values)
 
     async def _note(

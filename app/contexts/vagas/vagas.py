@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from app.contexts.comum.ids import id_de
 from app.contexts.leitura_grupos.api import Periodo, chave
 from app.contexts.nomes.api import Achado, Dicionario, busca, onde
-from app.contexts.vagas.importacao import PERIODO_ID, Candidata, Decisao, Parecer, julgar
+from app.contexts.vagas.importacao import PERIODO_ID, Candidata, DecisaoDaImportacao, Parecer, julgar
 from app.contexts.vagas.limiares import Limiares
 from app.contexts.vagas.retificacoes import Retificacoes, mesmo_autor, mudancas
 from batuta.kernel.batcher import BatchLoader
@@ -126,7 +126,7 @@ class Vagas:
 
     def resultado(self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime) -> Writes:
         """What a judgement writes: how it was judged, and a vacancy if it is to be one. What is dropped keeps no key."""
-        is_imported = parecer.decisao is Decisao.IMPORTAR
+        is_imported = parecer.decisao is DecisaoDaImportacao.IMPORTAR
         vaga_id = id_de("vacancy", vaga["id"])
         judged: dict[str, object] = {
             "id": vaga["id"],
@@ -140,7 +140,7 @@ class Vagas:
             "now": now,
         }
         made = ((self.queries.import_, _vacancy(vaga, vaga_id, now)),) if is_imported else ()
-        is_dropped = parecer.decisao is Decisao.DESCARTAR and vaga["hash_dedup"] is not None
+        is_dropped = parecer.decisao is DecisaoDaImportacao.DESCARTAR and vaga["hash_dedup"] is not None
         free = ((self.queries.free_dropped, {"hash": vaga["hash_dedup"], "id": vaga["id"]}),) if is_dropped else ()
         return Writes(((self.queries.judged, judged), *made, *free))
 

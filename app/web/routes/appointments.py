@@ -18,7 +18,7 @@ from app.contexts.agendamentos.model import (
     AgendamentoRecusado,
     AgendamentoRepetido,
     PlanilhaRecusada,
-    Status,
+    StatusDaLeitura,
 )
 from app.contexts.agendamentos.planilha.celulas import DDDS
 from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, LONGEST_TEXT, Situacao
@@ -227,7 +227,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
     @routes.get("/appointments", operation_id="list_appointments")
     async def everything(
         request: Request,
-        normalization_status: Status | None = None,
+        normalization_status: StatusDaLeitura | None = None,
         status: Situacao | None = None,
         data_de: Day | None = None,
         data_ate: Day | None = None,
@@ -267,7 +267,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         },
     )
     async def export(
-        request: Request, normalization_status: Status | None = None, documentos: Documents = False
+        request: Request, normalization_status: StatusDaLeitura | None = None, documentos: Documents = False
     ) -> Paged:
         seen = may_see(request, documentos)
         stream = _csv(agendamentos, normalization_status, com_documentos=seen)
@@ -281,7 +281,9 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
             return agendamento_em_palavras(await agendamentos.um(str(id)), com_documentos=seen)
 
 
-async def _csv(agendamentos: Agendamentos, leitura: Status | None, *, com_documentos: bool) -> AsyncIterator[bytes]:
+async def _csv(
+    agendamentos: Agendamentos, leitura: StatusDaLeitura | None, *, com_documentos: bool
+) -> AsyncIterator[bytes]:
     before: str | None = None
     yield b"\xef\xbb\xbf" + em_csv([], com_documentos=com_documentos, header=True).encode()
     for _ in range(1_000_000):

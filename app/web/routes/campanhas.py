@@ -16,10 +16,10 @@ from app.contexts.campanhas.model import (
     CampanhaRecusada,
     MedicosDesconhecidos,
     SemPublico,
-    Status,
-    Tipo,
+    StatusDaCampanha,
+    TipoDeCampanha,
 )
-from app.contexts.campanhas.publico import Motivo
+from app.contexts.campanhas.publico import MotivoDaExclusao
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from app.web.refusals import as_problems, caller_of
@@ -76,7 +76,7 @@ class Publico(BaseModel):
 class Nova(BaseModel):
     model_config = ConfigDict(extra="forbid")
     nome_template: str = Field(max_length=120, pattern=NAME)
-    tipo_campanha: Tipo
+    tipo_campanha: TipoDeCampanha
     corpo: str = Field(
         max_length=4_000, description="{nome} and {especialidade} are filled in", json_schema_extra={"pattern": BODY}
     )
@@ -156,7 +156,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
     @routes.get("", operation_id="list_campanhas")
     async def everything(
         request: Request,
-        status: Status | None = None,
+        status: StatusDaCampanha | None = None,
         antes_de: Annotated[int | None, Query(ge=1, le=2**62, description="older than this one")] = None,
         limite: Limit = 50,
     ) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         request: Request,
         id: Id,
         situacao: Literal["selecionado", "enfileirado", "excluido"] | None = None,
-        motivo: Annotated[Motivo | None, Query(description="why somebody was left out")] = None,
+        motivo: Annotated[MotivoDaExclusao | None, Query(description="why somebody was left out")] = None,
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="the last posicao you have")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         return {"destinatarios": [dict(row) for row in rows]}
 
 
-async def _done(request: Request, id: int, act: Callable[[], Awaitable[Status]]) -> dict[str, Any]:
+async def _done(request: Request, id: int, act: Callable[[], Awaitable[StatusDaCampanha]]) -> dict[str, Any]:
     with as_problems(request, REFUSALS):
         status = await act()
     return {"id": id, "status": status.value}

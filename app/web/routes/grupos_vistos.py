@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 from pydantic import BeforeValidator
 
-from app.contexts.grupos.recebidas import Motivo, Recebidas, mensagem_em_palavras, motivo_em_palavras
+from app.contexts.grupos.recebidas import MotivoDoDescarte, Recebidas, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
 from batuta.access.tokens import Scope
 from batuta.web.auth import DoorFirst, require
@@ -35,7 +35,7 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
     async def messages(
         request: Request,
         descartadas: Annotated[bool, Query(description="only what was discarded")] = False,
-        motivo: Annotated[Motivo | None, Query(description="only what was discarded because of that")] = None,
+        motivo: Annotated[MotivoDoDescarte | None, Query(description="only what was discarded because of that")] = None,
         texto: Annotated[bool, Query(description="show the text too: needs the scope pii")] = False,
         limite: Limit = 50,
         pular: Skip = 0,

@@ -25,7 +25,7 @@ from app.contexts.agendamentos.planilha.celulas import (
 from app.contexts.agendamentos.planilha.linhas import (
     MOST_AT_ONCE,
     MOST_TOLD,
-    Motivo,
+    MotivoDaLinha,
     Pedaco,
     Problema,
     Recusa,
@@ -164,12 +164,12 @@ def aspecto_de(top: Sequence[Sequence[Celula]], *, goes_on: bool = False) -> Asp
 def cabecalho_conferido(top: Sequence[Sequence[Celula]]) -> Cabecalho:
     """``top``: the sheet's first rows. Raises what a whole sheet can be refused for, before anything below is read."""
     if not any(_says_something(linha) for linha in top):
-        raise Recusa(Motivo.VAZIA)
+        raise Recusa(MotivoDaLinha.VAZIA)
     header = cabecalho_de(top)
     if header is None:
-        raise Recusa(Motivo.SEM_CABECALHO, colunas=_called(SIMPLES))
+        raise Recusa(MotivoDaLinha.SEM_CABECALHO, colunas=_called(SIMPLES))
     if missing := _missing(header):
-        raise Recusa(Motivo.SEM_COLUNAS, colunas=_called(missing))
+        raise Recusa(MotivoDaLinha.SEM_COLUNAS, colunas=_called(missing))
     return header
 
 

@@ -14,7 +14,7 @@ from html import unescape
 from typing import Final
 
 from app.contexts.agendamentos.planilha.aba import cabecalho_de
-from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, Motivo, Recusa
+from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, MotivoDaLinha, Recusa
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_UNPACKED: Final = 64 * 1024 * 1024
@@ -79,18 +79,18 @@ SHEETS: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".tsv")
 def examinar(content: bytes, name: str) -> Examinado:
     """Raises what the file is refused for."""
     if not content.strip(b"\x00 \t\r\n"):
-        raise Recusa(Motivo.VAZIA)
+        raise Recusa(MotivoDaLinha.VAZIA)
     if len(content) > MOST_BYTES:
-        raise Recusa(Motivo.GRANDE, oque=f"{len(content) // 1024} KiB", limite=f"{MOST_BYTES // 1024} KiB")
+        raise Recusa(MotivoDaLinha.GRANDE, oque=f"{len(content) // 1024} KiB", limite=f"{MOST_BYTES // 1024} KiB")
     if content.startswith(_OLE):
         if _ENCRYPTED in content:
-            raise Recusa(Motivo.PROTEGIDA)
+            raise Recusa(MotivoDaLinha.PROTEGIDA)
         return Examinado()
     if content.startswith(b"PK\x03\x04"):
         return _package(content)
     if name.lower().endswith((".csv", ".txt")) and _is_text(content):
         return Examinado(is_csv=True)
-    raise Recusa(Motivo.NAO_E_PLANILHA, oque=_what(content, name))
+    raise Recusa(MotivoDaLinha.NAO_E_PLANILHA, oque=_what(content, name))
 
 
 def nome_mostravel(name: str) -> str:
@@ -118,9 +118,9 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
     try:
         height = sum(1 for _ in rows())
     except csv.Error:
-        raise Recusa(Motivo.ILEGIVEL) from None
+        raise Recusa(MotivoDaLinha.ILEGIVEL) from None
     if height > MOST_ROWS:
-        raise Recusa(Motivo.GRANDE, oque=f"{height} linhas", limite=MOST_ROWS)
+        raise Recusa(MotivoDaLinha.GRANDE, oque=f"{height} linhas", limite=MOST_ROWS)
     return height, rows
 
 
@@ -143,7 +143,7 @@ def _package(content: bytes) -> Examinado:
         with zipfile.ZipFile(io.BytesIO(content)) as package:
             return _entries(package, len(content))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError):
-        raise Recusa(Motivo.ILEGIVEL) from None
+        raise Recusa(MotivoDaLinha.ILEGIVEL) from None
 
 
 def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
@@ -151,19 +151,19 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
     names = {entry.filename for entry in entries}
     unpacked = sum(entry.file_size for entry in entries)
     if len(entries) > MOST_ENTRIES:
-        raise Recusa(Motivo.GRANDE, oque=f"{len(entries)} partes", limite=MOST_ENTRIES)
+        raise Recusa(MotivoDaLinha.GRANDE, oque=f"{len(entries)} partes", limite=MOST_ENTRIES)
     if unpacked > MOST_UNPACKED:
         raise Recusa(
-            Motivo.GRANDE, oque=f"{unpacked // 1024 // 1024} MiB", limite=f"{MOST_UNPACKED // 1024 // 1024} MiB"
+            MotivoDaLinha.GRANDE, oque=f"{unpacked // 1024 // 1024} MiB", limite=f"{MOST_UNPACKED // 1024 // 1024} MiB"
         )
     if unpacked > SMALL and unpacked > packed * MOST_RATIO:
-        raise Recusa(Motivo.PERIGOSA, oque="dados comprimidos demais")
+        raise Recusa(MotivoDaLinha.PERIGOSA, oque="dados comprimidos demais")
     if any(entry.flag_bits & 1 for entry in entries):
-        raise Recusa(Motivo.PROTEGIDA)
+        raise Recusa(MotivoDaLinha.PROTEGIDA)
     if not any(name.startswith("xl/") for name in names):
-        raise Recusa(Motivo.NAO_E_PLANILHA, oque="ZIP")
+        raise Recusa(MotivoDaLinha.NAO_E_PLANILHA, oque="ZIP")
     if any(name.lower().endswith("vbaproject.bin") for name in names):
-        raise Recusa(Motivo.MACROS)
+        raise Recusa(MotivoDaLinha.MACROS)
     since_1904 = False
     formulas: dict[str, set[int]] = {}
     told: dict[str, bytes] = {}
@@ -206,16 +206,16 @@ def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]
         for part in iter(lambda: opened.read(_CHUNK), b""):
             read += len(part)
             if read > entry.file_size or read > MOST_UNPACKED:
-                raise Recusa(Motivo.PERIGOSA, oque="um tamanho falso")
+                raise Recusa(MotivoDaLinha.PERIGOSA, oque="um tamanho falso")
             yield before + part
             before = part[-_OVERLAP:]
 
 
 def _refuse_dtd(chunk: bytes) -> None:
     if chunk.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")) or b"\x00<\x00!" in chunk:
-        raise Recusa(Motivo.PERIGOSA, oque="uma DTD")
+        raise Recusa(MotivoDaLinha.PERIGOSA, oque="uma DTD")
     if b"<!" in chunk and _DTD.search(chunk):
-        raise Recusa(Motivo.PERIGOSA, oque="uma DTD")
+        raise Recusa(MotivoDaLinha.PERIGOSA, oque="uma DTD")
 
 
 def _measure(chunk: bytes) -> None:
@@ -223,9 +223,9 @@ def _measure(chunk: bytes) -> None:
     for found in _FAR.finditer(chunk):
         row = int(found[2])
         if row > MOST_ROWS:
-            raise Recusa(Motivo.GRANDE, oque=f"linha {row}", limite=MOST_ROWS)
+            raise Recusa(MotivoDaLinha.GRANDE, oque=f"linha {row}", limite=MOST_ROWS)
         if _column(found[1]) > MOST_COLUMNS:
-            raise Recusa(Motivo.GRANDE, oque=f"coluna {found[1].decode()}", limite=MOST_COLUMNS)
+            raise Recusa(MotivoDaLinha.GRANDE, oque=f"coluna {found[1].decode()}", limite=MOST_COLUMNS)
 
 
 def _uncounted(chunk: bytes) -> set[int]:

@@ -36,7 +36,7 @@ from app.contexts.agendamentos.planilha.arquivo import (
     examinar,
 )
 from app.contexts.agendamentos.planilha.celulas import Celula
-from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, Motivo, Pedaco, Problema, Recusa, Reparo
+from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, MotivoDaLinha, Pedaco, Problema, Recusa, Reparo
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet
@@ -114,11 +114,11 @@ def _of_workbook(content: bytes, examined: Examinado) -> Folha:
             best = min(looks, key=lambda name: looks[name], default=None)
             headers = {} if best is None else {best: cabecalho_conferido(_top(book.aba(best)))}
     except (CalamineError, ValueError, OverflowError):
-        raise Recusa(Motivo.ILEGIVEL) from None
+        raise Recusa(MotivoDaLinha.ILEGIVEL) from None
     if not headers:
-        raise Recusa(Motivo.VAZIA)
+        raise Recusa(MotivoDaLinha.VAZIA)
     if (height := sum(heights[name] for name in headers)) > MOST_ROWS:
-        raise Recusa(Motivo.GRANDE, oque=f"{height} linhas", limite=MOST_ROWS)
+        raise Recusa(MotivoDaLinha.GRANDE, oque=f"{height} linhas", limite=MOST_ROWS)
     abas = [
         Aba(
             name[:LONGEST_NAME] if len(headers) > 1 else None,

@@ -70,7 +70,7 @@ class Problema(StrEnum):
     MUITOS = "muitos"
 
 
-class Motivo(StrEnum):
+class MotivoDaLinha(StrEnum):
     """Why a file is not taken, as a whole. Each has its sentence in ``model.RECUSAS``."""
 
     VAZIA = "vazia"
@@ -87,7 +87,7 @@ class Motivo(StrEnum):
 
 
 class Recusa(Exception):
-    def __init__(self, motivo: Motivo, **facts: object) -> None:
+    def __init__(self, motivo: MotivoDaLinha, **facts: object) -> None:
         super().__init__(motivo.value)
         self.motivo = motivo
         self.facts = facts

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from app.contexts.agendamentos.planilha.leitor import LENGTH, OUT_OF_MEMORY
-from app.contexts.agendamentos.planilha.linhas import Lida, Motivo, Pedaco, Problema, Recusa, Reparo
+from app.contexts.agendamentos.planilha.linhas import Lida, MotivoDaLinha, Pedaco, Problema, Recusa, Reparo
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.json import loads
@@ -28,7 +28,7 @@ class Interrompida(Exception):
     """The child is gone after the file was found good: nothing is known against it, and it can be read again."""
 
 
-class Aberta:
+class ArquivoAberto:
     """A file that can be taken, and ``altura`` rows in it, the empty ones and those above its header among them."""
 
     def __init__(self, child: asyncio.subprocess.Process, altura: int, clock: Clock, read_within: timedelta) -> None:
@@ -57,7 +57,7 @@ class LeitorDeArquivos:
         self._places = asyncio.Semaphore(at_a_time)
 
     @asynccontextmanager
-    async def aberta(self, content: bytes, name: str, apos: int = 0) -> AsyncIterator[Aberta]:
+    async def aberta(self, content: bytes, name: str, apos: int = 0) -> AsyncIterator[ArquivoAberto]:
         """``apos``: its rows up to that line are not wanted. Raises ``Recusa``, and afterwards never again."""
         async with self._places:
             child = await asyncio.create_subprocess_exec(
@@ -73,7 +73,7 @@ class LeitorDeArquivos:
             )
             try:
                 altura = await self._opened(child, content)
-                yield Aberta(child, altura, self._clock, self._within)
+                yield ArquivoAberto(child, altura, self._clock, self._within)
             finally:
                 if child.returncode is None:
                     child.kill()
@@ -87,19 +87,19 @@ class LeitorDeArquivos:
                 async for pedaco in folha.pedacos():
                     linhas += pedaco.linhas
         except Interrompida:
-            raise Recusa(Motivo.ILEGIVEL) from None
+            raise Recusa(MotivoDaLinha.ILEGIVEL) from None
         return Lida(linhas=linhas, total=pedaco.total, puladas=pedaco.puladas, erros=pedaco.erros, avisos=pedaco.avisos)
 
     async def _opened(self, child: asyncio.subprocess.Process, content: bytes) -> int:
         try:
             said = await with_timeout(self._within, _begun(child, content), self._clock, "opening a spreadsheet")
         except DeadlineExceeded:
-            raise Recusa(Motivo.DEMORADA, segundos=int(self._within.total_seconds())) from None
+            raise Recusa(MotivoDaLinha.DEMORADA, segundos=int(self._within.total_seconds())) from None
         except asyncio.IncompleteReadError:
             code = await child.wait()
-            raise Recusa(Motivo.PESADA if code in _KILLED_BY_LIMITS else Motivo.ILEGIVEL) from None
+            raise Recusa(MotivoDaLinha.PESADA if code in _KILLED_BY_LIMITS else MotivoDaLinha.ILEGIVEL) from None
         if "recusada" in said:
-            raise Recusa(Motivo(said["recusada"]), **said["facts"])
+            raise Recusa(MotivoDaLinha(said["recusada"]), **said["facts"])
         return int(said["altura"])
 
 

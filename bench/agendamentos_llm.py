@@ -1,4 +1,4 @@
-"""Appointments read by a model that thinks two seconds, by one ARQ worker: ``python -m bench.agendamentos_modelo``.
+"""Appointments read by a model that thinks two seconds, by one ARQ worker: ``python -m bench.agendamentos_llm``.
 
 Everything is real but the model: Redis, the database, the HTTP between them, and ``arq app.workers.config.WorkerSettings`` as a
 process of its own. ``[ROWS] [sqlite|postgres]``.
@@ -121,7 +121,7 @@ def _worker(told: dict[str, str], folder: Path) -> "Iterator[subprocess.Popen[by
 @contextmanager
 def _simulator() -> Iterator[str]:
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "bench.agendamentos_modelo", "simulador", str(port)], cwd=HERE)
+    process = subprocess.Popen([sys.executable, "-m", "bench.agendamentos_llm", "simulador", str(port)], cwd=HERE)
     try:
         address = f"http://127.0.0.1:{port}"
         for _ in range(200):

@@ -15,7 +15,7 @@ from app.composition.julia import add_guards, migrations
 from app.composition.llm import guard_llm
 from app.composition.messages import build_messages
 from app.contexts.esteira.leituras import LeitorPorRegras
-from app.contexts.esteira.llm import ComModelo
+from app.contexts.esteira.llm import LeitorComLlm
 from app.contexts.leitura_grupos.api import Categoria, Leitura
 from app.contexts.llm.service import Calou, Respondeu, Resposta
 from app.contexts.nomes.dicionario import Dicionario
@@ -75,7 +75,7 @@ async def opened(url: str, clock: FakeClock, oraculo: Oraculo, rules: Any = unsu
     add_guards(work, told)
     known = Dicionario(work.database, work.clock)
     chosen = LeitorPorRegras(known, work.zone) if rules is None else rules
-    reads = ComModelo(chosen, guard_llm(work, told, oraculo), known, work.zone)
+    reads = LeitorComLlm(chosen, guard_llm(work, told, oraculo), known, work.zone)
     groups = add_groups(work, told, build_messages(work, told).conversas, leitor=reads)
     await work.open()
     return Bancada(work, groups, clock, {})
