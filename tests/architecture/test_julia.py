@@ -23,7 +23,7 @@ LOADED_LATE = {
 # A class whose constructor takes one of these is a service.
 PARTS = {"database", "dialect", "dicionario", "queue", "fila", "clock"}
 # Values that one call makes for itself, although they know the clock.
-PER_CALL = {"Aberta"}
+PER_CALL = {"ArquivoAberto"}
 
 
 def imports(file: Path) -> Iterator[ast.ImportFrom]:
@@ -138,13 +138,13 @@ def services_in(tree: ast.Module) -> Iterator[str]:
 
 
 def calls_outside_constructors(tree: ast.Module) -> Iterator[ast.Call]:
-    """Calls in functions; not those of a constructor, which runs once for each service, or of a function that loads a book."""
+    """Calls in functions; not those of a constructor, which runs once for each service, or of a function that loads statements."""
     inside = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name != "__init__"
-        and not node.name.endswith("_book")
+        and not node.name.endswith("_queries")
     ]
     return (node for function in inside for node in ast.walk(function) if isinstance(node, ast.Call))
 

@@ -32,7 +32,7 @@ class Metricas:
         """When a day begins and ends where people live by it."""
         return tuple(datetime.combine(each, time(0), self._zone) for each in (day, day + timedelta(days=1)))  # type: ignore[return-value]
 
-    async def consolidar(self, day: date, modelo: Gasto) -> dict[str, Json]:
+    async def consolidar(self, day: date, llm: Gasto) -> dict[str, Json]:
         since, until = self.dia(day)
         stretch = {"since": since, "until": until}
         groups = await self._database.run(self._queries.by_group, dia=day, **stretch)
@@ -48,8 +48,8 @@ class Metricas:
         }
         p50, p95, p99 = (percentil(took, share) for share in (0.5, 0.95, 0.99))
         await self._database.run(
-            self._queries.by_day, dia=day, **counted, llm_classificou=modelo.perguntas, p50=p50, p95=p95, p99=p99,
-            custo=Decimal(f"{modelo.custo:.4f}"), erros=sum(dead.values()), erros_por_estagio=AsJson(dead),
+            self._queries.by_day, dia=day, **counted, llm_classificou=llm.perguntas, p50=p50, p95=p95, p99=p99,
+            custo=Decimal(f"{llm.custo:.4f}"), erros=sum(dead.values()), erros_por_estagio=AsJson(dead),
         )  # fmt: skip
         return {"data": day.isoformat(), "grupos": groups, **counted, "p50_ms": p50, "p95_ms": p95, "erros": dict(dead)}
 

@@ -145,7 +145,7 @@ class Consulta:
     def __init__(
         self,
         database: Database,
-        modelo: Llm,
+        llm: Llm,
         nome: str,
         guarda: Guard,
         precos: Precos,
@@ -156,7 +156,7 @@ class Consulta:
         """``nome``: of the model, as its provider calls it."""
         self.nome = nome
         self._database = database
-        self._llm = modelo
+        self._llm = llm
         self._guarda = guarda
         self._precos = precos
         self._zone = zone
