@@ -485,7 +485,7 @@ async def test_a_decorator_without_its_parentheses_is_refused_and_says_how_to_wr
     async def esquecida(context: TaskContext) -> None: ...
 
     with pytest.raises(InvalidName, match=r"write @work.task\(\) above it"):
-        work.task(esquecida)
+        work.task(esquecida)  # type: ignore[arg-type]
     with pytest.raises(InvalidJob, match="its schedule is missing"):
         work.job(esquecida)  # type: ignore[arg-type]
 

@@ -1,11 +1,11 @@
 """A job: what is fired, when, and what is forgiven."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypedDict, TypeVar
 from zoneinfo import ZoneInfo
 
 from batuta.guard.switches import SwitchRule
@@ -97,6 +97,28 @@ class Job:
     def at(self, window: Window) -> "Job":
         """The same job, fired when ``window`` opens."""
         return replace(self, cron=parse(window.cron))
+
+
+class JobRules(TypedDict, total=False):
+    """The options of a job that follow from nothing else. Numbers are seconds."""
+
+    sla: timedelta | float | None  # a good run starts within it after each expected fire; None: from the schedule
+    max_age: timedelta | float | None  # an older fire is not caught up; None: the time between two fires
+    critical: bool
+    autonomous: bool  # acts on its own initiative: does nothing in pilot mode
+    catch_up: CatchUp | Literal["skip", "latest", "all"]  # which fires run that were missed while no scheduler ran
+    overlap: Overlap | Literal["skip", "allow"]  # of a fire that comes while the previous run goes on
+    holds: tuple[SwitchRule, ...]  # switches that hold it
+    window: str | None  # fires when this window opens, and not outside it
+    replaces: str | None  # the job of another profile whose work this one does
+    finished: bool  # False: its handler answers that it is not there yet
+
+
+class JobOptions(JobRules, total=False):
+    """The options of ``Batuta.job`` and ``Batuta.http_job``."""
+
+    circuit: str | None  # the circuit breaker of its target: while it is open, fires are skipped with that reason
+    profiles: Sequence[str] | None  # the timetables that have the job; None: all of them
 
 
 def make_job(

@@ -16,12 +16,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Never, Self, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from batuta import __version__
 from batuta.config import ENV_FILE, EngineSettings, environment, known_zone, load
-from batuta.dispatch.job import Target, make_job
+from batuta.dispatch.job import JobOptions, JobRules, Target, make_job
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.scheduler import RUN_LEASE, Scheduler
 from batuta.engine.extension import Extension
@@ -37,6 +37,7 @@ from batuta.kernel.errors import InvalidJob, InvalidName
 from batuta.kernel.events import Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
+from batuta.kernel.options import check_options
 from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
@@ -55,6 +56,7 @@ from batuta.stores.connections import Connections, PoolSizes
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
+from batuta.stores.sql.database import Transaction
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.history import SqlReports
 from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
@@ -64,7 +66,7 @@ from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
 from batuta.stores.sql.rates import SqlRates
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.stores.wakeups import Wakeups
-from batuta.supervise.loop import Loop, LoopPolicy, loop_of, policy_in_seconds
+from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds
 from batuta.supervise.pruner import PRUNING, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets import http_caller
@@ -78,7 +80,9 @@ from batuta.tasks.service import TaskService
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
 
-SomeLoop = TypeVar("SomeLoop", bound=Callable[..., Any])
+SomeJob = TypeVar("SomeJob", bound=JobFunction)
+SomeTask = TypeVar("SomeTask", bound=TaskFunction)
+SomeLoop = TypeVar("SomeLoop", bound=LoopFunction)
 # A worker that shows no sign of life for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
 ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
@@ -89,6 +93,7 @@ DAY = timedelta(days=1)
 class Batuta:
     only: Collection[str] = ()  # the queues that its worker serves, and nothing else; empty: everything there is
 
+    @check_options
     def __init__(
         self,
         database_url: str,
@@ -138,7 +143,7 @@ class Batuta:
         self.wakeups = Wakeups(self.database)
         self.task_registry = TaskRegistry()
         self._task_store = self._tasks_in_sql()
-        self.tasks = TaskService(self.task_registry, self._task_store, self.worker_policy.max_result)
+        self.tasks = TaskService[Transaction](self.task_registry, self._task_store, self.worker_policy.max_result)
         self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
         self.endpoints = JobEndpoints()
         self._calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
@@ -149,6 +154,7 @@ class Batuta:
         self.closers: list[Callable[[], Awaitable[None]]] = []  # of whatever is open besides the database
         self._loops: list[tuple[Loop, LoopPolicy]] = []
 
+    @check_options
     def job(
         self,
         schedule: str,
@@ -156,25 +162,22 @@ class Batuta:
         category: str = "default",
         name: str | None = None,
         timeout: float = DEFAULT_SECONDS,
-        **options: Any,
-    ) -> Callable[[JobFunction], JobFunction]:
-        """Register a function to be run on a schedule, in this process. It gets the run, if it takes an argument.
-
-        ``options`` are those of a job: sla, max_age (timedelta), critical, catch_up, overlap, holds, window; and circuit, the
-        name of a breaker it stands behind.
-        """
+        **options: Unpack[JobOptions],
+    ) -> Callable[[SomeJob], SomeJob]:
+        """Register a function that the scheduler calls in its own process. It receives the run if it takes an argument."""
 
         if callable(schedule):
             why = 'its schedule is missing: write @work.job("*/5 * * * *") above it'
             raise InvalidJob(job=str(getattr(schedule, "__name__", "job")), why=why)
 
-        def register(function: JobFunction) -> JobFunction:
+        def register(function: SomeJob) -> SomeJob:
             called = name or str(getattr(function, "__name__", "job"))
             self.add_job(called, schedule, CallTarget(function, self.clock), category, timeout, **options)
             return function
 
         return register
 
+    @check_options
     def http_job(
         self,
         name: str,
@@ -184,9 +187,9 @@ class Batuta:
         category: str = "default",
         timeout: float = DEFAULT_SECONDS,
         token: str | None = None,
-        **options: Any,
+        **options: Unpack[JobOptions],
     ) -> None:
-        """Register an address to be POSTed to on a schedule. ``token``: sent as a bearer token."""
+        """Register an address that the scheduler sends a POST to. ``token``: the bearer token to send."""
         self.add_job(name, schedule, self.http_target(url, token, name), category, timeout, **options)
 
     def http_target(self, url: str, token: str | None = None, job: str = "") -> Target:
@@ -203,6 +206,7 @@ class Batuta:
             self.closers.append(self._http.close)
         return self._http
 
+    @check_options
     def add_job(
         self,
         name: str,
@@ -213,9 +217,9 @@ class Batuta:
         *,
         profiles: Sequence[str] | None = None,
         circuit: str | None = None,
-        **options: Any,
+        **options: Unpack[JobRules],
     ) -> None:
-        """``circuit``: the breaker its target stands behind; while that is open, fires are skipped and say so."""
+        """Register a job with any target. ``profiles``: the timetables that have it; None: all of them."""
         if circuit is not None:
             target = BreakerTarget(target, self.circuits.breaker(circuit), self.clock)
         job = make_job(
@@ -232,6 +236,7 @@ class Batuta:
             raise InvalidJob(job=name, why=why)
         self.registry.add(job, profiles)
 
+    @check_options
     def circuit(
         self,
         name: str,
@@ -266,46 +271,59 @@ class Batuta:
         log = self.executions
         return Scheduler(self.registry, log, self.clock, self.ids, self.events, lease=self._lease, release=release)
 
+    @check_options
     def loop(
         self,
         *,
         every: float,
         stuck_after: float = 60,
         name: str | None = None,
+        longest_call: float = 0,
+        max_failures: int = 5,
+        max_restarts: int = 5,
         finishes_tick: bool = False,
-        **limits: float,
     ) -> Callable[[SomeLoop], SomeLoop]:
-        """Register an async function, or a class with an async ``tick``, as a supervised loop. It stays what it is.
+        """Register an async function, or a class with an async ``tick``, as a supervised loop. Return it unchanged.
 
-        Times are seconds. ``stuck_after``: silence between notes of progress (``batuta.note_progress``) after which its tick is
-        cancelled and restarted. ``finishes_tick``: at a shutdown a tick in flight may end; otherwise it is cancelled, unless the
-        loop is a class with a ``drain``. ``limits``: longest_call, max_failures, max_restarts, as in ``LoopPolicy``.
+        Times are seconds. The watchdog cancels and restarts a tick after ``stuck_after`` without a note of progress
+        (``batuta.note_progress``); ``longest_call`` is the longest wait inside a tick. The process ends and starts again after
+        ``max_failures`` failed ticks in a row, or ``max_restarts`` restarts of a stuck one. ``finishes_tick``: a tick in flight
+        may end at a shutdown; otherwise it is cancelled, unless the loop is a class with a ``drain``.
         """
 
         def register(function: SomeLoop) -> SomeLoop:
             called = name or str(getattr(function, "__name__", "loop"))
-            policy = policy_in_seconds(called, every, stuck_after, finishes_tick=finishes_tick, **limits)
+            policy = policy_in_seconds(
+                called,
+                every,
+                stuck_after,
+                longest_call=longest_call,
+                max_failures=max_failures,
+                max_restarts=max_restarts,
+                finishes_tick=finishes_tick,
+            )
             self.add_loop(loop_of(called, function), policy)
             return function
 
         return register
 
+    @check_options
     def task(
         self,
-        *bare: TaskFunction,
+        *bare: Never,
         retry: RetryPolicy | Sequence[float] | None = None,
         timeout: float = DEFAULT_SECONDS,
         keep_result: float = 3600,
         queue: str = DEFAULT_QUEUE,
         name: str | None = None,
         retry_timeout: bool = False,
-    ) -> Callable[[TaskFunction], TaskFunction]:
-        """Register a function that can be enqueued; times are seconds. Its first argument is the context.
+    ) -> Callable[[SomeTask], SomeTask]:
+        """Register a function that can be enqueued, and return it unchanged. Its first argument is the context.
 
-        ``retry``: a list of waits (n waits: the first attempt and n retries), or a policy; None: full jitter, five retries.
+        Times are seconds. ``retry``: the waits before each retry, or a policy; None: five retries with full jitter.
         """
 
-        def register(function: TaskFunction) -> TaskFunction:
+        def register(function: SomeTask) -> SomeTask:
             task = Task(
                 name=name or str(getattr(function, "__name__", "task")),
                 function=function,
@@ -328,6 +346,7 @@ class Batuta:
         self.task_registry.elsewhere = runner
         self._task_store.relay()
 
+    @check_options
     def add_queue(
         self, table: QueueTable, handler_of: Callable[[Lease], ItemHandler | None], *, concurrency: int | None = None
     ) -> SqlQueue:
@@ -339,6 +358,7 @@ class Batuta:
         self._app_queues[table.name] = Served(store, handler_of, policy)
         return store
 
+    @check_options
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
         """A table of the application's own as a pipeline: the worker serves each stage as a queue of its name."""
         store = partial(

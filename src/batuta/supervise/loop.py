@@ -132,6 +132,15 @@ class FunctionLoop:
         return await self._function() or Idle()
 
 
+class Ticking(Protocol):
+    """A class that ``Batuta.loop`` accepts; it is made without arguments. Returning nothing means Idle."""
+
+    async def tick(self) -> Pace | None: ...
+
+
+LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]] | Callable[[], Ticking]
+
+
 class ObjectLoop:
     """Any object with an async ``tick`` as a loop. Its own doorbell and drain are used if it has them."""
 

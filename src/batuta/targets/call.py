@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from batuta.dispatch.job import Run
@@ -19,7 +19,8 @@ from batuta.supervise.running import MOST_CANCELS
 from batuta.supervise.stacks import task_stack
 from batuta.supervise.watchdog import CANCEL_GRACE
 
-JobFunction: TypeAlias = Callable[..., Any] | Callable[..., Awaitable[Any]]
+# It takes the run or nothing, and returns an answer, a number of items, or nothing.
+JobFunction: TypeAlias = Callable[[], object] | Callable[[Run], object]
 # Of one function that does not end, so many threads may pile up.
 MOST_LEFT_BEHIND = 4
 # How long one that is stopped has to take notice.

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
-from batuta.kernel.nearest import unknown
+from batuta.kernel.nearest import nearest, unknown
 from batuta.kernel.reasons import define
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
@@ -60,6 +60,8 @@ TaskFunction: TypeAlias = Callable[..., Any]
 # Has a task run somewhere else, and says what became of it.
 TaskRunner: TypeAlias = "Callable[[Task, Lease], Awaitable[Outcome]]"
 DEFAULT_QUEUE = "default"
+# The options of ``enqueue`` stand beside the named arguments of the task.
+PUT_OPTIONS = ("key", "delay", "priority", "within")
 # What failed for good stays long enough for somebody to look at it.
 KEEP_FAILED = timedelta(days=30)
 # Whoever runs it elsewhere minds its time, and how long it waits there is not its fault.
@@ -107,9 +109,14 @@ class Task:
             raise TypeError(
                 f"each call of task {self.name} is a list of its arguments: write [[1, 'two'], [3, 'four']]"
             )
+        signature = inspect.signature(self.function)
         try:
-            inspect.signature(self.function).bind(None, *arguments, **named)
+            signature.bind(None, *arguments, **named)
         except TypeError as error:
+            known = [*signature.parameters, *PUT_OPTIONS]
+            for name in named:
+                if name not in known and (near := nearest(name, known)) is not None:
+                    raise TypeError(f"task {self.name} has no parameter '{name}': write {near}=…") from None
             raise TypeError(f"task {self.name} cannot be called so: {error}") from None
 
     def handler(

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 from batuta.kernel.json import Json
+from batuta.kernel.options import check_options
 from batuta.queue.outcome import clamp_wait
 from batuta.queue.storable import (
     MAX_PAYLOAD,
@@ -15,8 +16,11 @@ from batuta.queue.storable import (
 )
 from batuta.tasks.registry import Task, TaskFunction, TaskRegistry, TaskStatus
 
+# The transaction of the backend's own database.
+SomeTransaction = TypeVar("SomeTransaction", contravariant=True)
 
-class TaskBackend(Protocol):
+
+class TaskBackend(Protocol[SomeTransaction]):
     async def enqueue(
         self,
         task: Task,
@@ -25,7 +29,7 @@ class TaskBackend(Protocol):
         keys: Sequence[str | None],
         delay: timedelta | None,
         priority: int,
-        within: Any | None,
+        within: SomeTransaction | None,
     ) -> list[str]:
         """The ids, in order; where a task with the same key is alive, its id."""
         ...
@@ -37,8 +41,10 @@ class TaskBackend(Protocol):
     async def cancel(self, id: str, reason: str) -> bool: ...
 
 
-class TaskService:
-    def __init__(self, registry: TaskRegistry, backend: TaskBackend, max_payload: int = MAX_PAYLOAD) -> None:
+class TaskService(Generic[SomeTransaction]):
+    def __init__(
+        self, registry: TaskRegistry, backend: TaskBackend[SomeTransaction], max_payload: int = MAX_PAYLOAD
+    ) -> None:
         """``max_payload``: bytes of JSON of one task's arguments."""
         self._max_payload = max_payload
         self._registry = registry
@@ -51,12 +57,13 @@ class TaskService:
         key: str | None = None,
         delay: float = 0,
         priority: int = 0,
-        within: Any | None = None,
+        within: SomeTransaction | None = None,
         **named: Json,
     ) -> str:
-        """Returned means accepted and synced to disk; ``within`` a transaction, it is accepted when that commits.
+        """Put a task into its queue and return its id. The task is then synced to disk, or is when ``within`` commits.
 
-        ``key``: while a task with it is alive, no second one is made and its id is returned. ``priority``: small is urgent.
+        ``key``: if a task with the same key is alive, return its id instead. ``delay``: in seconds. ``priority``: a smaller
+        number is more urgent.
         """
         refuse_unstorable([[*arguments], named], "task arguments", self._max_payload)
         _check([key], priority)
@@ -72,6 +79,7 @@ class TaskService:
         )
         return id
 
+    @check_options
     async def enqueue_many(
         self,
         task: TaskFunction | str,
@@ -80,9 +88,9 @@ class TaskService:
         keys: Sequence[str | None] | None = None,
         delay: float = 0,
         priority: int = 0,
-        within: Any | None = None,
+        within: SomeTransaction | None = None,
     ) -> list[str]:
-        """All of them or none."""
+        """Put several calls of a task into its queue, all or none, and return their ids in order. ``keys``: one for each."""
         given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
         refuse_each_unstorable([[_as_list(each), {}] for each in arguments], "task arguments", self._max_payload)
         _check(keys or (), priority)
@@ -103,6 +111,7 @@ class TaskService:
         )
 
     async def status(self, id: str) -> TaskStatus | None:
+        """The state of a task; None: the id is unknown, or its result has expired."""
         return await self._backend.status(id)
 
     async def cancel(self, id: str, reason: str = "cancelled") -> bool:
