@@ -31,7 +31,7 @@ from batuta.runlog.execution import Ending, Execution, Status, storable, without
 from batuta.runlog.log import Closing, ExecutionLog
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.supervise.loop import bind as bind_progress
-from batuta.supervise.shutdown import Phase, Shutdown
+from batuta.supervise.shutdown import Shutdown, pass_phases
 
 PLACES = 4
 RESERVED = MappingProxyType({"critico": 8})
@@ -82,6 +82,7 @@ class Runner:
         self._gate = gate
         self._runs: dict[asyncio.Task[None], Execution] = {}
         self._closing: set[asyncio.Task[None]] = set()  # they are done, and write so
+        self._cancelled: list[Execution] = []
         self._deaf: CancelIgnored | None = None
         self._expected = 0
         self._none_expected = asyncio.Event()
@@ -136,15 +137,10 @@ class Runner:
                 task.cancel()
 
     async def drain(self, grace: timedelta) -> None:
-        shutdown = Shutdown.begin(self._clock, grace)
-        await shutdown.run_within(Phase.FINISH, self.finish())
-        left = dict(self._runs)
-        for task in left:
-            task.cancel()
-        if left:
-            # A run that ignores its cancellation ends with its process.
-            await shutdown.run_within(Phase.CANCEL, asyncio.wait(list(left)))
-            await self._log.hand_back(list(left.values()), self._lease_holder)
+        await pass_phases(self, Shutdown.begin(self._clock, grace))
+
+    def quiet(self) -> None:
+        """Nothing to do: the dispatcher and the reaper, which start runs, are quiet."""
 
     async def finish(self) -> None:
         """Wait until every run has ended."""
@@ -152,6 +148,16 @@ class Runner:
             await self._none_expected.wait()
             if self._runs:
                 await asyncio.wait(list(self._runs))
+
+    def cancel(self) -> None:
+        self._cancelled = list(self._runs.values())
+        for task in self._runs:
+            task.cancel()
+
+    async def hand_back(self, shutdown: Shutdown) -> None:
+        """Release the runs that were cancelled. One that ignores its cancellation ends with its process."""
+        if self._cancelled:
+            await self._log.hand_back(self._cancelled, self._lease_holder)
 
     async def _run(self, order: Order) -> None:
         bind(trace_of_run(order.execution.id))

@@ -33,13 +33,13 @@ class Late:
     error: str
 
 
-Attempt: TypeAlias = Returned | Raised | Late
+Called: TypeAlias = Returned | Raised | Late
 DOES_NOT_END = define("does_not_end", "{what} does not end")
 # How long one that is stopped has to take notice.
 STUBBORN = timedelta(seconds=1)
 
 
-async def attempt(call: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str) -> Attempt:
+async def attempt(call: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str) -> Called:
     """A cancellation of our own task is the one thing that passes."""
     try:
         return await with_deadline(deadline, _outcome(call), clock, what)
@@ -60,9 +60,9 @@ class Question:
         self._patience = patience
         self._clock = clock
         self._what = what
-        self._asking: asyncio.Task[Attempt] | None = None
+        self._asking: asyncio.Task[Called] | None = None
 
-    async def ask(self) -> Attempt:
+    async def ask(self) -> Called:
         if self._asking is None or self._asking.done():
             deadline = self._clock.now() + self._patience
             self._asking = asyncio.create_task(attempt(self._call, deadline, self._clock, self._what))

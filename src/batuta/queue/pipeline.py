@@ -10,7 +10,17 @@ from batuta.kernel.errors import InvalidName
 from batuta.kernel.writable import mask_text
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease, NewItem
-from batuta.queue.outcome import LONGEST_ERROR, Effect, Failed, RetryPolicy, Settlement, Snooze, Waits, settle
+from batuta.queue.outcome import (
+    LONGEST_ERROR,
+    Cancelled,
+    Effect,
+    Failed,
+    RetryPolicy,
+    Settlement,
+    Snooze,
+    Waits,
+    settle,
+)
 from batuta.queue.table import QueueTable
 
 # The first attempt, and three retries.
@@ -55,7 +65,7 @@ class Finish:
     effect: Effect | None = None
 
 
-StageOutcome: TypeAlias = Next | Jump | FanOut | Drop | Finish | Snooze | Failed
+StageOutcome: TypeAlias = Next | Jump | FanOut | Drop | Finish | Snooze | Failed | Cancelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +97,8 @@ class Pipeline:
             )
 
     def handler(self, stage: Stage) -> ItemHandler:
-        async def handle(lease: Lease) -> StageOutcome:
-            outcome = await stage.handle(lease)
-            # What cannot be settled is found here, where it is the item's failure and nobody else's.
-            self.settle(stage, lease, outcome, stage.retry)
-            return outcome
-
         return ItemHandler(
-            handle=handle,
+            handle=stage.handle,
             timeout=stage.timeout,
             retry=stage.retry,
             settle=lambda lease, outcome, retry: self.settle(stage, lease, outcome, retry),
@@ -116,7 +120,7 @@ class Pipeline:
                 )
             case Finish(effect=effect):
                 return Settlement(state=ItemState.DONE, effect=effect)
-            case Snooze() | Failed():
+            case Snooze() | Failed() | Cancelled():
                 return settle(lease.attempt, outcome, retry, random.random)
             case _:
                 assert_never(outcome)

@@ -214,6 +214,13 @@ class Settler:
         took, self.took = tuple(self.took), []
         self._events.emit(ItemsSettled(self._queue, counts, len(lost), took))
 
+    def report_concluded(self, lease: Lease, settlement: Settlement, *, is_written: bool) -> None:
+        """An item was settled together with its effect, or was not because its lease is lost."""
+        if is_written:
+            self.report([(lease, settlement)], ())
+        else:
+            self._events.emit(ItemLost(self._queue, lease.id))
+
     def _doubt(self, limit: int) -> None:
         if limit:
             self._doubt_until = self._clock.monotonic() + self._lease_holder.lease.total_seconds()

@@ -16,24 +16,25 @@ from datetime import datetime, timedelta
 from itertools import count
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import (
-    CancelIgnored,
-)
-from batuta.kernel.events import Events, ItemLost, ItemOverdue, ItemsClaimed
+from batuta.kernel.errors import CancelIgnored
+from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed
 from batuta.kernel.trace import bind_after
+from batuta.kernel.usercode import Returned
 from batuta.kernel.waiting import first_of, insist
-from batuta.queue.attempt import Attempts, Running, Stop, Stopping
+from batuta.queue.effects import conclude
+from batuta.queue.executor import Executed, decide, execute
 from batuta.queue.handler import SPOILT, ItemHandler, unknown_item_handler
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.lease_keeper import LeaseKeeper
-from batuta.queue.outcome import WAITS_ALONE, Settlement, give_back, put_off
+from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, give_back, put_off
+from batuta.queue.running import Cancellations, Running, Step, Stop
 from batuta.queue.settler import Settler
 from batuta.queue.storable import MAX_PAYLOAD
 from batuta.queue.store import QueueStore, Renewed
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.supervise.loop import bind as bind_progress
-from batuta.supervise.shutdown import Phase, Shutdown
+from batuta.supervise.shutdown import Phase, Shutdown, pass_phases
 from batuta.supervise.stacks import task_stack
 
 # Every so many claims the least urgent come first, so that nobody starves.
@@ -85,8 +86,8 @@ class Worker:
         self._clock = clock
         self._events = events
         self._running: dict[str, Running] = {}
-        # Handlers that were cancelled, until they have taken notice; some of their items are somebody else's by now.
-        self._stopping = Stopping(clock)
+        # Some of the items whose handlers are cancelled belong to other processes by now.
+        self._cancellations = Cancellations(clock)
         self._deaf: CancelIgnored | None = None
         # One clock for all time limits: an alarm for each item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
@@ -95,14 +96,12 @@ class Worker:
         # Claimed, and started as soon as the next turn is on its way: while the database is busy with that, they run.
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
-        self._is_handing_back = False
         self._unknown = unknown_item_handler(store.last_error)
         self._suspect: Lease | None = None  # claimed with one crash left, until it may start
         self._is_noted = False  # the suspect's row says that it has not started
         self._put_off_count = 0
         self._isolation = isolation or Isolation(clock)
         self._isolation.join(self)
-        self._attempts = Attempts(name, store, clock, events, policy.max_result, self._stop_overdue_effect)
 
     async def tick(self) -> Pace:
         self._start_waiting()
@@ -140,7 +139,7 @@ class Worker:
         return max(0, free) if self._isolation.may_claim else 0
 
     def is_busy(self) -> bool:
-        return bool(self._running or self._waiting or self._settler.is_claiming or self._stopping.moments)
+        return bool(self._running or self._waiting or self._settler.is_claiming or self._cancellations.due_times)
 
     async def once(self, most: int) -> int:
         """Work on what is due now, at most so many, and return when all of it is settled: for a run by schedule."""
@@ -205,7 +204,7 @@ class Worker:
     def stop_cancelled(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
             if (running := self._started(lease)) is not None:
-                self._stop(running, Stop.UNWANTED)
+                self._stop(running, Stop.REQUESTED)
                 self.doorbell.ring()
 
     def _started(self, lease: Lease) -> Running | None:
@@ -218,30 +217,30 @@ class Worker:
 
         The lease keeper renews their leases until the drain is over.
         """
+        await pass_phases(self, Shutdown.begin(self._clock, grace))
+
+    def quiet(self) -> None:
+        """Start what is claimed. An item that waits for the process to itself is handed back unstarted."""
         self._start_waiting()
         if (suspect := self._suspect) is not None:
             self._suspect = None
             self._isolation.release(suspect.id)
             self._unsettled.add(suspect, give_back()._replace(untried=True))
-        shutdown = Shutdown.begin(self._clock, grace)
-        await shutdown.run_within(Phase.FINISH, insist(self._finish, self._clock))
-        self._is_handing_back = True
-        for running in list(self._running.values()):
-            if running.has_begun:
-                running.is_cancelled = True
+
+    async def finish(self) -> None:
+        await insist(self._finish, self._clock)
+
+    def cancel(self) -> None:
+        for running in self._running.values():
+            running.stop = running.stop or Stop.SHUTDOWN
+            if running.step is not Step.CLAIMED:
                 running.task.cancel()
-            else:
-                self._hand_back(running)
-        await shutdown.run_within(Phase.CANCEL, insist(self._finish, self._clock))
+
+    async def hand_back(self, shutdown: Shutdown) -> None:
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
-        await shutdown.run_within(Phase.HAND_BACK, insist(self._finish, self._clock))
+        await shutdown.run_within(Phase.HAND_BACK, self.finish())
         await insist(lambda: self._settler.release_strays(self.held(), at_once=True), self._clock)
-
-    def _hand_back(self, running: Running) -> None:
-        if self._running.pop(running.lease.id, None) is running:
-            settlement = give_back()._replace(untried=not running.has_begun)
-            self._unsettled.add(running.lease, settlement)
 
     async def _finish(self) -> None:
         while self._running:
@@ -313,7 +312,7 @@ class Worker:
 
     def _start(self, lease: Lease) -> None:
         handler = SPOILT if lease.spoilt else self._handler_of(lease) or self._unknown
-        running = Running(lease, handler, self._clock.monotonic() + handler.timeout.total_seconds())
+        running = Running(lease, handler, self._clock.monotonic())
         running.task = asyncio.create_task(self._work(running))
         self._running[lease.id] = running
         if len(self._limits) > 2 * len(self._running) + self._policy.batch:
@@ -326,35 +325,48 @@ class Worker:
         bind_after(running.handler.traceparent(running.lease))
         bind_progress(None)  # a handler's progress is not its worker's
         try:
-            settlement = await self._attempts.handle(running)
-            running.is_settling = True
-            self._stopping.heard(running.task)
-            began = running.overdue_at - running.handler.timeout.total_seconds()
-            self._settler.took.append(max(0.0, self._clock.monotonic() - began))
-            if not settlement.goes_with_others:
-                match await self._attempts.conclude(running, settlement):
-                    case True:
-                        self._settler.report([(running.lease, settlement)], ())
-                        return
-                    case False:
-                        self._events.emit(ItemLost(self._queue, running.lease.id))
-                        return
-                    case Settlement() as failed:
-                        settlement = failed
-            if self._running.get(running.lease.id) is running:
-                self._unsettled.add(running.lease, settlement)
+            executed = await execute(running, self._clock, self._policy.max_result)
+            await self._settle(running, executed)
         except asyncio.CancelledError:
-            if self._is_handing_back and running.stopped is None:
-                self._hand_back(running)
+            if running.stop is Stop.SHUTDOWN and self._owns(running):
+                untried = running.step is Step.CLAIMED
+                self._unsettled.add(running.lease, give_back()._replace(untried=untried))
             raise
         finally:
-            # A lease whose work is over must not be renewed.
-            if self._running.get(running.lease.id) is running:
-                del self._running[running.lease.id]
-            if running.lease.is_last_chance:
-                self._isolation.release(running.lease.id)
-            self._isolation.note_change()
-            self.doorbell.ring()
+            self._forget(running)
+
+    async def _settle(self, running: Running, executed: Executed) -> None:
+        """Put the settlement with the others, or write it together with its effect."""
+        settlement, error = executed.settlement, executed.error
+        self._cancellations.confirm(running.task)
+        self._settler.took.append(executed.took)
+        self._report_crash(running, error)
+        if not settlement.goes_with_others:
+            called = await conclude(running, settlement, self._store, self._clock, self._stop_overdue_effect)
+            if isinstance(called, Returned) and isinstance(called.value, bool):
+                self._settler.report_concluded(running.lease, settlement, is_written=called.value)
+                return
+            settlement, error = decide(running, called, EFFECT_CRASHED, self._policy.max_result)
+            self._report_crash(running, error)
+        if self._owns(running):
+            self._unsettled.add(running.lease, settlement)
+
+    def _report_crash(self, running: Running, error: Exception | None) -> None:
+        if error is not None:
+            self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
+
+    def _owns(self, running: Running) -> bool:
+        """False: the lease was lost, or the item was settled without its handler."""
+        return self._running.get(running.lease.id) is running
+
+    def _forget(self, running: Running) -> None:
+        """The work is over: its lease must not be renewed."""
+        if self._owns(running):
+            del self._running[running.lease.id]
+        if running.lease.is_last_chance:
+            self._isolation.release(running.lease.id)
+        self._isolation.note_change()
+        self.doorbell.ring()
 
     def _stop_overdue(self) -> None:
         now = self._clock.monotonic()
@@ -373,29 +385,26 @@ class Worker:
         self.doorbell.ring()  # an effect that ignores its cancellation is cancelled again in time
 
     def _stop(self, running: Running, why: Stop) -> None:
-        if not running.is_settling or (running.in_effect and why is Stop.OVERDUE):
-            running.stopped = why
-            if running.has_begun:
-                self._cancel(running)
-
-    def _cancel(self, running: Running) -> None:
-        running.is_cancelled = True
-        self._stopping.cancel(running.task)
+        if why.applies_in(running.step):
+            running.stop = why
+            if running.step is not Step.CLAIMED:
+                self._cancellations.cancel(running.task)
 
     def _give_up_the_deaf(self) -> None:
         """Handlers that go on although they were cancelled: their items are settled without them, and this process ends."""
-        for task in self._stopping.deaf():
+        for task in self._cancellations.repeat():
             running = next((each for each in self._running.values() if each.task is task), None)
             what = "a handler" if running is None else f"item {running.lease.id}"
             self._deaf = CancelIgnored(loop=self.name, what=what, stack=task_stack(task))
-            if running is not None:
+            if running is not None and running.stop is not None:
                 del self._running[running.lease.id]
-                self._unsettled.add(running.lease, self._attempts.settlement_of_stopped(running))
+                settlement, _ = decide(running, running.stop.result(), HANDLER_CRASHED, self._policy.max_result)
+                self._unsettled.add(running.lease, settlement)
 
     def _let_go(self, running: Running) -> None:
         """Another process owns the item. The handler is cancelled and not waited for: it may never take notice."""
         del self._running[running.lease.id]
-        self._cancel(running)
+        self._stop(running, Stop.LOST)
         self._events.emit(ItemLost(self._queue, running.lease.id))
 
     async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
@@ -412,7 +421,7 @@ class Worker:
         looks_at = now + self._policy.look_every
         if not self._running:
             self._limits.clear()
-        moments = [*(overdue_at for overdue_at, _ in self._limits[:1]), *self._stopping.moments]
+        moments = [*(overdue_at for overdue_at, _ in self._limits[:1]), *self._cancellations.due_times]
         moments += [] if (recheck_at := self._unsettled.recheck_at) is None else [recheck_at]
         moments += [] if self._suspect is None else [self._isolation.gives_up_at]
         if not moments:

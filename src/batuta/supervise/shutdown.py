@@ -15,7 +15,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.waiting import first_of
@@ -66,3 +66,31 @@ class Shutdown:
         An error of ``work`` is raised.
         """
         return await first_of(work, self.clock.sleep(self.left(phase).total_seconds())) == 0
+
+
+class Draining(Protocol):
+    """Work that a shutdown ends, phase by phase."""
+
+    def quiet(self) -> None:
+        """Take on nothing new."""
+        ...
+
+    async def finish(self) -> None:
+        """Wait until everything in flight has ended."""
+        ...
+
+    def cancel(self) -> None:
+        """Cancel everything in flight."""
+        ...
+
+    async def hand_back(self, shutdown: Shutdown) -> None:
+        """Release what has not ended for other processes."""
+        ...
+
+
+async def pass_phases(work: Draining, shutdown: Shutdown) -> None:
+    work.quiet()
+    await shutdown.run_within(Phase.FINISH, work.finish())
+    work.cancel()
+    await shutdown.run_within(Phase.CANCEL, work.finish())
+    await work.hand_back(shutdown)

@@ -9,7 +9,7 @@ from batuta.dispatch.job import Run
 from batuta.dispatch.runner import RUNS
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
-from batuta.kernel.usercode import Attempt, Late, Raised, Returned, Threads, attempt
+from batuta.kernel.usercode import Called, Late, Raised, Returned, Threads, attempt
 from batuta.kernel.waiting import first_of
 from batuta.queue.outcome import Failed
 from batuta.receive.endpoints import JobAnswer, Ok, Partial, Skipped, TimedOut
@@ -53,7 +53,7 @@ class CallTarget:
             case Raised(error=error):
                 raise error
 
-    async def _attempt(self, run: Run) -> Attempt:
+    async def _attempt(self, run: Run) -> Called:
         """CancelIgnored: its deadline is over, it was stopped, and goes on."""
         what, inside = f"job {run.execution.job}", list[asyncio.Task[Any] | None]()
 

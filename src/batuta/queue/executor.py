@@ -1,0 +1,57 @@
+"""Execute one claimed item: call its handler, decide its settlement, measure. No store and no worker takes part.
+
+    handler ── Returned | Raised | Late ──▶ decide ──▶ Executed(settlement, error, took)
+
+The worker writes the settlement: together with others, or in one transaction with the item's effect (``effects``). Whatever the
+application's code does, its result is a value: exits, leaked cancellations and a task that cancels itself are failures of the item.
+"""
+
+from typing import NamedTuple, assert_never
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import UnstorableValue, reason_of_error
+from batuta.kernel.reasons import ReasonCode
+from batuta.kernel.usercode import Called, Late, Raised, Returned, name_of
+from batuta.queue.outcome import HANDLER_CRASHED, Failed, RetryPolicy, Settlement, after_seconds
+from batuta.queue.running import Running
+from batuta.queue.storable import refuse_unstorable
+
+_NEVER = after_seconds([])
+
+
+class Executed(NamedTuple):
+    settlement: Settlement
+    error: Exception | None  # for the log, with its traceback
+    took: float  # seconds
+
+
+async def execute(running: Running, clock: Clock, max_result: int) -> Executed:
+    called = await running.handle()
+    settlement, error = decide(running, called, HANDLER_CRASHED, max_result)
+    return Executed(settlement, error, took=clock.monotonic() - running.started_at)
+
+
+def decide(running: Running, called: Called, crash: ReasonCode, max_result: int) -> tuple[Settlement, Exception | None]:
+    """Return the settlement of the item, and the error to report. ``crash``: the reason of an item whose code raised."""
+    policy = running.handler
+    match called:
+        case Returned(value=outcome):
+            try:
+                settlement = _settle(running, outcome, policy.retry)
+                refuse_unstorable(settlement.result, "task result", max_result)
+            except UnstorableValue as error:
+                # The handler has run: another run returns the same value and repeats its effects.
+                return _settle(running, Failed(reason_of_error(error), permanent=True), policy.retry), error
+            except Exception as error:  # noqa: BLE001 - an outcome that cannot be settled is a failure of its item
+                return decide(running, Raised(error), crash, max_result)
+            return settlement, None
+        case Raised(error=error):
+            return _settle(running, Failed(crash(error=name_of(error))), policy.retry), error
+        case Late(error=why):
+            return _settle(running, Failed(why), policy.retry if policy.retry_timeout else _NEVER), None
+        case _:
+            assert_never(called)
+
+
+def _settle(running: Running, outcome: object, retry: RetryPolicy) -> Settlement:
+    return running.handler.with_retention(running.handler.settle(running.lease, outcome, retry))

@@ -1,0 +1,176 @@
+"""An item whose handler or effect runs: the step it is in, the stop that the worker has ordered, and its cancellation.
+
+    CLAIMED ──▶ HANDLING ──▶ SETTLING ◀──▶ IN_EFFECT
+
+A cancellation of the task has one of three causes. A stop that ends the item is its result. A stop that ends the work of this
+process on the item passes on to the worker. Any other is the application's own, and an error of the item.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, TypeAlias, assert_never
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import ExitRefused
+from batuta.kernel.usercode import Called, Late, Raised, Returned, ordinary
+from batuta.queue.handler import ItemHandler
+from batuta.queue.item import Lease
+from batuta.queue.outcome import TIMED_OUT, Cancelled
+from batuta.supervise.running import MOST_CANCELS
+from batuta.supervise.watchdog import CANCEL_GRACE
+
+
+class Step(Enum):
+    CLAIMED = auto()  # the task has not begun
+    HANDLING = auto()
+    SETTLING = auto()  # the handler has ended, and its settlement is to be written
+    IN_EFFECT = auto()  # the item's effect runs in the transaction that settles it
+
+
+class Stop(Enum):
+    OVERDUE = auto()  # the time limit is over: the item is settled as failed
+    REQUESTED = auto()  # an operator asked for it: the item is settled as cancelled
+    SHUTDOWN = auto()  # the process ends: the item is handed back
+    LOST = auto()  # another process owns the item: nothing is written
+
+    def applies_in(self, step: Step) -> bool:
+        """A handler can be stopped for every reason. An effect has begun to settle its item: a request comes too late."""
+        match self:
+            case Stop.REQUESTED:
+                return step in (Step.CLAIMED, Step.HANDLING)
+            case Stop.OVERDUE:
+                return step is not Step.SETTLING
+            case Stop.SHUTDOWN | Stop.LOST:
+                return True
+            case _:
+                assert_never(self)
+
+    def result(self) -> Called:
+        """The result of a call that this stop has ended. CancelledError: this process does not settle the item."""
+        match self:
+            case Stop.OVERDUE:
+                return Late(TIMED_OUT())
+            case Stop.REQUESTED:
+                return Returned(Cancelled())
+            case Stop.SHUTDOWN | Stop.LOST:
+                raise asyncio.CancelledError
+            case _:
+                assert_never(self)
+
+
+@dataclass(slots=True)
+class Running:
+    """``started_at``: an instant of the monotonic clock; the time limit covers the handler and the effect."""
+
+    lease: Lease
+    handler: ItemHandler
+    started_at: float
+    step: Step = Step.CLAIMED
+    stop: Stop | None = None
+    task: "asyncio.Task[None]" = field(init=False)
+
+    @property
+    def overdue_at(self) -> float:
+        return self.started_at + self.handler.timeout.total_seconds()
+
+    @property
+    def is_settling(self) -> bool:
+        return self.step in (Step.SETTLING, Step.IN_EFFECT)
+
+    async def handle(self) -> Called:
+        """Call the handler, unless a stop was ordered before the task began."""
+        if self.stop is not None:
+            return self.stop.result()
+        self.step = Step.HANDLING
+        return await self.guard(self.call(lambda: self.handler.handle(self.lease)))
+
+    async def call(self, function: Callable[[], Awaitable[object]]) -> object:
+        """Call the application's code. A cancellation that it leaves behind is raised here."""
+        value = await ordinary(function)
+        if self.task.cancelling() and self.stop is None:
+            await _deliver_cancellation(self.task)
+        return value
+
+    async def guard(self, work: Awaitable[object]) -> Called:
+        """Await ``work`` and return its result. Its errors, a stop and a cancellation of its own are results too."""
+        try:
+            return Returned(await work)
+        except asyncio.CancelledError:
+            if self.stop in (Stop.SHUTDOWN, Stop.LOST):
+                raise
+            await _absorb_cancellation(self.task)
+            return Raised(ExitRefused(raised="CancelledError")) if self.stop is None else self.stop.result()
+        except Exception as error:  # noqa: BLE001 - every error of a handler or an effect is a failure of its item
+            return Raised(error)
+        finally:
+            self.step = Step.SETTLING
+
+
+async def _deliver_cancellation(task: "asyncio.Task[None]") -> None:
+    """Raise a cancellation that the code asked for and that is still to be delivered. Forget one that the code has handled."""
+    await asyncio.sleep(0)
+    _uncancel(task)
+
+
+async def _absorb_cancellation(task: "asyncio.Task[None]") -> None:
+    """Undo every cancellation of the task, also one that is still to be delivered."""
+    _uncancel(task)
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    _uncancel(task)
+
+
+def _uncancel(task: "asyncio.Task[None]") -> None:
+    for _ in range(task.cancelling()):
+        task.uncancel()
+
+
+Task: TypeAlias = "asyncio.Task[Any]"
+
+
+@dataclass(slots=True)
+class CancelState:
+    at: float
+    cancels: int = 1
+
+    @property
+    def again_at(self) -> float:
+        return self.at + CANCEL_GRACE.total_seconds()
+
+
+class Cancellations:
+    """Tasks that were cancelled and go on: each is cancelled a second time, and then given up."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._states: dict[Task, CancelState] = {}
+
+    def cancel(self, task: Task) -> None:
+        self._states[task] = CancelState(self._clock.monotonic())
+        task.add_done_callback(self.confirm)
+        task.cancel()
+
+    def confirm(self, task: Task) -> None:
+        """The task has noticed its cancellation: a second one must not interrupt its clean-up."""
+        self._states.pop(task, None)
+
+    @property
+    def due_times(self) -> list[float]:
+        """The instants at which ``repeat`` has something to do."""
+        return [state.again_at for state in self._states.values()]
+
+    def repeat(self) -> list[Task]:
+        """Cancel late tasks again. Return those that have ignored every cancellation, each once."""
+        now = self._clock.monotonic()
+        late = [(task, state) for task, state in self._states.items() if now >= state.again_at]
+        for task, state in late:
+            if state.cancels < MOST_CANCELS:
+                state.cancels, state.at = state.cancels + 1, now
+                task.cancel()
+        given_up = [task for task, state in late if state.at < now]
+        for task in given_up:
+            del self._states[task]
+        return given_up
