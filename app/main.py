@@ -3,12 +3,13 @@
 import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli import agendamentos, campanhas, chips, grupos, mensagens
-from app.composition.jobs import PROFILES, WINDOWS, switches
+from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
 from app.composition.julia import APP, Julia, compose, migrations
 from app.composition.sending import Pace
 from app.composition.simulator import simulated, simulator, with_environment
@@ -19,10 +20,13 @@ from batuta import __version__
 from batuta.config import environment, load
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Command, Examined, Extension, Role
+from batuta.health.finding import Section
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ConfigError
-from batuta.kernel.events import ProcessStarted
+from batuta.kernel.events import ExecutionStarted, ProcessStarted
 from batuta.logs import begin_logging
+from batuta.stores.sql.migrations import Mark
+from batuta.texts.wording import Wording
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -32,6 +36,22 @@ if TYPE_CHECKING:
 
 # Tasks sent to Redis at a time, for each that one ARQ worker runs: one sender feeds several workers.
 ARQ_SENT_AT_A_TIME = 4
+# Operators and their scripts read these names: of two sections of the score, two fields and two log lines, and of the mark.
+SECTIONS = (
+    Section("connectivity", 20),
+    Section("queues", 20, shown="fila"),
+    Section("chips", 20),
+    Section("circuits", 15),
+    Section("jobs_and_workers", 25),
+)
+WORDING = Wording(
+    phrases={
+        ProcessStarted: lambda event: f"process started. Hora atual: {event.local_time:%d/%m/%Y %H:%M:%S %z}",
+        ExecutionStarted: lambda event: "Executando job",
+    },
+    fields={"category": "categoria", "local_time": "hora_atual"},
+)
+MARK = Mark(key="supabase_project_ref", setting="SUPABASE_PROJECT_REF")
 
 
 def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None) -> Julia:
@@ -55,6 +75,9 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             later=["telegram"],
             profiles=PROFILES,
             first_profile=settings.schedule_profile,
+            wording=WORDING,
+            sections=SECTIONS,
+            reserved=RESERVED,
             windows=WINDOWS,
             switches=switches(settings),
             api=lambda: _create_api(julia),
@@ -62,8 +85,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             child_env={} if settings.in_production else simulated(settings),
             rebuilt=lambda added: build(with_environment(settings, added)).work,
             restoring=lambda: [julia.messages.restauracao],
-            marked=settings.in_production,
-            project=settings.supabase_project_ref,
+            mark=replace(MARK, project=settings.supabase_project_ref) if settings.in_production else None,
         ),
     )
     julia = compose(work, settings, pace)
@@ -149,6 +171,7 @@ def _app() -> "FastAPI":
     except ConfigError as error:
         raise SystemExit(f"julia: {error}") from None
     work = julia.work
-    begin_logging(work.events, julia.settings, service="api", stream=sys.stdout, zone=work.zone)
+    wording = work.extension.wording
+    begin_logging(work.events, julia.settings, service="api", stream=sys.stdout, zone=work.zone, wording=wording)
     work.events.emit(ProcessStarted("api", __version__, work.clock.now().astimezone(work.zone)))
     return _create_api(julia)

@@ -42,8 +42,8 @@ def _overview(timetables: dict[Profile, list[Job]]) -> Iterator[str]:
     yield "## Visão geral\n"
     yield "| categoria | " + " | ".join(f"{each}: jobs | {each}: por dia" for each in PROFILES) + " |"
     yield "|---|" + "---:|---:|" * len(PROFILES)
-    for categoria in dict.fromkeys(job.categoria for jobs in timetables.values() for job in jobs):
-        cells = [_cells([job for job in jobs if job.categoria == categoria]) for jobs in timetables.values()]
+    for categoria in dict.fromkeys(job.category for jobs in timetables.values() for job in jobs):
+        cells = [_cells([job for job in jobs if job.category == categoria]) for jobs in timetables.values()]
         yield f"| {categoria} | {' | '.join(cells)} |"
     yield f"| **todas** | {' | '.join(_cells(jobs) for jobs in timetables.values())} |"
 

@@ -109,7 +109,14 @@ class Serving:
 
     async def begin(self, ctx: dict[Any, Any]) -> None:
         if self._speaks:
-            begin_logging(self._work.events, self._settings, service=NAME, stream=sys.stdout, zone=self._work.zone)
+            begin_logging(
+                self._work.events,
+                self._settings,
+                service=NAME,
+                stream=sys.stdout,
+                zone=self._work.zone,
+                wording=self._work.extension.wording,
+            )
         await self._work.open()
         self._here.look_past(ctx["redis"])
         # Called when the calls of this process have ended or were cancelled: the rest of the grace is left.

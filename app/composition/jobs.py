@@ -28,6 +28,8 @@ from batuta.supervise.pruner import Retention, keep_for
 HISTORY: Final = sorted((Path(__file__).parents[1] / "contexts").glob("*/history.sql"))
 Profile: TypeAlias = Literal["continuo", "janelas"]
 PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
+# Jobs that answer people: so many run at a time, and they never wait for a batch.
+RESERVED: Final = {"critico": 8}
 WINDOWS: Final = {
     "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # discovery, reativação
     "tarde": Window(opens=time(14), lasts=timedelta(hours=2)),  # ofertas

@@ -71,7 +71,7 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 
 
 class EngineSettings(BaseSettings):
-    """What every application of the engine can be told. Julia's own come on top, in ``app.settings``."""
+    """The settings of every application; an application adds its own in a subclass."""
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
@@ -102,7 +102,7 @@ class EngineSettings(BaseSettings):
     force_color: str | None = None
     """any value: colour also where the log does not go to a terminal"""
     run_mode: str | None = None
-    """api, scheduler, worker, telegram or all: read by the image's entry point"""
+    """a role or all: read by the image's entry point"""
     batuta_lang: Literal["pt-BR", "en"] = "pt-BR"
     """the language of commands and problems"""
     batuta_release: Annotated[str, Field(max_length=100)] | None = None

@@ -165,7 +165,7 @@ def test_a_windowed_job_is_scheduled_when_its_window_opens() -> None:
 
 
 def test_every_trigger_that_acts_by_itself_needs_pilot_mode_off_and_its_own_flag(work: Batuta) -> None:
-    triggers = [job for job in work.registry if job.categoria == "gatilho"]
+    triggers = [job for job in work.registry if job.category == "gatilho"]
     assert len({job.name for job in triggers}) == 5
     for job in triggers:
         assert job.autonomous

@@ -16,7 +16,7 @@ from app.web.api import create_app
 from batuta.config import load
 from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import HealthPage
-from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.finding import QUEUES, Check, Finding, Report, Severity
 from batuta.testing import FakeClock
 from tests.acceptance.conftest import Command
 
@@ -105,7 +105,7 @@ async def test_a_check_that_breaks_is_a_finding_and_never_an_error_of_the_page(j
     async def ask() -> Report:
         raise KeyError("5511900000001")
 
-    julia.work.health.add(Check(name="broken", section=Section.CHIPS, ask=ask))
+    julia.work.health.add(Check(name="broken", section="chips", ask=ask))
     answer = await julia.ask("/health/score")
     assert answer.status_code == 200
     assert answer.json()["breakdown"]["chips"] == {"score": 0, "max": 20}
@@ -143,7 +143,7 @@ async def test_the_worst_of_all_decides_the_status_of_the_alerts(julia: Julia) -
     async def ask() -> Report:
         return Report(findings=tuple(found))
 
-    julia.work.health.add(Check(name="many", section=Section.FILA, ask=ask))
+    julia.work.health.add(Check(name="many", section=QUEUES, ask=ask))
     alerts = await julia.get("/health/alerts")
     assert alerts["status"] == "error"
     assert [each["severity"] for each in alerts["alerts"]] == ["error", "warning", "info"]

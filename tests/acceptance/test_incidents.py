@@ -16,7 +16,7 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.config import EngineSettings, load
 from batuta.engine.batuta import Batuta
-from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.finding import Check, Finding, Report, Severity
 from batuta.health.hub import SENDING
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting
@@ -77,7 +77,7 @@ def fall_ill(work: Batuta) -> None:
     async def ask() -> Report:
         return Report(findings=(found,), lost=20)
 
-    work.health.add(Check(name="illness", section=Section.CHIPS, ask=ask))
+    work.health.add(Check(name="illness", section="chips", ask=ask))
 
 
 async def test_an_alert_reaches_slack_in_words_and_with_the_next_step(work: Batuta, outside: Outside) -> None:

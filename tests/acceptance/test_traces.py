@@ -94,7 +94,7 @@ async def test_a_runs_trace_reaches_the_task_that_it_led_to_and_every_line_on_th
     assert [step.trace_id for step in steps if step] == [trace_id] * 3  # also the second attempt
     assert len({step.span_id for step in steps if step}) == 3
     assert lines_of(lines, trace_id) >= {
-        "Executando job",  # the scheduler
+        "job started",  # the scheduler
         "job answered",  # the api
         "request answered",
         "item crashed",  # the worker

@@ -77,7 +77,7 @@ class Panel:
             _INSERT,
             id=id,
             job=job,
-            categoria=self.work.registry.find(job, await self.work.controls.read()).categoria,
+            categoria=self.work.registry.find(job, await self.work.controls.read()).category,
             due=facts.get("due", at + self.rows * timedelta(microseconds=1)),
             trigger=facts.get("trigger", "schedule"),
             lease=None if is_over else self.clock.now() + MINUTE,
@@ -167,4 +167,4 @@ async def _fill(panel: Panel) -> None:
 
 
 def _registration(job: Any) -> Registration:
-    return Registration(job=job.name, categoria=job.categoria, schedule=job.cron.text, zone=str(job.zone))
+    return Registration(job=job.name, category=job.category, schedule=job.cron.text, zone=str(job.zone))

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from batuta.dispatch.job import Job, Run, make_job
 from batuta.dispatch.registry import JobRegistry
+from batuta.dispatch.runner import Lanes
 from batuta.dispatch.scheduler import Scheduler
 from batuta.kernel.ids import Ids
 from batuta.queue.item import LeaseHolder
@@ -57,13 +58,20 @@ class House:
         self.log = SqlExecutionLog(database, self.switches, self.controls, self.ids, clock, own_time=True)
 
     def scheduler(
-        self, *jobs: Job, registry: JobRegistry | None = None, release: str | None = None, lease: timedelta = LEASE
+        self,
+        *jobs: Job,
+        registry: JobRegistry | None = None,
+        release: str | None = None,
+        lease: timedelta = LEASE,
+        lanes: Lanes | None = None,
     ) -> Scheduler:
         if registry is None:
             registry = JobRegistry()
             for job in jobs:
                 registry.add(job)
-        return Scheduler(registry, self.log, self.clock, self.ids, self.events, lease=lease, release=release)
+        return Scheduler(
+            registry, self.log, self.clock, self.ids, self.events, lanes=lanes, lease=lease, release=release
+        )
 
     async def register(
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, timetable: str = "edited"

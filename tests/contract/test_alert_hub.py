@@ -9,7 +9,7 @@ import pytest
 from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import DATABASE_DOWN
 from batuta.health.alerts import Alert, AlertPolicy, Kind
-from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.finding import QUEUES, Check, Finding, Report, Severity
 from batuta.health.hub import CALM, EVERY, HUB_LEASE, MOST_TRIES, SETTLING, AlertHub
 from batuta.health.incidents import NewIncident
 from batuta.kernel.errors import StoreError, StoreUnavailable
@@ -51,7 +51,7 @@ class Ward:
         self.findings: list[Finding] = []
         self.looks = 0
         self.post = Post()
-        work.health.add(Check(name="patient", section=Section.FILA, ask=self._ask))
+        work.health.add(Check(name="patient", section=QUEUES, ask=self._ask))
 
     async def _ask(self) -> Report:
         self.looks += 1

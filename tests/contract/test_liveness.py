@@ -37,7 +37,7 @@ CONNECTIONS = in_dialect(
 BEATS = in_dialect(query_of("beats", "SELECT worker_name FROM worker_heartbeats", writes=False), "postgres")
 WORKER = LeaseHolder(owner="worker", lease=QUEUE_LEASE)
 SCHEDULER = LeaseHolder(owner="scheduler", lease=RUN_LEASE)
-JOB = Registration(job="resumo", categoria="report", schedule="* * * * *", zone="UTC")
+JOB = Registration(job="resumo", category="report", schedule="* * * * *", zone="UTC")
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_a_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
     def decide(ledger: Ledger) -> Decisions:
         opening = Opening(
             job=JOB.job,
-            categoria=JOB.categoria,
+            category=JOB.category,
             scheduled_for=ledger.now,
             trigger=Trigger.SCHEDULE,
             status=Status.RUNNING,

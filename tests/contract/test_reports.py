@@ -57,10 +57,10 @@ async def test_activity_is_counted_by_category_ending_and_slice_of_time(
     await keep(migrated, 5, NOON + 4 * QUARTER, categoria="report")
     await keep(migrated, 6, NOON - MINUTE)  # before it all
     assert sorted(await reports.activity(since=NOON, length=QUARTER), key=lambda each: (each.place, each.status)) == [
-        Slice(categoria="default", status="success", place=0, runs=2),
-        Slice(categoria="default", status="error", place=1, runs=1),
-        Slice(categoria="default", status="success", place=1, runs=1),
-        Slice(categoria="report", status="success", place=4, runs=1),
+        Slice(category="default", status="success", place=0, runs=2),
+        Slice(category="default", status="error", place=1, runs=1),
+        Slice(category="default", status="success", place=1, runs=1),
+        Slice(category="report", status="success", place=4, runs=1),
     ]
 
 
@@ -71,7 +71,7 @@ async def test_a_missed_fire_counts_where_it_was_due_and_not_where_it_was_notice
     await keep(migrated, 1, noticed, status="missed", due=NOON + QUARTER)
     await keep(migrated, 2, noticed, status="missed", due=NOON - QUARTER)  # due before what was asked for
     assert await reports.activity(since=NOON, length=QUARTER) == [
-        Slice(categoria="default", status="missed", place=1, runs=1)
+        Slice(category="default", status="missed", place=1, runs=1)
     ]
 
 

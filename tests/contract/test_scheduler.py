@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from batuta.dispatch.registry import JobRegistry
+from batuta.dispatch.runner import Lanes
 from batuta.guard.switches import SwitchRule
 from batuta.kernel.errors import DeadlineExceeded, JobRefused, StoreConflict, StoreReadOnly
 from batuta.kernel.events import (
@@ -46,12 +47,12 @@ def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
 
 async def test_a_fire_runs_once_and_is_written_down(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(answer=Ending(status=Status.SUCCESS, items=3, response_code=200))
-    scheduler = house.scheduler(job(target=endpoint, categoria="critico"))
+    scheduler = house.scheduler(job(target=endpoint, category="report"))
     await tick_at(scheduler, clock, T0 + HALF)
     await tick_at(scheduler, clock, T0 + MINUTE)
     (row,) = await house.rows()
     assert (row["status"], row["scheduled_for"], row["trigger"]) == ("success", T0 + MINUTE, "schedule")
-    assert (row["items_processed"], row["response_code"], row["categoria"]) == (3, 200, "critico")
+    assert (row["items_processed"], row["response_code"], row["categoria"]) == (3, 200, "report")
     assert row["started_at"] == row["executed_at"]
     assert row["lease_until"] is None
     assert [run.execution.id for run in endpoint.runs] == [row["id"]]
@@ -269,7 +270,7 @@ async def test_a_catch_up_outside_the_window_is_held(house: House, clock: FakeCl
 async def test_a_held_fire_is_a_skipped_row_that_names_who_holds_it(house: House, clock: FakeClock, key: str) -> None:
     endpoint = Endpoint()
     rule = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
-    scheduler = house.scheduler(job(target=endpoint, categoria="campanha", holds=(rule,)))
+    scheduler = house.scheduler(job(target=endpoint, category="campanha", holds=(rule,)))
     await tick_at(scheduler, clock, T0)
     await house.pause(key, on=key != "campaigns.enabled")
     await tick_at(scheduler, clock, T0 + MINUTE)
@@ -284,7 +285,7 @@ async def test_a_held_fire_is_a_skipped_row_that_names_who_holds_it(house: House
 
 async def test_a_pause_also_holds_what_waits_for_a_place(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
-    scheduler = house.scheduler(*(job(f"batch_{n}", target=endpoint, categoria="grupos") for n in range(10)))
+    scheduler = house.scheduler(*(job(f"batch_{n}", target=endpoint, category="grupos") for n in range(10)))
     await tick_at(scheduler, clock, T0)
     clock.step(MINUTE)
     await scheduler.dispatcher.tick()
@@ -301,8 +302,10 @@ async def test_a_pause_also_holds_what_waits_for_a_place(house: House, clock: Fa
 
 async def test_a_flood_of_batch_takes_no_place_of_the_live_work(house: House, clock: FakeClock) -> None:
     slow, live = Endpoint(gate=asyncio.Event()), Endpoint()
-    flood = [job(f"batch_{n}", target=slow, categoria="grupos") for n in range(50)]
-    scheduler = house.scheduler(*flood, job("mensagens", target=live, categoria="critico"))
+    flood = [job(f"batch_{n}", target=slow, category="grupos") for n in range(50)]
+    scheduler = house.scheduler(
+        *flood, job("mensagens", target=live, category="live"), lanes=Lanes(reserved={"live": 8})
+    )
     await tick_at(scheduler, clock, T0)
     clock.step(MINUTE)
     await scheduler.dispatcher.tick()  # the first portion is the live work alone

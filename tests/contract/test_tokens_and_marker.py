@@ -8,7 +8,7 @@ from batuta.access.tokens import Scope, mint, proves, split_token
 from batuta.kernel.errors import InvalidName, MarkerMismatch
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.migrations import Marker
+from batuta.stores.sql.migrations import Mark, Marker
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.testing import FakeClock
@@ -61,13 +61,14 @@ def test_a_token_without_a_name_or_a_scope_is_refused(clock: FakeClock) -> None:
 
 
 async def test_a_database_marked_for_another_project_is_refused(migrated: Database, clock: FakeClock) -> None:
-    marker = Marker(migrated)
-    with pytest.raises(MarkerMismatch, match="belongs to project '-', not 'mine'"):
-        await marker.require("mine")
-    await marker.set_once("mine", now=clock.now())
-    await marker.set_once("yours", now=clock.now())
-    await marker.require("mine")
+    mine, yours, unset = (Marker(migrated, Mark(setting="PLACE", project=each)) for each in ("mine", "yours", None))
+    with pytest.raises(MarkerMismatch, match="belongs to project '-', not 'mine': check DATABASE_URL and PLACE"):
+        await mine.require()
+    await mine.set_once(now=clock.now())
+    await yours.set_once(now=clock.now())
+    await unset.set_once(now=clock.now())
+    await mine.require()
     with pytest.raises(MarkerMismatch, match="belongs to project 'mine', not 'yours'"):
-        await marker.require("yours")
+        await yours.require()
     with pytest.raises(MarkerMismatch, match="belongs to project 'mine', not '-'"):
-        await marker.require(None)  # forgetting the setting opens nothing
+        await unset.require()  # forgetting the setting opens nothing

@@ -45,7 +45,7 @@ async def test_the_nights_on_which_sao_paulo_changed_its_clocks_fire_as_the_orac
     around = 36 * HOUR if LONG else 3 * HOUR
     figures = Figures("T15", kind(database_url), f"{len(EXPRESSIONS)} expressions, {change:%Y-%m-%d} ± {around}")
     book = Book(clock)
-    jobs = [declared(book, f"job_{n}", text, SAO_PAULO, categoria=f"lane_{n}") for n, text in enumerate(EXPRESSIONS)]
+    jobs = [declared(book, f"job_{n}", text, SAO_PAULO, category=f"lane_{n}") for n, text in enumerate(EXPRESSIONS)]
     scheduler = house.scheduler(registry=as_registry(jobs))
     start, longest = change - around, 0.0
     await look(scheduler, clock, start)
@@ -69,7 +69,7 @@ async def test_a_clock_put_forward_runs_each_job_at_most_once_and_is_soon_done(
     figures = Figures("T17", kind(database_url), f"clock put {step} forward under {count} jobs")
     book = Book(clock)
     crons = ["* * * * *", "*/5 * * * *", "0 * * * *", "0 12 * * *", "0 0 1 1 *"]
-    jobs = [declared(book, f"job_{n}", crons[n % 5], SAO_PAULO, categoria=f"lane_{n % 50}") for n in range(count)]
+    jobs = [declared(book, f"job_{n}", crons[n % 5], SAO_PAULO, category=f"lane_{n % 50}") for n in range(count)]
     scheduler = house.scheduler(registry=as_registry(jobs))
     await look(scheduler, clock, T0 + MINUTE)
     await look(scheduler, clock, T0 + 2 * MINUTE)
@@ -98,7 +98,7 @@ async def test_a_clock_put_back_doubles_nothing_and_the_next_fire_is_on_time(
     figures = Figures("T18", kind(database_url), f"clock put {back} back")
     book = Book(clock)
     jobs = [
-        declared(book, f"job_{n}", text, catch_up=policy, categoria=f"lane_{n}")
+        declared(book, f"job_{n}", text, catch_up=policy, category=f"lane_{n}")
         for n, (text, policy) in enumerate(
             (text, policy) for text in ("* * * * *", "*/7 * * * *", "0 * * * *") for policy in ("skip", "latest", "all")
         )

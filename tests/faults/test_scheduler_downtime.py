@@ -30,7 +30,7 @@ async def test_hours_without_any_scheduler_are_made_up_for_exactly_as_the_policy
     book = Book(clock)
     ages = {f"job_{n}_{m}": age for n in range(len(SCHEDULES)) for m, age in enumerate(AGES)}
     jobs = [
-        declared(book, name, SCHEDULES[int(name.split("_")[1])], catch_up=policy, max_age=age, categoria=name)
+        declared(book, name, SCHEDULES[int(name.split("_")[1])], catch_up=policy, max_age=age, category=name)
         for name, age in ages.items()
     ]
     await look(house.scheduler(registry=as_registry(jobs)), clock, T0 + 30 * SECOND)

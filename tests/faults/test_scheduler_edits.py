@@ -28,7 +28,7 @@ EDITS: list[dict[str, Any]] = [
     {"schedule": "59 11 * * *"},
     {"zone": SAO_PAULO},
     {"zone": SAO_PAULO, "schedule": "0 9 * * *"},
-    {"categoria": "other"},
+    {"category": "other"},
     {"catch_up": "all", "max_age": timedelta(days=1)},
     {"catch_up": "skip"},
     {"overlap": "allow"},
@@ -124,7 +124,7 @@ async def test_whoever_registers_and_whoever_fires_never_wait_for_each_other(hou
             some = chance.sample(names, 20)
             schedule = f"{n} * * * *"
             await house.register(
-                [Registration(job=name, categoria="default", schedule=schedule, zone="UTC") for name in some],
+                [Registration(job=name, category="default", schedule=schedule, zone="UTC") for name in some],
                 LeaseHolder(owner="editor", lease=timedelta(seconds=30)),
                 timetable.own().fingerprint,
             )

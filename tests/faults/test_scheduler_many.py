@@ -44,7 +44,7 @@ async def test_three_schedulers_at_the_same_instant_fire_everything_once(
         "T10", kind(database_url), f"three schedulers look at the same instant, {count} jobs, {minutes} min"
     )
     book = Book(clock)
-    jobs = [declared(book, each.name, each.schedule, categoria=each.category) for each in many(count)]
+    jobs = [declared(book, each.name, each.schedule, category=each.category) for each in many(count)]
     schedulers = [house.scheduler(registry=as_registry(jobs)) for _ in range(3)]
     for each in schedulers:
         await look(each, clock, START)

@@ -161,7 +161,7 @@ async def test_a_refused_delivery_asks_before_every_further_try() -> None:
         return next(answers)
 
     execution = Execution(
-        id="key", job="pulse", categoria="default", scheduled_for=T0, trigger=Trigger.SCHEDULE, attempt=1, started_at=T0
+        id="key", job="pulse", category="default", scheduled_for=T0, trigger=Trigger.SCHEDULE, attempt=1, started_at=T0
     )
     run = Run(execution=execution, deadline=T0, timeout=MINUTE, grace=HOUR, why_not=why_not)
     ending = await HttpTarget(f"http://127.0.0.1:{free_port()}/pulse", caller).deliver(run)

@@ -78,7 +78,7 @@ def registry(**edit: Any) -> JobRegistry:
     [
         {"schedule": "*/2 * * * *"},
         {"zone": ZoneInfo("America/Sao_Paulo")},
-        {"categoria": "other"},
+        {"category": "other"},
         {"catch_up": "all"},
         {"max_age": 7},
         {"overlap": "allow"},

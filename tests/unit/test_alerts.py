@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from batuta.health.alerts import AlertedCause, AlertPolicy, Kind, Said, speak
-from batuta.health.finding import Assessment, Finding, Report, Section, Severity, assess
+from batuta.health.finding import QUEUES, Assessment, Finding, Report, Severity, assess
 from batuta.health.incidents import Incident, LastSeen, change_incident, stats
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
@@ -31,7 +31,7 @@ def finding(severity: Severity, cause: str = "a", *because: str) -> Finding:
 
 
 def seen(*findings: Finding) -> Assessment:
-    return assess([(Section.FILA, Report(findings=findings, lost=1))], MONDAY)
+    return assess([(QUEUES, Report(findings=findings, lost=1))], MONDAY)
 
 
 class Room:

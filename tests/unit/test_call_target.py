@@ -25,7 +25,7 @@ MINUTE = timedelta(minutes=1)
 def a_run(clock: FakeClock | SystemClock) -> Run:
     now = clock.now()
     execution = Execution(
-        id="e-1", job="teste", categoria="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now
+        id="e-1", job="teste", category="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now
     )
     return Run(execution=execution, deadline=now + MINUTE, timeout=MINUTE, grace=timedelta(0))
 

@@ -11,10 +11,11 @@ from batuta.guard.breaker import Circuit, CircuitState
 from batuta.health.checks import judge_circuits, judge_jobs
 from batuta.health.finding import (
     CEILING_WHEN_CRITICAL,
+    JOBS_AND_WORKERS,
+    QUEUES,
     THRESHOLDS,
     Grade,
     Report,
-    Section,
     Severity,
     assess,
     find_silenced,
@@ -125,7 +126,7 @@ def test_a_later_rule_does_not_overwrite_a_worse_earlier_one() -> None:
     """Ten stuck are critical, also when six died, which is a warning."""
     found = judge_queue(queue(), pulse(5, MINUTE / 2, stuck=10, dead=6, dead_lately=6), has_worker=True)
     assert told(found) == {"queue.stuck.mail": Severity.CRITICAL, "queue.dead.mail": Severity.WARNING}
-    assert assess([(Section.FILA, found)], NOW).worst is Severity.CRITICAL
+    assert assess([(QUEUES, found)], NOW).worst is Severity.CRITICAL
 
 
 def test_dead_letters_of_long_ago_wait_quietly() -> None:
@@ -240,7 +241,7 @@ def test_a_loop_that_fails_again_and_again_is_found() -> None:
 def test_a_dead_scheduler_cannot_score_a_hundred() -> None:
     report = judge_scheduler(signs(beat("api"), beat("scheduler", 60 * SECOND, HOUR, tick=61 * SECOND)), None)
     assert told(report) == {"scheduler.silent": Severity.CRITICAL}
-    assert assess([(Section.JOBS_AND_WORKERS, report)], NOW).score == 39
+    assert assess([(JOBS_AND_WORKERS, report)], NOW).score == 39
 
 
 def test_a_scheduler_that_beats_and_does_not_tick_is_silent() -> None:
@@ -353,7 +354,7 @@ def test_many_failing_jobs_are_one_finding() -> None:
 
 
 def score(*jobs: JobHealth) -> int:
-    return assess([(Section.JOBS_AND_WORKERS, judge_jobs(jobs))], NOW).score
+    return assess([(JOBS_AND_WORKERS, judge_jobs(jobs))], NOW).score
 
 
 def test_a_job_that_always_fails_is_not_healthy() -> None:

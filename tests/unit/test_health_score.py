@@ -8,7 +8,9 @@ import pytest
 
 from batuta.health.aggregator import CACHED_FOR, DATABASE_DOWN, HealthAggregator, HealthPage
 from batuta.health.finding import (
-    WEIGHTS,
+    CONNECTIVITY,
+    QUEUES,
+    SECTIONS,
     Check,
     Finding,
     Grade,
@@ -20,19 +22,18 @@ from batuta.health.finding import (
     grade,
     worst_first,
 )
-from batuta.kernel.errors import InvalidName, StoreUnavailable
+from batuta.kernel.errors import InvalidName, InvalidSections, StoreUnavailable, UnknownWord
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
-FILA = Section.FILA
 
 
 def finding(severity: Severity, cause: str = "a", *because: str) -> Finding:
     return Finding(severity=severity, source="test", cause=cause, says="part_down", because=because)
 
 
-def check(name: str, *reports: Report | Exception, section: Section = FILA) -> Check:
+def check(name: str, *reports: Report | Exception, section: str = QUEUES) -> Check:
     """Gives its answers one after the other, the last again and again."""
     answers = list(reports)
 
@@ -57,7 +58,7 @@ def test_a_lesser_finding_never_overwrites_a_worse_one(order: int) -> None:
     found = [finding(Severity.CRITICAL), finding(Severity.WARNING), finding(Severity.INFO)][::order]
     (told,) = worst_first(found)
     assert told.severity is Severity.CRITICAL
-    assert assess([(FILA, Report(findings=tuple(found)))], NOW).worst is Severity.CRITICAL
+    assert assess([(QUEUES, Report(findings=tuple(found)))], NOW).worst is Severity.CRITICAL
 
 
 def test_findings_are_told_worst_first() -> None:
@@ -68,18 +69,41 @@ def test_findings_are_told_worst_first() -> None:
 def test_what_nobody_configured_is_worth_all_its_points() -> None:
     empty = assess([], NOW)
     assert (empty.score, empty.grade) == (100, Grade.HEALTHY)
-    assert empty.points == WEIGHTS
+    assert [(label, each.points, each.most) for label, each in empty.sections.items()] == [
+        (section.name, section.weight, section.weight) for section in SECTIONS
+    ]
+
+
+def test_the_score_has_the_sections_of_the_application_by_the_names_it_shows() -> None:
+    sections = (Section("queues", 60, shown="lines"), Section("printers", 40))
+    late = Finding(severity=Severity.WARNING, source=QUEUES, cause="queue.old.a", says="queue_old")
+    seen = assess([(QUEUES, Report(findings=(late,), lost=5)), ("printers", Report(lost=1))], NOW, sections)
+    assert {label: (each.points, each.most) for label, each in seen.sections.items()} == {
+        "lines": (55, 60),
+        "printers": (39, 40),
+    }
+    assert (seen.score, [each.source for each in seen.findings]) == (94, ["lines"])
+
+
+def test_sections_that_are_not_worth_a_hundred_points_are_refused(clock: FakeClock) -> None:
+    with pytest.raises(InvalidSections, match="are worth 101 points: give them weights that add up to 100"):
+        HealthAggregator(clock, (*SECTIONS, Section("printers", 1)))
+
+
+def test_a_check_of_a_section_that_does_not_exist_is_refused(clock: FakeClock) -> None:
+    with pytest.raises(UnknownWord, match=r"section 'queue'.*queues"):
+        aggregator(clock, check("well", Report(), section="queue"))
 
 
 def test_anything_critical_keeps_the_score_below_forty_whatever_else_goes_well() -> None:
-    seen = assess([(FILA, Report(findings=(finding(Severity.CRITICAL),), lost=1))], NOW)
+    seen = assess([(QUEUES, Report(findings=(finding(Severity.CRITICAL),), lost=1))], NOW)
     assert (seen.score, seen.grade, seen.is_critical) == (39, Grade.CRITICAL, True)
 
 
 def test_a_part_loses_no_more_than_it_has() -> None:
-    reports = [(FILA, Report(lost=15)), (FILA, Report(lost=15))]
+    reports = [(QUEUES, Report(lost=20)), (QUEUES, Report(lost=20))]
     seen = assess(reports, NOW)
-    assert (seen.points[FILA], seen.score) == (0, 80)
+    assert (seen.sections[QUEUES].points, seen.score) == (0, 70)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +138,7 @@ def test_of_two_that_explain_each_other_one_speaks() -> None:
 
 async def test_a_check_that_raises_makes_its_part_worth_nothing_and_is_told(clock: FakeClock) -> None:
     seen = await aggregator(clock, check("broken", KeyError("5511900000001")), check("well", Report())).look()
-    assert seen.points[FILA] == 0
+    assert seen.sections[QUEUES].points == 0
     (told,) = seen.findings
     assert (told.cause, told.severity) == ("check.broken", Severity.ERROR)
     assert "5511900000001" not in str(told.facts)  # its class alone: a message may hold anything
@@ -125,11 +149,11 @@ async def test_a_check_that_hangs_is_given_up_at_its_own_time_limit(clock: FakeC
         await asyncio.Event().wait()
         return Report()
 
-    looking = asyncio.create_task(aggregator(clock, Check(name="hangs", section=FILA, ask=hang)).look())
+    looking = asyncio.create_task(aggregator(clock, Check(name="hangs", section=QUEUES, ask=hang)).look())
     await settle()
     await clock.advance(timedelta(seconds=3))
     seen = await looking
-    assert (seen.points[FILA], [each.cause for each in seen.findings]) == (0, ["check.hangs"])
+    assert (seen.sections[QUEUES].points, [each.cause for each in seen.findings]) == (0, ["check.hangs"])
 
 
 async def test_a_check_that_does_not_let_itself_be_stopped_holds_nobody_up(clock: FakeClock) -> None:
@@ -143,7 +167,7 @@ async def test_a_check_that_does_not_let_itself_be_stopped_holds_nobody_up(clock
                 await leave.wait()
         return Report()
 
-    watching = aggregator(clock, Check(name="stubborn", section=FILA, ask=stubborn), check("well", Report()))
+    watching = aggregator(clock, Check(name="stubborn", section=QUEUES, ask=stubborn), check("well", Report()))
     for _ in range(2):
         looking = asyncio.create_task(watching.look(fresh=True))
         await settle()
@@ -158,9 +182,7 @@ async def test_a_check_that_does_not_let_itself_be_stopped_holds_nobody_up(clock
 
 async def test_a_database_that_is_away_explains_the_checks_that_need_it(clock: FakeClock) -> None:
     away = check("jobs", StoreUnavailable(where="there", why="away"))
-    down = check(
-        "database", Report(findings=(finding(Severity.CRITICAL, DATABASE_DOWN),)), section=Section.CONNECTIVITY
-    )
+    down = check("database", Report(findings=(finding(Severity.CRITICAL, DATABASE_DOWN),)), section=CONNECTIVITY)
     seen = await aggregator(clock, away, down).look()
     assert seen.silenced == {"check.jobs": DATABASE_DOWN}
 
@@ -191,7 +213,7 @@ async def test_a_crowd_of_callers_costs_one_look(clock: FakeClock) -> None:
         await asyncio.sleep(0)
         return Report()
 
-    made = aggregator(clock, Check(name="counted", section=FILA, ask=ask))
+    made = aggregator(clock, Check(name="counted", section=QUEUES, ask=ask))
     await asyncio.gather(*(made.look() for _ in range(50)))
     assert asked == 1
 

@@ -53,7 +53,7 @@ def says(status: int, body: object, kind: str = "application/json") -> Handler:
 def a_run(clock: Clock, *, timeout: float = 5, grace: float = 0.0, **params: str) -> Run:
     now = clock.now()
     execution = Execution(
-        id="e-1", job="teste", categoria="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now
+        id="e-1", job="teste", category="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now
     )
     limit = timedelta(seconds=timeout)
     return Run(execution=execution, deadline=now + limit, timeout=limit, grace=timedelta(seconds=grace), params=params)

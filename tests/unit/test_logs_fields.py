@@ -30,6 +30,7 @@ SHOWN = words(
     job_name worker_name loop role route event message_id request_id service logger level timestamp exception stack
     error reason by key took status endpoint items setting nearest queue queue_name content_type content_length
     text_length message_count message_rate token_id token_count tokens prompt_tokens email_id context attempt hora_atual
+    local_time category
     version host port pid exit_code categoria _ 1
     """
 )

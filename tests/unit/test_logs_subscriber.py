@@ -30,6 +30,7 @@ from batuta.kernel.events import (
 from batuta.kernel.masking import is_sensitive
 from batuta.logs import LogSubscriber
 from batuta.logs.subscriber import LINES, shown_name
+from batuta.texts.wording import Wording
 from tests.unit.log_lines import json_lines, logging_to
 
 SECOND = timedelta(seconds=1)
@@ -67,11 +68,17 @@ def test_no_field_of_ours_is_hidden_or_hides_one_of_the_lines_own(kind: type) ->
         assert name not in {"timestamp", "level", "event", "service", "logger", "exception", "exc_info"}
 
 
-def test_a_start_tells_the_local_time_in_the_operators_words(stream: io.StringIO) -> None:
+def test_an_application_has_its_own_phrases_and_field_names(stream: io.StringIO) -> None:
+    wording = Wording(phrases={ProcessStarted: lambda event: f"hello {event.role}"}, fields={"version": "edition"})
+    LogSubscriber(wording)(ProcessStarted("jobs", "0.1.0", datetime(2026, 1, 5, 9, 0, tzinfo=BRASILIA)))
+    (line,) = json_lines(stream)
+    assert (line["event"], line["edition"], "version" in line) == ("hello jobs", "0.1.0", False)
+
+
+def test_a_start_tells_the_local_time(stream: io.StringIO) -> None:
     line = told(stream, ProcessStarted("jobs", "0.1.0", datetime(2026, 1, 5, 9, 0, tzinfo=BRASILIA)))
-    assert "Hora atual" in line["event"]
-    assert "05/01/2026 09:00:00 -0300" in line["event"]
-    assert line["hora_atual"] == "2026-01-05T09:00:00-03:00"
+    assert line["event"] == "process started at 2026-01-05 09:00:00 -0300"
+    assert line["local_time"] == "2026-01-05T09:00:00-03:00"
     assert line["role"] == "jobs"
     assert line["level"] == "info"
 

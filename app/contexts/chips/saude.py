@@ -11,7 +11,7 @@ from app.contexts.chips.pool import Pool
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.guard.circuits import Circuits
 from batuta.health.aggregator import HealthPage
-from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.finding import Check, Finding, Report, Severity
 from batuta.kernel.clock import Clock
 from batuta.stores.sql.database import Database, Row
 
@@ -128,7 +128,7 @@ class ChipHealth:
         self._has_gateway = has_gateway
 
     def check(self) -> Check:
-        return Check(name="chips", section=Section.CHIPS, ask=self._judged)
+        return Check(name="chips", section="chips", ask=self._judged)
 
     def page(self) -> HealthPage:
         return HealthPage(

@@ -14,7 +14,7 @@ from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.api import FILA_MENSAGENS, WITHOUT_LINE
 from batuta.health.aggregator import HealthPage
 from batuta.health.checks import Now
-from batuta.health.finding import Check, Finding, Report, Section, Severity, merge_reports
+from batuta.health.finding import QUEUES, Check, Finding, Report, Severity, merge_reports
 from batuta.health.queues import Pulse, QueueLimits
 from batuta.health.workers import FORGOTTEN, Beats
 from batuta.kernel.reasons import prefix_of
@@ -190,7 +190,7 @@ class SaudeDaFila:
 
     @property
     def check(self) -> Check:
-        return Check(name="fila", section=Section.FILA, ask=self.ask)
+        return Check(name="fila", section=QUEUES, ask=self.ask)
 
 
 def asked(now: datetime) -> dict[str, object]:

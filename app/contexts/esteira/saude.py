@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from app.contexts.vagas.api import CANARIO
 from batuta.health.aggregator import HealthPage
-from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.finding import QUEUES, Check, Finding, Report, Severity
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.stores.sql.database import Database, Query, Row
@@ -247,7 +247,7 @@ class SaudeDosGrupos:
 
     @property
     def check(self) -> Check:
-        return Check(name="grupos", section=Section.FILA, ask=self.ask)
+        return Check(name="grupos", section=QUEUES, ask=self.ask)
 
 
 _COUNTED: Final = ("pendentes", "travados", "erros", "erros_24h", "antigos", "em_revisao", "em_revisao_desde")

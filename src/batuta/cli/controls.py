@@ -11,7 +11,7 @@ from rich.table import Table
 
 from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for, who
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import PAUSE_ALL, pause_of_categoria, pause_of_job, rules_of
+from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job, rules_of
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.switches import Switch, SwitchRule, verdict
@@ -99,7 +99,7 @@ def holding(work: Batuta, word: str) -> SwitchRule:
     jobs = {job.name for job in work.registry}
     found = {
         "switch": work.extension.switches.get(name),
-        "category": SwitchRule(key=pause_of_categoria(name)) if name in work.registry.categorias else None,
+        "category": SwitchRule(key=pause_of_category(name)) if name in work.registry.categories else None,
         "job": SwitchRule(key=pause_of_job(name)) if name in jobs else None,
         "queue": SwitchRule(key=pause_of_queue(name)) if name in work.queues else None,
     }
@@ -110,7 +110,7 @@ def holding(work: Batuta, word: str) -> SwitchRule:
         raise InvalidName(name=name, kind="pause", why=why)
     if not rules:
         # Not "all": nobody should stop everything because he mistyped a word.
-        known = [*work.registry.categorias, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
+        known = [*work.registry.categories, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
         raise unknown("job, queue or category", word, known)
     return next(iter(rules.values()))
 
@@ -119,7 +119,7 @@ def switch_key(work: Batuta, word: str) -> str:
     """A switch by its key, or by the application's word for it."""
     known = work.extension.switches
     keys = {rule.key for rule in known.values()} | {PAUSE_ALL}
-    keys |= {pause_of_categoria(name) for name in work.registry.categorias} | {
+    keys |= {pause_of_category(name) for name in work.registry.categories} | {
         pause_of_job(job.name) for job in work.registry
     }
     keys |= {pause_of_queue(name) for name in work.queues}

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for
-from batuta.health.finding import WEIGHTS, WHOLE, Assessment, Grade, Severity
+from batuta.health.finding import WHOLE, Assessment, Grade, Severity
 from batuta.health.incidents import Incident, IncidentStats, stats
 from batuta.kernel.clock import brief
 from batuta.texts import Texts
@@ -48,7 +48,7 @@ def _document(ctx: CliContext, assessment: Assessment) -> dict[str, Any]:
         "max_score": WHOLE,
         "level": assessment.grade.value,
         "breakdown": {
-            section.value: {"score": points, "max": WEIGHTS[section]} for section, points in assessment.points.items()
+            label: {"score": section.points, "max": section.most} for label, section in assessment.sections.items()
         },
         "findings": [
             {
@@ -72,8 +72,8 @@ def _tell(ctx: CliContext, assessment: Assessment) -> None:
     texts, grade = ctx.texts(), assessment.grade
     ctx.out.print(f"{assessment.score}/{WHOLE}", style=f"bold {COLOURS[grade]}", end=" ")
     ctx.say(texts(f"grade.{grade.value}"))
-    for section, points in assessment.points.items():
-        ctx.say(f"  {texts(f'section.{section.value}'):<24} {points:>3}/{WEIGHTS[section]}")
+    for label, section in assessment.sections.items():
+        ctx.say(f"  {texts.known(f'section.{label}', label):<24} {section.points:>3}/{section.most}")
     if not assessment.findings:
         ctx.say(texts("cli.health.nothing"))
     for finding in assessment.findings:

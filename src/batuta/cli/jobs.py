@@ -16,6 +16,7 @@ from batuta.runlog.execution import Status
 from batuta.runlog.history import Recorded
 from batuta.runlog.log import Timetable
 from batuta.texts import Texts
+from batuta.texts.wording import Wording
 
 STYLES = {
     JobState.STALE: "bold red",
@@ -51,10 +52,11 @@ def jobs(
 ) -> None:
     ctx = cli_context(context)
     seen, rival = wait_for(_look(ctx, profile))
+    wording = ctx.work().extension.wording
     document = {
         "profile": seen.profile,
         "fires": rival is None,
-        "jobs": [describe_job(health, ctx.texts()) for health in seen.jobs],
+        "jobs": [describe_job(health, ctx.texts(), wording) for health in seen.jobs],
     }
 
     def tell() -> None:
@@ -86,7 +88,7 @@ def run(
     except KeyboardInterrupt:
         ctx.say_wrong(_interrupted(ctx, name, begun))
         raise typer.Exit(INTERRUPTED) from None
-    ctx.show(row(ran, ctx.texts()), as_json, lambda: ctx.say(_sentence(ctx, ran)))
+    ctx.show(row(ran, ctx.texts(), ctx.work().extension.wording), as_json, lambda: ctx.say(_sentence(ctx, ran)))
     if ran.status not in (Status.SUCCESS, Status.SKIPPED):
         raise typer.Exit(FAILED)
 
@@ -100,7 +102,8 @@ def executions(
 ) -> None:
     ctx = cli_context(context)
     found = wait_for(_recent(ctx, name, None if status is None else status.value, limit))
-    document = {"executions": [row(each, ctx.texts()) for each in found]}
+    wording = ctx.work().extension.wording
+    document = {"executions": [row(each, ctx.texts(), wording) for each in found]}
     ctx.show(document, as_json, lambda: ctx.out.print(_executions_table(ctx, found)))
 
 
@@ -154,11 +157,11 @@ async def _read_run(ctx: CliContext, id: str) -> Recorded | None:
         return await work.reports.execution(id)
 
 
-def describe_job(health: JobHealth, texts: Texts) -> dict[str, Any]:
+def describe_job(health: JobHealth, texts: Texts, wording: Wording) -> dict[str, Any]:
     job, last = health.job, health.facts.last
     return {
         "name": job.name,
-        "categoria": job.categoria,
+        wording.rename("category"): job.category,
         "schedule": job.cron.text,
         "endpoint": job.target.address,
         "state": health.state.value,
@@ -179,11 +182,11 @@ def describe_job(health: JobHealth, texts: Texts) -> dict[str, Any]:
     }
 
 
-def row(recorded: Recorded, texts: Texts) -> dict[str, Any]:
+def row(recorded: Recorded, texts: Texts, wording: Wording) -> dict[str, Any]:
     return {
         "id": recorded.id,
         "job": recorded.job,
-        "categoria": recorded.categoria,
+        wording.rename("category"): recorded.category,
         "trigger": recorded.trigger,
         "scheduled_for": recorded.scheduled_for.isoformat() if recorded.scheduled_for else None,
         "started_at": recorded.started_at.isoformat(),
@@ -203,7 +206,7 @@ def row(recorded: Recorded, texts: Texts) -> dict[str, Any]:
 
 def _jobs_table(ctx: CliContext, seen: JobsSeen) -> Table:
     texts = ctx.texts()
-    columns = ("job", "categoria", "schedule", "state", "last", "next", "why")
+    columns = ("job", "category", "schedule", "state", "last", "next", "why")
     table = Table(*(texts(f"cli.jobs.column_{column}") for column in columns), box=None, pad_edge=False)
     ctx.say(texts("cli.jobs.title", profile=seen.profile, count=len(seen.jobs)))
     for column in table.columns[:-1]:
@@ -212,7 +215,7 @@ def _jobs_table(ctx: CliContext, seen: JobsSeen) -> Table:
         job, last = health.job, health.facts.last
         table.add_row(
             Text(job.name, "bold" if job.critical else ""),
-            job.categoria,
+            job.category,
             job.cron.text,
             Text(texts(f"state.{health.state.value}"), STYLES[health.state]),
             f"{ctx.local(last.started_at)} {status_word(texts, last.status)}" if last else "-",

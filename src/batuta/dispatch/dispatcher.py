@@ -14,7 +14,7 @@ from batuta.dispatch.activation import Activation, Active, StandsBy, TakesOver
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import hold, plan
 from batuta.dispatch.registry import JobRegistry
-from batuta.dispatch.runner import RESERVED, Gate, Runner
+from batuta.dispatch.runner import Gate, Lanes, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import (
@@ -56,6 +56,7 @@ class Dispatcher:
         events: Events,
         lease_holder: LeaseHolder,
         own: OwnTimetable,
+        lanes: Lanes,
     ) -> None:
         """``own``: the timetable of this process."""
         self.doorbell = Doorbell()
@@ -65,6 +66,7 @@ class Dispatcher:
         self._clock = clock
         self._events = events
         self._lease_holder = lease_holder
+        self._lanes = lanes
         self._controls: Controls | None = None
         self._timetable: Mapping[str, Job] = {}
         self._agenda = self._all_at(self._clock.now())
@@ -176,14 +178,17 @@ class Dispatcher:
         for opening in opened.explained:
             self._events.emit(
                 FireExplained(
-                    opening.job, opening.categoria, opening.scheduled_for, opening.status.value, opening.reason
+                    opening.job, opening.category, opening.scheduled_for, opening.status.value, opening.reason
                 )
             )
         for execution in opened.started:
             self._runner.start(execution, self._timetable[execution.job])
 
     def _all_at(self, instant: datetime) -> "Agenda":
-        return Agenda(lambda name: self._timetable[name].categoria in RESERVED, dict.fromkeys(self._timetable, instant))
+        def is_first(name: str) -> bool:
+            return self._lanes.is_reserved(self._timetable[name].category)
+
+        return Agenda(is_first, dict.fromkeys(self._timetable, instant))
 
     def _next(self, name: str, now: datetime, waits: bool) -> datetime:
         if waits:
@@ -240,4 +245,4 @@ def gate(registry: JobRegistry, log: ExecutionLog) -> Gate:
 
 
 def registration(job: Job) -> Registration:
-    return Registration(job=job.name, categoria=job.categoria, schedule=job.cron.text, zone=job.zone.key)
+    return Registration(job=job.name, category=job.category, schedule=job.cron.text, zone=job.zone.key)

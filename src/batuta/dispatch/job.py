@@ -72,7 +72,7 @@ class Job:
     target: Target
     cron: Cron
     zone: ZoneInfo
-    categoria: str = "default"
+    category: str = "default"
     sla: timedelta  # how long after an expected fire a good run must have started
     max_age: timedelta  # an older fire is not worth catching up
     timeout: timedelta = DEFAULT_TIMEOUT
@@ -127,7 +127,7 @@ def make_job(
     target: Target,
     *,
     zone: ZoneInfo,
-    categoria: str = "default",
+    category: str = "default",
     sla: timedelta | float | None = None,
     max_age: timedelta | float | None = None,
     timeout: timedelta | float = DEFAULT_TIMEOUT,
@@ -150,7 +150,7 @@ def make_job(
         target=target,
         cron=cron,
         zone=zone,
-        categoria=categoria,
+        category=category,
         sla=default_sla(every) if sla is None else _span(name, "sla", sla),
         max_age=min(every, LONGEST_CATCH_UP) if max_age is None else _span(name, "max_age", max_age),
         timeout=_span(name, "timeout", timeout),
@@ -163,8 +163,8 @@ def make_job(
         replaces=replaces,
         finished=finished,
     )
-    if not _NAME.match(categoria):
-        raise InvalidJob(job=name, why=f"'{categoria}' is no category: small letters, digits and underscores")
+    if not _NAME.match(category):
+        raise InvalidJob(job=name, why=f"'{category}' is no category: small letters, digits and underscores")
     return job
 
 

@@ -25,13 +25,13 @@ def pause_of_job(name: str) -> str:
     return f"pause.job.{name}"
 
 
-def pause_of_categoria(name: str) -> str:
+def pause_of_category(name: str) -> str:
     return f"pause.category.{name}"
 
 
 def rules_of(job: Job) -> tuple[SwitchRule, ...]:
     """Everything that may hold it, the widest first."""
-    pauses = (PAUSE_ALL, pause_of_categoria(job.categoria), pause_of_job(job.name))
+    pauses = (PAUSE_ALL, pause_of_category(job.category), pause_of_job(job.name))
     return (*(SwitchRule(key=key) for key in pauses), *job.holds)
 
 
@@ -49,8 +49,8 @@ def _paused(job: Job, rule: SwitchRule, why: str) -> str:
     turned = why.facts["turned"]
     if rule.key == PAUSE_ALL:
         return reasons.PAUSED_ALL(turned=turned)
-    if rule.key == pause_of_categoria(job.categoria):
-        return reasons.PAUSED_CATEGORY(name=job.categoria, turned=turned)
+    if rule.key == pause_of_category(job.category):
+        return reasons.PAUSED_CATEGORY(name=job.category, turned=turned)
     return reasons.PAUSED_JOB(name=job.name, turned=turned) if rule.key == pause_of_job(job.name) else why
 
 
@@ -129,7 +129,7 @@ def _why_missed(job: Job) -> str:
 def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | None) -> Opening:
     return Opening(
         job=job.name,
-        categoria=job.categoria,
+        category=job.category,
         scheduled_for=fire,
         trigger=Trigger.CATCH_UP if is_late else Trigger.SCHEDULE,
         status=status,
@@ -148,7 +148,7 @@ def plan_manual(
         raise JobRefused(job=job.name, why=reasons.held(held), next_step=reasons.LIFT_OR_INSIST())
     opening = Opening(
         job=job.name,
-        categoria=job.categoria,
+        category=job.category,
         scheduled_for=None,
         trigger=Trigger.MANUAL,
         status=Status.RUNNING,

@@ -76,8 +76,8 @@ class JobRegistry:
         return frozenset(job.name for job in self)
 
     @property
-    def categorias(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(job.categoria for job in self))
+    def categories(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
         """This timetable as other versions of the code know it: everything that decides when which jobs fire."""
@@ -105,7 +105,7 @@ class JobRegistry:
 def _schedule(job: Job) -> list[Json]:
     return [
         job.name,
-        job.categoria,
+        job.category,
         job.cron.text,
         job.zone.key,
         job.window,

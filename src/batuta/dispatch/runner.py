@@ -34,21 +34,23 @@ from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Shutdown, pass_phases
 
 PLACES = 4
-RESERVED = MappingProxyType({"critico": 8})
 
 
 class Lanes:
-    """The number of runs of a category at a time. Reserved lanes never wait for batch work."""
+    """The number of runs of a category at a time. ``reserved``: categories with a number of their own, dispatched first."""
 
-    def __init__(self, places: int = PLACES, reserved: Mapping[str, int] = RESERVED) -> None:
+    def __init__(self, places: int = PLACES, reserved: Mapping[str, int] = MappingProxyType({})) -> None:
         self._places = places
         self._reserved = dict(reserved)
         self._lanes: dict[str, asyncio.Semaphore] = {}
 
-    def lane(self, categoria: str) -> asyncio.Semaphore:
-        if categoria not in self._lanes:
-            self._lanes[categoria] = asyncio.Semaphore(self._reserved.get(categoria, self._places))
-        return self._lanes[categoria]
+    def lane(self, category: str) -> asyncio.Semaphore:
+        if category not in self._lanes:
+            self._lanes[category] = asyncio.Semaphore(self._reserved.get(category, self._places))
+        return self._lanes[category]
+
+    def is_reserved(self, category: str) -> bool:
+        return category in self._reserved
 
 
 # Whoever waited longer than this for a place asks again whether it may go: a pause must not let the waiting ones through.
@@ -163,7 +165,7 @@ class Runner:
         bind(trace_of_run(order.execution.id))
         bind_progress(None)  # a run's progress is not its runner's
         asked = self._clock.monotonic()
-        async with self._lanes.lane(order.job.categoria):
+        async with self._lanes.lane(order.job.category):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
             held = await self._why_not(order.job) if waited >= STALE else None
             ending = (
@@ -186,7 +188,7 @@ class Runner:
         self._events.emit(
             ExecutionStarted(
                 execution.job,
-                execution.categoria,
+                execution.category,
                 execution.id,
                 execution.trigger.value,
                 execution.scheduled_for,
@@ -226,7 +228,7 @@ class Runner:
         self._events.emit(
             ExecutionEnded(
                 execution.job,
-                execution.categoria,
+                execution.category,
                 execution.id,
                 ending.status.value,
                 ending.error,

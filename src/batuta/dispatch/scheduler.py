@@ -50,10 +50,11 @@ class Scheduler:
         self._clock = clock
         self.lease_holder = LeaseHolder(owner=make_owner(ids), lease=lease)
         why_not = gate(registry, log)
-        self.runner = Runner(log, lanes or Lanes(), clock, events, self.lease_holder, why_not)
+        lanes = lanes or Lanes()
+        self.runner = Runner(log, lanes, clock, events, self.lease_holder, why_not)
         self.leases = RunLeases(log, self.runner, clock, self.lease_holder)
         self.dispatcher = Dispatcher(
-            registry, log, self.runner, clock, events, self.lease_holder, registry.own(release)
+            registry, log, self.runner, clock, events, self.lease_holder, registry.own(release), lanes
         )
         self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.lease_holder, registry)
 

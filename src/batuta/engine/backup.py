@@ -19,7 +19,6 @@ from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import (
     BackupForeign,
-    MarkerMismatch,
     RestoreRefused,
     SchemaOutOfDate,
     StatementRefused,
@@ -37,7 +36,7 @@ from batuta.stores.backup.restoring import (
     engine_restore_queries,
 )
 from batuta.stores.sql.database import Database, Limits, Reading, Transaction
-from batuta.stores.sql.migrations import LEDGER, PROJECT, Migration, Migrator, applied_migrations
+from batuta.stores.sql.migrations import LEDGER, Migration, Migrator, applied_migrations
 from batuta.tasks.registry import TASKS
 
 if TYPE_CHECKING:
@@ -270,11 +269,9 @@ async def _apply(
     collected: Sequence[object] | None,
     restored: Restored,
 ) -> dict[str, int]:
-    if work.extension.marked:
-        row = await transaction.one(engine_restore_queries(work.database.dialect).fact, name=PROJECT)
-        found = None if row is None else row["setting"]
-        if found != work.extension.project:
-            raise MarkerMismatch(found=found or "-", wanted=work.extension.project or "-")
+    if (mark := work.extension.mark) is not None:
+        row = await transaction.one(engine_restore_queries(work.database.dialect).fact, name=mark.key)
+        mark.require(None if row is None else row["setting"])
     counts: dict[str, int] = {}
     for place, part in enumerate(parts):
         counts |= await part.apply(transaction, None if collected is None else collected[place], restored)

@@ -23,6 +23,7 @@ from batuta import __version__
 from batuta.config import ENV_FILE, EngineSettings, environment, known_zone, load
 from batuta.dispatch.job import JobOptions, JobRules, Target, make_job
 from batuta.dispatch.registry import JobRegistry
+from batuta.dispatch.runner import Lanes
 from batuta.dispatch.scheduler import RUN_LEASE, Scheduler
 from batuta.engine.extension import Extension
 from batuta.engine.observability import Observability
@@ -227,7 +228,7 @@ class Batuta:
             schedule,
             target,
             zone=self.zone,
-            categoria=category,
+            category=category,
             timeout=timeout,
             **options,
         )
@@ -247,7 +248,7 @@ class Batuta:
         count_timeouts: bool = False,
         probe_within: float = DEFAULT_SECONDS,
     ) -> None:
-        """Register a circuit breaker, shared by all processes; times are seconds. ``chip:*`` is the rule of a family."""
+        """Register a circuit breaker, shared by all processes; times are seconds. ``printer:*`` is the rule of a family."""
         self.circuits.add(
             CircuitRule(
                 name=name,
@@ -268,8 +269,17 @@ class Batuta:
 
     def scheduler(self) -> Scheduler:
         release = self.settings.batuta_release
-        log = self.executions
-        return Scheduler(self.registry, log, self.clock, self.ids, self.events, lease=self._lease, release=release)
+        lanes = Lanes(reserved=self.extension.reserved)
+        return Scheduler(
+            self.registry,
+            self.executions,
+            self.clock,
+            self.ids,
+            self.events,
+            lanes=lanes,
+            lease=self._lease,
+            release=release,
+        )
 
     @check_options
     def loop(
@@ -419,6 +429,7 @@ class Batuta:
             unserved=lambda: self.unserved,
             settings=self.settings,
             zone=self.zone,
+            sections=self.extension.sections,
             texts=self.extension.texts,
             caller=self._caller,
             another=lambda: self.connections.another(ASIDE),
@@ -530,16 +541,15 @@ class Batuta:
     async def check(self) -> None:
         """The open database has the schema this code needs, and is the one this project means."""
         await self.migrator().require_current()
-        if self.extension.marked:
-            await Marker(self.database).require(self.extension.project)
+        if self.extension.mark is not None:
+            await Marker(self.database, self.extension.mark).require()
 
     async def migrate(self) -> list[Migration]:
         applied = await self.migrator().migrate()
-        if self.extension.marked:
-            marker = Marker(self.database)
-            if self.extension.project is not None:
-                await marker.set_once(self.extension.project, now=self.clock.now())
-            await marker.require(self.extension.project)
+        if self.extension.mark is not None:
+            marker = Marker(self.database, self.extension.mark)
+            await marker.set_once(now=self.clock.now())
+            await marker.require()
         return applied
 
     def migrator(self) -> Migrator:

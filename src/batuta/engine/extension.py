@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 
 from batuta.dispatch.registry import ONLY_PROFILE
 from batuta.guard.switches import SwitchRule
+from batuta.health.finding import SECTIONS, Section
 from batuta.schedule.window import Window
 from batuta.stores.backup.restoring import Restoring
-from batuta.stores.sql.migrations import Migration
+from batuta.stores.sql.migrations import Mark, Migration
+from batuta.texts.wording import Wording
 
 
 class Tone(StrEnum):
@@ -96,6 +98,9 @@ class Extension:
     examine: Callable[[], Awaitable[Sequence[Examined]]] | None = None  # what `batuta doctor` asks besides
     profiles: Sequence[str] = (ONLY_PROFILE,)  # the timetables there are
     first_profile: str | None = None  # counts until somebody chooses at run time
+    wording: Wording = field(default_factory=Wording)  # its phrases in the log, and its names for fields
+    sections: Sequence[Section] = SECTIONS  # the parts of the health score
+    reserved: Mapping[str, int] = field(default_factory=dict)  # categories dispatched first, with their runs at a time
     windows: Mapping[str, Window] = field(default_factory=dict)  # as declared; people may move them at run time
     switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # what people can turn, by the word they use
     later: Sequence[str] = ()  # roles that are planned and not there yet: said plainly when asked for
@@ -106,5 +111,4 @@ class Extension:
     boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # what the first page shows of its own work, in this order
     # What of the application must survive when the database is replaced by an older backup.
     restoring: Callable[[], Sequence[Restoring]] = tuple
-    marked: bool = False  # the database must bear the mark of ``project``, or none if that is None
-    project: str | None = None
+    mark: Mark | None = None  # the project that the database must belong to; None: any database

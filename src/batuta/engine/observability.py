@@ -14,7 +14,7 @@ from batuta.health import checks
 from batuta.health.aggregator import HealthAggregator
 from batuta.health.alerts import AlertPolicy
 from batuta.health.deadman import PINGING, DeadMansSwitch
-from batuta.health.finding import Severity
+from batuta.health.finding import Section, Severity
 from batuta.health.hub import HUB_POLICY, AlertHub, LogSink, Sink
 from batuta.health.jobs import JobHealthQuery
 from batuta.health.queues import QueueLimits, WatchedQueue, unserved
@@ -66,6 +66,7 @@ class Observability:
     unserved: Callable[[], UnservedItems]
     settings: EngineSettings
     zone: ZoneInfo
+    sections: Sequence[Section]  # of the score
     texts: Sequence[Path]  # an application's own tables of words
     caller: Callable[[], "HttpCaller"]  # made when somebody outside is to be told
     another: Callable[[], Database]  # the same database once more, for whoever is on another event loop
@@ -87,7 +88,7 @@ class Observability:
         self.transactions = SqlTransactions(self.database)
         self.incidents = SqlIncidents(self.database, self.ids, self.events)
         self.alerts = SqlAlerts(self.database, self.incidents, self.ids, self.events)
-        self.aggregator = HealthAggregator(self.clock)
+        self.aggregator = HealthAggregator(self.clock, self.sections)
         for check in (
             checks.connectivity(self.probes, self.clock),
             checks.jobs(self.jobs, self.registry),

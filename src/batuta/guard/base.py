@@ -1,6 +1,6 @@
 """The guard interface, and guards made of it: opening hours and several guards as one.
 
-may = AllOf(SwitchGuard(…), HoursGuard(…), work.circuits.breaker("evolution"), RateGuard(…), clock=work.clock)
+may = AllOf(SwitchGuard(…), HoursGuard(…), work.circuits.breaker("gateway"), RateGuard(…), clock=work.clock)
 match await may.admit(work.clock.now()):
     case Hold(until=until, reason=reason):
         return Snooze(until, reason)

@@ -50,7 +50,7 @@ class CircuitState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitRule:
-    """``name`` may end in ``:*``: the rule of a whole family, ``chip:*`` of ``chip:1``, ``chip:2`` and so on."""
+    """``name`` may end in ``:*``: the rule of a whole family, ``printer:*`` of ``printer:1``, ``printer:2`` and so on."""
 
     name: str
     failures: int = 5  # in a row, until it opens

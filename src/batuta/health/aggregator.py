@@ -5,14 +5,26 @@ look, and nothing is hidden for longer than KEPT. Whoever must know at once asks
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from batuta.health.finding import CHECK_TIMEOUT, WEIGHTS, Assessment, Check, Finding, Report, Section, Severity, assess
+from batuta.health.finding import (
+    CHECK_TIMEOUT,
+    SECTIONS,
+    WHOLE,
+    Assessment,
+    Check,
+    Finding,
+    Report,
+    Section,
+    Severity,
+    assess,
+)
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import InvalidName, StoreUnavailable
+from batuta.kernel.errors import InvalidName, InvalidSections, StoreUnavailable
+from batuta.kernel.nearest import unknown
 from batuta.kernel.usercode import Late, Question, Raised, Returned, name_of
 
 CACHED_FOR = timedelta(seconds=15)
@@ -54,8 +66,11 @@ class Cached(Generic[T]):
 
 
 class HealthAggregator:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, sections: Sequence[Section] = SECTIONS) -> None:
+        if (total := sum(section.weight for section in sections)) != WHOLE:
+            raise InvalidSections(total=total, whole=WHOLE)
         self._clock = clock
+        self._sections = {section.name: section for section in sections}
         self._checks: dict[str, tuple[Check, Question]] = {}
         self._pages: dict[str, Cached[Document]] = {}
         self._assessment = Cached(self._assess, clock, CACHED_FOR)
@@ -63,6 +78,8 @@ class HealthAggregator:
     def add(self, check: Check) -> None:
         if check.name in self._checks:
             raise InvalidName(name=check.name, kind="check", why="another check is called that already")
+        if check.section not in self._sections:
+            raise unknown("section", check.section, self._sections)
         question = Question(check.ask, check.patience, self._clock, f"the check of {check.name}")
         self._checks[check.name] = check, question
 
@@ -90,7 +107,7 @@ class HealthAggregator:
         checks = list(self._checks.values())
         reports = await asyncio.gather(*(self._ask(check, question) for check, question in checks))
         sections = (check.section for check, _ in checks)
-        return assess(zip(sections, reports, strict=True), self._clock.now())
+        return assess(zip(sections, reports, strict=True), self._clock.now(), list(self._sections.values()))
 
     async def _ask(self, check: Check, question: Question) -> Report:
         match await question.ask():
@@ -115,13 +132,13 @@ class HealthAggregator:
 
 
 def _broken(check: Check, why: str, *, is_late: bool = False, is_database: bool = False) -> Report:
-    """Nobody knows how that part is: it is worth nothing until somebody does."""
+    """The state of the section is unknown: it loses all its points until the check answers."""
     finding = Finding(
         severity=Severity.ERROR,
-        source=check.section.value,
+        source=check.section,
         cause=f"check.{check.name}",
         says="check_late" if is_late else "check_failed",
         facts={"check": check.name, "why": why},
         because=(DATABASE_DOWN,) if is_database or is_late else (),
     )
-    return Report(findings=(finding,), lost=WEIGHTS[Section(check.section)])
+    return Report(findings=(finding,), lost=WHOLE)

@@ -7,7 +7,18 @@ from typing import TypeAlias
 
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.guard.circuits import Circuits
-from batuta.health.finding import BELOW_HEALTHY, WEIGHTS, Check, Finding, Report, Section, Severity, merge_reports
+from batuta.health.finding import (
+    BELOW_HEALTHY,
+    CIRCUITS,
+    CONNECTIVITY,
+    JOBS_AND_WORKERS,
+    QUEUES,
+    Check,
+    Finding,
+    Report,
+    Severity,
+    merge_reports,
+)
 from batuta.health.jobs import (
     LOOKED_AT,
     JobHealth,
@@ -42,7 +53,7 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
         parts = await look(probes, clock)
         return merge_reports(_part(name, part, probes[name].needed) for name, part in parts.items())
 
-    return Check(name="connectivity", section=Section.CONNECTIVITY, ask=ask, patience=2 * PROBE_TIMEOUT)
+    return Check(name="connectivity", section=CONNECTIVITY, ask=ask, patience=2 * PROBE_TIMEOUT)
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
@@ -52,7 +63,7 @@ def _part(name: str, part: Part, needed: bool) -> Report:
     is_down = part.state is State.ERROR
     finding = Finding(
         severity=Severity.WARNING if not is_down else Severity.CRITICAL if needed else Severity.ERROR,
-        source=Section.CONNECTIVITY.value,
+        source=CONNECTIVITY,
         cause=f"connectivity.{name}",
         says="part_down" if is_down else "part_degraded",
         facts={"part": name},
@@ -68,7 +79,7 @@ def jobs(watch: JobHealthQuery, jobs: Sized) -> Check:
         seen = await watch.look()
         return judge_jobs(seen.jobs)
 
-    return Check(name="jobs", section=Section.JOBS_AND_WORKERS, ask=ask, patience=2 * PROBE_TIMEOUT)
+    return Check(name="jobs", section=JOBS_AND_WORKERS, ask=ask, patience=2 * PROBE_TIMEOUT)
 
 
 def judge_jobs(healths: Collection[JobHealth]) -> Report:
@@ -87,7 +98,7 @@ def judge_jobs(healths: Collection[JobHealth]) -> Report:
     ]
     if nothing_works(healths):
         reports.append(_grouped(Severity.CRITICAL, "jobs.nothing_works", "jobs_nothing_works", stale, 25))
-    lost = min(WEIGHTS[Section.JOBS_AND_WORKERS], BELOW_HEALTHY + 2 * (len(broken) - 1))
+    lost = BELOW_HEALTHY + 2 * (len(broken) - 1)
     reports.append(_grouped(Severity.ERROR, "jobs.not_succeeding", "jobs_not_succeeding", broken, lost))
     reports.append(_grouped(Severity.ERROR, "jobs.stale", "jobs_stale", others, min(15, 5 * len(others))))
     reports.append(_grouped(Severity.WARNING, "jobs.failing", "jobs_failing", failing, min(10, 3 * len(failing))))
@@ -144,7 +155,7 @@ def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Size
         versions = judge_timetables(await timetables.newest(LOOKED_AT), signs.now)
         return merge_reports([judge_scheduler(signs, await reports.known_since()), versions])
 
-    return Check(name="scheduler", section=Section.JOBS_AND_WORKERS, ask=ask)
+    return Check(name="scheduler", section=JOBS_AND_WORKERS, ask=ask)
 
 
 def workers(beats: Beats, restarts: RestartStore, now: Now) -> Check:
@@ -153,7 +164,7 @@ def workers(beats: Beats, restarts: RestartStore, now: Now) -> Check:
         ended = await restarts.since(signs.now - COUNTED, limit=MOST_RESTARTS)
         return merge_reports([judge_workers(signs), judge_restarts(ended, signs.now)])
 
-    return Check(name="workers", section=Section.JOBS_AND_WORKERS, ask=ask)
+    return Check(name="workers", section=JOBS_AND_WORKERS, ask=ask)
 
 
 def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now) -> Check:
@@ -165,16 +176,16 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
             [judge_queue(queue, await queue.pulse(), has_worker=bool(loops & set(queue.loops))) for queue in asked]
         )
 
-    return Check(name="queues", section=Section.FILA, ask=ask, patience=2 * PROBE_TIMEOUT)
+    return Check(name="queues", section=QUEUES, ask=ask, patience=2 * PROBE_TIMEOUT)
 
 
 def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
-    """``behind``: the circuit that those of a family go through, as ``chip:1`` goes through ``evolution``."""
+    """``behind``: the circuit that a family depends on, as ``printer:1`` depends on ``network``."""
 
     async def ask() -> Report:
         return judge_circuits(await watched.look(), behind)
 
-    return Check(name="circuits", section=Section.CIRCUITS, ask=ask)
+    return Check(name="circuits", section=CIRCUITS, ask=ask)
 
 
 def judge_circuits(seen: Iterable[Circuit], behind: Mapping[str, str] = MappingProxyType({})) -> Report:

@@ -4,8 +4,8 @@ A finding names its sentence (``says``) and the facts in it; the words are in th
 his own language: ``finding.<says>.message`` and, for what to do about it, ``finding.<says>.next``.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -26,14 +26,30 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-class Section(StrEnum):
-    """The parts of the score."""
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the score. ``shown``: its name in documents and texts, if it has another one there."""
 
-    CONNECTIVITY = "connectivity"
-    FILA = "fila"
-    CHIPS = "chips"
-    CIRCUITS = "circuits"
-    JOBS_AND_WORKERS = "jobs_and_workers"
+    name: str
+    weight: int
+    shown: str | None = None
+
+    @property
+    def label(self) -> str:
+        return self.shown or self.name
+
+
+CONNECTIVITY: Final = "connectivity"
+QUEUES: Final = "queues"
+CIRCUITS: Final = "circuits"
+JOBS_AND_WORKERS: Final = "jobs_and_workers"
+WHOLE: Final = 100
+SECTIONS: Final = (
+    Section(CONNECTIVITY, 20),
+    Section(QUEUES, 30),
+    Section(CIRCUITS, 15),
+    Section(JOBS_AND_WORKERS, 35),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +78,7 @@ class Check:
     """``ask`` may be wrong, slow or broken: the part is then worth nothing, and a finding says so."""
 
     name: str
-    section: Section
+    section: str
     ask: Callable[[], Awaitable[Report]]
     patience: timedelta = CHECK_TIMEOUT
 
@@ -101,15 +117,7 @@ def _root(found: Mapping[str, Finding], cause: str, passed: tuple[str, ...]) -> 
     return cause
 
 
-WEIGHTS: Final[Mapping[Section, int]] = {
-    Section.CONNECTIVITY: 20,
-    Section.FILA: 20,
-    Section.CHIPS: 20,
-    Section.CIRCUITS: 15,
-    Section.JOBS_AND_WORKERS: 25,
-}
-WHOLE: Final = sum(WEIGHTS.values())
-# Something critical was found: whatever else goes well, this is not a good day.
+# The highest score while a critical finding exists.
 CEILING_WHEN_CRITICAL: Final = 39
 
 
@@ -144,11 +152,17 @@ THRESHOLDS: Final[Mapping[Grade, int]] = {
 BELOW_HEALTHY: Final = WHOLE - THRESHOLDS[Grade.HEALTHY] + 1
 
 
+@dataclass(frozen=True, slots=True)
+class SectionScore:
+    points: int
+    most: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
     at: datetime
     findings: tuple[Finding, ...]  # worst first, one for each cause
-    points: Mapping[Section, int]
+    sections: Mapping[str, SectionScore]  # by label, in the order of the application
     score: int
 
     @property
@@ -173,16 +187,23 @@ def grade(score: int) -> Grade:
     return next(each for each, floor in THRESHOLDS.items() if score >= floor)
 
 
-def assess(reports: Iterable[tuple[Section, Report]], at: datetime) -> Assessment:
-    """A part nobody looks at is worth all its points: what is not there cannot be ill."""
+def assess(reports: Iterable[tuple[str, Report]], at: datetime, sections: Sequence[Section] = SECTIONS) -> Assessment:
+    """Subtract the lost points of each section. A section without a report keeps all its points."""
     each = list(reports)
-    findings = worst_first(finding for _, report in each for finding in report.findings)
-    points = {
-        section: max(0, weight - sum(report.lost for of, report in each if of is section))
-        for section, weight in WEIGHTS.items()
-    }
-    is_critical = any(finding.severity is Severity.CRITICAL for finding in findings)
-    total = sum(points.values())
-    return Assessment(
-        at=at, findings=findings, points=points, score=min(total, CEILING_WHEN_CRITICAL) if is_critical else total
+    labels = {section.name: section.label for section in sections}
+    findings = worst_first(
+        replace(finding, source=labels.get(finding.source, finding.source))
+        for _, report in each
+        for finding in report.findings
     )
+    scores = {section.label: SectionScore(_points(section, each), section.weight) for section in sections}
+    is_critical = any(finding.severity is Severity.CRITICAL for finding in findings)
+    total = sum(score.points for score in scores.values())
+    return Assessment(
+        at=at, findings=findings, sections=scores, score=min(total, CEILING_WHEN_CRITICAL) if is_critical else total
+    )
+
+
+def _points(section: Section, reports: Iterable[tuple[str, Report]]) -> int:
+    lost = sum(report.lost for name, report in reports if name == section.name)
+    return max(0, section.weight - lost)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from batuta.health.finding import Check, Finding, Report, Section, Severity, merge_reports
+from batuta.health.finding import QUEUES, Check, Finding, Report, Severity, merge_reports
 from batuta.health.ready import PROBE_TIMEOUT
 from batuta.health.workers import FORGOTTEN, Beats
 from batuta.kernel.clock import Clock, brief
@@ -107,7 +107,7 @@ def _finding(
 ) -> Finding:
     return Finding(
         severity=severity,
-        source="fila",
+        source=QUEUES,
         cause=f"queue.{what}.{queue.name}",
         says=f"queue_{what}",
         facts={"queue": queue.name, "count": int(value), "age": brief(_age(pulse))},
@@ -145,7 +145,7 @@ def unserved(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], datetime |
         signs = await beats.seen(within=FORGOTTEN, now=now())
         return judge_unserved(found, signs.living_loops, signs.now)
 
-    return Check(name="unserved", section=Section.FILA, ask=ask, patience=2 * PROBE_TIMEOUT)
+    return Check(name="unserved", section=QUEUES, ask=ask, patience=2 * PROBE_TIMEOUT)
 
 
 class _AskedNowAndThen:
@@ -182,7 +182,7 @@ def _queue(queue: str, items: Sequence[Unserved], now: datetime) -> Report:
     count = sum(each.count for each in items)
     finding = Finding(
         severity=Severity.ERROR,
-        source="fila",
+        source=QUEUES,
         cause=f"queue.orphaned.{queue}",
         says="queue_orphaned",
         facts={"queue": queue, "count": count, "age": brief(now - since)},

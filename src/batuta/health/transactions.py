@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from batuta.health.finding import Check, Finding, Report, Section, Severity
+from batuta.health.finding import CONNECTIVITY, Check, Finding, Report, Severity
 from batuta.kernel.clock import brief
 
 OLD = timedelta(minutes=1)
@@ -36,7 +36,7 @@ def transactions(store: Transactions, old: timedelta) -> Check:
     async def ask() -> Report:
         return judge_transaction(await store.oldest(), old)
 
-    return Check(name="transactions", section=Section.CONNECTIVITY, ask=ask)
+    return Check(name="transactions", section=CONNECTIVITY, ask=ask)
 
 
 def judge_transaction(oldest: OpenTransaction | None, old: timedelta) -> Report:
@@ -45,7 +45,7 @@ def judge_transaction(oldest: OpenTransaction | None, old: timedelta) -> Report:
     severity, lost = _weight(oldest, old)
     finding = Finding(
         severity=severity,
-        source=Section.CONNECTIVITY.value,
+        source=CONNECTIVITY,
         cause=CAUSE,
         says="old_transaction" if oldest.pid is not None else "old_prepared",
         facts={

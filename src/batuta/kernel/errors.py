@@ -13,6 +13,7 @@
     │   ├── InvalidName             a job, loop, scope or endpoint that cannot be called that
     │   ├── InvalidJob              a job that cannot be scheduled as it is declared
     │   ├── InvalidLoop             a loop whose limits contradict each other
+    │   ├── InvalidSections         a health score whose sections are not worth a hundred points
     │   ├── InvalidWindow           hours that cannot be kept
     │   ├── UnknownWord             no job, category, profile, window or switch is called that
     │   │   └── StrangeWord         and none is called nearly that
@@ -102,7 +103,7 @@ class MissingBeside(MissingSetting):
 
 class MarkerMismatch(ConfigError):
     sentence = (
-        "this database belongs to project '{found}', not '{wanted}': check DATABASE_URL and SUPABASE_PROJECT_REF "
+        "this database belongs to project '{found}', not '{wanted}': check DATABASE_URL and {setting} "
         "(an unmarked database is marked by `batuta migrate`)"
     )
 
@@ -113,6 +114,10 @@ class UnknownApp(ConfigError):
 
 class InvalidCron(ConfigError):
     sentence = "'{cron}' is not a schedule: {why}. Write five fields, as in '*/5 8-19 * * 1-5'"
+
+
+class InvalidSections(ConfigError):
+    sentence = "the sections of the health score are worth {total} points: give them weights that add up to {whole}"
 
 
 class InvalidName(ConfigError):

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 class ProcessStarted:
     role: str
     version: str
-    hora_atual: datetime  # in the application's zone, so that an operator can compare it with the wall
+    local_time: datetime  # in the application's zone, so that an operator can compare it with the wall
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class JobsRegistered:
 @dataclass(frozen=True, slots=True)
 class ExecutionStarted:
     job: str
-    categoria: str
+    category: str
     execution: str
     trigger: str
     scheduled_for: datetime | None
@@ -296,7 +296,7 @@ class ExecutionStarted:
 @dataclass(frozen=True, slots=True)
 class ExecutionEnded:
     job: str
-    categoria: str
+    category: str
     execution: str
     status: str
     error: str | None
@@ -338,7 +338,7 @@ class FireExplained:
     """A fire that did not become a run, and why."""
 
     job: str
-    categoria: str
+    category: str
     scheduled_for: datetime | None
     status: str
     reason: str | None

@@ -24,6 +24,7 @@ from batuta.logs.hooks import LOGGER, log_what_python_prints
 from batuta.logs.scrubbing import format_message, scrub_field, scrub_text, with_safe_message
 from batuta.logs.subscriber import LogSubscriber
 from batuta.logs.tracebacks import describe
+from batuta.texts.wording import Wording
 
 # Libraries that tell at INFO what we announce as a fact of our own, or quote addresses.
 QUIET = ("httpcore2", "httpx2", "uvicorn")
@@ -42,8 +43,10 @@ class Wanted(Protocol):
     def force_color(self) -> str | None: ...
 
 
-def begin_logging(events: Fanout, wanted: Wanted, *, service: str, stream: TextIO, zone: tzinfo) -> None:
-    """What a process does first, whoever started it: from here on everything it says goes one way, and facts become lines."""
+def begin_logging(
+    events: Fanout, wanted: Wanted, *, service: str, stream: TextIO, zone: tzinfo, wording: Wording | None = None
+) -> None:
+    """Configure the log of this process and write its events to it. ``wording``: the application's own phrases."""
     configure(
         level=wanted.log_level,
         format=wanted.log_format,
@@ -52,7 +55,7 @@ def begin_logging(events: Fanout, wanted: Wanted, *, service: str, stream: TextI
         colour=False if wanted.no_color is not None else True if wanted.force_color is not None else None,
         zone=zone,
     )
-    events.subscribe(LogSubscriber())
+    events.subscribe(LogSubscriber(wording))
 
 
 def configure(

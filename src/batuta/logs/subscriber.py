@@ -72,6 +72,7 @@ from batuta.logs.scrubbing import plain
 from batuta.logs.tracebacks import summary
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.shutdown import Phase
+from batuta.texts.wording import Wording
 
 FAILED_OUTCOMES = frozenset({"error", "timeout"})
 # Operators look for these two words: something took longer than it may, and the watchdog did something about it.
@@ -86,12 +87,17 @@ class Line:
 
 
 class LogSubscriber:
-    """A subscriber. An error is told as its class and what may be shown of its message; a crash with its frames too."""
+    """Writes one line for each event: an error as its class and the safe part of its message, a crash with its frames."""
+
+    def __init__(self, wording: Wording | None = None) -> None:
+        self._wording = wording or Wording()
 
     def __call__(self, event: Event) -> None:
         line = LINES[type(event)](event)
-        told = {"exc_info": line.trace} if line.trace is not None else {}
-        structlog.stdlib.get_logger(LOGGER).log(line.level, line.words, **told, **fields_of(event))
+        trace = {"exc_info": line.trace} if line.trace is not None else {}
+        fields = {self._wording.rename(name): value for name, value in fields_of(event).items()}
+        phrase = self._wording.phrase(event, line.words)
+        structlog.stdlib.get_logger(LOGGER).log(line.level, phrase, **trace, **fields)
 
 
 def fields_of(event: Event) -> dict[str, object]:
@@ -117,7 +123,7 @@ def _shown(value: object) -> object:
 
 
 def _process_started(event: ProcessStarted) -> Line:
-    return Line(f"process started. Hora atual: {event.hora_atual:%d/%m/%Y %H:%M:%S %z}")
+    return Line(f"process started at {event.local_time:%Y-%m-%d %H:%M:%S %z}")
 
 
 def _child_silent(event: ChildSilent) -> Line:
@@ -264,7 +270,7 @@ LINES: Mapping[type[Event], Callable[..., Line]] = {
     JobAnswered: _job_answered,
     JobCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
     JobsRegistered: lambda event: Line("timetable in force"),
-    ExecutionStarted: lambda event: Line("Executando job"),
+    ExecutionStarted: lambda event: Line("job started"),
     ExecutionEnded: _execution_ended,
     ExecutionCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
     ExecutionLost: lambda event: Line("run was taken over by another process", logging.WARNING),

@@ -125,7 +125,7 @@ class MetricsSubscriber:
 
     def _started(self, event: ExecutionStarted) -> None:
         if event.trigger == "schedule":  # what was caught up is late by its nature, and a person's has no instant
-            self._lateness.labels(event.categoria).observe(_seconds(event.late))
+            self._lateness.labels(event.category).observe(_seconds(event.late))
 
     def _ended(self, event: ExecutionEnded) -> None:
         self._runs.labels(event.job, event.status).inc()
@@ -170,7 +170,7 @@ class _Maker:
 
 
 def family_of(circuit: str) -> str:
-    """``chip:5`` belongs to ``chip:*``."""
+    """``printer:5`` belongs to ``printer:*``."""
     family, colon, _ = circuit.partition(":")
     return f"{family}:*" if colon else circuit
 

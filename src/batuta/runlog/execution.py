@@ -45,7 +45,7 @@ class Execution:
 
     id: str
     job: str
-    categoria: str
+    category: str
     scheduled_for: datetime | None  # None: a person asked for it
     trigger: Trigger
     attempt: int
@@ -105,7 +105,7 @@ class Opening:
     """A row to be written: a run that starts, or a fire that does not, with the reason why."""
 
     job: str
-    categoria: str
+    category: str
     scheduled_for: datetime | None
     trigger: Trigger
     status: Status
@@ -119,6 +119,6 @@ class Registration:
     """How a job is scheduled by this code, compared with what is written down."""
 
     job: str
-    categoria: str
+    category: str
     schedule: str
     zone: str

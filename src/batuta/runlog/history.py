@@ -14,7 +14,7 @@ class Recorded:
 
     id: str
     job: str
-    categoria: str
+    category: str
     scheduled_for: datetime | None
     trigger: str
     attempt: int
@@ -78,7 +78,7 @@ class Facts:
 class Slice:
     """Rows of one category that ended alike within one stretch of time."""
 
-    categoria: str
+    category: str
     status: str
     place: int  # 0 begins at the instant that was asked for
     runs: int

@@ -208,7 +208,7 @@ class EngineRestoring:
                 self._queries.skip,
                 id=self._ids.new(),
                 job=row["job_name"],
-                categoria=row["categoria"],
+                category=row["categoria"],
                 reason=reason,
                 span=AsJson(span),
                 now=restored.restored_at,

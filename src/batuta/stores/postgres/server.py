@@ -1,6 +1,6 @@
 """How a PostgreSQL server is reached: directly, or through a pooler that gives every transaction another session.
 
-Through such a pooler (PgBouncer's transaction mode, Supabase's port 6543) no session setting survives a transaction. So no
+Through such a pooler (PgBouncer's transaction mode) no session setting survives a transaction. So no
 start-up parameter is sent, no prepared statement has a name, every transaction begins with its own ``SET LOCAL``, and ``LISTEN``
 needs a direct address.
 

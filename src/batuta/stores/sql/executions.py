@@ -401,7 +401,7 @@ def _left_behind(row: Row, until: datetime) -> list[Opening]:
 def _missed(row: Row, fire: datetime) -> Opening:
     return Opening(
         job=row["job_name"],
-        categoria=row["categoria"],
+        category=row["categoria"],
         scheduled_for=fire,
         trigger=Trigger.CATCH_UP,
         status=Status.MISSED,
@@ -425,14 +425,14 @@ def _silent(row: Row) -> SilentRun:
 
 
 def _values(job: Registration) -> dict[str, object]:
-    return {"job": job.job, "categoria": job.categoria, "schedule": job.schedule, "zone": job.zone}
+    return {"job": job.job, "category": job.category, "schedule": job.schedule, "zone": job.zone}
 
 
 def _describe(id: str, opening: Opening) -> dict[str, Json]:
     return {
         "id": id,
         "job": opening.job,
-        "categoria": opening.categoria,
+        "category": opening.category,
         "scheduled_for": None if opening.scheduled_for is None else microseconds(opening.scheduled_for),
         "trigger": opening.trigger.value,
         "status": opening.status.value,
@@ -446,7 +446,7 @@ def _started(id: str, opening: Opening, now: datetime) -> Execution:
     return Execution(
         id=id,
         job=opening.job,
-        categoria=opening.categoria,
+        category=opening.category,
         scheduled_for=opening.scheduled_for,
         trigger=opening.trigger,
         attempt=1,
@@ -459,7 +459,7 @@ def _execution(row: Row) -> Execution:
     return Execution(
         id=row["id"],
         job=row["job_name"],
-        categoria=row["categoria"],
+        category=row["categoria"],
         scheduled_for=row["scheduled_for"],
         trigger=Trigger(row["trigger"]),
         attempt=row["attempt"],

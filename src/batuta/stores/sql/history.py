@@ -83,8 +83,7 @@ class SqlReports:
     async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
         rows = await self._database.all(self._queries.activity, since=since, length=length // _MICROSECOND)
         return [
-            Slice(categoria=row["categoria"], status=row["status"], place=row["slice"], runs=row["runs"])
-            for row in rows
+            Slice(category=row["categoria"], status=row["status"], place=row["slice"], runs=row["runs"]) for row in rows
         ]
 
     async def recent(
@@ -154,7 +153,7 @@ def _recorded(row: Row) -> Recorded:
     return Recorded(
         id=row["id"],
         job=row["job_name"],
-        categoria=row["categoria"],
+        category=row["categoria"],
         scheduled_for=row["scheduled_for"],
         trigger=row["trigger"],
         attempt=row["attempt"],

@@ -158,7 +158,17 @@ def engine_migrations() -> list[Migration]:
     return read_folder("batuta", HERE / "schema")
 
 
-PROJECT = "supabase_project_ref"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The project that a database must belong to. ``setting``: the name of the setting that says which."""
+
+    key: str = "project"
+    setting: str = "project"
+    project: str | None = None  # None: the database must have no mark
+
+    def require(self, found: str | None) -> None:
+        if found != self.project:
+            raise MarkerMismatch(found=found or "-", wanted=self.project or "-", setting=self.setting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +180,18 @@ class MarkerQueries:
 class Marker:
     """Marks the project that a database belongs to. The first migration that knows writes it; another project refuses to start."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, mark: Mark) -> None:
         self._database = database
+        self._mark = mark
         self._queries = load(MarkerQueries, STATEMENTS / "marker.sql", database.dialect)
 
-    async def set_once(self, project: str, *, now: datetime) -> None:
-        await self._database.run(self._queries.settle, name=PROJECT, setting=AsJson(project), now=now)
+    async def set_once(self, *, now: datetime) -> None:
+        """Mark an unmarked database; without a project, do nothing."""
+        project = self._mark.project
+        if project is not None:
+            await self._database.run(self._queries.settle, name=self._mark.key, setting=AsJson(project), now=now)
 
-    async def require(self, project: str | None) -> None:
-        """None: it must bear no mark. Forgetting the setting must not open somebody's marked database."""
-        row = await self._database.one(self._queries.setting, name=PROJECT)
-        found = None if row is None else row["setting"]
-        if found != project:
-            raise MarkerMismatch(found=found or "-", wanted=project or "-")
+    async def require(self) -> None:
+        """Refuse the database of another project, and a marked one if no project is set."""
+        row = await self._database.one(self._queries.setting, name=self._mark.key)
+        self._mark.require(None if row is None else row["setting"])

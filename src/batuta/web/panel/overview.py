@@ -12,7 +12,7 @@ from batuta.dispatch.plan import rules_of
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.base import Hold
 from batuta.guard.switches import verdict as verdict_of
-from batuta.health.finding import WEIGHTS, Assessment
+from batuta.health.finding import Assessment
 from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of
@@ -50,15 +50,15 @@ class Asked:
     """Which rows are to be seen; what nobody knows is as if it were not asked."""
 
     state: JobState | None = None
-    categoria: str | None = None
+    category: str | None = None
     text: str = ""
 
     @classmethod
-    def read(cls, params: QueryParams, categorias: Sequence[str]) -> Self:
-        state, categoria = params.get("estado", ""), params.get("categoria", "")
+    def read(cls, params: QueryParams, categories: Sequence[str]) -> Self:
+        state, category = params.get("estado", ""), params.get("categoria", "")
         return cls(
             state=JobState(state) if state in set(JobState) else None,
-            categoria=categoria if categoria in categorias else None,
+            category=category if category in categories else None,
             text=params.get("q", "")[:100],
         )
 
@@ -114,11 +114,11 @@ def _row(health: JobHealth, seen: JobsSeen, asked: Asked, words: Words) -> Row:
     job = health.job
     schedule = crons.in_words(job.cron, words)
     why = why_not(health, seen, words)
-    told = (job.name, job.categoria, job.cron.text, schedule or "", why or "", words.word("state", health.state.value))
+    told = (job.name, job.category, job.cron.text, schedule or "", why or "", words.word("state", health.state.value))
     searched = fold(" ".join(told))
     is_shown = (
         asked.state in (None, health.state)
-        and asked.categoria in (None, job.categoria)
+        and asked.category in (None, job.category)
         and all(word in searched for word in fold(asked.text).split())
     )
     return Row(
@@ -243,7 +243,7 @@ def shown(assessment: Assessment, texts: Texts) -> HealthShown:
     return HealthShown(
         score=assessment.score,
         grade=assessment.grade.value,
-        parts=[PartShown(section.value, points, WEIGHTS[section]) for section, points in assessment.points.items()],
+        parts=[PartShown(label, each.points, each.most) for label, each in assessment.sections.items()],
         findings=[
             FindingShown(finding.severity.value, message_of(finding, texts), next_step_of(finding, texts))
             for finding in roots[:MOST_FINDINGS]

@@ -73,8 +73,8 @@ async def jobs(request: Request) -> HTMLResponse:
     since = strip.begin(seen.now)
     slices = await work.reports.activity(since=since, length=strip.SLICE)
     words = _words(request, seen.now)
-    categorias = tuple(dict.fromkeys(health.job.categoria for health in seen.jobs))
-    asked = overview.Asked.read(request.query_params, categorias)
+    categories = tuple(dict.fromkeys(health.job.category for health in seen.jobs))
+    asked = overview.Asked.read(request.query_params, categories)
     return _page(
         request,
         "jobs",
@@ -82,14 +82,14 @@ async def jobs(request: Request) -> HTMLResponse:
         live=True,
         seen=seen,
         asked=asked,
-        categorias=categorias,
+        categories=categories,
         rows=overview.rows(seen, asked, words),
         counts=overview.counts(seen),
         verdict=overview.verdict(seen),
         health=panel_health.shown(await work.health.look(), words.texts),
         windows=overview.windows(seen, work.registry, words),
         boards=[await board() for board in work.extension.boards],
-        lanes=strip.lanes(categorias, slices, since, words),
+        lanes=strip.lanes(categories, slices, since, words),
         hours=strip.hours(since, words),
         shares=overview.shares,
     )

@@ -44,7 +44,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    categoria: str
+    category: str
     totals: Mapping[str, int]  # by outcome, those that happened
     paths: Mapping[str, str]  # by outcome
     marks: Sequence[Mark]
@@ -75,17 +75,17 @@ def hours(since: datetime, words: Words) -> list[Hour]:
     ]
 
 
-def lanes(categorias: Iterable[str], slices: Sequence[Slice], since: datetime, words: Words) -> list[Lane]:
+def lanes(categories: Iterable[str], slices: Sequence[Slice], since: datetime, words: Words) -> list[Lane]:
     """One per category, also where nothing happened: silence is worth seeing."""
-    counted: dict[str, dict[str, dict[int, int]]] = {categoria: {} for categoria in categorias}
+    counted: dict[str, dict[str, dict[int, int]]] = {category: {} for category in categories}
     for each in slices:
-        if each.place < PLACES and each.categoria in counted:
-            places = counted[each.categoria].setdefault(OUTCOMES[each.status], {})
+        if each.place < PLACES and each.category in counted:
+            places = counted[each.category].setdefault(OUTCOMES[each.status], {})
             places[each.place] = places.get(each.place, 0) + each.runs
-    return [_lane(categoria, outcomes, since, words) for categoria, outcomes in counted.items()]
+    return [_lane(category, outcomes, since, words) for category, outcomes in counted.items()]
 
 
-def _lane(categoria: str, outcomes: Mapping[str, Mapping[int, int]], since: datetime, words: Words) -> Lane:
+def _lane(category: str, outcomes: Mapping[str, Mapping[int, int]], since: datetime, words: Words) -> Lane:
     most = max(outcomes.get("success", {}).values(), default=1)
     drawn = {
         "skipped": "".join(_box(place, HEIGHT - 2, 2) for place in outcomes.get("skipped", {})),
@@ -96,7 +96,7 @@ def _lane(categoria: str, outcomes: Mapping[str, Mapping[int, int]], since: date
     }
     troubled = sorted({*outcomes.get("failed", {}), *outcomes.get("missed", {})})
     return Lane(
-        categoria,
+        category,
         {outcome: sum(outcomes[outcome].values()) for outcome in TOLD if outcome in outcomes},
         {outcome: path for outcome, path in drawn.items() if path},
         [Mark(place, _title(place, outcomes, since, words)) for place in troubled],

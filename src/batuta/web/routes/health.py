@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from batuta.health.finding import THRESHOLDS, WEIGHTS, WHOLE, Assessment, Finding, Severity
+from batuta.health.finding import THRESHOLDS, WHOLE, Assessment, Finding, Severity
 from batuta.health.ready import look, verdict
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of
@@ -86,7 +86,7 @@ def describe_score(assessment: Assessment, texts: Texts, state: ApiState) -> dic
         "level": assessment.grade.value,
         "color": assessment.grade.colour,
         "breakdown": {
-            section.value: {"score": points, "max": WEIGHTS[section]} for section, points in assessment.points.items()
+            label: {"score": section.points, "max": section.most} for label, section in assessment.sections.items()
         },
         "thresholds": {grade.value: floor for grade, floor in THRESHOLDS.items()},
         "why": [message_of(finding, texts) for finding in assessment.findings if finding.severity is not Severity.INFO],

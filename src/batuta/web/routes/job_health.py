@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request, Response
 from batuta.health.jobs import JobHealth, JobsSeen, Level, level
 from batuta.kernel import reasons
 from batuta.texts import Texts
+from batuta.texts.wording import Wording
 from batuta.web.context import state_of
 from batuta.web.problems import texts_for
 
@@ -17,14 +18,14 @@ router = APIRouter(tags=["health"])
 async def health_jobs(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
     """Every job, also the one that never ran; stale is computed from the fires that were expected."""
     state = state_of(request)
-    seen = await state.work.job_health.look()
+    seen, texts, wording = await state.work.job_health.look(), texts_for(request), state.work.extension.wording
     found = level(seen.jobs)
     if strict and found is Level.CRITICAL:
         response.status_code = 503
     return {
         "status": found.value,
         "profile": seen.profile,
-        "jobs": {health.job.name: describe_job(health, seen, texts_for(request)) for health in seen.jobs},
+        "jobs": {health.job.name: describe_job(health, seen, texts, wording) for health in seen.jobs},
         "alerts": _alerts(seen),
         "sla_config": {
             "critical_jobs": [health.job.name for health in seen.jobs if health.job.critical],
@@ -36,14 +37,14 @@ async def health_jobs(request: Request, response: Response, strict: bool = False
     }
 
 
-def describe_job(health: JobHealth, seen: JobsSeen, texts: Texts) -> dict[str, Any]:
+def describe_job(health: JobHealth, seen: JobsSeen, texts: Texts, wording: Wording) -> dict[str, Any]:
     job, facts, counts = health.job, health.facts, health.facts.counts
     last = facts.last
     return {
         "state": health.state.value,
         "why": health.why and texts.reason(health.why),
         **reasons.described(health.why, "why"),
-        "categoria": job.categoria,
+        wording.rename("category"): job.category,
         "schedule": job.cron.text,
         "endpoint": job.target.address,
         "critical": job.critical,

@@ -9,7 +9,7 @@ SELECT job_name, categoria, schedule, timezone, active, expected_since, accounte
 
 -- write register: a job that is new, or comes back, or changed, owes nothing from before
 INSERT INTO job_schedules (job_name, categoria, schedule, timezone, active, expected_since, accounted_until)
-VALUES (:job, :categoria, :schedule, :zone, TRUE, :since, :since)
+VALUES (:job, :category, :schedule, :zone, TRUE, :since, :since)
 ON CONFLICT (job_name) DO UPDATE
 SET categoria = excluded.categoria, schedule = excluded.schedule, timezone = excluded.timezone, active = TRUE,
     expected_since = excluded.expected_since, accounted_until = excluded.accounted_until;
@@ -19,7 +19,7 @@ UPDATE job_schedules SET active = FALSE WHERE job_name = :job;
 
 -- write known: a row to hold, for a job that no scheduler has seen yet
 INSERT INTO job_schedules (job_name, categoria, schedule, timezone, active, expected_since, accounted_until)
-VALUES (:job, :categoria, :schedule, :zone, FALSE, :now, :now)
+VALUES (:job, :category, :schedule, :zone, FALSE, :now, :now)
 ON CONFLICT DO NOTHING;
 
 -- write hold on sqlite: these jobs are ours to decide about; a transaction that writes is the only one anyway
@@ -49,7 +49,7 @@ WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT jso
 INSERT INTO job_executions
     (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
      params, duration_ms)
-SELECT value ->> 'id', value ->> 'job', value ->> 'categoria', value ->> 'scheduled_for', value ->> 'trigger',
+SELECT value ->> 'id', value ->> 'job', value ->> 'category', value ->> 'scheduled_for', value ->> 'trigger',
        CASE value ->> 'status' WHEN 'running' THEN :owner END,
        CASE value ->> 'status' WHEN 'running' THEN :lease_until END,
        :now,
@@ -71,7 +71,7 @@ RETURNING id;
 INSERT INTO job_executions
     (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
      params, duration_ms)
-SELECT id, job, categoria, TIMESTAMPTZ 'epoch' + scheduled_for * INTERVAL '1 microsecond', trigger,
+SELECT id, job, category, TIMESTAMPTZ 'epoch' + scheduled_for * INTERVAL '1 microsecond', trigger,
        CASE status WHEN 'running' THEN :owner::text END,
        CASE status WHEN 'running' THEN :lease_until::timestamptz END,
        :now,
@@ -79,7 +79,7 @@ SELECT id, job, categoria, TIMESTAMPTZ 'epoch' + scheduled_for * INTERVAL '1 mic
        status, reason, covers, params,
        CASE status WHEN 'running' THEN NULL ELSE 0 END
 FROM jsonb_to_recordset(:rows) AS row
-    (id uuid, job text, categoria text, scheduled_for bigint, trigger text, status text, reason text, covers jsonb, params jsonb)
+    (id uuid, job text, category text, scheduled_for bigint, trigger text, status text, reason text, covers jsonb, params jsonb)
 ON CONFLICT (job_name, scheduled_for) WHERE scheduled_for IS NOT NULL AND trigger <> 'manual' DO UPDATE
 SET id = excluded.id, categoria = excluded.categoria, trigger = excluded.trigger, owner = excluded.owner,
     lease_until = excluded.lease_until, started_at = excluded.started_at, finished_at = excluded.finished_at,

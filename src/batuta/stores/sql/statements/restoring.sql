@@ -31,7 +31,7 @@ UPDATE job_schedules SET accounted_until = :until WHERE job_name = :job AND acco
 
 -- write skip: one row for all fires of a job between the backup and its restore
 INSERT INTO job_executions (id, job_name, categoria, scheduled_for, trigger, started_at, finished_at, status, duration_ms, reason, result)
-VALUES (:id, :job, :categoria, :now, 'catch_up', :now, :now, 'missed', 0, :reason, :span);
+VALUES (:id, :job, :category, :now, 'catch_up', :now, :now, 'missed', 0, :reason, :span);
 
 -- read switches: as people turned them last
 SELECT key, value, reason, until, updated_by, updated_at FROM feature_flags;

@@ -1,0 +1,43 @@
+"""The engine contains no word of the application that is built on it."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ENGINE = ROOT / "src" / "batuta"
+APPLICATION = re.compile(r"chip|critico|julia|medic|supabase|telegram|evolution|executando|hora.atual", re.IGNORECASE)
+# The engine masks credentials and names of people, whichever service or application they belong to.
+MASKING = {"kernel/masking/credentials.py", "kernel/masking/fields.py"}
+# Applications read these columns with SQL of their own: docs/decisions/0036 says why they keep their names.
+COLUMNS = {"stores/sql", "stores/backup", "web/panel"}
+
+
+def lines_with(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
+    return [
+        (file.relative_to(ENGINE).as_posix(), line)
+        for file in sorted(ENGINE.rglob("*"))
+        if file.is_file() and file.suffix in (".py", ".sql", ".toml", ".j2", ".js", ".css")
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if pattern.search(line)
+    ]
+
+
+def test_the_engine_names_nothing_of_the_application() -> None:
+    found = [(file, line) for file, line in lines_with(APPLICATION) if file not in MASKING]
+    # The clock of `batuta doctor` has a Portuguese label.
+    assert [each for each in found if each[1] != 'time = "Hora atual {time} ({zone})"'] == []
+
+
+def test_a_masking_module_names_services_and_people_only_to_mask_them() -> None:
+    found = {file: line for file, line in lines_with(APPLICATION) if file in MASKING}
+    assert set(found) == MASKING  # the list above has no entry too many
+    assert not any(re.search("chip|julia|supabase|evolution", line, re.IGNORECASE) for line in found.values())
+
+
+def test_the_category_of_a_job_has_one_name_in_python() -> None:
+    found = [
+        (file, line)
+        for file, line in lines_with(re.compile("categoria"))
+        if file.endswith(".py") and not any(file.startswith(folder) for folder in COLUMNS)
+    ]
+    assert found == []
