@@ -34,7 +34,7 @@ PEERS = ROOT / ".venv-peers"
 # limits are the closest run last.
 TEST_PHASES = (
     ("tests", ["--ignore=tests/faults"], 3),
-    ("faults", ["tests/faults", "-m", "not calm"], 2),
+    ("faults", ["tests/faults", "-m", "not calm"], 1.5),
     ("calm faults", ["tests/faults", "-m", "calm"], 1),
 )
 
@@ -92,7 +92,7 @@ def test(rest: list[str]) -> int:
     keep_compiled()
     for name, selection, per_core in TEST_PHASES:
         # One by one: of whole files, the longest would run alone in the end.
-        at_once = ["-n", str(min(8, per_core * (os.cpu_count() or 1))), "--dist", "worksteal"]
+        at_once = ["-n", str(min(8, max(1, int(per_core * (os.cpu_count() or 1))))), "--dist", "worksteal"]
         with times.phase(name), tempfile.TemporaryDirectory() as folder:
             os.environ["TEST_TIMES"] = f"{folder}/times"
             failed = max(failed, call("-m", "pytest", *selection, *at_once))

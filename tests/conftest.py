@@ -20,16 +20,28 @@ from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.testing import EventRecorder, FakeClock
+from tests.contract.queue_bench import Bench
 from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_server
 
-TESTS = Path(__file__).parent
+pytest_plugins = ["tests.command"]
 # The same examples for everybody, so that a change is judged by itself; `--hypothesis-profile explore` looks for new ones.
 settings.register_profile("steady", derandomize=True)
 settings.register_profile("explore", max_examples=2_000)
 settings.load_profile("steady")
 # The fixtures that need Julia's tables beside the engine's.
 OF_JULIA = {"julia", "office", "chips"}
+# Every statement of the engine's stores is run through a transaction pooler as well.
+THROUGH_A_POOLER = {
+    "test_backup",
+    "test_database_port",
+    "test_queue",
+    "test_tasks",
+    "test_scheduler",
+    "test_migrations",
+}
+# The same statements as of the engine's own table.
+DIRECTLY_ONLY = {"TestAnApplicationsTable"}
 
 
 @dataclass(frozen=True)
@@ -144,7 +156,7 @@ def database_url(request: pytest.FixtureRequest, grown: Grown, tmp_path: Path) -
     """A database of each kind with the tables its test is about: copied, which is faster than migrated.
 
     For a test that asks for ``full``, with the rows that ``fill`` of its module writes.
-    Also "pooler" for the modules that ask for it (``tests/contract/conftest.py``): PostgreSQL behind a transaction pooler.
+    Also "pooler" for the modules that ask for it (``THROUGH_A_POOLER``): PostgreSQL behind a transaction pooler.
     """
     tables = "julia" if OF_JULIA & {*request.fixturenames} else "engine"
     contents = Contents(tables, request.module.fill if "full" in request.fixturenames else None)
@@ -180,6 +192,21 @@ async def julia(database: Database, clock: FakeClock, events: EventRecorder) -> 
 
     await Migrator(database, [*engine_migrations(), *migrations()], clock, events).migrate()
     return database
+
+
+@pytest.fixture
+async def bench(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
+    return Bench(migrated, clock, ids, events)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    module = metafunc.module.__name__.rpartition(".")[2]
+    if metafunc.cls is not None and metafunc.cls.__name__ in DIRECTLY_ONLY:
+        return
+    if "database_url" in metafunc.fixturenames and module in THROUGH_A_POOLER:
+        databases = pytest.mark.parametrize("database_url", ["sqlite", "postgres", "pooler"], indirect=True)
+        metafunc.definition.add_marker(databases)  # a marker takes the place of the fixture's own parameters
 
 
 def lack(server: str, next_step: str) -> NoReturn:

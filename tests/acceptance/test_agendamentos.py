@@ -12,8 +12,8 @@ import pytest
 
 from app.contexts.agendamentos.service import QUEUE
 from batuta.access.tokens import Scope, mint
-from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import BEARER, Julia, is_problem, open_julia
+from tests.command import Command
 from tests.julia import one
 from tests.sheets import HEADER, patient, sheet_xml, workbook, xlsx
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Command, one_sentence
+from tests.command import Command, one_sentence
 
 JULIA = ("--app", "app.main:work")
 PHONE = "5511900000001"

@@ -18,9 +18,9 @@ from app.contexts.campanhas.service import NovaCampanha
 from batuta.access.tokens import Scope, mint
 from batuta.testing.clock import FastClock
 from simulador.evolution import DEFAULT_INSTANCE
-from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import Julia, open_julia
 from tests.acceptance.test_whatsapp_end_to_end import QUICK, everything, until
+from tests.command import Command
 from tests.contract.test_campanhas import OPEN, TRUSTED
 from tests.julia import add_chip, add_doctor, rows, write
 

@@ -14,8 +14,8 @@ from batuta.config import load
 from batuta.dispatch.forecast import compare
 from batuta.engine.batuta import Batuta
 from batuta.runlog.log import Controls
+from tests import ROOT
 
-ROOT = Path(__file__).parents[2]
 # As the operators' documents list them: name, schedule and, where it is not the name with hyphens, the endpoint.
 CONTINUO = """
 heartbeat                       * * * * *

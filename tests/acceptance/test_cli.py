@@ -13,10 +13,10 @@ import asyncpg
 import pytest
 
 from batuta.stores.sql.migrations import engine_migrations
-from tests.acceptance.conftest import Command, one_sentence
+from tests import ROOT
+from tests.command import Command, one_sentence
 from tests.servers import free_port
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("folder")
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from batuta import Failed, Snooze
 from batuta.supervise.loop import Idle
+from tests import ROOT
 
 DAY = timedelta(days=1)
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_readme_shows_the_example_as_it_is() -> None:

@@ -13,8 +13,8 @@ import pytest
 from app.composition.julia import julia_of
 from app.contexts.grupos.fila import Estagio
 from batuta.stores.sql.database import AsJson
-from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import Julia, open_julia
+from tests.command import Command
 from tests.julia import rows, write
 
 JULIA = ("--app", "app.main:work", "--lang", "en")

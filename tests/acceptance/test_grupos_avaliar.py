@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Command
+from tests.command import Command
 
 JULIA = ("--app", "app.main:work", "--lang", "en")
 CANONICOS = {"hospitais": [{"canonico": "Hospital Teste do Norte", "cidade": "Belém", "uf": "PA", "aliases": ["HTN"]}]}

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from batuta.access.tokens import Scope, mint
-from tests.acceptance.conftest import Command
 from tests.acceptance.test_api import Julia, open_julia
 from tests.acceptance.test_grupos import GOOD, JULIA, said
+from tests.command import Command
 from tests.julia import write
 
 CHATTER = "a chave do carro azul sumiu ontem cedo"

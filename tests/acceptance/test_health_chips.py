@@ -16,7 +16,7 @@ from app.web.api import create_app
 from batuta.config import load
 from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
-from tests.acceptance.conftest import Command
+from tests.command import Command
 from tests.julia import add_chip, write
 
 JOBS = (

@@ -22,7 +22,7 @@ from batuta.engine.batuta import Batuta
 from batuta.guard.base import Admit, Effect, EffectReport, Hold
 from batuta.guard.rate import Reserved
 from batuta.testing import FakeClock
-from tests.acceptance.conftest import Command, one_sentence
+from tests.command import Command, one_sentence
 
 CIRCUIT_FIELDS = {
     "nome", "estado", "falhas_consecutivas", "ultima_falha", "ultimo_sucesso", "tentativas_half_open", "tempo_reset_atual",

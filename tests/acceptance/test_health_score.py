@@ -18,7 +18,7 @@ from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import HealthPage
 from batuta.health.finding import QUEUES, Check, Finding, Report, Severity
 from batuta.testing import FakeClock
-from tests.acceptance.conftest import Command
+from tests.command import Command
 
 MINUTE = timedelta(minutes=1)
 WEIGHTS = {"connectivity": 20, "fila": 20, "chips": 20, "circuits": 15, "jobs_and_workers": 25}

@@ -25,7 +25,7 @@ from batuta.testing import EventRecorder
 from batuta.web import create_api
 from batuta.web.server import serve
 from simulador.main import create_app as create_simulador
-from tests.acceptance.conftest import Command
+from tests.command import Command
 
 
 class Outside:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Command, one_sentence
+from tests.command import Command, one_sentence
 from tests.conftest import lack
 from tests.servers import postgres_server
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Command
+from tests.command import Command
 
 JULIA = ("--app", "app.main:work")
 

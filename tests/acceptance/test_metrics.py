@@ -24,9 +24,8 @@ from batuta.supervise.supervisor import Supervisor
 from batuta.tasks.registry import TaskContext
 from batuta.testing import EventRecorder
 from batuta.web import create_api
+from tests import ROOT
 from tests.servers import free_port
-
-ROOT = Path(__file__).parents[2]
 
 
 def readable(text: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.queue.item import NewItem
 from batuta.testing import FakeClock
-from tests.acceptance.conftest import Command
+from tests.command import Command
 from tests.julia import add_doctor, one, rows
 
 PHONE = "5511900000001"

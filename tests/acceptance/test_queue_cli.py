@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from batuta.queue.item import LeaseHolder
-from tests.acceptance.conftest import Command, one_sentence
+from tests.command import Command, one_sentence
 
 PROGRAM = """
 from batuta import Batuta, Failed

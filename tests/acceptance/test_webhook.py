@@ -18,6 +18,7 @@ from app.composition.simulator import SIMULATED
 from app.contexts.grupos.fila import Estagio
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX
 from batuta.kernel.clock import SystemClock
+from tests import ROOT
 from tests.acceptance.test_api import BEARER, Julia, open_julia
 from tests.julia import PHONE, add_doctor, one, rows
 
@@ -151,7 +152,7 @@ async def until(julia: Julia, question: str) -> None:
 async def test_the_call_that_the_page_on_groups_shows_becomes_a_vacancy_with_the_secret_of_make_run(
     tmp_path: Path,
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs/grupos.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/grupos.md").read_text(encoding="utf-8")
     words = shlex.split(page.partition("```sh\n")[2].partition("```")[0])
     headers = dict(words[n + 1].split(": ", 1) for n, word in enumerate(words) if word == "-H")
     opened = await open_julia(tmp_path, WEBHOOK_SECRET=SIMULATED)

@@ -19,7 +19,7 @@ from batuta.processes.address import listen
 from batuta.web.server import serve
 from simulador.evolution import KEY
 from simulador.main import create_app
-from tests.acceptance.conftest import Command
+from tests.command import Command
 
 JULIA = ("--app", "app.main:work")
 HOOK = "http://julia.exemplo.test/webhook/evolution"

@@ -11,7 +11,7 @@ import pytest
 from batuta import Batuta
 from batuta.dispatch.scheduler import Scheduler
 from batuta.processes.restarts import NewRestart, Reason
-from tests.acceptance.conftest import Command
+from tests.command import Command
 
 PROGRAM = """
 from batuta import Batuta

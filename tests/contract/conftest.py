@@ -5,35 +5,10 @@ import pytest
 
 from app.main import build
 from app.settings import Settings
-from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import Database
-from batuta.testing import EventRecorder, FakeClock
-from tests.contract.queue_bench import Bench
+from batuta.testing import FakeClock
 from tests.contract.sending import LIMITS, OPEN, PHONE, TRUSTED, Office
 from tests.julia import add_chip, add_doctor, write
 from tests.line import ScriptedLine
-
-# Every statement of the engine's stores is run through a transaction pooler as well.
-THROUGH_A_POOLER = {
-    "test_backup",
-    "test_database_port",
-    "test_queue",
-    "test_tasks",
-    "test_scheduler",
-    "test_migrations",
-}
-# The same statements as of the engine's own table.
-DIRECTLY_ONLY = {"TestAnApplicationsTable"}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    module = metafunc.module.__name__.rpartition(".")[2]
-    if metafunc.cls is not None and metafunc.cls.__name__ in DIRECTLY_ONLY:
-        return
-    if "database_url" in metafunc.fixturenames and module in THROUGH_A_POOLER:
-        databases = pytest.mark.parametrize("database_url", ["sqlite", "postgres", "pooler"], indirect=True)
-        metafunc.definition.add_marker(databases)  # a marker takes the place of the fixture's own parameters
 
 
 @pytest.fixture
@@ -61,8 +36,3 @@ async def chip(office: Office) -> str:
     id = await add_chip(office.work.database, "julia-sim")
     await write(office.work.database, TRUSTED)
     return id
-
-
-@pytest.fixture
-async def bench(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
-    return Bench(migrated, clock, ids, events)

@@ -37,13 +37,13 @@ from batuta.supervise.loop import Idle
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
+from tests import ROOT
 from tests.conftest import lack
 from tests.contract.test_tasks import arq_working, ended
 from tests.julia import rows
 from tests.servers import free_port, redis_server
 from tests.sheets import HEADER, patient, xlsx
 
-ROOT = Path(__file__).parents[2]
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 

@@ -105,6 +105,7 @@ async def tower(folder: Path, database_url: str) -> AsyncIterator[Tower]:
         await serving
 
 
+@pytest.mark.calm
 async def test_a_scheduler_that_dies_is_told_within_ninety_seconds_and_its_return_too(places: dict[str, Path]) -> None:
     await together(*(_dies(url, folder) for url, folder in places.items()))
 

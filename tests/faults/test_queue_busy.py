@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
@@ -13,6 +15,7 @@ from tests.faults.queue_harness import Shop, shop
 ENDED = "finished_at IS NOT NULL AND status NOT IN ('missed', 'skipped')"
 
 
+@pytest.mark.calm
 async def test_long_statements_in_every_task_cost_no_lease(places: Mapping[str, Path]) -> None:
     await together(*(_tasks(url, folder) for url, folder in places.items()))
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import asyncpg
+import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import StoreUnavailable
@@ -30,6 +31,7 @@ from tests.servers import Postgres, postgres_server
 LEASE = timedelta(seconds=30)
 
 
+@pytest.mark.calm
 async def test_a_database_that_is_away_for_a_while_loses_no_item(places: Mapping[str, Path]) -> None:
     # Made before the runs begin: a transaction of one of them would be left alone for as long as that takes.
     with postgres_server(durable=LONG) as server:

@@ -15,6 +15,7 @@ from tests.faults.queue_plant import STAGES, line_queue
 from tests.faults.tally import Tally
 
 
+@pytest.mark.calm
 async def test_an_item_that_kills_its_workers_is_dead_after_three_and_takes_nobody_with_it(
     places: Mapping[str, Path],
 ) -> None:

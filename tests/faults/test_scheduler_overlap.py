@@ -25,6 +25,7 @@ def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
     return House(migrated, clock, events)
 
 
+@pytest.mark.calm
 async def test_a_run_of_three_periods_never_overlaps_and_a_kill_in_its_middle_leaves_no_lock_behind(
     places: Mapping[str, Path],
 ) -> None:

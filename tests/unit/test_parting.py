@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-SOURCES = Path(__file__).parents[2] / "src"
+from tests import ROOT
+
+SOURCES = ROOT / "src"
 PROGRAM = """
 import asyncio, sys, threading, time
 from batuta.processes.exit import run_to_exit

@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from batuta.processes.exit import stop_on_signals
+from tests import ROOT
 
-SOURCES = Path(__file__).parents[2] / "src"
+SOURCES = ROOT / "src"
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from batuta.kernel import errors
 from batuta.kernel.errors import BatutaError, SchemaOutOfDate
 from batuta.texts import HERE, LANGUAGES, Texts, choose_language, read_table
+from tests import ROOT
 
-ROOT = Path(__file__).parents[2]
 FOLDERS = [HERE, ROOT / "app" / "texts"]
 
 

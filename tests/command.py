@@ -1,4 +1,4 @@
-"""The command in a folder of its own, with a small application in it."""
+"""Fixtures of tests that run the command: in a folder of its own, with a small application in it."""
 
 import sys
 from collections.abc import Callable, Iterator
