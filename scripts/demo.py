@@ -28,10 +28,10 @@ from batuta.engine.batuta import Batuta
 from batuta.processes.address import listen
 from batuta.queue.item import NewItem
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.testing import FastClock, judge_messages
-from batuta.testing.messages import Accepted, Delivery, End, SendRules, Shut
+from batuta.testing import FastClock
 from scripts import ensaio
 from scripts.ensaio import Plano
+from tests.judges.messages import Accepted, Delivery, End, SendRules, Shut, judge_messages
 
 PEOPLE = 12
 RATE = 30.0

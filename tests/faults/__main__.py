@@ -40,7 +40,7 @@ Written by `python3 dev.py faults --write`; the same tests run in a short form w
 
 **The scheduler** (T10 to T22, T38). A *target* is a fire that an oracle expects: it walks every minute of the time zone and shares
 no code with the engine. Where processes run, what really happened is written down by the endpoint, a process of its own that syncs
-every line to disk; the execution log is the third witness, and `batuta.testing.judge` compares the three. **Lost**: a target that
+every line to disk; the execution log is the third witness, and `tests.judges` compares the three. **Lost**: a target that
 had to run and did not, or not within its window. **Doubled**: one fire that ran twice. **Early**: begun before its instant.
 **Unexplained**: a fire that did not have to run and whose row does not say why. A row with "Took" in seconds may stand for hours:
 the processes share a clock that runs faster than the machine's, or the test moves the clock by hand (T13 to T15,
@@ -60,7 +60,7 @@ time that `Retry-After` named.
 
 **The sender** (T22, T36, T39, T40, T43, and the incident of January). A *target* is a message that was accepted into
 `fila_mensagens`. The simulated WhatsApp, a process of its own, keeps a receipt of whatever really left, and
-`batuta.testing.judge_messages` compares what was accepted, what left and what the queue says (M1 to M6). **Lost**: it neither left
+`judge_messages` compares what was accepted, what left and what the queue says (M1 to M6). **Lost**: it neither left
 nor waits for a person's decision. **Doubled**: one message that left twice. *Parked* is a message of which nobody could find out
 whether it left: a person decides, and it is never repeated by itself. *Given up* and *revived* is one that was there at three
 kills: provably unsent, and tried again by hand. The processes share a clock that runs five or eight times as fast, and that is put

@@ -6,8 +6,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from batuta.testing import Verdict
 from tests.faults.tally import Tally
+from tests.judges.scheduler import Verdict
 
 FORM = "FAULTS"
 FILE = "FAULTS_FIGURES"

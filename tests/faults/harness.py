@@ -21,9 +21,11 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.testing import FastClock, Logged, Receipt, Rules, Target, Verdict, judge
+from batuta.testing import FastClock
 from tests.faults.plant import VARIABLE
 from tests.faults.processes import ROOT
+from tests.judges.evidence import Logged, Receipt, Rules, Target
+from tests.judges.scheduler import Verdict, judge
 from tests.oracles import cron_fires
 from tests.stored import readable
 

@@ -20,13 +20,13 @@ from app.composition.demo import Demo
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.engine.batuta import Batuta
 from batuta.queue.item import NewItem
-from batuta.testing import FastClock, judge_messages
-from batuta.testing.messages import Accepted, Delivery, End, MessageViolation, SendRules
+from batuta.testing import FastClock
 from scripts import ensaio
 from scripts.ensaio import Plano
 from tests.faults.figures import LONG
 from tests.faults.queue_harness import processes, processes_are_ready
 from tests.faults.tally import Tally
+from tests.judges.messages import Accepted, Delivery, End, MessageViolation, SendRules, judge_messages
 from tests.julia import add_chip, rows, write
 from tests.servers import free_port
 

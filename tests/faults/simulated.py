@@ -9,9 +9,11 @@ from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.scheduler import Scheduler
 from batuta.runlog.execution import Ending, Status
 from batuta.supervise.loop import Again
-from batuta.testing import FakeClock, Receipt, Rules, Target, Verdict, judge
+from batuta.testing import FakeClock
 from tests.contract.scheduling import House
 from tests.faults.harness import logged, walked
+from tests.judges.evidence import Receipt, Rules, Target
+from tests.judges.scheduler import Verdict, judge
 
 SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
 UTC_ZONE = ZoneInfo("UTC")

@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from batuta.stores.sql.database import Database
-from batuta.testing import EventRecorder, FakeClock, Rules
+from batuta.testing import EventRecorder, FakeClock
 from tests.contract.scheduling import LEASE, Endpoint, House, job
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, Book, as_registry, declared, fires_of, judged, look
+from tests.judges.evidence import Rules
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")

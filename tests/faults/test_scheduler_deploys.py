@@ -11,11 +11,12 @@ from pathlib import Path
 from batuta.kernel.clock import SystemClock
 from batuta.stores import connect
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.testing import Rules, judge
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import MINUTE, MOMENT, ORIGIN, SECOND, Plant, Spec, expected, plant
 from tests.faults.simulated import HOUR
+from tests.judges.evidence import Rules
+from tests.judges.scheduler import judge
 
 RESTARTS = 10 if LONG else 1
 KEPT = Spec(name="kept", catch_up="all", max_age=3600)

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from batuta.stores.sql.database import Database
-from batuta.testing import EventRecorder, FakeClock, Rules, Target
+from batuta.testing import EventRecorder, FakeClock
 from tests.contract.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import HOUR, MINUTE, SECOND, Book, as_registry, declared, fires_of, judged, look
+from tests.judges.evidence import Rules, Target
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 SCHEDULES = ["* * * * *", "*/5 * * * *", "*/7 8-20 * * *", "0 * * * *", "30 */2 * * *", "0 13 * * *", "0 12 * * 1"]

@@ -10,11 +10,11 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, available_timezones
 
 from batuta.schedule.cron import parse
-from batuta.testing import Target
 from tests.faults.conftest import together
 from tests.faults.figures import Figures, kind
 from tests.faults.harness import SECOND, Spec, plant
 from tests.faults.test_scheduler_many import many
+from tests.judges.evidence import Target
 from tests.oracles import cron_fires
 
 SECONDS_FOR_ZONES = 120

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from batuta.stores.sql.database import Database
-from batuta.testing import EventRecorder, FakeClock, Rules
+from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import START
 from tests.contract.scheduling import House
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import MINUTE, SECOND, Plant, Spec, plant
 from tests.faults.simulated import HOUR, Book, as_registry, decide, declared, fires_of, judged, look
+from tests.judges.evidence import Rules
 
 CRONS = ["* * * * *", "*/2 * * * *", "1-59/2 * * * *", "*/5 * * * *", "0-30 * * * *", "* 12-13 * * 1"]
 # Each fire may be as late as the machine is, without running into the next.

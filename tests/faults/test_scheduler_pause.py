@@ -13,10 +13,11 @@ from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database
 from batuta.targets.http import HttpCaller, HttpTarget
-from batuta.testing import EventRecorder, FakeClock, FastClock, Receipt, Rules, Span, Target
+from batuta.testing import EventRecorder, FakeClock, FastClock
 from tests.contract.scheduling import Endpoint, House, job, watch_leases
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, UTC_ZONE, Book, decide, declared, judged
+from tests.judges.evidence import Receipt, Rules, Span, Target
 from tests.servers import free_port
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts: a Monday

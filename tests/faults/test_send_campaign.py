@@ -7,10 +7,10 @@ from typing import Any
 from app.composition.julia import julia_of
 from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
-from batuta.testing.messages import Accepted, End
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import PostOffice, post_office, revive, tally
+from tests.judges.messages import Accepted, End
 from tests.julia import one
 
 RATE = 5.0

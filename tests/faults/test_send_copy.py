@@ -8,11 +8,10 @@ import pytest
 
 from app.composition.julia import julia_of
 from batuta.engine import backup
-from batuta.testing import judge_messages
-from batuta.testing.messages import End, SendRules
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import PostOffice, post_office, tally
+from tests.judges.messages import End, SendRules, judge_messages
 
 RATE = 5.0
 

@@ -6,10 +6,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.testing.messages import End, Shut
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import PostOffice, post_office, tally
+from tests.judges.messages import End, Shut
 
 SECOND = timedelta(seconds=1)
 ZONE = ZoneInfo("America/Sao_Paulo")

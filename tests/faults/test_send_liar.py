@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from batuta.testing.messages import End
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import PostOffice, post_office, revive, tally
+from tests.judges.messages import End
 from tests.julia import one, rows
 
 RATE = 5.0

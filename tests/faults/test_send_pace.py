@@ -3,11 +3,11 @@
 from datetime import timedelta
 from pathlib import Path
 
-from batuta.testing.messages import End
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.guard_harness import over
 from tests.faults.send_harness import PostOffice, post_office, tally
+from tests.judges.messages import End
 
 MOST, PER = (50, 10.0) if LONG else (20, 3.0)
 WINDOWS = 20 if LONG else 1

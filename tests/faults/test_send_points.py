@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from batuta.testing.messages import End
 from tests.faults import send_plant
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.points import GONE
 from tests.faults.send_harness import PATIENCE, PostOffice, post_office, revive, tally
+from tests.judges.messages import End
 
 RATE = 8.0
 AT_ONCE = 5

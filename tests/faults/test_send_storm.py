@@ -4,10 +4,10 @@ import random
 from collections import Counter
 from pathlib import Path
 
-from batuta.testing.messages import End
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import post_office, revive, tally
+from tests.judges.messages import End
 from tests.julia import one
 
 RATE = 5.0

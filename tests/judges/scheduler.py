@@ -13,7 +13,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TypeAlias
 
-from batuta.testing.evidence import (
+from tests.judges.evidence import (
     NEVER_RAN,
     Case,
     Logged,

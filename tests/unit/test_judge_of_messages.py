@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from batuta.testing.messages import Accepted, Delivery, End, MessageCheck, SendRules, Shut, judge_messages
+from tests.judges.messages import Accepted, Delivery, End, MessageCheck, SendRules, Shut, judge_messages
 
 NOON = datetime(2026, 3, 11, 15, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batuta.testing import Check, Logged, Receipt, Rules, Target, judge
-from batuta.testing.evidence import earliest_deadline_first
+from tests.judges.evidence import Logged, Receipt, Rules, Target, earliest_deadline_first
+from tests.judges.scheduler import Check, judge
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

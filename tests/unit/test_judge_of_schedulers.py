@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.testing import Check, Logged, Receipt, Rules, Span, Target, Verdict, judge
-from batuta.testing.evidence import earliest_deadline_first
+from tests.judges.evidence import Logged, Receipt, Rules, Span, Target, earliest_deadline_first
+from tests.judges.scheduler import Check, Verdict, judge
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
