@@ -14,7 +14,7 @@ from app.contexts.comum.whatsapp import NoLine, WhatsApp
 from app.contexts.envio.duvida import LOOK_EVERY, Reconciliador
 from app.contexts.envio.jobs import MessageJobs
 from app.contexts.envio.registro import Registro
-from app.contexts.envio.remetente import CALL_WITHIN, Remetente
+from app.contexts.envio.remetente import CALL_WITHIN, Remetente, SenderParts
 from app.contexts.envio.saude import LIMITS, SaudeDaFila
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.limites import A_QUALQUER_HORA, HORARIO, Limites, limites
@@ -63,13 +63,13 @@ def build_sending(
     pace, dialect, gateway = pace or Pace(), work.database.dialect, line or NoLine()
     limites = pace.limites or limits(settings)
     registro = Registro(dialect, work.ids, messages.conversas, messages.eventos, work.rates, messages.diario)
-    remetente = Remetente(
-        work.database,
-        gateway,
-        registro,
-        Emissores(dialect, work.ids),
-        messages.conversas,
-        chips,
+    parts = SenderParts(
+        database=work.database,
+        line=gateway,
+        registro=registro,
+        emissores=Emissores(dialect, work.ids),
+        conversas=messages.conversas,
+        bans=chips,
         circuits=work.circuits,
         rates=work.rates,
         limites=limites,
@@ -83,7 +83,7 @@ def build_sending(
     send, rescue = partial(work.work_once, FILA_MENSAGENS.name), partial(work.rescue, FILA_MENSAGENS.name)
     return Sending(
         limites=limites,
-        remetente=remetente,
+        remetente=Remetente(parts),
         reconciliador=reconciliador,
         registro=registro,
         health=queue_health(work),

@@ -21,7 +21,7 @@ LOADED_LATE = {
     ("app/composition/julia.py", "app.integrations.redis.arq"),  # ARQ and Redis
 }
 # A class whose constructor takes one of these is a service.
-PARTS = {"database", "dialect", "dicionario", "queue", "fila", "clock"}
+PARTS = {"parts", "database", "dialect", "dicionario", "queue", "fila", "clock"}
 # Values that one call makes for itself, although they know the clock.
 PER_CALL = {"ArquivoAberto"}
 
@@ -106,6 +106,13 @@ def test_roles_without_a_web_server_load_no_web_framework_and_no_redis_client(tm
     assert done.stdout.strip() == "[]"
 
 
+def test_the_language_model_is_called_llm() -> None:
+    """Columns, settings and stored values that say ``modelo`` keep their names; statements name columns by keyword."""
+    files = sorted(APP.rglob("*.py"))
+    names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(ast.parse(file.read_text()))]
+    assert [each for each in (*map(str, files), *names) if "modelo" in each.lower()] == []
+
+
 def test_no_folder_has_more_files_than_a_reader_can_scan() -> None:
     sizes = {str(folder.relative_to(ROOT)): len(list(folder.glob("*.py"))) for folder in folders()}
     assert {folder: size for folder, size in sizes.items() if size > LARGEST_FOLDER} == {}
@@ -147,6 +154,15 @@ def calls_outside_constructors(tree: ast.Module) -> Iterator[ast.Call]:
         and not node.name.endswith("_queries")
     ]
     return (node for function in inside for node in ast.walk(function) if isinstance(node, ast.Call))
+
+
+def identifiers(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
+                yield name
 
 
 def folders() -> list[Path]:

@@ -430,7 +430,7 @@ async def test_a_database_that_is_away_is_no_doubts_fault(
     async def away(*arguments: Any, **named: Any) -> Any:
         raise StoreUnavailable(where="-", why="it restarts")
 
-    monkeypatch.setattr(Registro, "left", away)
+    monkeypatch.setattr(Registro, "record_sent", away)
     with pytest.raises(StoreUnavailable):
         await office.reconciler.look()
     assert (await office.message(id))["envio_estado"] == "unknown"

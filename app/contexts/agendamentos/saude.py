@@ -27,7 +27,7 @@ IMPORT_STANDS: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class HealthQueries:
+class AppointmentHealthQueries:
     tasks: Query
     imports: Query
 
@@ -54,7 +54,7 @@ class SaudeDosAgendamentos:
         self._now = now
         self._zone = zone
         self._is_handed_over = is_handed_over
-        self._queries = load(HealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load(AppointmentHealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
     @property
     def page(self) -> HealthPage:

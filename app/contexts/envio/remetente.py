@@ -112,39 +112,45 @@ class Perdida:
     """Somebody else has the message by now, or the chip may not any more."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderParts:
+    """The services a sender works with.
+
+    ``since``: when this process opened its database; a restore of a backup requires that the process is stopped first.
+    ``call_within``: a decision is this long valid; a call that has not begun by then is not made.
+    """
+
+    database: Database
+    line: WhatsApp
+    registro: Registro
+    emissores: Emissores
+    conversas: Conversas
+    bans: Bans
+    circuits: Circuits
+    rates: Rates
+    limites: Limites
+    rules: RulesNow
+    clock: Clock
+    since: Callable[[], datetime]
+    call_within: timedelta = CALL_WITHIN
+
+
 class Remetente:
-    def __init__(
-        self,
-        database: Database,
-        line: WhatsApp,
-        registro: Registro,
-        emissores: Emissores,
-        conversas: Conversas,
-        bans: Bans,
-        *,
-        circuits: Circuits,
-        rates: Rates,
-        limites: Limites,
-        rules: RulesNow,
-        clock: Clock,
-        since: Callable[[], datetime],
-        call_within: timedelta = CALL_WITHIN,
-    ) -> None:
-        """``since``: when this process opened its database. Whoever restores a copy has to stop us first."""
-        self._database = database
-        self._line = line
-        self._registro = registro
-        self._emissores = emissores
-        self._conversas = conversas
-        self._bans = bans
-        self._circuits = circuits
-        self._rates = rates
-        self._limites = limites
-        self._rules = rules
-        self._clock = clock
-        self._since = since
-        self._call_within = call_within
-        # A limit that holds everybody of a kind: a queue full of them need not ask one by one.
+    def __init__(self, parts: SenderParts) -> None:
+        self._database = parts.database
+        self._line = parts.line
+        self._registro = parts.registro
+        self._emissores = parts.emissores
+        self._conversas = parts.conversas
+        self._bans = parts.bans
+        self._circuits = parts.circuits
+        self._rates = parts.rates
+        self._limites = parts.limites
+        self._rules = parts.rules
+        self._clock = parts.clock
+        self._since = parts.since
+        self._call_within = parts.call_within
+        # A limit that holds every message of a type: the next messages of that type wait without asking the store.
         self._full: dict[TipoDeMensagem, Hold] = {}
 
     def handler(self) -> ItemHandler:

@@ -32,7 +32,7 @@ FECHADO: Final = "fechado"
 
 
 @dataclass(frozen=True, slots=True)
-class MessageQueries:
+class GroupMessageQueries:
     messages: Query
     scored: Query
     classified: Query
@@ -102,7 +102,7 @@ class Leituras:
         self._leitor = leitor
         self._limiares = limiares
         self._clock = clock
-        self._queries = load(MessageQueries, Path(__file__).parent / "mensagens.sql", database.dialect)
+        self._queries = load(GroupMessageQueries, Path(__file__).parent / "mensagens.sql", database.dialect)
         self._messages = BatchLoader(self._of)
 
     async def heuristica(self, lease: Lease) -> StageOutcome:

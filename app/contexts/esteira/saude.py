@@ -32,7 +32,7 @@ CUSTO_DIA_USD: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class HealthQueries:
+class GroupHealthQueries:
     metrics: Query
     flow: Query
     commonest: Query
@@ -193,7 +193,7 @@ class SaudeDosGrupos:
         self._custo = custo
         self._local = local
         self._clock = clock
-        self._queries = load(HealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load(GroupHealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
     async def medidas(self) -> MedidasDosGrupos:
         now = self._clock.now()

@@ -81,7 +81,7 @@ class Aspecto(IntEnum):
 
     DE_AGENDAMENTOS = 0
     DE_PACIENTES = 1  # a column is missing
-    MODELO = 2  # nobody has filled it in
+    EM_BRANCO = 2  # a template without rows
     COM_CABECALHO = 3
     OUTRA = 4
     VAZIA = 5
@@ -157,7 +157,7 @@ def aspecto_de(top: Sequence[Sequence[Celula]], *, goes_on: bool = False) -> Asp
         return Aspecto.OUTRA if goes_on or any(_says_something(linha) for linha in top) else Aspecto.VAZIA
     has_rows = goes_on or any(_says_something(linha) for linha in top[header.linha :])
     if not _missing(header):
-        return Aspecto.DE_AGENDAMENTOS if has_rows else Aspecto.MODELO
+        return Aspecto.DE_AGENDAMENTOS if has_rows else Aspecto.EM_BRANCO
     return Aspecto.DE_PACIENTES if has_rows and "nome_paciente" in header.colunas else Aspecto.COM_CABECALHO
 
 

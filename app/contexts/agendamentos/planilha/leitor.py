@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet
 
 MOST_SHEETS: Final = 20
-NOTHING: Final = (Aspecto.VAZIA, Aspecto.MODELO)  # a sheet that nobody filled in is not missed
+NOTHING: Final = (Aspecto.VAZIA, Aspecto.EM_BRANCO)  # a sheet that nobody filled in is not missed
 MEMORY: Final = 192 * 1024 * 1024  # of addresses; fifty thousand rows need 100
 MEMORY_TO_OPEN: Final = MEMORY - 32 * 1024 * 1024
 CPU_SECONDS: Final = 30
