@@ -1,4 +1,4 @@
--- write claim: the next items, the most urgent first, and with them their lease
+-- write claim: lease the next due items, the most urgent priority first
 {pick_in_order}
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
@@ -17,7 +17,7 @@ SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids,
        CASE row_number() OVER () WHEN 1 THEN ended.fences END AS settled_fences, claimed.*
 FROM (SELECT array_agg(settled.id) AS ids, array_agg(settled.fence) AS fences FROM settled) AS ended LEFT JOIN claimed ON TRUE;
 
--- write claim_reversed: now and then the least urgent come first: nobody starves
+-- write claim_reversed: lease due items from the least urgent priority, so that no priority starves
 {pick_in_reverse}
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))

@@ -1,16 +1,15 @@
--- SQLite hands over one row at a time, and each time the threads of the process argue about whose turn it is: so what concerns
--- many rows travels as one value.
+-- SQLite returns one row at a time, and each row costs a switch between threads: many rows are therefore returned as one value.
 
--- read columns: what the table is made of
+-- read columns: the table's columns and their types, read once
 SELECT name, type FROM pragma_table_info('{table}');
 
--- read pick: the next items, the most urgent first
+-- read pick: find the next due items, the most urgent priority first
 SELECT json_group_array(item) AS picked FROM ({pick_in_order});
 
--- read pick_reversed: the next items, the least urgent first
+-- read pick_reversed: find the next due items, the least urgent priority first
 SELECT json_group_array(item) AS picked FROM ({pick_in_reverse});
 
--- write take: those that were picked, and with them their lease
+-- write take: lease the picked items
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
 
 -- read taken: the claimed rows in the order of the picks, as one value in bytes: a text may be invalid UTF-8
