@@ -12,6 +12,7 @@ from batuta.health.workers import DEAD_AFTER, SCHEDULER_SILENT, judge_scheduler,
 from batuta.queue.item import LeaseHolder
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats
+from batuta.supervise.pruner import Pruner
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle
 
@@ -186,6 +187,6 @@ async def test_a_clock_that_was_put_back_alarms_nobody_while_all_live(work: Batu
 async def test_processes_of_long_ago_are_forgotten(work: Batuta, clock: FakeClock) -> None:
     await work.beats.beat("w:1", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=8))
     await work.beats.beat("w:2", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=6))
-    await work.observability.heartbeat("worker", list).tick()
+    await Pruner(work.retentions()).tick()
     count = await work.beats.seen(within=timedelta(days=30), now=clock.now())
     assert [beat.worker_id for beat in count.beats] == ["w:2"]
