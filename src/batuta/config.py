@@ -211,10 +211,10 @@ def in_file(env_file: Path | None) -> dict[str, str]:
     return {binding.key: binding.value for binding in bindings if binding.key and binding.value}
 
 
-def unset(told: Mapping[str, str], env: Mapping[str, str], env_file: Path | None) -> dict[str, str]:
+def unset(defaults: Mapping[str, str], env: Mapping[str, str], env_file: Path | None) -> dict[str, str]:
     """What of it nobody has said himself, in the environment or in the file."""
     given = {name.upper().removesuffix("_FILE") for name, value in {**in_file(env_file), **env}.items() if value}
-    return {name: value for name, value in told.items() if name not in given}
+    return {name: value for name, value in defaults.items() if name not in given}
 
 
 def names(kind: type[EngineSettings]) -> frozenset[str]:

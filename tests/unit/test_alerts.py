@@ -42,7 +42,7 @@ class Room:
 
     def hears(self, now: datetime, *findings: Finding) -> list[tuple[Kind, str]]:
         said: Said = speak(seen(*findings), self.known, POLICY, Plain(), now)
-        self.known |= {told.cause: told for told in said.told}
+        self.known |= {told.cause: told for told in said.alerted}
         for cause in said.forgotten:
             del self.known[cause]
         return [(alert.kind, alert.cause) for alert in said.alerts]

@@ -144,10 +144,10 @@ def left_holding(jobs: Collection[Job], key: str, switches: Mapping[str, Switch]
 
 
 def _change_switch(
-    ctx: CliContext, key: str, on: bool, reason: str, span: str | None, as_json: bool, told: str, word: str
+    ctx: CliContext, key: str, on: bool, reason: str, span: str | None, as_json: bool, text_key: str, word: str
 ) -> None:
     turn = wait_for(_set_switch(ctx, key, on, reason, span))
-    ctx.show(_describe_change(ctx, turn), as_json, lambda: _tell_change(ctx, turn, told, word))
+    ctx.show(_describe_change(ctx, turn), as_json, lambda: _tell_change(ctx, turn, text_key, word))
 
 
 async def _set_switch(ctx: CliContext, key: str, on: bool, reason: str, span: str | None) -> SwitchChange:
@@ -177,12 +177,12 @@ def _describe_change(ctx: CliContext, turn: SwitchChange) -> dict[str, Any]:
     }
 
 
-def _tell_change(ctx: CliContext, turn: SwitchChange, told: str, word: str) -> None:
+def _tell_change(ctx: CliContext, turn: SwitchChange, text_key: str, word: str) -> None:
     texts, switch = ctx.texts(), turn.switch
     if switch.until is None:
-        ctx.say(texts(told, word=word, switch=switch.key))
+        ctx.say(texts(text_key, word=word, switch=switch.key))
     else:
-        ctx.say(texts(f"{told}_until", word=word, switch=switch.key, until=ctx.local(switch.until)))
+        ctx.say(texts(f"{text_key}_until", word=word, switch=switch.key, until=ctx.local(switch.until)))
     if turn.before is not None:
         ctx.say(texts("cli.switch.before", standing=_standing(ctx, turn.before)))
 

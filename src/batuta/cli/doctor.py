@@ -66,12 +66,12 @@ async def examine(ctx: CliContext) -> list[Finding]:
 
 def _as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
     """A running `batuta up` tells its children what nobody set: then that is what counts, not what this terminal knows."""
-    told = unset(work.extension.child_env, ctx.env, ENV_FILE)
+    child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]
     is_up = answers(f"http://{settings.host}:{settings.port}") and all(_is_taken(*place) for place in places)
-    if not told or not is_up or work.extension.rebuilt is None:
+    if not child_env or not is_up or work.extension.rebuilt is None:
         return work
-    rebuilt: Batuta = work.extension.rebuilt(told)
+    rebuilt: Batuta = work.extension.rebuilt(child_env)
     return rebuilt
 
 

@@ -249,8 +249,8 @@ def _sentence(ctx: CliContext, ran: Recorded) -> str:
     texts, why = ctx.texts(), ran.error or ran.reason
     facts = {"job": ran.job, "status": status_word(texts, ran.status), "id": ran.id}
     items = "-" if ran.items is None else texts.number(ran.items)
-    told = texts("cli.run.told", items=items, took=_seconds(texts, ran.duration_ms or 0), **facts)
-    return f"{told}\n{texts.reason(why)}" if why else told
+    summary = texts("cli.run.told", items=items, took=_seconds(texts, ran.duration_ms or 0), **facts)
+    return f"{summary}\n{texts.reason(why)}" if why else summary
 
 
 def status_word(texts: Texts, status: str) -> str:

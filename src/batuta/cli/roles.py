@@ -109,15 +109,15 @@ def _add_command(cli: typer.Typer, ctx: CliContext, name: str, command: Command)
 
 def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None = None) -> dict[str, Role]:
     """``notifier``: who is told when one of them is ready."""
-    told = notifier or Notifier()
+    parent = notifier or Notifier()
     own = [
-        Role("api", lambda stop: _serve_api(work, settings, stop, told)),
+        Role("api", lambda stop: _serve_api(work, settings, stop, parent)),
         Role(
             "scheduler",
-            lambda stop: _run_supervised(work, settings, "scheduler", stop, told),
+            lambda stop: _run_supervised(work, settings, "scheduler", stop, parent),
             in_up=len(work.registry) > 0,
         ),
-        Role("worker", lambda stop: _run_supervised(work, settings, "worker", stop, told)),
+        Role("worker", lambda stop: _run_supervised(work, settings, "worker", stop, parent)),
     ]
     return {role.name: role for role in (*work.extension.roles, *own)}
 

@@ -81,7 +81,7 @@ class JobRegistry:
 
     def own(self, release: str | None = None) -> OwnTimetable:
         """This timetable as other versions of the code know it: everything that decides when which jobs fire."""
-        told = {
+        content = {
             "release": release,
             "profiles": self.profiles,
             "first": self.first,
@@ -90,7 +90,7 @@ class JobRegistry:
                 profile: [_schedule(job) for _, job in sorted(jobs.items())] for profile, jobs in self._jobs.items()
             },
         }
-        fingerprint = hashlib.sha256(dumps(told).encode()).hexdigest()[:16]
+        fingerprint = hashlib.sha256(dumps(content).encode()).hexdigest()[:16]
         return OwnTimetable(fingerprint=fingerprint, jobs=len(self.names), release=release)
 
     def __iter__(self) -> Iterator[Job]:

@@ -51,7 +51,7 @@ WORKED = EffectReport(Effect.WORKED)
 class Ticket(Protocol):
     """Handed out with an Admit: one of the two is called, once. A ticket that is never seen again is taken for used."""
 
-    async def used(self, told: EffectReport) -> None: ...
+    async def used(self, report: EffectReport) -> None: ...
 
     async def unused(self) -> None:
         """Nothing was even tried; what was taken for it is given back."""
@@ -61,7 +61,7 @@ class Ticket(Protocol):
 class FreeTicket:
     """Of a guard that learns nothing."""
 
-    async def used(self, told: EffectReport) -> None:
+    async def used(self, report: EffectReport) -> None:
         return None
 
     async def unused(self) -> None:
@@ -177,9 +177,9 @@ def _all(admitted: Iterable[tuple[Guard, Admit]]) -> Ticket:
 class _Tickets:
     tickets: tuple[Ticket, ...]
 
-    async def used(self, told: EffectReport) -> None:
+    async def used(self, report: EffectReport) -> None:
         for ticket in self.tickets:
-            await ticket.used(told)
+            await ticket.used(report)
 
     async def unused(self) -> None:
         for ticket in reversed(self.tickets):

@@ -102,11 +102,11 @@ class Breaker:
     def learn(self, circuit: Circuit) -> None:
         self._known, self._looked_at = circuit, self._clock.monotonic()
 
-    async def report(self, permit: Pass, told: EffectReport) -> None:
-        if permit.probe is None and self._is_no_news(told):
+    async def report(self, permit: Pass, report: EffectReport) -> None:
+        if permit.probe is None and self._is_no_news(report):
             return
         change = await self._store.change(
-            self.rule, self.name, lambda circuit, now: decisions.apply_report(circuit, self.rule, permit, told, now)
+            self.rule, self.name, lambda circuit, now: decisions.apply_report(circuit, self.rule, permit, report, now)
         )
         self.learn(change)
 
@@ -154,14 +154,14 @@ class Breaker:
         assert self._known is not None
         return self._known
 
-    def _is_no_news(self, told: EffectReport) -> bool:
+    def _is_no_news(self, report: EffectReport) -> bool:
         known = self._known
-        if told.retry_at is not None or known is None or known.state is not CircuitState.CLOSED:
+        if report.retry_at is not None or known is None or known.state is not CircuitState.CLOSED:
             return False
-        if told.effect is Effect.WORKED:
+        if report.effect is Effect.WORKED:
             is_noted = known.last_success is not None and self._clock.now() - known.last_success < NOTE_EVERY
             return known.failures == 0 and is_noted
-        return told.effect is Effect.MISTAKE or (told.effect is Effect.TIMED_OUT and not self.rule.count_timeouts)
+        return report.effect is Effect.MISTAKE or (report.effect is Effect.TIMED_OUT and not self.rule.count_timeouts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +171,9 @@ class BreakerTicket:
     breaker: Breaker
     permit: Pass
 
-    async def used(self, told: EffectReport) -> None:
+    async def used(self, report: EffectReport) -> None:
         with suppress(StoreUnavailable):
-            await self.breaker.report(self.permit, told)
+            await self.breaker.report(self.permit, report)
 
     async def unused(self) -> None:
         with suppress(StoreUnavailable):

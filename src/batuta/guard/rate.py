@@ -127,9 +127,9 @@ class RateTicket:
     rates: Rates
     id: str
 
-    async def used(self, told: EffectReport) -> None:
+    async def used(self, report: EffectReport) -> None:
         with suppress(StoreUnavailable):
-            await (self.rates.release(self.id) if told.effect is Effect.UNREACHED else self.rates.confirm(self.id))
+            await (self.rates.release(self.id) if report.effect is Effect.UNREACHED else self.rates.confirm(self.id))
 
     async def unused(self) -> None:
         with suppress(StoreUnavailable):

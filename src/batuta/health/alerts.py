@@ -55,7 +55,7 @@ class Wording(Protocol):
 
     def message(self, finding: Finding) -> str: ...
     def next_step(self, finding: Finding) -> str: ...
-    def recovered(self, told: AlertedCause, now: datetime) -> str: ...
+    def recovered(self, alerted: AlertedCause, now: datetime) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +70,10 @@ class AlertPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """``told`` are the causes whose record changes; ``forgotten`` those whose record goes."""
+    """``alerted`` are the causes whose record changes; ``forgotten`` those whose record goes."""
 
     alerts: tuple[Alert, ...] = ()
-    told: tuple[AlertedCause, ...] = ()
+    alerted: tuple[AlertedCause, ...] = ()
     forgotten: tuple[str, ...] = ()
 
 
@@ -83,21 +83,26 @@ def speak(
     present = {finding.cause: finding for finding in assessment.findings if finding.severity is not Severity.INFO}
     silenced = assessment.silenced
     new = [
-        (told, Alert(kind=Kind.ALERT, cause=told.cause, severity=told.severity, message=told.message, next_step=step))
-        for told, step in _new(present, silenced, known, policy, wording, now)
+        (
+            alerted,
+            Alert(
+                kind=Kind.ALERT, cause=alerted.cause, severity=alerted.severity, message=alerted.message, next_step=step
+            ),
+        )
+        for alerted, step in _new(present, silenced, known, policy, wording, now)
     ]
     gone = [
-        (replace(told, gone_at=now), _recovery(told, wording, now))
-        for cause, told in known.items()
-        if cause not in present and told.gone_at is None and policy.may_speak(told.severity, now)
+        (replace(alerted, gone_at=now), _recovery(alerted, wording, now))
+        for cause, alerted in known.items()
+        if cause not in present and alerted.gone_at is None and policy.may_speak(alerted.severity, now)
     ]
     return Said(
         alerts=tuple(alert for _, alert in (*new, *gone)),
-        told=tuple(told for told, _ in (*new, *gone)),
+        alerted=tuple(alerted for alerted, _ in (*new, *gone)),
         forgotten=tuple(
             cause
-            for cause, told in known.items()
-            if cause not in present and told.gone_at is not None and now - told.gone_at > FORGOTTEN
+            for cause, alerted in known.items()
+            if cause not in present and alerted.gone_at is not None and now - alerted.gone_at > FORGOTTEN
         ),
     )
 
@@ -117,8 +122,8 @@ def _new(
         if policy.may_speak(finding.severity, now):
             since = finding.since or (before.since if before is not None and before.gone_at is None else now)
             message = wording.message(finding)
-            told = AlertedCause(cause=cause, severity=finding.severity, at=now, since=since, message=message)
-            yield told, wording.next_step(finding)
+            alerted = AlertedCause(cause=cause, severity=finding.severity, at=now, since=since, message=message)
+            yield alerted, wording.next_step(finding)
 
 
 def _is_due(finding: Finding, before: AlertedCause | None, policy: AlertPolicy, now: datetime) -> bool:
@@ -128,5 +133,7 @@ def _is_due(finding: Finding, before: AlertedCause | None, policy: AlertPolicy, 
     return is_worse or now - before.at >= policy.cool_down[finding.severity]
 
 
-def _recovery(told: AlertedCause, wording: Wording, now: datetime) -> Alert:
-    return Alert(kind=Kind.RECOVERY, cause=told.cause, severity=told.severity, message=wording.recovered(told, now))
+def _recovery(alerted: AlertedCause, wording: Wording, now: datetime) -> Alert:
+    return Alert(
+        kind=Kind.RECOVERY, cause=alerted.cause, severity=alerted.severity, message=wording.recovered(alerted, now)
+    )

@@ -89,8 +89,8 @@ def judge_jobs(healths: Collection[JobHealth]) -> Report:
     critical_and_broken = [health for health in broken if health.job.critical]
     broken = [health for health in broken if not health.job.critical]
     others = [health for health in stale if not health.job.critical and health not in broken]
-    told = (*broken, *critical_and_broken)
-    failing = [health for health in healths if health.state is JobState.FAILING and health not in told]
+    reported = (*broken, *critical_and_broken)
+    failing = [health for health in healths if health.state is JobState.FAILING and health not in reported]
     partly = [health for health in healths if health.state is JobState.DEGRADED]
     reports = [
         *(_critical(health, "stale", health.job.sla.total_seconds()) for health in critical),

@@ -71,7 +71,7 @@ class Before:
     """What was known when somebody decided. ``now``: the time that decides."""
 
     now: datetime
-    told: Mapping[str, AlertedCause]
+    alerted: Mapping[str, AlertedCause]
     seen: LastSeen | None
     incident: Incident | None
 
@@ -80,7 +80,7 @@ class Before:
 class SaidAlone:
     """Said while nobody could write it down. ``sinks``: those that took it."""
 
-    told: AlertedCause
+    alerted: AlertedCause
     alert: Alert
     sinks: tuple[str, ...]
 
@@ -174,12 +174,12 @@ class AlertHub:
         self._decided_last = decision is not None
         if decision is not None:
             sent = await self._deliver()
-            is_calm = not (assessment.findings or decision.said.told or sent)
+            is_calm = not (assessment.findings or decision.said.alerted or sent)
             self._look_at = self._clock.monotonic() + (CALM.total_seconds() if is_calm else 0)
 
     def _decide(self, assessment: Assessment, before: Before) -> Decision:
         return Decision(
-            said=speak(assessment, before.told, self._policy, self._wording, before.now),
+            said=speak(assessment, before.alerted, self._policy, self._wording, before.now),
             incident=change_incident(assessment, before.seen, before.incident),
             seen=LastSeen(status=assessment.grade.value, score=assessment.score),
         )
@@ -217,14 +217,14 @@ class AlertHub:
         """Of everything that cannot be looked at now, the one thing that explains it."""
         now = self._clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
-        known = {said.told.cause: said.told for said in self._said_alone}
+        known = {said.alerted.cause: said.alerted for said in self._said_alone}
         said = speak(replace(assess([], now), findings=root), known, self._policy, self._wording, now)
-        for told, alert in zip(said.told, said.alerts, strict=True):
+        for alerted, alert in zip(said.alerted, said.alerts, strict=True):
             if alert.kind is Kind.ALERT:
                 sinks = list(self._all().values())
                 took = await asyncio.gather(*(self._send(sink, alert, 1) for sink in sinks))
                 names = tuple(sink.name for sink, is_there in zip(sinks, took, strict=True) if is_there)
-                self._said_alone.append(SaidAlone(told=told, alert=alert, sinks=names))
+                self._said_alone.append(SaidAlone(alerted=alerted, alert=alert, sinks=names))
 
     def _all(self) -> dict[str, Sink]:
         if self._sinks is None:

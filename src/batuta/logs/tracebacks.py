@@ -40,22 +40,22 @@ def summary(error: BaseException) -> str:
     return name + _code(error) + (f": {message}" if message else "") + _count(error)
 
 
-def _story(error: BaseException, told: set[int]) -> Iterator[str]:
-    for link, joint in reversed(list(_chain(error, told))):
+def _story(error: BaseException, described: set[int]) -> Iterator[str]:
+    for link, joint in reversed(list(_chain(error, described))):
         yield from _frames(link)
         yield summary(link)
         if isinstance(link, BaseExceptionGroup):
-            yield from _members(link, told)
+            yield from _members(link, described)
         if joint:
             yield joint
 
 
-def _chain(error: BaseException, told: set[int]) -> Iterator[tuple[BaseException, str]]:
+def _chain(error: BaseException, described: set[int]) -> Iterator[tuple[BaseException, str]]:
     """The exception, what it came from, and so on; each with the words that join it to the one before."""
     link: BaseException | None = error
     joint = ""
-    while link is not None and id(link) not in told and len(told) < _MOST_EXCEPTIONS:
-        told.add(id(link))
+    while link is not None and id(link) not in described and len(described) < _MOST_EXCEPTIONS:
+        described.add(id(link))
         yield link, joint
         joint = _CAUSE if link.__cause__ is not None else _CONTEXT
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
@@ -69,11 +69,11 @@ def _frames(error: BaseException) -> Iterator[str]:
     yield from (mask(frame.rstrip("\n")) for frame in frames.format())
 
 
-def _members(group: BaseExceptionGroup[BaseException], told: set[int]) -> Iterator[str]:
+def _members(group: BaseExceptionGroup[BaseException], described: set[int]) -> Iterator[str]:
     for number, member in enumerate(group.exceptions, start=1):
-        if id(member) not in told:
+        if id(member) not in described:
             yield f"  [{number} of {len(group.exceptions)}]"
-            yield indent("\n".join(_story(member, told)), "    ")
+            yield indent("\n".join(_story(member, described)), "    ")
 
 
 def _message(error: BaseException) -> str:

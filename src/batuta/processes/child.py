@@ -75,10 +75,10 @@ class ChildProcess(asyncio.SubprocessProtocol):
     def state(self) -> str | None:
         """What the kernel says it does; None: it rests, or this system does not tell."""
         try:
-            told = Path(f"/proc/{self.pid}/stat").read_text()
+            stat = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
             return None
-        return STATES.get(told.rpartition(")")[2].split()[0])
+        return STATES.get(stat.rpartition(")")[2].split()[0])
 
     def forbid_cores(self) -> None:
         """One that is asked for its stack must not write its memory, with everybody's messages in it, to a disk."""
@@ -170,13 +170,13 @@ def how_it_ended(exit_code: int) -> str:
 
 
 SCRIPT = """trap '' HUP INT TERM
-while read -r told; do groups=$told; done
+while read -r line; do groups=$line; done
 for group in ${groups:-}; do kill -s KILL -- "$group"; done"""
 REAPER_EXIT_TIMEOUT = 2.0
 
 
 class OrphanReaper:
-    """``told`` always says all of them; the last word counts."""
+    """``stat`` always says all of them; the last word counts."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

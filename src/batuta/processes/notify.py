@@ -134,8 +134,8 @@ class NotifySocket:
         except BlockingIOError:
             return None
         pids = [
-            _CREDENTIALS.unpack(told[: _CREDENTIALS.size])[0]
-            for level, kind, told in extra
+            _CREDENTIALS.unpack(credentials[: _CREDENTIALS.size])[0]
+            for level, kind, credentials in extra
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS)
         ]
         return NotifyMessage(pids[0] if pids else 0, tuple(words.decode(errors="replace").split("\n")))

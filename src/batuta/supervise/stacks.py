@@ -59,8 +59,8 @@ NOT_WORTH_KEEPING = "Extension modules: "
 def main_thread_first(dump: str) -> str:
     """Python's fault handler tells the main thread last; whoever cuts a long text should not lose it."""
     reason, _, rest = dump.partition("\n")
-    told = [part.strip("\n") for part in rest.split("\n\n")]
-    threads = [part for part in told if part.strip() and not part.startswith(NOT_WORTH_KEEPING)]
+    parts = [part.strip("\n") for part in rest.split("\n\n")]
+    threads = [part for part in parts if part.strip() and not part.startswith(NOT_WORTH_KEEPING)]
     return "\n\n".join(["\n".join([reason, *threads[-1:]]), *threads[:-1]])
 
 

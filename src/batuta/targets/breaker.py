@@ -33,8 +33,8 @@ class BreakerTarget:
         except BaseException as error:
             await verdict.ticket.used(EffectReport(effect_of_error(error), type(error).__name__))
             raise
-        told = report_of(ending)
-        await (verdict.ticket.unused() if told is None else verdict.ticket.used(told))
+        report = report_of(ending)
+        await (verdict.ticket.unused() if report is None else verdict.ticket.used(report))
         return ending
 
 

@@ -81,8 +81,8 @@ class HttpCaller:
             await client.aclose()
 
     def _retry_at(self, response: httpx2.Response) -> datetime | None:
-        told = response.headers.get("retry-after", "")
-        return retry_at(told, self.clock.now()) if response.status_code in LATER else None
+        header = response.headers.get("retry-after", "")
+        return retry_at(header, self.clock.now()) if response.status_code in LATER else None
 
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
@@ -154,12 +154,12 @@ class HttpTarget:
             return Answer(0, {}, lost=type(error).__name__)
 
 
-def retry_at(told: str, now: datetime) -> datetime | None:
+def retry_at(header: str, now: datetime) -> datetime | None:
     """What ``Retry-After`` means: seconds, or a date. None: it says nothing that can be understood."""
-    if told.isdecimal():
-        return now + min(timedelta(seconds=int(told[:9])), LONGEST_ASKED)
+    if header.isdecimal():
+        return now + min(timedelta(seconds=int(header[:9])), LONGEST_ASKED)
     try:
-        at = parsedate_to_datetime(told)
+        at = parsedate_to_datetime(header)
     except ValueError:
         return None
     return max(now, min(at if at.tzinfo is not None else at.replace(tzinfo=UTC), now + LONGEST_ASKED))
@@ -167,8 +167,8 @@ def retry_at(told: str, now: datetime) -> datetime | None:
 
 def _content_length(headers: httpx2.Headers) -> int:
     """How long the answer says it is; 0: it does not say."""
-    told = headers.get("content-length", "")
-    return int(told) if told.isdecimal() else 0
+    header = headers.get("content-length", "")
+    return int(header) if header.isdecimal() else 0
 
 
 def ending_of(answer: Answer) -> Ending:

@@ -64,8 +64,8 @@ class Accounted:
                 await answer(Request(scope), 500, "crashed")(scope, receive, sending)
         finally:
             took = timedelta(seconds=self._clock.monotonic() - started)
-            told = RequestAnswered(scope["method"], route_of(scope), status or 500, took, request_id_of(scope))
-            self._events.emit(told)
+            answered = RequestAnswered(scope["method"], route_of(scope), status or 500, took, request_id_of(scope))
+            self._events.emit(answered)
 
     def _request_id(self, scope: Scope) -> str:
         """The caller's own, if it is harmless, so that his log and ours can be laid side by side."""

@@ -106,9 +106,9 @@ async def withdraw(redis: ArqRedis, calls: Collection[tuple[TaskId, CallId]]) ->
     await forget(redis, calls)
 
 
-async def answer(redis: ArqRedis, call: CallId, told: Json, told_in: str | None) -> None:
+async def answer(redis: ArqRedis, call: CallId, encoded: Json, told_in: str | None) -> None:
     async with redis.pipeline(transaction=False) as together:
-        together.set(outcome_key(call), dumps(told), ex=UNTAKEN_FOR)
+        together.set(outcome_key(call), dumps(encoded), ex=UNTAKEN_FOR)
         if told_in is not None:
             together.rpush(told_in, call)
             together.expire(told_in, TAKEN_FOR)
@@ -149,16 +149,16 @@ def encode_result(ran: Returned | Raised | Late, task: Task, max_result: int) ->
             assert_never(other)
 
 
-def decode_result(told: Any) -> Outcome:
-    if "failed" in told:
-        return Failed(decode(told["failed"]) or "", permanent=told.get("permanent", False))
-    if "snooze_seconds" in told:
-        return Snooze(timedelta(seconds=told["snooze_seconds"]), decode(told["reason"]) or "")
-    if "snooze" in told:
-        return Snooze(datetime.fromisoformat(told["snooze"]), decode(told["reason"]) or "")
-    if "cancelled" in told:
-        return Cancelled(decode(told["cancelled"]) or "")
-    return Done(result=told["done"])
+def decode_result(encoded: Any) -> Outcome:
+    if "failed" in encoded:
+        return Failed(decode(encoded["failed"]) or "", permanent=encoded.get("permanent", False))
+    if "snooze_seconds" in encoded:
+        return Snooze(timedelta(seconds=encoded["snooze_seconds"]), decode(encoded["reason"]) or "")
+    if "snooze" in encoded:
+        return Snooze(datetime.fromisoformat(encoded["snooze"]), decode(encoded["reason"]) or "")
+    if "cancelled" in encoded:
+        return Cancelled(decode(encoded["cancelled"]) or "")
+    return Done(result=encoded["done"])
 
 
 def outcome_key(call: CallId) -> str:

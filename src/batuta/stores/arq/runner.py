@@ -101,9 +101,9 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here:
     )
     if isinstance(ran, Raised):
         here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
-    told = calls.encode_result(ran, task, here.max_result)
-    await calls.answer(redis, call, told, said.get("told_in"))
-    return told
+    encoded = calls.encode_result(ran, task, here.max_result)
+    await calls.answer(redis, call, encoded, said.get("told_in"))
+    return encoded
 
 
 async def _instead(lease: Lease, here: Here) -> Returned | None:

@@ -38,17 +38,17 @@ class SqlIncidents:
 
     async def turned(self, turn: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentTurned]:
         """Written within somebody's decision; announced by him when it is committed."""
-        told = []
+        alerted = []
         if turn.opens is not None:
             id = await self._begin(turn.opens, transaction, now)
-            told.append(IncidentTurned(id, is_open=True, causes=tuple(turn.opens.details["causes"])))
+            alerted.append(IncidentTurned(id, is_open=True, causes=tuple(turn.opens.details["causes"])))
         if turn.grows is not None:
             id, details = turn.grows
             await transaction.run(self._queries.grow, id=id, details=AsJson(details))
         if turn.closes is not None:
             await transaction.run(self._queries.close, id=turn.closes, now=now)
-            told.append(IncidentTurned(turn.closes, is_open=False, causes=()))
-        return told
+            alerted.append(IncidentTurned(turn.closes, is_open=False, causes=()))
+        return alerted
 
     async def write(self, new: NewIncident, *, now: datetime) -> tuple[Incident, bool]:
         """By hand: becoming critical opens one, leaving it closes the one of the same source. True: there is a new row.
@@ -92,8 +92,8 @@ class SqlIncidents:
         return id
 
 
-def last_seen(told: object) -> LastSeen | None:
-    match told:
+def last_seen(alerted: object) -> LastSeen | None:
+    match alerted:
         case {"status": str(status), "score": int(score)}:
             return LastSeen(status=status, score=score)
         case _:
@@ -111,7 +111,7 @@ LEASE_NAME = "alerts"
 @dataclass(frozen=True, slots=True)
 class AlertQueries:
     lead: Query
-    told: Query
+    alerted: Query
     tell: Query
     forget: Query
     seen: Query
@@ -160,9 +160,9 @@ class SqlAlerts:
     async def remember(self, said: Sequence[SaidAlone]) -> None:
         async with self._database.transaction() as transaction:
             for each in said:
-                await transaction.run(self._queries.tell, **_cause_values(each.told))
+                await transaction.run(self._queries.tell, **_cause_values(each.alerted))
                 for sink in each.sinks:
-                    await self._put(transaction, each.alert, sink, each.told.at, is_sent=True)
+                    await self._put(transaction, each.alert, sink, each.alerted.at, is_sent=True)
 
     async def pending(self, *, limit: int, now: datetime | None) -> Sequence[Pending]:
         rows = await self._database.all(self._queries.pending, limit=limit, now=now)
@@ -187,14 +187,14 @@ class SqlAlerts:
         seen = await transaction.one(self._queries.seen)
         return Before(
             now=now,
-            told={row["cause"]: _alerted_cause(row) for row in await transaction.all(self._queries.told)},
+            alerted={row["cause"]: _alerted_cause(row) for row in await transaction.all(self._queries.alerted)},
             seen=None if seen is None else last_seen(seen["setting"]),
             incident=await self._incidents.open_one(within=transaction),
         )
 
     async def _write(self, transaction: Transaction, decision: Decision, sinks: Sequence[str], before: Before) -> None:
         queries, said, now = self._queries, decision.said, before.now
-        await transaction.run_many(queries.tell, [_cause_values(told) for told in said.told])
+        await transaction.run_many(queries.tell, [_cause_values(alerted) for alerted in said.alerted])
         await transaction.run_many(queries.forget, [{"cause": cause} for cause in said.forgotten])
         for alert in said.alerts:
             if alert.kind is Kind.RECOVERY:
@@ -235,14 +235,14 @@ def _alerted_cause(row: Row) -> AlertedCause:
     )
 
 
-def _cause_values(told: AlertedCause) -> dict[str, object]:
+def _cause_values(alerted: AlertedCause) -> dict[str, object]:
     return {
-        "cause": told.cause,
-        "severity": told.severity.value,
-        "told_at": told.at,
-        "since": told.since,
-        "message": told.message,
-        "gone_at": told.gone_at,
+        "cause": alerted.cause,
+        "severity": alerted.severity.value,
+        "told_at": alerted.at,
+        "since": alerted.since,
+        "message": alerted.message,
+        "gone_at": alerted.gone_at,
     }
 
 

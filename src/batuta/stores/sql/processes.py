@@ -77,13 +77,13 @@ class SqlBeats:
 
 def _is_process(row: Row) -> bool:
     """A job may leave a sign of life too; a process tells of its loops."""
-    told = row["loops_status"]
-    return isinstance(told, dict) and any(isinstance(loop, dict) for loop in told.values())
+    status = row["loops_status"]
+    return isinstance(status, dict) and any(isinstance(loop, dict) for loop in status.values())
 
 
 def _beat(row: Row) -> Beat:
     beat_at = row["last_heartbeat_at"]
-    told = {name: loop for name, loop in row["loops_status"].items() if isinstance(loop, dict)}
+    status = {name: loop for name, loop in row["loops_status"].items() if isinstance(loop, dict)}
     return Beat(
         worker_id=row["worker_id"],
         role=row["worker_name"],
@@ -95,18 +95,18 @@ def _beat(row: Row) -> Beat:
         version=row["version"],
         rss_bytes=row["rss_bytes"],
         cpu_seconds=row["cpu_seconds"],
-        loops={name: _loop(loop, beat_at) for name, loop in told.items()},
+        loops={name: _loop(loop, beat_at) for name, loop in status.items()},
     )
 
 
-def _loop(told: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
+def _loop(status: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
     return LoopSeen(
-        alive=told.get("alive") is not False,
-        pinged_at=_instant(told.get("last_ping_ago"), beat_at),
-        worked_at=_instant(told.get("last_progress_ago"), beat_at),
-        failures=_count(told.get("failures")),
-        restarts=_count(told.get("restarts")),
-        stuck_threads=_count(told.get("stuck_threads")),
+        alive=status.get("alive") is not False,
+        pinged_at=_instant(status.get("last_ping_ago"), beat_at),
+        worked_at=_instant(status.get("last_progress_ago"), beat_at),
+        failures=_count(status.get("failures")),
+        restarts=_count(status.get("restarts")),
+        stuck_threads=_count(status.get("stuck_threads")),
     )
 
 
@@ -115,8 +115,8 @@ def _instant(ago: Json, beat_at: datetime) -> datetime | None:
     return beat_at - timedelta(seconds=ago) if isinstance(ago, int | float) else None
 
 
-def _count(told: Json) -> int:
-    return told if isinstance(told, int) else 0
+def _count(status: Json) -> int:
+    return status if isinstance(status, int) else 0
 
 
 # A stack without end says no more than its beginning and its end, and no row should be a megabyte.

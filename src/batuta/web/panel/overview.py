@@ -114,8 +114,8 @@ def _row(health: JobHealth, seen: JobsSeen, asked: Asked, words: Words) -> Row:
     job = health.job
     schedule = crons.in_words(job.cron, words)
     why = why_not(health, seen, words)
-    told = (job.name, job.category, job.cron.text, schedule or "", why or "", words.word("state", health.state.value))
-    searched = fold(" ".join(told))
+    text = (job.name, job.category, job.cron.text, schedule or "", why or "", words.word("state", health.state.value))
+    searched = fold(" ".join(text))
     is_shown = (
         asked.state in (None, health.state)
         and asked.category in (None, job.category)
@@ -135,9 +135,9 @@ def why_not(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
     """What keeps it from being all right, and until when, where somebody said so."""
     if health.why is None:
         return None
-    told = words.texts.reason(health.why)
+    text = words.texts.reason(health.why)
     until = _held_until(health.job, seen) if health.state is JobState.HELD else None
-    return told if until is None else told + words.texts("panel.why.until", until=words.minute(until))
+    return text if until is None else text + words.texts("panel.why.until", until=words.minute(until))
 
 
 def _held_until(job: Job, seen: JobsSeen) -> datetime | None:

@@ -186,7 +186,7 @@ def _page(request: Request, name: str, words: Words, *, live: bool, **values: ob
 
 
 def _problem_page(request: Request, problem: Problem) -> HTMLResponse:
-    told = {
+    values = {
         "retry": problem.status == 503,
         "problem_status": problem.status,
         "title_key": f"problem.{problem.slug}.title",
@@ -195,7 +195,7 @@ def _problem_page(request: Request, problem: Problem) -> HTMLResponse:
         "request_id": request_id_of(request.scope),
     }
     frame = _frame(request, _words(request))
-    shown = page(request, "panel/problem.html.j2", {**frame, **told, "refresh": False}, status=problem.status)
+    shown = page(request, "panel/problem.html.j2", {**frame, **values, "refresh": False}, status=problem.status)
     shown.headers.update(problem.headers)
     return shown
 

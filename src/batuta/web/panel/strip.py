@@ -104,13 +104,13 @@ def _lane(category: str, outcomes: Mapping[str, Mapping[int, int]], since: datet
 
 
 def _title(place: int, outcomes: Mapping[str, Mapping[int, int]], since: datetime, words: Words) -> str:
-    told = [
+    counts = [
         words.plural(f"outcome.{outcome}", runs)
         for outcome in TOLD
         if (runs := outcomes.get(outcome, {}).get(place, 0))
     ]
     begins = since + place * SLICE
-    return f"{words.hour(begins)}–{words.hour(begins + SLICE)}: {', '.join(told)}"
+    return f"{words.hour(begins)}–{words.hour(begins + SLICE)}: {', '.join(counts)}"
 
 
 def _bar(place: int, share: float) -> str:

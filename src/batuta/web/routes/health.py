@@ -46,14 +46,14 @@ async def ready(request: Request, response: Response, strict: bool = False) -> d
 async def alerts(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
     """What is wrong now, worst first, each cause once, with the next step. Looked at once in 15 s."""
     assessment = await _assess(request, response, strict)
-    told = [
+    findings = [
         describe_finding(finding, assessment, texts_for(request), state_of(request)) for finding in assessment.findings
     ]
     is_bad = assessment.worst not in (None, Severity.INFO)
     return {
         "status": assessment.worst.value if assessment.worst and is_bad else "ok",
-        "total_alerts": len(told),
-        "alerts": told,
+        "total_alerts": len(findings),
+        "alerts": findings,
         "timestamp": _local(assessment.at, state_of(request)),
     }
 

@@ -11,7 +11,7 @@ ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.
 WHERE leases.owner = excluded.owner OR leases.lease_until <= coalesce(:now, statement_timestamp())
 RETURNING coalesce(:now, statement_timestamp()) AS now;
 
--- read told: what was last said about each cause
+-- read alerted: what was last said about each cause
 SELECT cause, told_severity, told_at, since, message, gone_at FROM health_causes;
 
 -- write tell: what is said about a cause now
