@@ -11,8 +11,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from app.cli.shared import Saida, ask, uuid_or
-from app.composition.julia import julia_of
+from app.cli.shared import Arquivo, Saida, ask, id_of
+from app.composition.julia import Julia, julia_of
 from app.contexts.agendamentos.importacao import resultado
 from app.contexts.agendamentos.model import AgendamentoInexistente, ImportacaoInexistente, StatusDaLeitura, recusada
 from app.contexts.agendamentos.normalizacao import documento_em_json, endereco_em_json, lido_pelas_regras
@@ -23,6 +23,7 @@ from app.contexts.agendamentos.service import Agendamentos, Filtro
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for, who
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.json import Json
+from batuta.stores.sql.database import Row
 from batuta.texts import Texts
 
 FileArgument = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, metavar="ARQUIVO")]
@@ -89,13 +90,13 @@ def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 def exportar(
     context: typer.Context,
-    saida: Saida,
+    arquivo: Arquivo,
     documentos: Documents = False,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    count = ask(ctx, lambda julia: _export(julia.appointments.agendamentos, saida, documentos))
-    document = {"linhas": count, "saida": str(saida)}
+    count = ask(ctx, lambda julia: _export(julia.appointments.agendamentos, arquivo, documentos))
+    document = {"linhas": count, "saida": str(arquivo)}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.agendamentos.exported", **document)))
 
 
@@ -134,8 +135,8 @@ def ver(
     documentos: Annotated[bool, typer.Option("--documentos")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    ctx, asked = cli_context(context), uuid_or(id, AgendamentoInexistente(id=id))
-    row = ask(ctx, lambda julia: julia.appointments.agendamentos.um(asked))
+    ctx = cli_context(context)
+    row = ask(ctx, lambda julia: _one(julia, id))
     told = agendamento_em_palavras(row, com_documentos=documentos)
     shown = {name: value for name, value in told.items() if documentos or name not in PRIVATE}
     ctx.show(shown, as_json, lambda: _tell_one(ctx, shown, documentos))
@@ -153,12 +154,21 @@ def importacoes(
         told = [_import(ctx, row) for row in rows]
         ctx.show({"imports": told}, as_json, lambda: _tell_imports(ctx, told))
         return
-    asked = uuid_or(id, ImportacaoInexistente(id=id))
-    row = ask(ctx, lambda julia: julia.appointments.importacao.encontrada(asked))
+    row = ask(ctx, lambda julia: _one_import(julia, id))
     if row is None:
         raise ImportacaoInexistente(id=id)
     one = _import(ctx, row)
     ctx.show(one, as_json, lambda: _tell_import(ctx, one))
+
+
+async def _one(julia: Julia, id: str) -> Row:
+    whole = await id_of(julia, "appointments", id, AgendamentoInexistente(id=id))
+    return await julia.appointments.agendamentos.um(whole)
+
+
+async def _one_import(julia: Julia, id: str) -> Row | None:
+    whole = await id_of(julia, "importacoes", id, ImportacaoInexistente(id=id))
+    return await julia.appointments.importacao.encontrada(whole)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

@@ -5,12 +5,15 @@ from typing import Annotated
 
 import typer
 
-from app.cli.shared import ask
-from app.composition.julia import julia_of
+from app.cli.shared import ask, id_of
+from app.composition.julia import Julia, julia_of
 from app.contexts.comum.whatsapp import Unavailable
+from app.contexts.envio.duvida import NotInDoubt
+from app.contexts.mensagens.api import FILA_MENSAGENS
 from app.integrations.evolution.client import EvolutionClient
 from app.settings import Settings
 from batuta.cli.context import FAILED, REFUSED, CliContext, JsonFlag, cli_context, wait_for, who
+from batuta.cli.doctor import as_it_runs
 from batuta.kernel.reasons import decode
 from batuta.stores.sql.database import Row
 
@@ -34,13 +37,19 @@ def seed_demo(
 
 def set_webhook(context: typer.Context, instance: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    julia = julia_of(ctx.work())
+    # A running `batuta up` may know a gateway that this terminal was not told of: the simulator.
+    julia = julia_of(as_it_runs(ctx, ctx.settings(), ctx.work()))
     if julia.line is None:
         ctx.say_wrong(ctx.texts()("cli.set-webhook.nowhere"))
         raise typer.Exit(REFUSED)
     url = julia.settings.webhook_address
     refused = wait_for(_set_webhook(julia.line, julia.settings, instance))
-    document = {"instance": instance, "url": url, "set": refused is None, "why": refused and refused.why}
+    document = {
+        "instance": instance,
+        "url": url,
+        "set": refused is None,
+        "why": refused and ctx.texts().reason(refused.why),
+    }
     key = "done" if refused is None else "refused"
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.set-webhook.{key}", **document)))
     if refused is not None:
@@ -61,9 +70,14 @@ def duvidas(
 def decidir(context: typer.Context, id: str, o_que: Decision, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     sent = o_que is Decision.ENVIADA
-    ask(ctx, lambda julia: julia.sending.reconciliador.decide(id, sent=sent, by=who()))
+    ask(ctx, lambda julia: _decide(julia, id, sent))
     document = {"id": id, "decisao": o_que.value}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.decidir.done", **document)))
+
+
+async def _decide(julia: Julia, id: str, sent: bool) -> None:
+    whole = await id_of(julia, FILA_MENSAGENS.name, id, NotInDoubt(id=id))
+    await julia.sending.reconciliador.decide(whole, sent=sent, by=who())
 
 
 def _show_doubts(ctx: CliContext, found: list[dict[str, str | int | None]]) -> None:

@@ -4,13 +4,18 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
-from uuid import UUID
 
 import typer
 
 from app.composition.julia import Julia, julia_of
 from batuta.cli.context import CliContext, wait_for
-from batuta.kernel.errors import BatutaError
+from batuta.kernel.errors import BatutaError, ConfigError
+from batuta.kernel.reasons import define
+from batuta.stores.sql.short_ids import full_id
+
+NO_FOLDER = define("saida_sem_pasta", "folder {folder} does not exist")
+FOLDER_READ_ONLY = define("saida_sem_permissao", "folder {folder} is not writable")
+OTHER_FILE = define("saida_outra", "create it, or choose another file")
 
 T = TypeVar("T")
 
@@ -25,22 +30,23 @@ async def _ask(julia: Julia, act: Callable[[Julia], Awaitable[T]]) -> T:
         return await act(julia)
 
 
-def uuid_or(written: str, error: BatutaError) -> str:
-    """The id as the database writes it; raises ``error`` if ``written`` is not an id."""
-    try:
-        return str(UUID(written))
-    except ValueError:
-        raise error from None
+async def id_of(julia: Julia, table: str, written: str, error: BatutaError) -> str:
+    """The id in ``table`` that ``written`` is, or begins; raises ``error`` if there is none, and AmbiguousId."""
+    found = await full_id(julia.work.database, table, written)
+    if found is None:
+        raise error
+    return found
 
 
 def _in_a_folder(saida: Path) -> Path:
     """Whether the file can be written is known before anything is read."""
     folder = saida.absolute().parent
     if not folder.is_dir():
-        raise typer.BadParameter(f"Folder '{folder}' does not exist.")
+        raise ConfigError(problem=NO_FOLDER(folder=folder), next_step=OTHER_FILE())
     if not saida.exists() and not os.access(folder, os.W_OK):
-        raise typer.BadParameter(f"Folder '{folder}' is not writable.")
+        raise ConfigError(problem=FOLDER_READ_ONLY(folder=folder), next_step=OTHER_FILE())
     return saida
 
 
+Arquivo = Annotated[Path, typer.Argument(dir_okay=False, writable=True, callback=_in_a_folder)]
 Saida = Annotated[Path, typer.Option("--saida", dir_okay=False, writable=True, callback=_in_a_folder)]

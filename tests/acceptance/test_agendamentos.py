@@ -246,7 +246,7 @@ def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, mon
     (folder / "agenda.pdf").write_text("só um texto")
     wrong = batuta("--app", "app.main:work", "--lang", "pt-BR", "agendamentos", "importar", "agenda.pdf")[2]
     assert "texto, que não é planilha" in wrong
-    assert batuta(*JULIA, "agendamentos", "exportar", "--saida", "fora.csv")[0] == 0
+    assert batuta(*JULIA, "agendamentos", "exportar", "fora.csv")[0] == 0
     assert CPF not in (folder / "fora.csv").read_text("utf-8-sig")
     assert "again: 0" in batuta(*JULIA, "agendamentos", "reprocessar")[1]
     (folder / "vazia.xlsx").write_bytes(xlsx([]))
@@ -295,8 +295,8 @@ def test_what_the_rules_make_of_a_file_is_written_for_whoever_measures_them(batu
 @pytest.mark.parametrize(
     ("file", "portuguese", "english"),
     [
-        ("nada.xlsx", "'nada.xlsx' não existe", "'nada.xlsx' does not exist"),
-        (".", "'.' é uma pasta", "'.' is a folder"),
+        ("nada.xlsx", "nada.xlsx não existe", "nada.xlsx does not exist"),
+        (".", ". é uma pasta", ". is a folder"),
     ],
 )
 def test_a_file_that_is_not_there_is_said_so_in_the_chosen_language(
@@ -307,15 +307,15 @@ def test_a_file_that_is_not_there_is_said_so_in_the_chosen_language(
         assert (code, said in err, "`batuta agendamentos importar --help`" in err) == (2, True, True), err
 
 
-@pytest.mark.parametrize("command", [("exportar",), ("avaliar", "agenda.xlsx")])
+@pytest.mark.parametrize("command", [("exportar",), ("avaliar", "agenda.xlsx", "--saida")])
 def test_a_file_that_cannot_be_written_is_said_so_before_anything_is_read(
     batuta: Command, folder: Path, command: tuple[str, ...]
 ) -> None:
     (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1)]))
     for language, said in (("pt-BR", "não existe"), ("en", "does not exist")):
         spoken = ("--app", "app.main:work", "--lang", language, "agendamentos")
-        code, _, err = batuta(*spoken, *command, "--saida", "no/such/folder.csv")
-        assert (code, "no/such' " + said in err, "Traceback" in err) == (2, True, False), err
+        code, _, err = batuta(*spoken, *command, "no/such/folder.csv")
+        assert (code, "no/such " + said in err, "Traceback" in err) == (2, True, False), err
 
 
 async def test_what_is_wrong_with_a_field_is_said_in_the_callers_language(julia: Julia) -> None:
@@ -333,7 +333,7 @@ async def test_what_is_wrong_with_a_field_is_said_in_the_callers_language(julia:
             "telefone": "não tem a forma que este campo aceita: veja em /docs",
             "cep": "não tem a forma que este campo aceita: veja em /docs",
             "data_agendamento": "escreva um dia, como em 2026-03-11",
-            "senha": "não há campo com este nome: veja em /docs os que há",
+            "senha": "este campo não existe: veja em /docs os campos aceitos",
         },
         "en": {
             "data_agendamento": "a day is written as in 2026-03-11",

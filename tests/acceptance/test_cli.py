@@ -114,19 +114,19 @@ def test_a_command_of_an_application_that_is_not_found_from_here_says_so_and_whe
         ),
         (
             ("queue", "show", "default", "--limit", "x"),
-            "'--limit' não aceita 'x': escreva um número inteiro. Veja `batuta queue show --help`",
-            "'--limit' does not take 'x': Input should be a valid integer, unable to parse string as an integer."
+            "--limit não aceita 'x': escreva um número inteiro. Veja `batuta queue show --help`",
+            "--limit does not take 'x': Input should be a valid integer, unable to parse string as an integer."
             " See `batuta queue show --help`",
         ),
         (
             ("pause",),
-            "falta o argumento 'word'. Veja `batuta pause --help`",
-            "the argument 'word' is missing. See `batuta pause --help`",
+            "falta o argumento WORD. Veja `batuta pause --help`",
+            "the argument WORD is missing. See `batuta pause --help`",
         ),
         (
             ("token", "create", "--scope", "read"),
-            "falta a opção '--name'. Veja `batuta token create --help`",
-            "the option '--name' is missing. See `batuta token create --help`",
+            "falta a opção --name. Veja `batuta token create --help`",
+            "the option --name is missing. See `batuta token create --help`",
         ),
         (
             ("migrate", "--jsn"),
@@ -150,7 +150,7 @@ def test_a_command_of_an_application_that_is_not_found_from_here_says_so_and_whe
         ),
         (
             ("token", "create", "--name", " ", "--scope", "read"),
-            "' ' não pode ser o nome de um token: diga para que ou para quem ele é",
+            "nome inválido para token, ' ': diga para que ou para quem ele é",
             "' ' cannot be the name of a token: say what or whom it is for",
         ),
     ],
@@ -245,7 +245,7 @@ def test_up_does_not_begin_where_the_simulators_port_is_taken(batuta: Command, m
 def test_a_role_that_is_not_there_yet_says_so_plainly(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = batuta("--app", "app.main:work", "telegram")
     assert code == 2
-    assert "ainda não existe" in err
+    assert "não existe" in err
     assert "api, scheduler, simulador, worker" in err
 
 

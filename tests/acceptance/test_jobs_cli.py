@@ -97,22 +97,22 @@ def test_a_partial_run_says_so(batuta: Command) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("run", "puls"), "não existe tarefa 'puls': você quis dizer pulse?"),
-        (("run", "nada"), "não existe tarefa 'nada', só "),
-        (("executions", "puls"), "não existe tarefa 'puls': você quis dizer pulse?"),
+        (("run", "puls"), "não existe tarefa agendada 'puls': você quis dizer pulse?"),
+        (("run", "nada"), "não existe tarefa agendada 'nada', só "),
+        (("executions", "puls"), "não existe tarefa agendada 'puls': você quis dizer pulse?"),
         (("pause", "offer_s"), "não existe tarefa, fila nem categoria 'offer_s': você quis dizer"),
         (("jobs", "--profile", "window"), "não existe perfil 'window': você quis dizer windows?"),
         (("schedule", "use", "alway"), "não existe perfil 'alway': você quis dizer always?"),
         (("schedule", "--day", "amanha"), "--day"),
         (("windows", "set", "tarde", "10:00"), "não existe janela 'tarde', só manha"),
-        (("windows", "set", "manha", "25:00"), "a janela 'manha' não pode valer: hour must be in 0..23"),
+        (("windows", "set", "manha", "25:00"), "janela 'manha' inválida: "),
         (
             ("windows", "set", "manha", "11:00:00"),
             "'11:00:00' não é uma hora: escreva a hora e os minutos, como em 10:00",
         ),
-        (("windows", "set", "manha", "10:00", "--minutes", "999999999999999"), "a janela 'manha' não pode valer"),
-        (("windows", "set", "manha", "10:00", "--minutes", "0"), "a janela 'manha' não pode valer"),
-        (("windows", "set", "manha", "10:00", "--days", "seg-foo"), "a janela 'manha' não pode valer"),
+        (("windows", "set", "manha", "10:00", "--minutes", "999999999999999"), "janela 'manha' inválida"),
+        (("windows", "set", "manha", "10:00", "--minutes", "0"), "janela 'manha' inválida"),
+        (("windows", "set", "manha", "10:00", "--days", "seg-foo"), "janela 'manha' inválida"),
         (("pause", "live", "--for", "amanha"), "--for"),
         (("pause", "live", "--for", "0s"), "--for"),
         (("pause", "live", "--for", "99999999999999d"), "--for"),
@@ -150,7 +150,7 @@ def test_pause_holds_and_resume_lifts_and_both_are_recorded(batuta: Command) -> 
     assert switches["offers.enabled"] == {
         "key": "offers.enabled", "on": True, "turned": False, "reason": None, "by": None, "at": None, "until": None
     }  # fmt: skip
-    assert "segurada" in batuta("jobs")[1]
+    assert "suspensa" in batuta("jobs")[1]
     assert batuta("resume", "live")[0] == 0
     assert batuta("run", "pulse")[0] == 0
 
@@ -244,12 +244,12 @@ def test_a_resume_says_what_still_holds_the_job(batuta: Command) -> None:
     assert code == 0
     assert "volta a rodar" not in out
     assert re.search(
-        r"ainda segura: pause\.category\.live está ligada por \S+ desde .*, sem fim marcado: obra na rede", out
+        r"ainda a suspende: chave pause\.category\.live ligada por \S+ desde .*, sem fim marcado: obra na rede", out
     )
     batuta("pause", "tudo")
     assert as_json(batuta("resume", "pulse", "--json"))["still_held_by"] == ["pause.all", "pause.category.live"]
     batuta("resume", "live")
-    assert "pause.all está ligada" in batuta("resume", "pulse")[1]
+    assert "chave pause.all ligada" in batuta("resume", "pulse")[1]
     assert "volta a rodar no próximo disparo" in batuta("resume", "tudo")[1]
 
 
@@ -257,9 +257,9 @@ def test_a_resume_says_which_part_is_held_still(batuta: Command) -> None:
     batuta("pause", "tidy", "--for", "2h")
     out = batuta("resume", "tudo")[1]
     assert "volta a rodar no próximo disparo" in out
-    assert "menos o que isto ainda segura: pause.job.tidy está ligada" in out
+    assert "menos o que isto ainda suspende: chave pause.job.tidy ligada" in out
     batuta("pause", "ofertas")
-    assert "offers.enabled está desligada" in batuta("resume", "offer")[1]
+    assert "chave offers.enabled desligada" in batuta("resume", "offer")[1]
 
 
 def test_a_pause_with_an_end_says_when_that_is_on_the_clocks_here(batuta: Command) -> None:
@@ -268,13 +268,13 @@ def test_a_pause_with_an_end_says_when_that_is_on_the_clocks_here(batuta: Comman
     out = batuta("pause", "upkeep", "--for", "30m")[1]
     assert re.search(r"em pausa até \d\d/\d\d/\d{4} \d\d:\d\d \(chave pause\.category\.upkeep\)", out)
     assert "antes disto" not in out
-    assert re.search(r"está desligada até \d\d/", batuta("switch", "off", "ofertas", "--for", "1d")[1])
+    assert re.search(r"desligada até \d\d/", batuta("switch", "off", "ofertas", "--for", "1d")[1])
 
 
 def test_a_pause_over_a_pause_says_what_it_was_before(batuta: Command) -> None:
     batuta("pause", "live", "--reason", "até segunda ordem")
     out = batuta("pause", "live", "--for", "2h", "--reason", "almoço")[1]
-    assert re.search(r"antes disto: pause\.category\.live está ligada por .*, sem fim marcado: até segunda ordem", out)
+    assert re.search(r"antes disto: chave pause\.category\.live ligada por .*, sem fim marcado: até segunda ordem", out)
     told = as_json(batuta("pause", "live", "--json"))
     assert told["before"]["reason"] == "almoço"
     assert told["before"]["until"] is not None

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import typer
 
-from app.cli.shared import ask, uuid_or
+from app.cli.shared import ask, id_of
+from app.composition.julia import Julia
 from app.contexts.grupos.autores import Autor, AutorInexistente
 from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
 from app.contexts.vagas.revisao import VagaInexistente
@@ -15,13 +16,13 @@ MOST: Final = 1_000
 
 
 def bloquear(context: typer.Context, vaga: str, as_json: JsonFlag = False) -> None:
-    ctx, id = cli_context(context), uuid_or(vaga, VagaInexistente(id=vaga))
-    _tell(ctx, ask(ctx, lambda julia: julia.groups.autores.bloquear(id, por=who())), "blocked", as_json)
+    ctx = cli_context(context)
+    _tell(ctx, ask(ctx, lambda julia: _block(julia, vaga)), "blocked", as_json)
 
 
 def liberar(context: typer.Context, autor: str, as_json: JsonFlag = False) -> None:
-    ctx, id = cli_context(context), uuid_or(autor, AutorInexistente(id=autor))
-    _tell(ctx, ask(ctx, lambda julia: julia.groups.autores.liberar(id, por=who())), "lifted", as_json)
+    ctx = cli_context(context)
+    _tell(ctx, ask(ctx, lambda julia: _lift(julia, autor)), "lifted", as_json)
 
 
 def bloqueados(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -34,11 +35,21 @@ def bloqueados(context: typer.Context, as_json: JsonFlag = False) -> None:
 COMMANDS: dict[str, Callable[..., None]] = {"bloquear": bloquear, "liberar": liberar, "bloqueados": bloqueados}
 
 
+async def _block(julia: Julia, vaga: str) -> Autor:
+    id = await id_of(julia, "vagas_grupo", vaga, VagaInexistente(id=vaga))
+    return await julia.groups.autores.bloquear(id, por=who())
+
+
+async def _lift(julia: Julia, autor: str) -> Autor:
+    id = await id_of(julia, "contatos_grupo", autor, AutorInexistente(id=autor))
+    return await julia.groups.autores.liberar(id, por=who())
+
+
 def _tell_blocked(ctx: CliContext, told: list[dict[str, Any]]) -> None:
     if not told:
         ctx.say(ctx.texts()("cli.grupos.none_blocked"))
     for each in told:
-        ctx.say(f"{each['id']}  {each['bloqueado_em'][:16]}  {each['bloqueado_por']}")
+        ctx.say(f"{each['id']}  {ctx.moment(each['bloqueado_em'])}  {each['bloqueado_por']}")
 
 
 def _tell(ctx: CliContext, autor: Autor, key: str, as_json: bool) -> None:

@@ -1,11 +1,12 @@
 """``batuta grupos fechamentos | fechar | manter``: messages that say a vacancy is taken, and a person has to say which."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.shared import ask, uuid_or
+from app.cli.shared import ask, id_of
+from app.composition.julia import Julia
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.vagas.fechamentos import Fechado, FechamentoInexistente, VagaDeOutro
@@ -27,20 +28,21 @@ def fechar(
     context: typer.Context, id: str, vagas: Annotated[list[str], typer.Option("--vaga")], as_json: JsonFlag = False
 ) -> None:
     ctx = cli_context(context)
-    notice, meant = _notice(id), [uuid_or(each, VagaDeOutro(id=id, vaga=each)) for each in vagas]
-    _resolved(ctx, ask(ctx, lambda julia: julia.groups.fechamentos.resolver(notice, meant, por=who())), as_json)
+    _resolved(ctx, ask(ctx, lambda julia: _resolve(julia, id, vagas)), as_json)
 
 
 def manter(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
-    ctx, notice = cli_context(context), _notice(id)
-    _resolved(ctx, ask(ctx, lambda julia: julia.groups.fechamentos.resolver(notice, (), por=who())), as_json)
+    ctx = cli_context(context)
+    _resolved(ctx, ask(ctx, lambda julia: _resolve(julia, id, ())), as_json)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"fechamentos": fechamentos, "fechar": fechar, "manter": manter}
 
 
-def _notice(id: str) -> str:
-    return uuid_or(id, FechamentoInexistente(id=id))
+async def _resolve(julia: Julia, id: str, vagas: Sequence[str]) -> Fechado:
+    notice = await id_of(julia, "fechamentos_grupo", id, FechamentoInexistente(id=id))
+    meant = [await id_of(julia, "vagas_grupo", each, VagaDeOutro(id=id, vaga=each)) for each in vagas]
+    return await julia.groups.fechamentos.resolver(notice, meant, por=who())
 
 
 def _resolved(ctx: CliContext, done: Fechado, as_json: bool) -> None:

@@ -9,7 +9,8 @@ import typer
 from rich.table import Table
 
 from app.cli.grupos.listas import Pular
-from app.cli.shared import ask, uuid_or
+from app.cli.shared import ask, id_of
+from app.composition.julia import Julia
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
 from app.contexts.leitura_grupos.api import Periodo
@@ -49,7 +50,7 @@ def revisao(
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    row, sources = ask(ctx, lambda julia: julia.groups.revisao.ver(_id(id)))
+    row, sources = ask(ctx, lambda julia: _see(julia, id))
     document = vaga_em_palavras(row, ctx.work().zone, sources)
     ctx.show(document, as_json, lambda: _tell(ctx, document))
 
@@ -82,7 +83,7 @@ def aprovar(
     )
     ctx = cli_context(context)
     noted = notas and notas[:500]
-    done = ask(ctx, lambda julia: julia.groups.revisao.aprovar(_id(id), how, por=who(), notas=noted))
+    done = ask(ctx, lambda julia: _approve(julia, id, how, noted))
     _decided(ctx, done, as_json)
 
 
@@ -93,7 +94,7 @@ def rejeitar(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    done = ask(ctx, lambda julia: julia.groups.revisao.rejeitar(_id(id), motivo, por=who()))
+    done = ask(ctx, lambda julia: _reject(julia, id, motivo))
     _decided(ctx, done, as_json)
 
 
@@ -104,8 +105,20 @@ async def _page(review: Revisao, status: StatusDaVaga, limite: int, pular: int) 
     return await review.pendentes(limite=limite, pular=pular, status=status.value), await review.quantas()
 
 
-def _id(written: str) -> str:
-    return uuid_or(written, VagaInexistente(id=written))
+async def _id(julia: Julia, written: str) -> str:
+    return await id_of(julia, "vagas_grupo", written, VagaInexistente(id=written))
+
+
+async def _see(julia: Julia, id: str) -> Any:
+    return await julia.groups.revisao.ver(await _id(julia, id))
+
+
+async def _approve(julia: Julia, id: str, how: Correcao, notes: str | None) -> Decidida:
+    return await julia.groups.revisao.aprovar(await _id(julia, id), how, por=who(), notas=notes)
+
+
+async def _reject(julia: Julia, id: str, motivo: str) -> Decidida:
+    return await julia.groups.revisao.rejeitar(await _id(julia, id), motivo, por=who())
 
 
 def _decided(ctx: CliContext, done: Decidida, as_json: bool) -> None:

@@ -20,6 +20,7 @@ from rich.console import Console
 from batuta.config import EngineSettings, environment
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import BatutaError, UnknownApp
+from batuta.kernel.reasons import Reason
 from batuta.texts import Language, Texts
 
 # Exit codes, the same for every command; docs/reference.md has them too.
@@ -122,17 +123,23 @@ def load_app(name: str) -> Batuta:
     """The Batuta at ``module:object``. Importing it may read the configuration, and may refuse it."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
-        raise UnknownApp(app=name, why="a colon between the module and the object is missing")
+        raise UnknownApp(app=name, why=Reason("app_colon", "a colon between the module and the object is missing"))
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module_name), attribute)
     except ModuleNotFoundError as missing:
-        raise UnknownApp(app=name, why=f"no module is called {missing.name}") from None
+        raise UnknownApp(
+            app=name, why=Reason("app_module", "no module is called {module}", module=missing.name)
+        ) from None
     except AttributeError:
-        raise UnknownApp(app=name, why=f"{module_name} has no {attribute}") from None
+        raise UnknownApp(
+            app=name, why=Reason("app_object", "{module} has no {object}", module=module_name, object=attribute)
+        ) from None
     if not isinstance(found, Batuta):
-        raise UnknownApp(app=name, why=f"{attribute} is a {type(found).__name__}")
+        raise UnknownApp(
+            app=name, why=Reason("app_type", "{object} is a {type}", object=attribute, type=type(found).__name__)
+        )
     return found
 
 
@@ -142,14 +149,14 @@ def default_app(start: Path) -> str:
         file = folder / "pyproject.toml"
         if file.is_file() and (app := _app_in(file)):
             return app
-    raise UnknownApp(app="", why="no pyproject.toml here has [tool.batuta] app")
+    raise UnknownApp(app="", why=Reason("app_none", "no pyproject.toml here has [tool.batuta] app"))
 
 
 def _app_in(file: Path) -> str | None:
     try:
         tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise UnknownApp(app="", why=f"{file} is not TOML") from None
+        raise UnknownApp(app="", why=Reason("app_toml", "{file} is not TOML", file=file)) from None
     app = tools.get("batuta", {}).get("app")
     return None if app is None else str(app)
 

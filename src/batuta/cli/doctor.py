@@ -53,7 +53,7 @@ async def examine(ctx: CliContext) -> list[Finding]:
     findings += _address(settings, ctx.texts())
     findings += await examine_database(work, ctx.texts())
     findings += _crash_detection(work, ctx.texts())
-    seen = _as_it_runs(ctx, settings, work)
+    seen = as_it_runs(ctx, settings, work)
     if seen is not work:
         findings.append(Finding("ok", ctx.texts()("doctor.as_it_runs")))
     try:
@@ -64,7 +64,7 @@ async def examine(ctx: CliContext) -> list[Finding]:
     return findings
 
 
-def _as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
+def as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
     """A running `batuta up` tells its children what nobody set: then that is what counts, not what this terminal knows."""
     child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]

@@ -15,8 +15,8 @@ from batuta.kernel.nearest import unknown
 from batuta.kernel.reasons import Reason, decode
 from batuta.queue.item import ItemState
 from batuta.queue.table import QueueTable
-from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.short_ids import full_id
 from batuta.texts import Texts
 
 # Items moved or cancelled in one transaction, and the most of those in one command.
@@ -208,9 +208,10 @@ async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], 
 async def _apply_action(ctx: CliContext, queue: str, id: str, done: str) -> bool:
     found = _find_queue(ctx, queue)
     async with ctx.work():
-        if not is_uuid(id):
+        whole = await full_id(ctx.work().database, found.table.name, id, column=found.table.id)
+        if whole is None:
             return False
-        return await (found.revive if done == "retried" else found.discard)(id, by=who())
+        return await (found.revive if done == "retried" else found.discard)(whole, by=who())
 
 
 async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:

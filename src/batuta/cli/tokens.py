@@ -9,6 +9,8 @@ from rich.table import Table
 
 from batuta.access.tokens import Scope, Token, mint
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for, who
+from batuta.engine.batuta import Batuta
+from batuta.kernel.errors import AmbiguousId
 from batuta.texts import Texts
 
 T = TypeVar("T")
@@ -45,11 +47,19 @@ def show(context: typer.Context, as_json: JsonFlag = False) -> None:
 def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     work = ctx.work()
-    revoked = wait_for(_with_database(ctx, lambda: work.tokens.revoke(id, by=who(), now=work.clock.now())))
+    revoked = wait_for(_with_database(ctx, lambda: _revoke(work, id)))
     key = "cli.token.revoked" if revoked else "cli.token.unknown"
     ctx.show({"id": id, "revoked": revoked}, as_json, lambda: ctx.say(ctx.texts()(key, id=id)))
     if not revoked:
         raise typer.Exit(FAILED)
+
+
+async def _revoke(work: Batuta, id: str) -> bool:
+    """``id`` may be the beginning of one."""
+    found = [token.id for token in await work.tokens.all() if id and token.id[: len(id)] == id]
+    if len(found) > 1:
+        raise AmbiguousId(id=id, candidates=", ".join(found))
+    return await work.tokens.revoke(found[0] if found else id, by=who(), now=work.clock.now())
 
 
 async def _with_database(ctx: CliContext, act: Callable[[], Awaitable[T]]) -> T:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from batuta.guard.switches import SwitchRule
 from batuta.kernel.errors import InvalidCron, InvalidJob
+from batuta.kernel.reasons import Reason
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
 from batuta.runlog.execution import Ending, Execution
 from batuta.schedule.cron import Cron, parse
@@ -20,9 +21,9 @@ LONGEST_CATCH_UP = timedelta(hours=24)
 LONGEST_GRACE = timedelta(minutes=10)
 # Longer than anybody means; beyond it instants overflow.
 LONGEST_BY_OPTION = {
-    "timeout": (timedelta(hours=24), "24 hours"),
-    "sla": (timedelta(days=3653), "ten years"),
-    "max_age": (timedelta(days=366), "366 days"),
+    "timeout": timedelta(hours=24),
+    "sla": timedelta(days=3653),
+    "max_age": timedelta(days=366),
 }
 Choice = TypeVar("Choice", bound=StrEnum)
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
@@ -142,7 +143,7 @@ def make_job(
 ) -> Job:
     """A job with what follows from its schedule filled in; numbers are seconds. Every mistake names the job."""
     if not _NAME.match(name):
-        raise InvalidJob(job=name, why="a name is written in small letters, digits and underscores")
+        raise InvalidJob(job=name, why=Reason("job_name", "a name is written in small letters, digits and underscores"))
     cron = _parse(name, schedule)
     every = period(cron, zone)
     job = Job(
@@ -164,7 +165,14 @@ def make_job(
         finished=finished,
     )
     if not _NAME.match(category):
-        raise InvalidJob(job=name, why=f"'{category}' is no category: small letters, digits and underscores")
+        raise InvalidJob(
+            job=name,
+            why=Reason(
+                "job_category",
+                "'{category}' is not a category: small letters, digits and underscores",
+                category=category,
+            ),
+        )
     return job
 
 
@@ -176,13 +184,18 @@ def _parse(name: str, schedule: str) -> Cron:
 
 
 def _span(job: str, what: str, given: timedelta | float) -> timedelta:
-    longest, in_words = LONGEST_BY_OPTION[what]
+    longest = LONGEST_BY_OPTION[what]
     try:
         span = given if isinstance(given, timedelta) else timedelta(seconds=given)
     except (TypeError, ValueError, OverflowError):  # no number, not a number, and infinity
         span = timedelta(0)
     if not timedelta(0) < span <= longest:
-        raise InvalidJob(job=job, why=f"its {what} must be longer than nothing and at most {in_words}")
+        raise InvalidJob(
+            job=job,
+            why=Reason(
+                "job_span", "its {what} must be longer than nothing and at most {longest}", what=what, longest=longest
+            ),
+        )
     return span
 
 
@@ -191,4 +204,7 @@ def _one_of(kind: type[Choice], word: str, job: str, what: str) -> Choice:
         return kind(word)
     except ValueError:
         known = " | ".join(kind)
-        raise InvalidJob(job=job, why=f"its {what} is '{word}' and can be {known}") from None
+        raise InvalidJob(
+            job=job,
+            why=Reason("job_word", "its {what} is '{word}' and can be {known}", what=what, word=word, known=known),
+        ) from None

@@ -8,6 +8,7 @@ from batuta.dispatch.job import Job
 from batuta.kernel.errors import InvalidJob
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.nearest import unknown
+from batuta.kernel.reasons import Reason
 from batuta.runlog.log import Controls, OwnTimetable
 from batuta.schedule.window import Window, encode_window
 
@@ -31,11 +32,13 @@ class JobRegistry:
     def add(self, job: Job, profiles: Collection[str] | None = None) -> None:
         """``profiles`` None: in every one."""
         if job.window is not None and job.window not in self.windows:
-            raise InvalidJob(job=job.name, why=f"no window is called '{job.window}'")
+            raise InvalidJob(
+                job=job.name, why=Reason("job_no_window", "no window is called '{window}'", window=job.window)
+            )
         for profile in self.profiles if profiles is None else profiles:
             jobs = self._jobs[self.known_profile(profile)]
             if job.name in jobs:
-                raise InvalidJob(job=job.name, why="another job has this name")
+                raise InvalidJob(job=job.name, why=Reason("job_taken", "another job has this name"))
             jobs[job.name] = job
 
     def timetable(self, controls: Controls) -> Mapping[str, Job]:

@@ -22,6 +22,7 @@ from batuta.kernel.errors import (
     reason_of_error,
 )
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
+from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import bind, trace_of_run
 from batuta.kernel.usercode import name_of
 from batuta.kernel.waiting import insist
@@ -244,7 +245,9 @@ class Runner:
         async def close() -> bool:
             closing = await self._log.close(execution, ending)
             if closing is Closing.UNCHECKED:
-                raise StoreTimeout(where="job_executions", why="another transaction has locked the row")
+                raise StoreTimeout(
+                    where="job_executions", why=Reason("row_locked", "another transaction has locked the row")
+                )
             return closing is Closing.WRITTEN
 
         return await insist(close, self._clock)

@@ -39,6 +39,7 @@ from batuta.kernel.events import Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.kernel.options import check_options
+from batuta.kernel.reasons import Reason
 from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
@@ -195,7 +196,9 @@ class Batuta:
 
     def http_target(self, url: str, token: str | None = None, job: str = "") -> Target:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise InvalidJob(job=job, why=f"'{url}' is no address: it begins with http:// or https://")
+            raise InvalidJob(
+                job=job, why=Reason("job_url", "'{url}' is not an address: it begins with http:// or https://", url=url)
+            )
         caller = self._caller()
         from batuta.targets.http import HttpTarget
 
@@ -263,7 +266,7 @@ class Batuta:
     def limit(self, limit: Limit) -> Limit:
         """Register a rate limit, so that people see it: `batuta limits`. It counts where it is asked for (``work.rates``)."""
         if limit.name in self.limits:
-            raise InvalidName(name=limit.name, kind="limit", why="another limit is called that")
+            raise InvalidName(name=limit.name, kind="limit", why=Reason("limit_taken", "another limit is called that"))
         self.limits[limit.name] = limit
         return limit
 
@@ -348,7 +351,11 @@ class Batuta:
 
         if bare:
             name = str(getattr(bare[0], "__name__", "task"))
-            raise InvalidName(name=name, kind="task", why="write @work.task() above it, with the parentheses")
+            raise InvalidName(
+                name=name,
+                kind="task",
+                why=Reason("task_parentheses", "write @work.task() above it, with the parentheses"),
+            )
         return register
 
     def relay_tasks(self, runner: TaskRunner) -> None:
@@ -362,7 +369,7 @@ class Batuta:
     ) -> SqlQueue:
         """A table of the application's own as a queue that the worker serves. What is returned can be put into."""
         if table.name in self.queues:
-            raise InvalidName(name=table.name, kind="queue", why="another queue is called that")
+            raise InvalidName(name=table.name, kind="queue", why=Reason("queue_taken", "another queue is called that"))
         store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time, liveness=self.liveness)
         policy = self.worker_policy if concurrency is None else replace(self.worker_policy, limit=concurrency)
         self._app_queues[table.name] = Served(store, handler_of, policy)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Events
+from batuta.kernel.reasons import Reason
 from batuta.processes.presence import PresenceFolder, Recover, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
@@ -54,7 +55,7 @@ def stages(
     """Each stage as a queue of its name. ``taken``: names that queues have already."""
     for n, stage in enumerate(pipeline.stages):
         if stage.name in taken:
-            raise InvalidName(name=stage.name, kind="stage", why="another queue is called that")
+            raise InvalidName(name=stage.name, kind="stage", why=Reason("queue_taken", "another queue is called that"))
         handler, own = (
             pipeline.handler(stage),
             replace(policy, limit=stage.budget, look_every=looks or policy.look_every),

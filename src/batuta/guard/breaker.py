@@ -61,15 +61,21 @@ class CircuitRule:
 
     def __post_init__(self) -> None:
         if not self.name or any(each.isspace() for each in self.name):
-            raise InvalidName(name=self.name, kind="circuit", why="it needs a name without spaces")
+            raise InvalidName(
+                name=self.name, kind="circuit", why=Reason("circuit_name", "it needs a name without spaces")
+            )
         if self.failures < 1:
-            raise InvalidName(name=self.name, kind="circuit", why="it opens after at least one failure")
+            raise InvalidName(
+                name=self.name, kind="circuit", why=Reason("circuit_least", "it opens after at least one failure")
+            )
         if not SHORTEST_RESET <= self.reset <= self.longest_reset <= LONGEST_RESET:
             why = "its reset is at least a second, and at most its longest reset, which is at most a day"
             raise InvalidName(name=self.name, kind="circuit", why=why)
         if not timedelta(0) < self.probe_within <= LONGEST_RESET:
             raise InvalidName(
-                name=self.name, kind="circuit", why="its probe ends after more than nothing and within a day"
+                name=self.name,
+                kind="circuit",
+                why=Reason("circuit_probe", "its probe ends after more than nothing and within a day"),
             )
 
     @property

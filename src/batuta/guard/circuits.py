@@ -14,6 +14,7 @@ from batuta.guard.switches import RECHECK_AFTER
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName, StoreUnavailable
 from batuta.kernel.nearest import unknown
+from batuta.kernel.reasons import Reason
 
 # What another process found out is known here after this.
 LOOK_EVERY = timedelta(milliseconds=500)
@@ -32,7 +33,9 @@ class Circuits:
 
     def add(self, rule: CircuitRule) -> None:
         if rule.name in self._rules:
-            raise InvalidName(name=rule.name, kind="circuit", why="another circuit is called that")
+            raise InvalidName(
+                name=rule.name, kind="circuit", why=Reason("circuit_taken", "another circuit is called that")
+            )
         self._rules[rule.name] = rule
 
     @property

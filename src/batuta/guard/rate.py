@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 from batuta.guard.base import Admit, Effect, EffectReport, Hold, Verdict
 from batuta.guard.switches import RECHECK_AFTER
 from batuta.kernel.errors import InvalidName, StoreUnavailable
-from batuta.kernel.reasons import define
+from batuta.kernel.reasons import Reason, define
 
 LONGEST_WINDOW = timedelta(days=366)
 USE_WITHIN = timedelta(minutes=1)
@@ -37,11 +37,19 @@ class Limit:
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.key.strip():
-            raise InvalidName(name=self.name, kind="limit", why="it needs a name and a key")
+            raise InvalidName(name=self.name, kind="limit", why=Reason("limit_name", "it needs a name and a key"))
         if self.most < 1:
-            raise InvalidName(name=self.name, kind="limit", why="it allows at least one; a switch stops everything")
+            raise InvalidName(
+                name=self.name,
+                kind="limit",
+                why=Reason("limit_least", "it allows at least one; a switch stops everything"),
+            )
         if not timedelta(0) < self.per <= LONGEST_WINDOW:
-            raise InvalidName(name=self.name, kind="limit", why="its window is longer than nothing and at most a year")
+            raise InvalidName(
+                name=self.name,
+                kind="limit",
+                why=Reason("limit_window", "its window is longer than nothing and at most a year"),
+            )
 
     def of(self, whom: str) -> "Limit":
         return replace(self, key=f"{self.key}:{whom}", each=False)

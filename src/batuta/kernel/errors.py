@@ -17,6 +17,7 @@
     │   ├── InvalidWindow           hours that cannot be kept
     │   ├── UnknownWord             no job, category, profile, window or switch is called that
     │   │   └── StrangeWord         and none is called nearly that
+    │   ├── AmbiguousId             the beginning of several ids
     │   ├── BackupDamaged           a backup file that cannot be trusted
     │   ├── BackupForeign           a backup of another kind or version of database
     │   ├── BackupUnwritable        the backup file cannot be written
@@ -142,6 +143,10 @@ class UnknownWord(ConfigError):
 
 class StrangeWord(UnknownWord):
     sentence = "there is no {kind} '{word}', only {known}"
+
+
+class AmbiguousId(ConfigError):
+    sentence = "several ids begin with {id}: {candidates}. Write more of the one you mean"
 
 
 class AddressTaken(ConfigError):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 
 from batuta.kernel.errors import InvalidName
+from batuta.kernel.reasons import Reason
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 _NOT_IDENTIFIERS = frozenset(
@@ -71,9 +72,11 @@ class QueueTable:
             refuse_no_identifier(column, "queue table's column", "given holds no SQL identifier")
         for value in (*self.ready, self.running, self.done, self.dead, self.cancelled):
             if value is not None and ("'" in value or not value):
-                raise InvalidName(name=value, kind="queue state", why="it must be a plain word")
+                raise InvalidName(name=value, kind="queue state", why=Reason("table_word", "it must be a plain word"))
         if not self.ready:
-            raise InvalidName(name=self.name, kind="queue table", why="no value means that a row is ready")
+            raise InvalidName(
+                name=self.name, kind="queue table", why=Reason("table_ready", "no value means that a row is ready")
+            )
 
 
 def refuse_no_identifier(name: str, kind: str, why: str) -> None:

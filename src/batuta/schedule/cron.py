@@ -22,6 +22,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from batuta.kernel.errors import InvalidCron
+from batuta.kernel.reasons import Reason
 
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
@@ -113,7 +114,12 @@ class Cron:
 def parse(text: str) -> Cron:
     fields = _MACROS.get(text.strip().lower(), text).upper().split()
     if len(fields) != 5:
-        raise InvalidCron(cron=text, why=f"it has {len(fields)} fields and needs 5 (minute hour day month weekday)")
+        raise InvalidCron(
+            cron=text,
+            why=Reason(
+                "cron_fields", "it has {count} fields and needs 5 (minute hour day month weekday)", count=len(fields)
+            ),
+        )
     minute, hour, day, month, weekday = fields
     cron = Cron(
         text=text,
@@ -126,7 +132,9 @@ def parse(text: str) -> Cron:
         follows_elapsed_time=minute.startswith("*") or hour.startswith("*"),
     )
     if not _ever_fires(cron):
-        raise InvalidCron(cron=text, why="no month of it has such a day, so it would never fire")
+        raise InvalidCron(
+            cron=text, why=Reason("cron_never", "none of its months has such a day, so it would never fire")
+        )
     return cron
 
 
@@ -135,13 +143,17 @@ def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[
     for part in field.split(","):
         matched = _PART.match(part)
         if matched is None:
-            raise InvalidCron(cron=cron, why=f"'{part}' is not a {name}")
+            raise InvalidCron(
+                cron=cron, why=Reason("cron_part", "'{part}' is not a {field}", part=part, field=_named(name))
+            )
         span, step = matched[1], int(matched[2] or 1)
         first, last = _span(cron, span, name, low, high, names or {})
         if matched[2] is not None and span != "*" and "-" not in span:
             last = high  # 5/10: from the fifth on
         if step == 0 or first > last:
-            raise InvalidCron(cron=cron, why=f"'{part}' holds no {name}")
+            raise InvalidCron(
+                cron=cron, why=Reason("cron_empty", "'{part}' holds no {field}", part=part, field=_named(name))
+            )
         found |= set(range(first, last + 1, step))
     return found
 
@@ -157,8 +169,23 @@ def _span(cron: str, span: str, name: str, low: int, high: int, names: dict[str,
 def _number(cron: str, word: str, name: str, low: int, high: int, names: dict[str, int]) -> int:
     number = names.get(word, int(word) if word.isdigit() else -1)
     if not low <= number <= high:
-        raise InvalidCron(cron=cron, why=f"'{word}' is not a {name} from {low} to {high}")
+        raise InvalidCron(
+            cron=cron,
+            why=Reason(
+                "cron_number",
+                "'{word}' is not a {field} from {low} to {high}",
+                word=word,
+                field=_named(name),
+                low=low,
+                high=high,
+            ),
+        )
     return number
+
+
+def _named(field: str) -> Reason:
+    """The name of a field in the reader's language."""
+    return Reason(f"cron_{field.replace(' ', '_')}", field)
 
 
 def _ever_fires(cron: Cron) -> bool:

@@ -33,7 +33,7 @@ class Window:
 
     def __post_init__(self) -> None:
         if not timedelta(0) < self.lasts <= DAY:
-            raise ValueError("a window is open for more than nothing and at most a day")
+            raise ValueError(Reason("window_length", "a window is open for more than nothing and at most a day"))
         if not self.days or not self.days <= frozenset(range(7)):
             raise ValueError("a window opens on some days from 0 (Sunday) to 6")
         if self.opens.tzinfo is not None:
@@ -97,14 +97,15 @@ def decode_window(name: str, *, opens: str, minutes: int, days: str, on_holidays
         lasts = timedelta(minutes=max(-1, min(minutes, MINUTES_OF_A_DAY + 1)))
         return Window(opens=_time_of_day(opens), lasts=lasts, days=weekdays, on_holidays=on_holidays)
     except (ValueError, InvalidCron) as error:
-        given = error.args[0] if isinstance(error.args[0], Reason) else str(error)
+        first = error.facts["why"] if isinstance(error, InvalidCron) else error.args[0]
+        given = first if isinstance(first, Reason) else str(error)
         raise InvalidWindow(window=name, why=given) from None
 
 
 def _time_of_day(text: str) -> time:
     matched = _TIME_OF_DAY.fullmatch(text)
-    if matched is None:
+    if matched is None or int(matched[1]) > 23 or int(matched[2]) > 59:
         raise ValueError(
-            Reason("no_time", "'{text}' is no time of day: write the hour and the minutes, as in 10:00", text=text)
+            Reason("no_time", "'{text}' is not a time of day: write the hour and the minutes, as in 10:00", text=text)
         )
     return time(int(matched[1]), int(matched[2]))

@@ -10,7 +10,7 @@ from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.reasons import Reason
 from batuta.stores.sql.database import Database, Limits
 
-FORMS = "sqlite:///file.db (sqlite:////absolute/file.db) or postgresql://user:password@host:5432/name"
+FORMS = "sqlite:///file.db | sqlite:////absolute/file.db | postgresql://user:password@host:5432/name"
 
 # Of a second connection, beside the work: small, and impatient.
 _SOON = timedelta(seconds=5)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 from batuta.kernel.clock import brief
 from batuta.kernel.errors import InvalidLoop, InvalidName
+from batuta.kernel.reasons import Reason
 
 _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", default=None)
 
@@ -121,9 +122,13 @@ class FunctionLoop:
 
     def __init__(self, name: str, function: Callable[[], Awaitable[Pace | None]]) -> None:
         if not name or name != name.strip():
-            raise InvalidName(name=name, kind="loop", why="it must have letters and no space around them")
+            raise InvalidName(
+                name=name, kind="loop", why=Reason("loop_name", "it must have letters and no space around them")
+            )
         if not inspect.iscoroutinefunction(function):
-            raise InvalidName(name=name, kind="loop", why="its function must be written with async def")
+            raise InvalidName(
+                name=name, kind="loop", why=Reason("loop_async", "its function must be written with async def")
+            )
         self.name = name
         self.doorbell = Doorbell()
         self._function = function
@@ -146,10 +151,14 @@ class ObjectLoop:
 
     def __init__(self, name: str, ticking: Any) -> None:
         if not name or name != name.strip():
-            raise InvalidName(name=name, kind="loop", why="it must have letters and no space around them")
+            raise InvalidName(
+                name=name, kind="loop", why=Reason("loop_name", "it must have letters and no space around them")
+            )
         if not inspect.iscoroutinefunction(getattr(ticking, "tick", None)):
             raise InvalidName(
-                name=name, kind="loop", why="its class must have a method written with async def tick(self)"
+                name=name,
+                kind="loop",
+                why=Reason("loop_tick", "its class must have a method written with async def tick(self)"),
             )
         self.name = name
         self.doorbell: Doorbell = getattr(ticking, "doorbell", None) or Doorbell()

@@ -41,6 +41,7 @@ from batuta.kernel.events import (
     ShutdownPhase,
     TaskDeaf,
 )
+from batuta.kernel.reasons import Reason
 from batuta.kernel.waiting import cancel_and_wait, first_of
 from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace, bind, drain_of
 from batuta.supervise.running import Running, Treatment
@@ -74,7 +75,9 @@ class Supervisor:
 
     def add(self, loop: Loop, policy: LoopPolicy) -> None:
         if any(running.loop.name == loop.name for running in (*self._running, self._watchdog)):
-            raise InvalidName(name=loop.name, kind="loop", why="another loop is called that already")
+            raise InvalidName(
+                name=loop.name, kind="loop", why=Reason("loop_taken", "another loop is called that already")
+            )
         self._running.append(Running(loop, policy))
 
     @property

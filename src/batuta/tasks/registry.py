@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
 from batuta.kernel.nearest import nearest, unknown
-from batuta.kernel.reasons import define
+from batuta.kernel.reasons import Reason, define
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler
@@ -178,14 +178,22 @@ class TaskRegistry:
     def add(self, task: Task) -> None:
         if not _NAME.match(task.name):
             raise InvalidName(
-                name=task.name, kind="task", why="it is written in small letters, digits, dots and underscores"
+                name=task.name,
+                kind="task",
+                why=Reason("task_name", "it is written in small letters, digits, dots and underscores"),
             )
         if task.name in self._tasks:
-            raise InvalidName(name=task.name, kind="task", why="another task is called that")
+            raise InvalidName(name=task.name, kind="task", why=Reason("task_taken", "another task is called that"))
         if not inspect.signature(task.function).parameters:
-            raise InvalidName(name=task.name, kind="task", why="it must take the context as its first argument")
+            raise InvalidName(
+                name=task.name,
+                kind="task",
+                why=Reason("task_context", "it must take the context as its first argument"),
+            )
         if min(task.timeout, task.keep_result) < timedelta(0) or task.timeout == timedelta(0):
-            raise InvalidName(name=task.name, kind="task", why="its timeout must be longer than nothing")
+            raise InvalidName(
+                name=task.name, kind="task", why=Reason("task_timeout", "its timeout must be longer than nothing")
+            )
         self._tasks[task.name] = task
         self._names[task.function] = task.name
 

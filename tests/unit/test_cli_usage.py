@@ -1,0 +1,66 @@
+"""The help and the usage errors of every command of Julia, in both languages."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from batuta.cli.context import make_cli_context
+from batuta.cli.main import main, tree
+from batuta.texts import LANGUAGES, Language
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_option_says_in_the_operators_language_what_it_is_for(language: Language) -> None:
+    desk = make_cli_context(["--lang", language])
+    desk.work()
+    texts, without = desk.texts(), []
+
+    def look(command: Any, path: str) -> None:
+        for option in command.params:
+            names = (f"cli.option.{command.name}_{option.name}", f"cli.option.{option.name}")
+            if option.param_type_name == "option" and not any(texts.known(name, "") for name in names):
+                without.append(f"{path} {option.opts[0]}")
+        for name, below in getattr(command, "commands", {}).items():
+            look(below, f"{path} {name}")
+
+    look(typer.main.get_command(tree(desk)), "batuta")
+    assert without == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("jobz", "não existe o comando 'jobz': tente `batuta jobs`"),
+        ("queue shw", "não existe o comando 'shw': tente `batuta queue show`"),
+        ("jobs x y", "não se espera mais nada, e foi dado: x y"),
+        ("jobs --json=3", "a opção --json não recebe valor"),
+        ("jobs --profile", "a opção --profile pede um valor"),
+        ("run", "falta o argumento NAME"),
+        ("executions --limit 0", "--limit não aceita '0': o mínimo é 1"),
+        ("agendamentos importar /nowhere", "ARQUIVO: /nowhere não existe"),
+        ("agendamentos importar /tmp", "ARQUIVO: /tmp é uma pasta, e não um arquivo"),
+    ],
+)
+def test_a_usage_error_is_told_without_the_parsers_words(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--lang", "pt-BR", *words.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["", "jobs", "queue", "agendamentos listar", "campanhas create"])
+def test_help_in_portuguese_has_none_of_the_parsers_english(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--lang", "pt-BR", *command.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Uso: batuta")
+    for word in ("Usage", "Options", "required", "default:", "Show this", " range>", "%Y"):
+        assert word not in out
