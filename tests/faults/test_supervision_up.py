@@ -10,12 +10,17 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from batuta import Batuta
+from batuta.cli.roles import longest_stop
+from batuta.config import EngineSettings, load
+from batuta.processes.tree import KILLING
+from batuta.supervise.shutdown import MARGIN
 from tests.faults.figures import LONG, Figures
 from tests.faults.processes import PATIENCE, Tree, is_gone, tree, until
 from tests.servers import free_port
@@ -27,6 +32,8 @@ ROLES = ("api", "scheduler", "worker")
 # What every installation has, or what a test can wait for.
 LIMIT = 20.0 if LONG else 2.0
 REPLACED_WITHIN = 40.0 if LONG else PATIENCE
+LONGEST_STOP = longest_stop(load(EngineSettings, {}))
+MICROSECOND = timedelta(microseconds=1)
 
 
 @contextmanager
@@ -279,7 +286,7 @@ def test_systemd_hears_that_the_whole_tree_is_ready_lives_and_stops(tmp_path: Pa
         systemd.hears("WATCHDOG=1")
         running.process.send_signal(signal.SIGTERM)
         systemd.hears("STOPPING=1")
-        assert "EXTEND_TIMEOUT_USEC=53000000" in systemd.heard  # 30 s of drain, and what a parent needs besides
+        assert f"EXTEND_TIMEOUT_USEC={(LONGEST_STOP + KILLING + MARGIN) // MICROSECOND}" in systemd.heard
         assert running.process.wait(PATIENCE) == 0
 
 
@@ -297,5 +304,5 @@ def test_systemd_hears_the_same_of_a_single_role(tmp_path: Path) -> None:
             manager.hears("WATCHDOG=1")
             started[role].process.send_signal(signal.SIGTERM)
             manager.hears("STOPPING=1")
-            assert "EXTEND_TIMEOUT_USEC=40000000" in manager.heard
+            assert f"EXTEND_TIMEOUT_USEC={LONGEST_STOP // MICROSECOND}" in manager.heard
             assert started[role].process.wait(PATIENCE) == 0
