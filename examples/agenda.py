@@ -1,14 +1,14 @@
-from batuta import Batuta, Ok, Run, Skipped
+from batuta import Batuta, Done, Run, Skipped
 
 work = Batuta("sqlite:///agenda.db", timezone="America/Sao_Paulo")
 
 
 @work.job("*/5 8-19 * * 1-5", category="report")
-async def resumo(run: Run) -> Ok | Skipped:
+async def resumo(run: Run) -> Done | Skipped:
     if "vazio" in run.params:
         return Skipped("nothing to report")
     print("resumo", run.execution.id)
-    return Ok(items=3)
+    return Done(items=3)
 
 
 @work.job("0 3 * * *", category="upkeep", catch_up="latest", timeout=60)

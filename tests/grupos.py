@@ -22,7 +22,8 @@ from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Extension
 from batuta.kernel.clock import Clock
 from batuta.queue.item import Lease
-from batuta.queue.pipeline import Pipeline, Stage, StageOutcome
+from batuta.queue.outcome import StageOutcome
+from batuta.queue.pipeline import Pipeline, Stage
 from batuta.stores.sql.database import Row
 from tests.julia import rows, write
 

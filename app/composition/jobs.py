@@ -17,7 +17,8 @@ from batuta import __version__
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.switches import SwitchGuard, SwitchRule
-from batuta.receive.endpoints import Handler, JobAnswer, JobCall, Skipped
+from batuta.queue.outcome import Outcome, Skipped
+from batuta.receive.endpoints import Handler, JobCall
 from batuta.runlog.reasons import UNFINISHED, held
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
@@ -225,7 +226,7 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
     return (CAMPAIGNS,) if entry.categoria == "campanha" else ()
 
 
-async def unfinished(call: JobCall) -> JobAnswer:
+async def unfinished(call: JobCall) -> Outcome:
     return Skipped(UNFINISHED())
 
 
@@ -239,7 +240,7 @@ def _guarded(work: Batuta, rules: Sequence[SwitchRule], handler: Handler) -> Han
     if not rules:
         return handler
 
-    async def ask_first(call: JobCall) -> JobAnswer:
+    async def ask_first(call: JobCall) -> Outcome:
         for rule in rules:
             guard = SwitchGuard(switches=work.switches, key=rule.key, hold_when=rule.hold_when, at_rest=rule.at_rest)
             if isinstance(hold := await guard.admit(work.clock.now()), Hold):

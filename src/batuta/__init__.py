@@ -8,8 +8,7 @@ from batuta.guard.base import Admit, AllOf, Effect, EffectReport, Hold, HoursGua
 from batuta.guard.rate import Limit, RateGuard
 from batuta.guard.switches import SwitchGuard
 from batuta.kernel.errors import BatutaError
-from batuta.queue.outcome import Done, Failed, Snooze
-from batuta.receive.endpoints import Ok, Partial, Skipped
+from batuta.queue.outcome import Done, Failed, Partial, Skipped, Snooze
 from batuta.supervise.loop import Again, Idle, note_progress
 from batuta.tasks.registry import TaskContext
 
@@ -27,7 +26,6 @@ __all__ = [
     "HoursGuard",
     "Idle",
     "Limit",
-    "Ok",
     "Partial",
     "RateGuard",
     "Run",

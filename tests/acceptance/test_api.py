@@ -17,8 +17,8 @@ from batuta.config import EngineSettings, load
 from batuta.engine.batuta import Batuta
 from batuta.health.ready import Part, Probe
 from batuta.kernel.events import RequestAnswered, RequestCrashed
-from batuta.queue.outcome import Failed
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok
+from batuta.queue.outcome import Done, Failed, Outcome
+from batuta.receive.endpoints import JobCall
 from batuta.receive.receiver import Reply
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -55,13 +55,13 @@ async def open_julia(tmp_path: Path, **env: str) -> Julia:
         await work.close()
     api = create_app(julia_of(work))
 
-    async def conta(call: JobCall) -> JobAnswer:
-        return Ok(len(call.params), {"params": dict(call.params)})
+    async def conta(call: JobCall) -> Outcome:
+        return Done(items=len(call.params), result={"params": dict(call.params)})
 
-    async def quebra(call: JobCall) -> JobAnswer:
+    async def quebra(call: JobCall) -> Outcome:
         return Failed("não deu")
 
-    async def explode(call: JobCall) -> JobAnswer:
+    async def explode(call: JobCall) -> Outcome:
         raise KeyError("5511900000001")
 
     work.endpoints.add("conta", conta, manual=True)
@@ -310,10 +310,10 @@ async def test_the_same_key_is_answered_with_the_first_result(julia: Julia) -> N
 async def test_a_job_that_is_running_is_a_409(julia: Julia) -> None:
     started, gate = asyncio.Event(), asyncio.Event()
 
-    async def espera(call: JobCall) -> JobAnswer:
+    async def espera(call: JobCall) -> Outcome:
         started.set()
         await gate.wait()
-        return Ok()
+        return Done()
 
     julia.work.endpoints.add("espera", espera, manual=True)
     first = asyncio.create_task(julia.ask("POST", "/jobs/espera"))
@@ -409,7 +409,7 @@ async def test_a_parameter_that_cannot_be_written_down_is_refused(julia: Julia, 
 async def test_a_handler_that_wants_to_end_the_process_is_answered_with_a_failure(
     julia: Julia, kind: type[BaseException]
 ) -> None:
-    async def sai(call: JobCall) -> JobAnswer:
+    async def sai(call: JobCall) -> Outcome:
         raise kind
 
     julia.work.endpoints.add("sai", sai, manual=True)
@@ -419,8 +419,8 @@ async def test_a_handler_that_wants_to_end_the_process_is_answered_with_a_failur
 
 
 async def test_an_answer_that_a_database_would_refuse_is_kept_and_repeated(database_url: str) -> None:
-    async def estranha(call: JobCall) -> JobAnswer:
-        return Ok(2**40, {"nome": "a\0b\ud800", "taxa": float("nan")})
+    async def estranha(call: JobCall) -> Outcome:
+        return Done(items=2**40, result={"nome": "a\0b\ud800", "taxa": float("nan")})
 
     work = Batuta(database_url)
     work.endpoints.add("estranha", estranha)

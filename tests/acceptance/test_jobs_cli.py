@@ -16,7 +16,7 @@ from tests.servers import postgres_server
 
 PROGRAM = """
 from datetime import time
-from batuta import Batuta, Failed, Ok, Partial
+from batuta import Batuta, Done, Failed, Partial
 from batuta.engine.extension import Extension
 from batuta.guard.switches import SwitchRule
 from batuta.schedule.window import Window
@@ -32,7 +32,7 @@ work = Batuta(
 
 @work.job("* * * * *", category="live", critical=True)
 async def pulse(run):
-    return Ok(items=len(run.params), details={"params": dict(run.params)})
+    return Done(items=len(run.params), result={"params": dict(run.params)})
 
 @work.job("0 3 * * *", category="upkeep", profiles=["always"])
 async def tidy():

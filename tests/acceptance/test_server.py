@@ -11,7 +11,8 @@ import pytest
 from batuta import Batuta
 from batuta.config import EngineSettings, load
 from batuta.processes.address import listen
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok
+from batuta.queue.outcome import Done, Outcome
+from batuta.receive.endpoints import JobCall
 from batuta.web import create_api
 from batuta.web.server import serve
 
@@ -25,10 +26,10 @@ class Serving:
         api = create_api(work, load(EngineSettings, {}))
         self.task = asyncio.create_task(serve(api, listening, self.stop, timedelta(seconds=grace)))
 
-    async def _wait(self, call: JobCall) -> JobAnswer:
+    async def _wait(self, call: JobCall) -> Outcome:
         self.started.set()
         await self.gate.wait()
-        return Ok(1)
+        return Done(items=1)
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from batuta.kernel import trace
 from batuta.kernel.events import ExecutionEnded, ItemsSettled
 from batuta.logs import LogSubscriber
 from batuta.processes.address import listen
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok
+from batuta.queue.outcome import Done, Outcome
+from batuta.receive.endpoints import JobCall
 from batuta.tasks.registry import TaskContext
 from batuta.testing import EventRecorder
 from batuta.web import create_api
@@ -45,10 +46,10 @@ class System:
     def note(self, step: str) -> None:
         self.seen.setdefault(step, []).append(trace.current())
 
-    async def _handler(self, call: JobCall) -> JobAnswer:
+    async def _handler(self, call: JobCall) -> Outcome:
         self.note("handler")
         await self.api.enqueue("normaliza")
-        return Ok(1)
+        return Done(items=1)
 
     async def _task(self, ctx: TaskContext) -> None:
         self.note("task")

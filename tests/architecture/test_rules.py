@@ -19,10 +19,9 @@ OURS = [ENGINE, ROOT / "app", ROOT / "simulador"]
 BROAD_CATCHES = {
     "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
     "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
-    "kernel/usercode.py": {"_outcome", "_outcome_here"},  # whatever somebody's code raises is a value for its caller
+    "kernel/usercode.py": {"call", "_outcome_here"},  # whatever somebody's code raises is a value for its caller
     "queue/running.py": {"guard"},  # every error of a handler or its effect is a failure of its item
     "queue/executor.py": {"decide"},  # an outcome that cannot be settled is a failure of its item
-    "dispatch/runner.py": {"_deliver"},  # whatever a job meets is its own failure, told as one
     "dispatch/dispatcher.py": {"_compute_safely"},  # whatever is wrong with one schedule, the others must fire
     "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once
     "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement
@@ -188,7 +187,6 @@ def test_the_public_names_are_these() -> None:
         "HoursGuard",
         "Idle",
         "Limit",
-        "Ok",
         "Partial",
         "RateGuard",
         "Run",

@@ -29,8 +29,9 @@ from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.queue.item import LeaseHolder
+from batuta.queue.outcome import Done, Partial, Skipped
 from batuta.queue.worker import Worker, WorkerPolicy
-from batuta.receive.endpoints import JobCall, Ok, Partial, Skipped
+from batuta.receive.endpoints import JobCall
 from batuta.supervise.loop import Doorbell
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -653,11 +654,12 @@ async def _job(office: Office) -> Any:
 async def test_the_job_says_how_many_started_and_one_that_is_not_due_waits(office: Office) -> None:
     await office.doctor(0)
     later = await office.campaign(at=OPEN + HOUR)
-    assert await _job(office) == Ok(items=0, details=(await _job(office)).details)
+    assert await _job(office) == Done(items=0, result=(await _job(office)).result)
     await office.clock.advance(HOUR)
     answer = await _job(office)
-    assert isinstance(answer, Ok)
-    assert (answer.items, answer.details["iniciadas"], answer.details["message"]) == (1, 1, "1 campanha(s) iniciada(s)")
+    assert isinstance(answer, Done)
+    assert isinstance(answer.result, dict)
+    assert (answer.items, answer.result["iniciadas"], answer.result["message"]) == (1, 1, "1 campanha(s) iniciada(s)")
     assert await office.status(later) == "ativa"
 
 
@@ -683,8 +685,9 @@ async def test_under_windows_a_campaign_starts_only_in_the_window_of_its_type(of
     morning = await office.campaign(TipoDeCampanha.REATIVACAO, especialidades=["Pediatria"])
     afternoon = await office.campaign(TipoDeCampanha.OFERTA, especialidades=["Ortopedia"])
     answer = await _job(office)
-    assert isinstance(answer, Ok)
-    assert answer.details["esperam"] == {str(afternoon): "outside the campaign's window"}
+    assert isinstance(answer, Done)
+    assert isinstance(answer.result, dict)
+    assert answer.result["esperam"] == {str(afternoon): "outside the campaign's window"}
     assert (await office.status(morning), await office.status(afternoon)) == ("ativa", "agendada")
     await office.clock.advance(3 * HOUR)
     await office.starts()

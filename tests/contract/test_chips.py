@@ -14,8 +14,8 @@ from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
-from batuta.queue.outcome import Failed
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
+from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped
+from batuta.receive.endpoints import JobCall
 from batuta.testing import FakeClock
 from tests.julia import add_chip, add_doctor, one, prune, rows, write
 from tests.line import ScriptedLine
@@ -32,7 +32,7 @@ class Chips:
         self.database = work.database
         self._handlers = build_chips(work, julia_of(work).messages, line).handlers
 
-    async def run(self, name: str) -> JobAnswer:
+    async def run(self, name: str) -> Outcome:
         now = self.clock.now()
         call = JobCall(key=str(uuid4()), params={}, started_at=now, deadline=now + HOUR)
         return await self._handlers[name.replace("_", "-")](call)
@@ -88,9 +88,10 @@ def instance(name: str = "julia-sim", state: Conexao = Conexao.OPEN, **facts: An
     return Instancia(name=name, state=state, **facts)
 
 
-def details(answer: JobAnswer) -> dict[str, Any]:
-    assert isinstance(answer, Ok | Partial), answer
-    return dict(answer.details)
+def details(answer: Outcome) -> dict[str, Any]:
+    assert isinstance(answer, Done | Partial), answer
+    assert isinstance(answer.result, dict)
+    return dict(answer.result)
 
 
 # sincronizar_chips
@@ -115,7 +116,7 @@ async def test_a_line_that_falls_and_comes_back_leaves_the_pool_as_it_was(chips:
     await add_chip(chips.database)
     for state, connected in ((Conexao.CLOSE, False), (Conexao.CONNECTING, False), (Conexao.OPEN, True)):
         chips.line.listed = [instance(state=state)]
-        assert isinstance(await chips.run("sincronizar_chips"), Ok)
+        assert isinstance(await chips.run("sincronizar_chips"), Done)
         found = await chips.chip()
         assert (found["status"], found["evolution_connected"]) == ("active", connected)
     assert await rows(chips.database, "SELECT id FROM chip_transitions") == []
@@ -215,7 +216,7 @@ async def test_one_bad_look_is_nothing_and_the_second_in_a_row_counts(chips: Chi
     await add_chip(chips.database)
     chips.line.state = Conexao.CLOSE
     first = await chips.run("verificar_whatsapp")
-    assert (type(first), details(first)["status"]) == (Ok, "desconectado_aguardando")
+    assert (type(first), details(first)["status"]) == (Done, "desconectado_aguardando")
     assert (await chips.chip())["evolution_connected"] is True
     # Another process, after a restart, knows of the first one.
     again = Chips(chips.work, chips.clock, chips.line)

@@ -8,7 +8,8 @@ import pytest
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
 from app.contexts.grupos.apresentacao import AGAIN_AFTER, Apresentacao, regiao_de
 from app.contexts.leitura_grupos.api import Vocabulario
-from batuta.receive.endpoints import JobCall, Ok, Partial, Skipped
+from batuta.queue.outcome import Done, Partial, Skipped
+from batuta.receive.endpoints import JobCall
 from batuta.testing import FakeClock
 from tests.grupos import GRUPO, Bancada, bancada, vaga
 
@@ -52,8 +53,8 @@ async def test_a_groups_name_is_asked_of_the_chip_that_hears_it_kept_and_asked_a
     await mesa.dizem("bom dia")
     line = Line({GRUPO: "Plantões Recife"})
     answer = await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
-    assert isinstance(answer, Ok)
-    assert answer.details == {"grupos": 1, "nomeados": 1, "com_regiao": 1, "sem_nome": 0}
+    assert isinstance(answer, Done)
+    assert answer.result == {"grupos": 1, "nomeados": 1, "com_regiao": 1, "sem_nome": 0}
     row = await mesa.one("SELECT nome, regiao, regiao_origem FROM grupos_whatsapp")
     assert (tuple(row.values()), line.asked) == (("Plantões Recife", "Recife/PE", "nome"), [("escuta", GRUPO)])
     await apresentacao(mesa, line).sincronizar_grupos(call(mesa))

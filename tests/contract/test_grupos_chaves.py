@@ -10,7 +10,7 @@ from app.contexts.grupos.fila import Estagio
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.revisao import Revisao
 from batuta.queue.item import Lease
-from batuta.queue.pipeline import StageOutcome
+from batuta.queue.outcome import StageOutcome
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, Handler, bancada, vaga, waits
 

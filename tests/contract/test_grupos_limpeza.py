@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from app.contexts.comum.ids import id_de
-from batuta.receive.endpoints import JobCall, Ok
+from batuta.queue.outcome import Done
+from batuta.receive.endpoints import JobCall
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
 
@@ -49,8 +50,8 @@ async def test_what_cannot_be_a_name_goes_with_its_aliases_unless_it_is_needed_o
     now = mesa.clock.now()
     call = JobCall(key="k", params={}, started_at=now, deadline=now + timedelta(minutes=5))
     answer = await mesa.handlers["limpeza-hospitais"](call)
-    assert isinstance(answer, Ok)
-    assert (answer.items, answer.details) == (4, {"candidatos": 5, "deletados": 4})
+    assert isinstance(answer, Done)
+    assert (answer.items, answer.result) == (4, {"candidatos": 5, "deletados": 4})
     left = [row["nome"] for row in await mesa.rows("SELECT nome FROM hospitais ORDER BY nome")]
     assert left == ["Hospital Fictício", "Hospital Inventado", "a definir", "amazon"]
     aliases = await mesa.rows("SELECT hospital_id FROM hospitais_alias")
@@ -58,5 +59,5 @@ async def test_what_cannot_be_a_name_goes_with_its_aliases_unless_it_is_needed_o
     noted = await mesa.rows("SELECT actor, action, subject FROM audit_log")
     assert {row["subject"] for row in noted} == {f"hospital:{id}" for id in gone}
     again = await mesa.handlers["limpeza-hospitais"](call)
-    assert isinstance(again, Ok)
+    assert isinstance(again, Done)
     assert again.items == 0

@@ -9,9 +9,8 @@ import pytest
 
 from app.contexts.esteira.jobs import CANARIO
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Failed
-from batuta.queue.pipeline import Drop, StageOutcome
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
+from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped, StageOutcome
+from batuta.receive.endpoints import JobCall
 from batuta.testing import FakeClock
 from tests.grupos import Bancada, bancada, vaga
 from tests.julia import prune
@@ -23,8 +22,8 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
         yield bench
 
 
-async def run(mesa: Bancada, name: str, **params: str) -> JobAnswer:
-    handler: Callable[[JobCall], Awaitable[JobAnswer]] = mesa.handlers[name]
+async def run(mesa: Bancada, name: str, **params: str) -> Outcome:
+    handler: Callable[[JobCall], Awaitable[Outcome]] = mesa.handlers[name]
     now: datetime = mesa.clock.now()
     return await handler(
         JobCall(key="k", params=params, started_at=now, deadline=now + timedelta(minutes=5), by="operadora")
@@ -33,7 +32,7 @@ async def run(mesa: Bancada, name: str, **params: str) -> JobAnswer:
 
 async def ok(mesa: Bancada, name: str, **params: str) -> Any:
     answer = await run(mesa, name, **params)
-    assert isinstance(answer, Ok), answer
+    assert isinstance(answer, Done), answer
     return answer
 
 
@@ -46,7 +45,7 @@ async def broken(lease: Lease) -> StageOutcome:
 
 
 async def drop(lease: Lease) -> StageOutcome:
-    return Drop("extracao_falhou")
+    return Skipped("extracao_falhou")
 
 
 async def test_one_run_of_the_job_takes_a_row_all_the_way_and_tells_of_each_stage(mesa: Bancada) -> None:
@@ -54,11 +53,11 @@ async def test_one_run_of_the_job_takes_a_row_all_the_way_and_tells_of_each_stag
     await mesa.dizem("bom dia a todos")
     answer = await ok(mesa, "processar-grupos")
     assert answer.items == 2 + 1 + 3
-    assert answer.details["ciclo"]["por_estagio"] == {
+    assert answer.result["ciclo"]["por_estagio"] == {
         "pendente": 2, "classificacao": 0, "extracao": 1, "normalizacao": 1, "deduplicacao": 1, "importacao": 1,
     }  # fmt: skip
-    assert answer.details["ciclo"]["erros"] == 0
-    fila = answer.details["fila"]
+    assert answer.result["ciclo"]["erros"] == 0
+    fila = answer.result["fila"]
     assert (fila["finalizado"], fila["descartado"], fila["pendente"], fila["erros_max_tentativas"]) == (2, 1, 0, 0)
 
 
@@ -76,7 +75,7 @@ async def test_two_runs_at_once_share_the_work_and_repeat_none(mesa: Bancada) ->
     await mesa.trabalha()
     assert set(await mesa.fila()) == {"finalizado"}
     assert len(await mesa.rows("SELECT id FROM vagas")) == 40
-    assert one.details["ciclo"]["erros"] == two.details["ciclo"]["erros"] == 0
+    assert one.result["ciclo"]["erros"] == two.result["ciclo"]["erros"] == 0
 
 
 async def test_what_failed_goes_on_at_its_stage_for_one_stage_or_for_all(mesa: Bancada) -> None:
@@ -87,9 +86,9 @@ async def test_what_failed_goes_on_at_its_stage_for_one_stage_or_for_all(mesa: B
     mesa.instead["pendente"] = broken
     await mesa.dizem("bom dia a todos")
     await mesa.trabalha()
-    assert (await ok(mesa, "status-grupos")).details["fila"]["erros_max_tentativas"] == 2
+    assert (await ok(mesa, "status-grupos")).result["fila"]["erros_max_tentativas"] == 2
     revived = await ok(mesa, "reprocessar-grupos-erro", estagio="normalizacao")
-    assert revived.details == {
+    assert revived.result == {
         "sucesso": True, "reprocessados": 1, "mensagem": "1 itens enviados para reprocessamento",
     }  # fmt: skip
     note = await mesa.one("SELECT actor, subject FROM audit_log WHERE action = 'queue.retry'")
@@ -117,9 +116,9 @@ async def test_what_ended_well_a_week_ago_goes_and_what_failed_stays(mesa: Banca
     await mesa.dizem(vaga(dia="2026-03-21"))
     await mesa.trabalha()
     mesa.clock.step(timedelta(days=6))
-    assert (await ok(mesa, "limpar-grupos-finalizados")).details["removidos"] == 0
+    assert (await ok(mesa, "limpar-grupos-finalizados")).result["removidos"] == 0
     mesa.clock.step(timedelta(days=2))
-    assert (await ok(mesa, "limpar-grupos-finalizados")).details["removidos"] == 2
+    assert (await ok(mesa, "limpar-grupos-finalizados")).result["removidos"] == 2
     assert await mesa.fila() == ["erro"]
     # The message is known still: coming again, it is not worked on again.
     await mesa.dizem(vaga(), id="3EB0000001")
@@ -152,7 +151,7 @@ async def test_a_day_is_counted_by_the_clock_of_sao_paulo_and_twice_is_once(mesa
     mesa.clock.step(timedelta(hours=3))
     for _ in range(2):
         answer = await ok(mesa, "consolidar-metricas-grupos")
-        assert answer.details["data"] == evening.date().isoformat()
+        assert answer.result["data"] == evening.date().isoformat()
     day = await mesa.one("SELECT * FROM metricas_pipeline_diarias")
     names = (
         "grupos_ativos",
@@ -172,13 +171,13 @@ async def test_a_day_is_counted_by_the_clock_of_sao_paulo_and_twice_is_once(mesa
 
 async def test_the_canary_goes_the_whole_way_and_is_nobodys_vacancy(database_url: str, clock: FakeClock) -> None:
     async with bancada(database_url, clock, leitor=None) as mesa:
-        assert (await ok(mesa, "canario-grupos")).details == {"ultimo": None, "perdido": False}
+        assert (await ok(mesa, "canario-grupos")).result == {"ultimo": None, "perdido": False}
         assert (await ok(mesa, "canario-grupos")).items == 1
         await mesa.trabalha()
         row = await mesa.one("SELECT origem, status, deleted_at FROM vagas")
         assert (row["origem"], row["status"], row["deleted_at"]) == ("canario", "cancelada", clock.now())
         clock.step(timedelta(days=1))
-        assert (await ok(mesa, "canario-grupos")).details["perdido"] is False
+        assert (await ok(mesa, "canario-grupos")).result["perdido"] is False
 
 
 async def test_the_canary_is_counted_nowhere_and_hides_nothing(database_url: str, clock: FakeClock) -> None:
@@ -186,7 +185,7 @@ async def test_the_canary_is_counted_nowhere_and_hides_nothing(database_url: str
         await ok(mesa, "canario-grupos")
         await mesa.trabalha()
         today = clock.now().astimezone(mesa.work.zone).date().isoformat()
-        counted = (await ok(mesa, "consolidar-metricas-grupos", data=today)).details
+        counted = (await ok(mesa, "consolidar-metricas-grupos", data=today)).result
         names = ("grupos", "grupos_ativos", "mensagens_total", "heuristica_passou", "vagas_importadas", "p50_ms")
         assert [counted[name] for name in names] == [0, 0, 0, 0, 0, None]
         mesa.instead["extracao"] = drop
@@ -194,7 +193,7 @@ async def test_the_canary_is_counted_nowhere_and_hides_nothing(database_url: str
             await mesa.dizem(CANARIO.format(dia=date(2026, 3, 1 + n)))
         await mesa.trabalha()
         clock.step(timedelta(hours=1))
-        told = (await ok(mesa, "verificar-alertas-grupos")).details["alertas"]
+        told = (await ok(mesa, "verificar-alertas-grupos")).result["alertas"]
         assert ("conversao_zero", 25) in [(each["tipo"], each["valor"]) for each in told]
 
 
@@ -222,9 +221,9 @@ async def test_a_canary_that_does_not_come_out_is_told(mesa: Bancada) -> None:
     mesa.instead["extracao"] = broken
     await ok(mesa, "canario-grupos")
     await mesa.trabalha()
-    assert [each["tipo"] for each in (await ok(mesa, "verificar-alertas-grupos")).details["alertas"]] == []
+    assert [each["tipo"] for each in (await ok(mesa, "verificar-alertas-grupos")).result["alertas"]] == []
     mesa.clock.step(timedelta(hours=1))
-    assert [each["tipo"] for each in (await ok(mesa, "verificar-alertas-grupos")).details["alertas"]] == ["canario"]
+    assert [each["tipo"] for each in (await ok(mesa, "verificar-alertas-grupos")).result["alertas"]] == ["canario"]
     assert isinstance(await run(mesa, "canario-grupos"), Partial)
 
 
@@ -253,7 +252,7 @@ async def test_that_nothing_comes_out_any_more_is_told(mesa: Bancada) -> None:
         await mesa.dizem(vaga(dia=f"2026-03-{1 + n:02d}"))
     await mesa.trabalha()
     mesa.clock.step(timedelta(hours=1))
-    told = (await ok(mesa, "verificar-alertas-grupos")).details["alertas"]
+    told = (await ok(mesa, "verificar-alertas-grupos")).result["alertas"]
     assert [(each["tipo"], each["severidade"], each["valor"]) for each in told] == [("conversao_zero", "critical", 25)]
     assert "grupos.conversao_zero" in {each.cause for each in (await mesa.work.health.look(fresh=True)).findings}
 
@@ -269,11 +268,11 @@ async def test_what_waited_for_a_person_until_its_day_was_past_waits_no_more(mes
     await mesa.dizem("plantão\n" + vaga("Vila Inventada", dia="2026-04-30"))
     await mesa.trabalha()
     mesa.clock.step(_at(mesa, 20) - mesa.clock.now())
-    assert (await ok(mesa, "limpar-grupos-finalizados")).details["vencidas"] == 0  # tonight can still be taken
+    assert (await ok(mesa, "limpar-grupos-finalizados")).result["vencidas"] == 0  # tonight can still be taken
     mesa.clock.step(timedelta(days=1))
-    assert (await ok(mesa, "limpar-grupos-finalizados")).details["vencidas"] == 1
+    assert (await ok(mesa, "limpar-grupos-finalizados")).result["vencidas"] == 1
     mesa.clock.step(timedelta(days=20))
-    assert (await ok(mesa, "limpar-grupos-finalizados")).details["vencidas"] == 1  # nobody said its day for a month
+    assert (await ok(mesa, "limpar-grupos-finalizados")).result["vencidas"] == 1  # nobody said its day for a month
     found = await mesa.rows("SELECT status, motivo_status FROM vagas_grupo ORDER BY motivo_status")
     assert [tuple(row.values()) for row in found] == [
         ("descartada", "data_passada"), ("descartada", "expirada"), ("aguardando_revisao", "hospital_incerto"),

@@ -15,7 +15,8 @@ from app.contexts.grupos.recuperacao import Recuperacao
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.webhooks.api import DeGrupo, Recebida
-from batuta.receive.endpoints import JobCall, Ok
+from batuta.queue.outcome import Done
+from batuta.receive.endpoints import JobCall
 from tests.contract.sending import Office
 from tests.julia import add_chip, add_doctor, one, rows, write
 
@@ -56,8 +57,9 @@ def call(office: Office) -> JobCall:
 
 async def asks(office: Office) -> dict[str, Any]:
     answer = await julia_of(office.work).group_contacts.recuperacao.recovery_vagas_incompletas(call(office))
-    assert isinstance(answer, Ok)
-    return dict(answer.details)
+    assert isinstance(answer, Done)
+    assert isinstance(answer.result, dict)
+    return dict(answer.result)
 
 
 async def stamps(office: Office) -> list[str | None]:

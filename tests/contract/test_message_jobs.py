@@ -13,7 +13,8 @@ from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.queue.item import LeaseHolder, NewItem
-from batuta.receive.endpoints import JobCall, Ok
+from batuta.queue.outcome import Done
+from batuta.receive.endpoints import JobCall
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock
 from tests.julia import PHONE, add_doctor, one, rows, sending_through, write
@@ -43,8 +44,9 @@ class Office:
 
     async def runs(self) -> dict[str, Any]:
         answer = await self.jobs.processar_mensagens_agendadas(CALL)
-        assert isinstance(answer, Ok)
-        return dict(answer.details)
+        assert isinstance(answer, Done)
+        assert isinstance(answer.result, dict)
+        return dict(answer.result)
 
     async def begin(self) -> "asyncio.Task[dict[str, Any]]":
         """Start the job, and return once it waits to look a second time at the leases."""
@@ -155,7 +157,7 @@ async def test_a_heartbeat_does_not_end_a_pause(office: Office) -> None:
     await office.work.switches.set("pause.all", True, by="ana", reason="-", now=office.clock.now())
     heartbeat = office.work.endpoints.find("heartbeat")
     assert heartbeat is not None
-    assert isinstance(await heartbeat.handler(CALL), Ok)
+    assert isinstance(await heartbeat.handler(CALL), Done)
     await office.put()
     assert (await office.runs())["vistas"] == 0
     await office.work.switches.set("pause.all", False, by="ana", reason="-", now=office.clock.now())

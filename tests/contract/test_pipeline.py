@@ -11,8 +11,8 @@ from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
-from batuta.queue.outcome import Failed, Settlement, Snooze, Writes
-from batuta.queue.pipeline import Drop, FanOut, Finish, Jump, Next, Pipeline, Stage, StageOutcome
+from batuta.queue.outcome import Done, Failed, FanOut, Jump, Next, Settlement, Skipped, Snooze, StageOutcome, Writes
+from batuta.queue.pipeline import Pipeline, Stage
 from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import Database
@@ -140,7 +140,7 @@ async def test_two_workers_never_have_the_same_item(line: Line) -> None:
 
     async def note(lease: Lease) -> StageOutcome:
         seen.append(lease.row["chave"])
-        return Drop("enough")
+        return Skipped("enough")
 
     line.handlers["pendente"] = note
     await line.put(*(f"m{n}" for n in range(40)))
@@ -244,7 +244,7 @@ async def test_an_outcome_nobody_knows_is_a_failure_that_says_so(line: Line) -> 
 
 async def test_a_jump_skips_stages_and_a_drop_keeps_its_reason(line: Line) -> None:
     async def sort(lease: Lease) -> StageOutcome:
-        return Jump("extracao") if lease.row["mensagem"] == "m1" else Drop("not an offer")
+        return Jump("extracao") if lease.row["mensagem"] == "m1" else Skipped("not an offer")
 
     async def never(lease: Lease) -> StageOutcome:
         raise AssertionError("skipped")
@@ -339,7 +339,7 @@ def inserting(line: Line, names: dict[str, str | None]) -> Handler:
 
     async def handle(lease: Lease) -> StageOutcome:
         message = lease.row["mensagem"]
-        return Finish(Writes(((ready, {"mensagem": message, "nome": names[message]}),)))
+        return Done(effect=Writes(((ready, {"mensagem": message, "nome": names[message]}),)))
 
     return handle
 
@@ -351,7 +351,7 @@ async def written(line: Line) -> list[str]:
 
 async def test_what_is_finished_early_skips_the_stages_that_follow(line: Line) -> None:
     async def enough(lease: Lease) -> StageOutcome:
-        return Finish()
+        return Done()
 
     async def never(lease: Lease) -> StageOutcome:
         raise AssertionError("it was finished")
@@ -382,7 +382,7 @@ async def test_an_items_statements_run_in_its_own_order_whatever_its_neighbours_
 
     async def handle(lease: Lease) -> StageOutcome:
         about = {"mensagem": lease.row["mensagem"]}
-        return Finish(Writes(((named, about),) if about["mensagem"] == "m0" else ((made, about), (named, about))))
+        return Done(effect=Writes(((named, about),) if about["mensagem"] == "m0" else ((made, about), (named, about))))
 
     line.handlers["pendente"] = handle
     await line.put("m0", "m1", "m2")
@@ -413,7 +413,7 @@ async def test_a_worker_that_lost_its_item_writes_none_of_its_statements(line: L
     line.clock.step(LEASE + timedelta(seconds=1))
     await queue.rescue(10)
     outcome = await inserting(line, {"m1": "UTI"})(late)
-    assert isinstance(outcome, Finish)
+    assert isinstance(outcome, Done)
     ended = Settlement(state=ItemState.DONE, effect=outcome.effect)
     assert [lease.id for lease in (await queue.settle_and_claim([(late, ended)], lease_holder, 0)).lost] == [late.id]
     assert await written(line) == []

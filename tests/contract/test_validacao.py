@@ -15,8 +15,8 @@ from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import Admit, Effect, EffectReport
-from batuta.queue.outcome import Failed
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
+from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped
+from batuta.receive.endpoints import JobCall
 from batuta.testing import FakeClock
 from tests.julia import add_chip, add_doctor, one, rows, write
 from tests.line import ScriptedLine
@@ -31,7 +31,7 @@ class Office:
     def __init__(self, work: Batuta, clock: FakeClock) -> None:
         self.work, self.clock, self.line = work, clock, ScriptedLine(clock)
 
-    async def run(self) -> JobAnswer:
+    async def run(self) -> Outcome:
         now = self.clock.now()
         call = JobCall(key=str(uuid4()), params={}, started_at=now, deadline=now + HOUR)
         return await build_chips(self.work, julia_of(self.work).messages, self.line).handlers["validar-telefones"](call)
@@ -56,9 +56,10 @@ def number(telefone: str, exists: bool = True) -> Numero:
     return Numero(telefone=telefone, exists=exists, jid=f"{telefone}@s.whatsapp.net")
 
 
-def details(answer: JobAnswer) -> dict[str, Any]:
-    assert isinstance(answer, Ok | Partial), answer
-    return dict(answer.details)
+def details(answer: Outcome) -> dict[str, Any]:
+    assert isinstance(answer, Done | Partial), answer
+    assert isinstance(answer.result, dict)
+    return dict(answer.result)
 
 
 def test_who_the_gateway_left_out_is_an_error_and_never_invalid() -> None:
@@ -133,7 +134,7 @@ async def test_what_is_found_out_too_late_is_not_written_over_somebody_elses_wor
 
 
 async def test_two_at_once_never_look_up_the_same_phone(office: Office) -> None:
-    nested: list[JobAnswer] = []
+    nested: list[Outcome] = []
 
     async def another_runs() -> None:
         office.line.before_answering = None

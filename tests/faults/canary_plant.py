@@ -17,8 +17,8 @@ import structlog
 from batuta import Batuta
 from batuta.config import EngineSettings, environment, load
 from batuta.logs import begin_logging
-from batuta.queue.outcome import Failed
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok
+from batuta.queue.outcome import Done, Failed, Outcome
+from batuta.receive.endpoints import JobCall
 from batuta.tasks.registry import TaskContext
 from batuta.web import create_api
 
@@ -34,27 +34,27 @@ def said(call: JobCall) -> str:
     return json.dumps(dict(call.params))
 
 
-async def logs(call: JobCall) -> JobAnswer:
+async def logs(call: JobCall) -> Outcome:
     theirs, ours = logging.getLogger("theirs"), structlog.get_logger("ours")
     theirs.info("asked with %s", dict(call.params))
     theirs.warning(f"asked with {dict(call.params)}", extra={"params": dict(call.params)})
     ours.info("asked", payload=dict(call.params), **call.params)
     ours.info(call.params["dsn"])
     warnings.warn(said(call), UserWarning, stacklevel=1)
-    return Ok()
+    return Done()
 
 
-async def raises(call: JobCall) -> JobAnswer:
+async def raises(call: JobCall) -> Outcome:
     raise Leak(said(call)) from ValueError(call.params["cpf"])
 
 
-async def answers(call: JobCall) -> JobAnswer:
+async def answers(call: JobCall) -> Outcome:
     return Failed(
         f"CPF {call.params['cpf']}, fone {call.params['telefone']}, {call.params['dsn']}, {call.params['token']}"
     )
 
 
-async def throws(call: JobCall) -> JobAnswer:
+async def throws(call: JobCall) -> Outcome:
     def run() -> None:
         raise Leak(said(call))
 
@@ -63,12 +63,12 @@ async def throws(call: JobCall) -> JobAnswer:
     thread.join()
     asyncio.get_running_loop().create_future().set_exception(Leak(said(call)))
     asyncio.get_running_loop().call_soon(run)
-    return Ok()
+    return Done()
 
 
-async def enqueues(call: JobCall) -> JobAnswer:
+async def enqueues(call: JobCall) -> Outcome:
     await work.enqueue("leaks", dict(call.params))
-    return Ok()
+    return Done()
 
 
 @work.task(retry=[], name="leaks")

@@ -7,8 +7,7 @@ import sys
 
 from app.contexts.grupos.fila import Estagio
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Failed
-from batuta.queue.pipeline import StageOutcome
+from batuta.queue.outcome import Failed, StageOutcome
 from batuta.testing.clock import FastClock
 from tests.grupos import Around, Handler, bancada
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from batuta import Batuta
 from batuta.config import EngineSettings, environment, load
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok
+from batuta.queue.outcome import Done, Outcome
+from batuta.receive.endpoints import JobCall
 
 VARIABLE = "SHUTDOWN_PLAN"
 QUEUES = ("first", "second")
@@ -108,10 +109,10 @@ def _report(plan: Plan):  # type: ignore[no-untyped-def]
 
 
 def _wait(plan: Plan):  # type: ignore[no-untyped-def]
-    async def wait(call: JobCall) -> JobAnswer:
+    async def wait(call: JobCall) -> Outcome:
         note(plan, "request", os.getpid())
         await asyncio.sleep(plan.request)
-        return Ok(1)
+        return Done(items=1)
 
     return wait
 

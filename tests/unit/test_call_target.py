@@ -13,7 +13,7 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import CancelIgnored, DeadlineExceeded, ExitRefused
 from batuta.kernel.usercode import name_of
 from batuta.kernel.waiting import with_timeout
-from batuta.receive.endpoints import Ok
+from batuta.queue.outcome import Done
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.targets.call import MOST_LEFT_BEHIND, STUBBORN, CallTarget
 from batuta.testing import FakeClock
@@ -165,9 +165,9 @@ async def test_what_a_plain_function_makes_to_be_awaited_is_awaited() -> None:
     class Answers:
         __module__, __qualname__ = "x", "Answers"
 
-        async def __call__(self) -> Ok:
+        async def __call__(self) -> Done:
             await asyncio.sleep(0)
-            return Ok(items=3)
+            return Done(items=3)
 
     assert (await delivered(Answers())).items == 3
 

@@ -10,20 +10,9 @@ from batuta.kernel.errors import DeadlineExceeded, InvalidName
 from batuta.kernel.events import JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
-from batuta.queue.outcome import Failed
+from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped, TimedOut
 from batuta.receive.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
-from batuta.receive.endpoints import (
-    Endpoint,
-    JobAnswer,
-    JobCall,
-    JobEndpoints,
-    Ok,
-    Partial,
-    Skipped,
-    TimedOut,
-    body,
-    http_status,
-)
+from batuta.receive.endpoints import Endpoint, JobCall, JobEndpoints, reply_body, reply_status
 from batuta.receive.receiver import JobReceiver, Reply
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -70,8 +59,8 @@ def endpoint(handler: object, *, apart_by: tuple[str, ...] = (), timeout: float 
     return found
 
 
-def answering(answer: JobAnswer) -> Endpoint:
-    async def handler(call: JobCall) -> JobAnswer:
+def answering(answer: Outcome) -> Endpoint:
+    async def handler(call: JobCall) -> Outcome:
         return answer
 
     return endpoint(handler)
@@ -80,7 +69,7 @@ def answering(answer: JobAnswer) -> Endpoint:
 @pytest.mark.parametrize(
     ("answer", "status", "said"),
     [
-        (Ok(3, {"enviadas": 2}), 200, {"status": "ok", "items_processed": 3, "enviadas": 2}),
+        (Done(items=3, result={"enviadas": 2}), 200, {"status": "ok", "items_processed": 3, "enviadas": 2}),
         (Partial("1 of 3", 2), 200, {"status": "partial", "items_processed": 2, "reason": "1 of 3"}),
         (Skipped("pilot"), 200, {"status": "skipped", "items_processed": 0, "reason": "pilot"}),
         (Failed("broken"), 500, {"status": "error", "items_processed": None, "error": "broken"}),
@@ -93,22 +82,22 @@ def answering(answer: JobAnswer) -> Endpoint:
     ],
 )
 async def test_the_status_tells_the_truth(
-    reception: JobReceiver, answer: JobAnswer, status: int, said: dict[str, Json], events: EventRecorder
+    reception: JobReceiver, answer: Outcome, status: int, said: dict[str, Json], events: EventRecorder
 ) -> None:
-    assert (http_status(answer), body(answer)) == (status, said)
+    assert (reply_status(answer), reply_body(answer)) == (status, said)
     assert await reception.receive(answering(answer), {}, key=None, deadline=None) == Reply(status, said)
     assert len(events.of(JobAnswered)) == 1
 
 
 def test_details_can_never_overwrite_the_truth() -> None:
-    assert body(Ok(1, {"status": "error", "items_processed": 99}))["status"] == "ok"
-    assert body(Ok(1, {"items_processed": 99}))["items_processed"] == 1
+    assert reply_body(Done(items=1, result={"status": "error", "items_processed": 99}))["status"] == "ok"
+    assert reply_body(Done(items=1, result={"items_processed": 99}))["items_processed"] == 1
 
 
 async def test_a_handler_that_crashes_is_a_failed_job_whose_text_names_no_data(
     reception: JobReceiver, events: EventRecorder
 ) -> None:
-    async def crashes(call: JobCall) -> JobAnswer:
+    async def crashes(call: JobCall) -> Outcome:
         raise ValueError("5511900000001 disse: olá")
 
     reply = await reception.receive(endpoint(crashes), {}, key=None, deadline=None)
@@ -121,10 +110,10 @@ async def test_a_handler_that_crashes_is_a_failed_job_whose_text_names_no_data(
 async def test_the_same_key_runs_once_and_is_answered_twice(reception: JobReceiver) -> None:
     runs = 0
 
-    async def counting(call: JobCall) -> JobAnswer:
+    async def counting(call: JobCall) -> Outcome:
         nonlocal runs
         runs += 1
-        return Ok(runs)
+        return Done(items=runs)
 
     job = endpoint(counting)
     first = await reception.receive(job, {}, key="k", deadline=None)
@@ -138,9 +127,9 @@ async def test_the_same_key_runs_once_and_is_answered_twice(reception: JobReceiv
 async def test_the_same_work_does_not_run_twice_at_a_time_and_different_work_may(reception: JobReceiver) -> None:
     gate = asyncio.Event()
 
-    async def waits(call: JobCall) -> JobAnswer:
+    async def waits(call: JobCall) -> Outcome:
         await gate.wait()
-        return Ok()
+        return Done()
 
     job = endpoint(waits, apart_by=("tipo",))
     first = asyncio.create_task(reception.receive(job, {"tipo": "manha"}, key=None, deadline=None))
@@ -156,12 +145,12 @@ async def test_at_its_deadline_the_work_is_stopped_and_the_job_times_out(
 ) -> None:
     stopped = asyncio.Event()
 
-    async def never(call: JobCall) -> JobAnswer:
+    async def never(call: JobCall) -> Outcome:
         try:
             await asyncio.Event().wait()
         finally:
             stopped.set()
-        return Ok()
+        return Done()
 
     deadline = clock.now() + timedelta(seconds=5)
     running = asyncio.create_task(reception.receive(endpoint(never), {}, key=None, deadline=deadline))
@@ -173,9 +162,9 @@ async def test_at_its_deadline_the_work_is_stopped_and_the_job_times_out(
 
 
 async def test_without_a_deadline_the_endpoints_own_timeout_counts(reception: JobReceiver, clock: FakeClock) -> None:
-    async def never(call: JobCall) -> JobAnswer:
+    async def never(call: JobCall) -> Outcome:
         await asyncio.Event().wait()
-        return Ok()
+        return Done()
 
     running = asyncio.create_task(reception.receive(endpoint(never, timeout=60), {}, key=None, deadline=None))
     await clock.advance(59)
@@ -185,7 +174,7 @@ async def test_without_a_deadline_the_endpoints_own_timeout_counts(reception: Jo
 
 
 async def test_a_call_that_comes_after_its_deadline_is_not_run(reception: JobReceiver, clock: FakeClock) -> None:
-    async def must_not_run(call: JobCall) -> JobAnswer:
+    async def must_not_run(call: JobCall) -> Outcome:
         raise AssertionError
 
     late = clock.now() - timedelta(seconds=1)
@@ -195,15 +184,17 @@ async def test_a_call_that_comes_after_its_deadline_is_not_run(reception: JobRec
 
 
 async def test_a_call_that_is_cut_off_gives_the_work_back(reception: JobReceiver) -> None:
-    async def waits(call: JobCall) -> JobAnswer:
+    async def waits(call: JobCall) -> Outcome:
         await asyncio.Event().wait()
-        return Ok()
+        return Done()
 
     cut_off = asyncio.create_task(reception.receive(endpoint(waits), {}, key="k", deadline=None))
     await settle()
     cut_off.cancel()
     await asyncio.gather(cut_off, return_exceptions=True)
-    assert await reception.receive(answering(Ok(1)), {}, key="k", deadline=None) == Reply(200, body(Ok(1)))
+    assert await reception.receive(answering(Done(items=1)), {}, key="k", deadline=None) == Reply(
+        200, reply_body(Done(items=1))
+    )
 
 
 @pytest.mark.parametrize("name", ["", "Processar", "a_b", "a b", "-a", "a--b", "a/b"])
@@ -245,9 +236,9 @@ async def test_an_answer_that_is_none_is_a_failure_and_frees_the_way(reception: 
 async def test_what_cannot_be_written_is_left_out_of_the_answer_and_what_happened_stays(
     reception: JobReceiver, given: object, sent: Json
 ) -> None:
-    reply = await reception.receive(answering(Ok(2**80, {"x": given})), {}, key=None, deadline=None)  # type: ignore[dict-item]
+    reply = await reception.receive(answering(Done(items=2**80, result={"x": given})), {}, key=None, deadline=None)  # type: ignore[dict-item]
     assert reply == Reply(200, {"status": "ok", "items_processed": None, "x": sent})
-    odd = await reception.receive(answering(Ok(1, [1])), {}, key=None, deadline=None)  # type: ignore[arg-type]
+    odd = await reception.receive(answering(Done(items=1, result=[1])), {}, key=None, deadline=None)
     assert odd == Reply(200, {"status": "ok", "items_processed": 1, "details": "[1]"})
 
 
@@ -256,7 +247,7 @@ async def test_details_without_a_bottom_or_an_end_are_cut(reception: JobReceiver
     for _ in range(100_000):
         deep = [deep]
     for details in ({"x": deep}, {"x": "y" * 2_000_000}):
-        reply = await reception.receive(answering(Ok(1, details)), {}, key=None, deadline=None)
+        reply = await reception.receive(answering(Done(items=1, result=details)), {}, key=None, deadline=None)
         assert isinstance(reply, Reply)
         assert (reply.status, len(dumps(reply.body)) < 1000) == (200, True)
 
@@ -273,7 +264,7 @@ async def test_the_text_of_an_answer_shows_nobodys_data(reception: JobReceiver, 
 async def test_a_handler_that_wants_to_end_the_process_is_a_failed_job(
     reception: JobReceiver, kind: type[BaseException], events: EventRecorder
 ) -> None:
-    async def leaves(call: JobCall) -> JobAnswer:
+    async def leaves(call: JobCall) -> Outcome:
         raise kind
 
     reply = await reception.receive(endpoint(leaves), {}, key="k", deadline=None)
@@ -286,7 +277,7 @@ async def test_a_handler_that_wants_to_end_the_process_is_a_failed_job(
 
 
 async def test_a_deadline_inside_the_handler_is_told_by_its_name_alone(reception: JobReceiver) -> None:
-    async def sends(call: JobCall) -> JobAnswer:
+    async def sends(call: JobCall) -> Outcome:
         raise DeadlineExceeded(what="envio a 5511987654321 Maria", deadline="12:00")
 
     reply = await reception.receive(endpoint(sends), {}, key=None, deadline=None)

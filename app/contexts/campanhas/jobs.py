@@ -12,7 +12,8 @@ from app.contexts.campanhas.inicio import Held, Inicio, Resultado
 from app.contexts.campanhas.model import OUTSIDE
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import code_of, define
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
+from batuta.queue.outcome import Done, Outcome, Partial, Skipped
+from batuta.receive.endpoints import JobCall
 from batuta.runlog import reasons
 from batuta.supervise.loop import Doorbell, Idle, Pace
 
@@ -25,7 +26,7 @@ class CampaignJobs:
     def __init__(self, inicio: Inicio) -> None:
         self._inicio = inicio
 
-    async def processar_campanhas_agendadas(self, call: JobCall) -> JobAnswer:
+    async def processar_campanhas_agendadas(self, call: JobCall) -> Outcome:
         return _answer(await self._inicio.passar())
 
 
@@ -42,7 +43,7 @@ class CampaignLoop:
         return Idle()
 
 
-def _answer(done: Resultado) -> JobAnswer:
+def _answer(done: Resultado) -> Outcome:
     details: dict[str, Json] = {
         "iniciadas": done.iniciadas,
         "enfileiradas": done.enfileiradas,
@@ -53,8 +54,8 @@ def _answer(done: Resultado) -> JobAnswer:
     }
     if done.recusadas:
         ids = ", ".join(map(str, done.recusadas))
-        return Partial(REFUSED(ids=ids), items=done.iniciadas, details=details)
+        return Partial(REFUSED(ids=ids), items=done.iniciadas, result=details)
     held = next((why for why in done.esperam.values() if code_of(why) != OUTSIDE), None)
     if held is not None and not done.iniciadas:
         return Skipped(reasons.held(held))
-    return Ok(items=done.iniciadas, details=details)
+    return Done(items=done.iniciadas, result=details)

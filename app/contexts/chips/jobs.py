@@ -15,8 +15,8 @@ from app.contexts.operacao.service import Eventos
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define, join
-from batuta.queue.outcome import Failed
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
+from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped
+from batuta.receive.endpoints import JobCall
 from batuta.stores.sql.database import Database, Transaction
 
 NOTHING_CHANGED = define("chips_inalterados", "{why}: nothing was changed")
@@ -54,7 +54,7 @@ class ChipJobs:
         self._zone = zone
         self._clock = clock
 
-    async def sincronizar_chips(self, call: JobCall) -> JobAnswer:
+    async def sincronizar_chips(self, call: JobCall) -> Outcome:
         """The gateway's instances become chips, and every chip knows whether its line is open."""
         if self._line is None:
             return Skipped(NO_LINE())
@@ -77,8 +77,8 @@ class ChipJobs:
             },
         }
         if made.doubts:
-            return Partial(join(made.doubts), items=len(instances), details=details)
-        return Ok(items=len(instances), details=details)
+            return Partial(join(made.doubts), items=len(instances), result=details)
+        return Done(items=len(instances), result=details)
 
     async def _change(self, transaction: Transaction, made: Plano, change: Mudanca, asked_at: datetime) -> str:
         """Its word in the answer."""
@@ -112,7 +112,7 @@ class ChipJobs:
             case _:
                 assert_never(change)
 
-    async def verificar_whatsapp(self, call: JobCall) -> JobAnswer:
+    async def verificar_whatsapp(self, call: JobCall) -> Outcome:
         """The line of every chip that sends. One bad look is the line's mood; from the second in a row on it counts."""
         if self._line is None:
             return Skipped(NO_LINE())
@@ -138,7 +138,7 @@ class ChipJobs:
         }
         wrong = [DISCONNECTED(instances=", ".join(down))] if down else []
         wrong += [NO_ANSWER_ABOUT(instances=", ".join(silent))] if silent else []
-        return Partial(join(wrong), len(looked), details) if wrong else Ok(len(looked), details)
+        return Partial(join(wrong), len(looked), details) if wrong else Done(items=len(looked), result=details)
 
     async def _looked(self, looked: Sequence[tuple[Emissor, bool]], asked_at: datetime) -> None:
         now = self._clock.now()
@@ -148,7 +148,7 @@ class ChipJobs:
                 if not is_open and chip.failures + 1 == COUNTS_FROM:
                     await self._tell(transaction, "chip_desconectado", chip.instance, now)
 
-    async def atualizar_trust_scores(self, call: JobCall) -> JobAnswer:
+    async def atualizar_trust_scores(self, call: JobCall) -> Outcome:
         """How far each chip is trusted, by its messages, and what it may do for that. Who fails too much stops sending."""
         now = self._clock.now()
         chips = await self._pool.judged(self._database, now=now)
@@ -162,7 +162,7 @@ class ChipJobs:
                 await self._pool.judge(transaction, chip, trust, nivel, may, now=now)
                 demoted += await self._demoted(transaction, chip, trust, now)
             shown.append({"telefone": last_digits(chip.telefone), "score": trust, "nivel": nivel.value})
-        return Ok(items=len(chips), details={"atualizados": len(chips), "rebaixados": demoted, "chips": shown[:SHOWN]})
+        return Done(items=len(chips), result={"atualizados": len(chips), "rebaixados": demoted, "chips": shown[:SHOWN]})
 
     async def _demoted(self, transaction: Transaction, chip: Avaliado, trust: int, now: datetime) -> bool:
         why = demotion(trust, chip.medidas) if chip.tipo == "julia" and chip.status in DEMOTED_FROM else None
@@ -174,15 +174,15 @@ class ChipJobs:
             await self._eventos.record(transaction, "chip_rebaixado", now=now, dedupe_key=None, props=props)
         return moved
 
-    async def snapshot_chips_diario(self, call: JobCall) -> JobAnswer:
+    async def snapshot_chips_diario(self, call: JobCall) -> Outcome:
         """One row for each chip and day of the operation's own zone, whatever the chip's status."""
         now = self._clock.now()
         data = (now.astimezone(self._zone) - LATE_UNTIL).date()
         async with self._database.transaction() as transaction:
             made, kept = await self._snapshot(transaction, data, now)
-        return Ok(
+        return Done(
             items=made + kept,
-            details={
+            result={
                 "data": data.isoformat(),
                 "total_chips": made + kept,
                 "snapshots_criados": made,
@@ -191,7 +191,7 @@ class ChipJobs:
             },
         )
 
-    async def resetar_contadores_chips(self, call: JobCall) -> JobAnswer:
+    async def resetar_contadores_chips(self, call: JobCall) -> Outcome:
         """Close the day before, then begin today's counts: as the messages say, so that nothing counted is lost."""
         now = self._clock.now()
         today = now.astimezone(self._zone).date()
@@ -201,7 +201,7 @@ class ChipJobs:
             figures = await self._pool.figures(transaction, since=since, until=since + 2 * DAY, now=now)
             for id, numeros in figures.items():
                 await self._pool.recount(transaction, id, numeros, now=now)
-        return Ok(items=len(figures), details={"chips_resetados": len(figures), "snapshots_criados": made})
+        return Done(items=len(figures), result={"chips_resetados": len(figures), "snapshots_criados": made})
 
     async def _snapshot(self, transaction: Transaction, data: date, now: datetime) -> tuple[int, int]:
         since, until = _midnight(data, self._zone), _midnight(data + DAY, self._zone)

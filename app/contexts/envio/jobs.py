@@ -9,7 +9,8 @@ from app.contexts.envio.registro import Registro
 from app.contexts.mensagens.api import HORARIO, TIMELY, Desfecho, open_time
 from batuta.kernel.clock import Clock
 from batuta.kernel.reasons import define
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok
+from batuta.queue.outcome import Done, Outcome
+from batuta.receive.endpoints import JobCall
 from batuta.stores.sql.database import Database
 
 WAITED_TOO_LONG = define("esperou_demais", "{outcome}: it waited too long")
@@ -38,16 +39,16 @@ class MessageJobs:
         self._zone = zone
         self._clock = clock
 
-    async def processar_mensagens_agendadas(self, call: JobCall) -> JobAnswer:
+    async def processar_mensagens_agendadas(self, call: JobCall) -> Outcome:
         """What is stuck comes back, what is too old goes, doubts are looked into, and what is due leaves as far as it may."""
         rescued = len(await self._rescue())
         expired = await self._expire()
         buried = await self._bury()
         decided = await self._reconciliador.look()
         worked = await self._send(AT_MOST)
-        return Ok(
+        return Done(
             items=worked,
-            details={
+            result={
                 "resgatadas": rescued,
                 "expiradas": expired,
                 "esclarecidas": decided,

@@ -12,8 +12,8 @@ from app.contexts.llm.service import Gasto
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
-from batuta.queue.outcome import Failed
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
+from batuta.queue.outcome import Done, Failed, Outcome, Partial
+from batuta.receive.endpoints import JobCall
 from batuta.stores.sql.database import Database, Transaction
 
 NUMBER_WANTED = define("numero_esperado", "{names}: a number from 1 to {most} is wanted")
@@ -61,16 +61,16 @@ class GroupJobs:
         self._zone = zone
         self._clock = clock
 
-    async def processar_grupos(self, call: JobCall) -> JobAnswer:
+    async def processar_grupos(self, call: JobCall) -> Outcome:
         """Every stage once. ``batch_size`` and ``max_workers`` say how much at a time."""
         asked = {name: _number(call, name) for name in ("batch_size", "max_workers")}
         wrong = [name for name, value in asked.items() if value == 0]
         if wrong:
             return Failed(NUMBER_WANTED(names=", ".join(wrong), most=MOST), permanent=True)
         ciclo = await self._operacao.ciclo(asked["batch_size"], asked["max_workers"])
-        return Ok(
+        return Done(
             items=ciclo.processados,
-            details={
+            result={
                 "ciclo": {
                     "processados": ciclo.processados,
                     "erros": ciclo.erros,
@@ -80,12 +80,12 @@ class GroupJobs:
             },
         )
 
-    async def limpar_grupos_finalizados(self, call: JobCall) -> JobAnswer:
+    async def limpar_grupos_finalizados(self, call: JobCall) -> Outcome:
         expired = await self._operacao.vencer(self._today())
         removed = await self._operacao.limpar(self._today(), call.deadline - MARGIN)
-        return Ok(items=removed, details={"removidos": removed, "vencidas": expired})
+        return Done(items=removed, result={"removidos": removed, "vencidas": expired})
 
-    async def verificar_alertas_grupos(self, call: JobCall) -> JobAnswer:
+    async def verificar_alertas_grupos(self, call: JobCall) -> Outcome:
         """What is wrong with the pipeline. Each cause is told to people once, by whoever tells them of everything else."""
         found = await self._saude.achados()
         told = [
@@ -97,9 +97,9 @@ class GroupJobs:
             }
             for each in found
         ]
-        return Ok(items=len(found), details={"alertas": [{**each} for each in told]})
+        return Done(items=len(found), result={"alertas": [{**each} for each in told]})
 
-    async def consolidar_metricas_grupos(self, call: JobCall) -> JobAnswer:
+    async def consolidar_metricas_grupos(self, call: JobCall) -> Outcome:
         """Yesterday, where people live by it; or ``data``, of which everything is counted anew."""
         try:
             said = call.params.get("data")
@@ -108,9 +108,9 @@ class GroupJobs:
         except (ValueError, OverflowError):
             return Failed(DAY_WANTED(), permanent=True)
         counted = await self._metricas.consolidar(day, await self._custos.no_dia(since, until))
-        return Ok(items=int(str(counted["mensagens_total"])), details=counted)
+        return Done(items=int(str(counted["mensagens_total"])), result=counted)
 
-    async def canario_grupos(self, call: JobCall) -> JobAnswer:
+    async def canario_grupos(self, call: JobCall) -> Outcome:
         """A message of our own goes the whole way. Says too whether the last one came out."""
         sinais = await self._saude.sinais()
         day, now = self._today(), self._clock.now()
@@ -120,13 +120,13 @@ class GroupJobs:
         last = None if sinais.canario_em is None else sinais.canario_em.isoformat()
         details: dict[str, Json] = {"ultimo": last, "perdido": sinais.canario_perdido}
         if sinais.canario_perdido:
-            return Partial(CANARY_LOST(), items=1, details=details)
-        return Ok(items=1, details=details)
+            return Partial(CANARY_LOST(), items=1, result=details)
+        return Done(items=1, result=details)
 
-    async def status_grupos(self, call: JobCall) -> JobAnswer:
-        return Ok(details={"fila": await self._operacao.fila()})
+    async def status_grupos(self, call: JobCall) -> Outcome:
+        return Done(result={"fila": await self._operacao.fila()})
 
-    async def reprocessar_grupos_erro(self, call: JobCall) -> JobAnswer:
+    async def reprocessar_grupos_erro(self, call: JobCall) -> Outcome:
         """What failed for good is tried again, each at its own stage. ``estagio`` and ``limite`` narrow it down."""
         stage, limit = call.params.get("estagio"), _number(call, "limite") if "limite" in call.params else 100
         if not limit or (stage is not None and stage not in tuple(Estagio)):
@@ -134,15 +134,15 @@ class GroupJobs:
         dead = await self._operacao.mortas(None if stage is None else Estagio(stage), limit)
         revived = sum([each async for each in self._operacao.reprocessar(dead, por=call.by)])
         told = f"{revived} itens enviados para reprocessamento"
-        return Ok(items=revived, details={"sucesso": True, "reprocessados": revived, "mensagem": told})
+        return Done(items=revived, result={"sucesso": True, "reprocessados": revived, "mensagem": told})
 
-    async def backfill_fila_grupos(self, call: JobCall) -> JobAnswer:
+    async def backfill_fila_grupos(self, call: JobCall) -> Outcome:
         """Messages that wait and are in no queue."""
         limit = _number(call, "limite") if "limite" in call.params else 1000
         if not limit:
             return Failed(NUMBER_WANTED(names="limite", most=MOST), permanent=True)
         added = await self._operacao.enfileirar(await self._operacao.esquecidas(limit))
-        return Ok(items=added, details={"enfileiradas": added})
+        return Done(items=added, result={"enfileiradas": added})
 
     def _today(self) -> date:
         return self._clock.now().astimezone(self._zone).date()

@@ -16,8 +16,7 @@ from app.contexts.vagas.api import NADA, Fechamentos, Limiares, Reajustado, Reaj
 from batuta.kernel.batcher import BatchLoader
 from batuta.kernel.clock import Clock
 from batuta.queue.item import Lease, NewItem
-from batuta.queue.outcome import Effect, Snooze, Writes
-from batuta.queue.pipeline import Drop, FanOut, Jump, Next, StageOutcome
+from batuta.queue.outcome import Effect, FanOut, Jump, Next, Skipped, Snooze, StageOutcome, Writes
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.queries import load
 
@@ -108,7 +107,7 @@ class Leituras:
     async def heuristica(self, lease: Lease) -> StageOutcome:
         mensagem = await self._messages.get(lease.row["mensagem_id"])
         if mensagem is None or not mensagem["texto"].strip():
-            return Drop("sem_texto")
+            return Skipped("sem_texto")
         began = self._clock.monotonic()
         nota = heuristica(mensagem["texto"], vocabulario=(await self._dicionario.nomes()).vocabulario)
         limits = self._limiares
@@ -126,13 +125,13 @@ class Leituras:
         }
         kept = Writes(((self._queries.scored, seen),))
         if not passed:
-            return Drop("heuristica_baixa", kept)
+            return Skipped("heuristica_baixa", kept)
         return Jump(Estagio.EXTRACAO, kept) if looks_so and alcanca(nota.score, limits.alta) else Next(kept)
 
     async def classificacao(self, lease: Lease) -> StageOutcome:
         mensagem = await self._messages.get(lease.row["mensagem_id"])
         if mensagem is None:
-            return Drop("sem_texto")
+            return Skipped("sem_texto")
         began = self._clock.monotonic()
         leitura = await self._leitor(mensagem["texto"], mensagem)
         if isinstance(leitura, Snooze):
@@ -152,12 +151,12 @@ class Leituras:
         if isinstance(changed, Snooze):
             return changed
         effect = await self._com_fechamento(mensagem, leitura, kept, changed)
-        return effect if isinstance(effect, Snooze) else Drop("nao_eh_oferta", effect)
+        return effect if isinstance(effect, Snooze) else Skipped("nao_eh_oferta", effect)
 
     async def extracao(self, lease: Lease) -> StageOutcome:
         mensagem = await self._messages.get(lease.row["mensagem_id"])
         if mensagem is None:
-            return Drop("sem_texto")
+            return Skipped("sem_texto")
         began = self._clock.monotonic()
         leitura = await self._leitor(mensagem["texto"], mensagem)
         if isinstance(leitura, Snooze):
@@ -178,7 +177,7 @@ class Leituras:
             gone = {"motivo": why, "processado_em": self._clock.now()}
             kept = Writes(((self._queries.extracted, {**seen, **gone}),))
             effect = await self._com_fechamento(mensagem, leitura, kept, changed)
-            return effect if isinstance(effect, Snooze) else Drop(why, effect)
+            return effect if isinstance(effect, Snooze) else Skipped(why, effect)
         seen["motivo"] = "vagas_cortadas" if len(leitura.vagas) > MOST_VAGAS else None
         extracted = (self._queries.extracted, {**seen, "processado_em": None})
         items, kept = self._fan_out(mensagem, vagas, extracted)

@@ -11,7 +11,8 @@ from app.contexts.leitura_grupos.api import UFS, Texto, Vocabulario, cidades
 from app.contexts.nomes.api import Dicionario
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
+from batuta.queue.outcome import Done, Outcome, Partial, Skipped
+from batuta.receive.endpoints import JobCall
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import load
 
@@ -52,7 +53,7 @@ class Apresentacao:
         self._clock = clock
         self._queries = load(IntroductionQueries, Path(__file__).parent / "apresentacao.sql", database.dialect)
 
-    async def sincronizar_grupos(self, call: JobCall) -> JobAnswer:
+    async def sincronizar_grupos(self, call: JobCall) -> Outcome:
         """Groups without a name, or with an old one, are asked for, a few at a time. What is told holds no name."""
         if self._line is None:
             return Skipped(NO_LINE())
@@ -64,11 +65,11 @@ class Apresentacao:
                 continue
             found = await self._line.group(row["instance"], row["jid"])
             if isinstance(found, Unavailable) and not found.is_nobody:
-                return Partial(found.why, items=told["nomeados"], details=_json(told))
+                return Partial(found.why, items=told["nomeados"], result=_json(told))
             named = await self._keep(row["id"], None if isinstance(found, Unavailable) else found.nome)
             told["nomeados" if named is not None else "sem_nome"] += 1
             told["com_regiao"] += bool(named)
-        return Ok(items=told["nomeados"], details=_json(told))
+        return Done(items=told["nomeados"], result=_json(told))
 
     async def _keep(self, id: str, nome: str | None) -> str | None:
         """Its region, "" where the name implies none; None: it has no name. Asked again later in any case."""

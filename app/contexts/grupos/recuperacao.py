@@ -15,7 +15,8 @@ from app.contexts.comum.telefone import chave, forms, telefone_de
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.queue.item import NewItem
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok
+from batuta.queue.outcome import Done, Outcome
+from batuta.receive.endpoints import JobCall
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
 from batuta.stores.sql.queries import load
 
@@ -123,7 +124,7 @@ class Recuperacao:
         self._clock = clock
         self._queries = load(RecoveryQueries, Path(__file__).parent / "recuperacao.sql", database.dialect)
 
-    async def recovery_vagas_incompletas(self, call: JobCall) -> JobAnswer:
+    async def recovery_vagas_incompletas(self, call: JobCall) -> Outcome:
         """At most twenty people; fewer while earlier questions have not left."""
         now = self._clock.now()
         unknown = await self._database.run(self._queries.no_phone, now=now)
@@ -138,9 +139,9 @@ class Recuperacao:
             status, vagas = await self._ask(pessoa, hoje)
             found[status] += vagas
             asked += bool(vagas) and status == "perguntada"
-        return Ok(
+        return Done(
             items=asked,
-            details={
+            result={
                 "vagas_encontradas": sum(found.values()) + unknown,
                 "dms_enviados": asked,
                 "sem_telefone": unknown,

@@ -23,8 +23,8 @@ from batuta.guard.switches import Switch, verdict
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
-from batuta.queue.outcome import Failed
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial, Skipped
+from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped
+from batuta.receive.endpoints import JobCall
 from batuta.runlog.reasons import held
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database, Query
@@ -95,7 +95,7 @@ class Validacao:
         self._clock = clock
         self._queries = load(PhoneQueries, Path(__file__).parent / "validacao.sql", database.dialect)
 
-    async def validar_telefones(self, call: JobCall) -> JobAnswer:
+    async def validar_telefones(self, call: JobCall) -> Outcome:
         if (held := await self._held()) is not None:
             return Skipped(held)
         assert self._line is not None
@@ -110,7 +110,7 @@ class Validacao:
             raise
         if not claimed:
             await gateway.unused()
-            return Ok(items=0, details=_counted([], 0))
+            return Done(items=0, result=_counted([], 0))
         found = await self._line.numbers(instance, [each.telefone for each in claimed])
         if isinstance(found, Unavailable):
             await gateway.used(EffectReport(Effect.MISTAKE if found.permanent else Effect.BROKE, "whatsappNumbers"))
@@ -162,7 +162,7 @@ class Validacao:
         for each in claimed:
             await self._write(each, "pendente", next_at=None, tentativas=each.tentativas)
 
-    async def _settle(self, claimed: Sequence[Reservado], found: Sequence[Numero]) -> JobAnswer:
+    async def _settle(self, claimed: Sequence[Reservado], found: Sequence[Numero]) -> Outcome:
         now, ours = self._clock.now(), 0
         words = [verdict_of(each.telefone, found) for each in claimed]
         for each, word in zip(claimed, words, strict=True):
@@ -171,8 +171,8 @@ class Validacao:
             ours += await self._write(each, word, next_at=next_at, tentativas=failed)
         details = _counted(words, len(claimed) - ours)
         if "erro" in words:
-            return Partial(SOME_LEFT_OUT(), items=ours, details=details)
-        return Ok(items=ours, details=details)
+            return Partial(SOME_LEFT_OUT(), items=ours, result=details)
+        return Done(items=ours, result=details)
 
     async def _write(self, each: Reservado, status: str, *, next_at: datetime | None, tentativas: int) -> int:
         return await self._database.run(

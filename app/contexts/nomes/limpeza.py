@@ -12,7 +12,8 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
+from batuta.queue.outcome import Done, Outcome, Partial
+from batuta.receive.endpoints import JobCall
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queries import load
@@ -40,7 +41,7 @@ class Limpeza:
         self._audit = AuditLog(database.dialect, ids)
         self._queries = load(CleaningQueries, Path(__file__).parent / "limpeza.sql", database.dialect)
 
-    async def limpeza_hospitais(self, call: JobCall) -> JobAnswer:
+    async def limpeza_hospitais(self, call: JobCall) -> Outcome:
         """Looks at each that a machine made and nothing refers to; those whose name cannot be one are deleted."""
         areas = (await self._dicionario.nomes()).vocabulario.especialidades
         looked, deleted, after = 0, 0, str(UUID(int=0))
@@ -55,8 +56,8 @@ class Limpeza:
                 break
             after = rows[-1]["id"]
             if self._clock.now() >= call.deadline - MARGIN:
-                return Partial(OUT_OF_TIME(), items=deleted, details=_told(looked, deleted))
-        return Ok(items=deleted, details=_told(looked, deleted))
+                return Partial(OUT_OF_TIME(), items=deleted, result=_told(looked, deleted))
+        return Done(items=deleted, result=_told(looked, deleted))
 
     async def _delete(self, id: str, now: datetime) -> bool:
         """False: somebody has come to need it."""

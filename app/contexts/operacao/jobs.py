@@ -7,7 +7,8 @@ from typing import Protocol
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
-from batuta.receive.endpoints import JobAnswer, JobCall, Ok, Partial
+from batuta.queue.outcome import Done, Outcome, Partial
+from batuta.receive.endpoints import JobCall
 from batuta.supervise.pruner import Retention, prune_all
 
 OUT_OF_TIME = define("tempo_esgotado", "the time was over; the next run goes on")
@@ -26,13 +27,13 @@ class Upkeep:
         self._retentions = retentions
         self._clock = clock
 
-    async def heartbeat(self, call: JobCall) -> JobAnswer:
+    async def heartbeat(self, call: JobCall) -> Outcome:
         """The scheduler fired, the API answered and the database was written: the whole way lives."""
         await self._beats.beat("heartbeat", "heartbeat", {"execution": call.key}, now=self._clock.now())
-        return Ok(items=1)
+        return Done(items=1)
 
-    async def limpar_historico(self, call: JobCall) -> JobAnswer:
+    async def limpar_historico(self, call: JobCall) -> Outcome:
         pruned = await prune_all(self._retentions, lambda: call.deadline - self._clock.now() >= MARGIN)
         if not pruned.is_all:
             return Partial(OUT_OF_TIME(), items=pruned.rows)
-        return Ok(items=pruned.rows)
+        return Done(items=pruned.rows)

@@ -24,8 +24,7 @@ from batuta.kernel.batcher import BatchLoader
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Writes
-from batuta.queue.pipeline import Drop, Finish, Next, StageOutcome
+from batuta.queue.outcome import Done, Next, Skipped, StageOutcome, Writes
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.queries import load
 
@@ -71,7 +70,7 @@ class Vagas:
     async def normalizacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
         if vaga is None:
-            return Drop(SEM_VAGA)
+            return Skipped(SEM_VAGA)
         now = self._clock.now()
         found, hospital_id, learnt = await self._hospital(vaga, now)
         especialidade_id, score, area = await self._especialidade(vaga, now)
@@ -104,10 +103,10 @@ class Vagas:
     async def deduplicacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
         if vaga is None or vaga["hash_dedup"] is None:
-            return Drop(SEM_VAGA) if vaga is None else Next()
+            return Skipped(SEM_VAGA) if vaga is None else Next()
         now = self._clock.now()
         if vaga["status"] in DECIDIDA:
-            return Finish(Writes((self._arrived(vaga, now),)))
+            return Done(effect=Writes((self._arrived(vaga, now),)))
         holder = await self._keys.get((vaga["hash_dedup"], vaga["id"]))
         principal = vaga["id"] if holder is None else holder
         if principal == vaga["id"]:
@@ -117,12 +116,12 @@ class Vagas:
     async def importacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
         if vaga is None:
-            return Drop(SEM_VAGA)
+            return Skipped(SEM_VAGA)
         now = self._clock.now()
         if vaga["dona"] not in (None, vaga["id"]):  # it failed, and another took its place meanwhile
             return await self._repeated(vaga, vaga["dona"], now)
         parecer = julgar(candidata(vaga), now.astimezone(self._zone).date(), self._limiares)
-        return Finish(self.resultado(vaga, parecer, now) + Writes((self._arrived(vaga, now),)))
+        return Done(effect=self.resultado(vaga, parecer, now) + Writes((self._arrived(vaga, now),)))
 
     def resultado(self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime) -> Writes:
         """What a judgement writes: how it was judged, and a vacancy if it is to be one. What is dropped keeps no key."""
@@ -144,15 +143,15 @@ class Vagas:
         free = ((self.queries.free_dropped, {"hash": vaga["hash_dedup"], "id": vaga["id"]}),) if is_dropped else ()
         return Writes(((self.queries.judged, judged), *made, *free))
 
-    async def _repeated(self, vaga: Row, principal: str, now: datetime) -> Finish:
+    async def _repeated(self, vaga: Row, principal: str, now: datetime) -> Done:
         """One more source of the principal; told by its own author, it may correct what he said."""
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         stands = (self.queries.stands_alone, {"id": vaga["id"], "now": now})
         kept = self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrived(vaga, now)))
         first = await self._vagas.get(principal)
         if first is None or not mesmo_autor(vaga, first) or not mudancas(vaga, first):
-            return Finish(kept)
-        return Finish(self.retificacoes.efeito(vaga, principal, kept, now))
+            return Done(effect=kept)
+        return Done(effect=self.retificacoes.efeito(vaga, principal, kept, now))
 
     async def _hospital(self, vaga: Row, now: datetime) -> tuple[Achado, str | None, Writes]:
         nome = vaga["hospital_raw"] or ""

@@ -24,7 +24,7 @@ from batuta.kernel.errors import (
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
 from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import bind, trace_of_run
-from batuta.kernel.usercode import name_of
+from batuta.kernel.usercode import Raised, Returned, call, name_of
 from batuta.kernel.waiting import insist
 from batuta.queue.item import LeaseHolder
 from batuta.runlog import reasons
@@ -165,17 +165,30 @@ class Runner:
     async def _run(self, order: Order) -> None:
         bind(trace_of_run(order.execution.id))
         bind_progress(None)  # a run's progress is not its runner's
+        ending = await self._execute(order)
+        self._closing |= {task for task, execution in self._runs.items() if execution is order.execution}
+        await self._close(order.execution, ending)
+
+    async def _execute(self, order: Order) -> Ending:
+        """Wait for a place in the lane, deliver the run to its target, and decide how it ended."""
         asked = self._clock.monotonic()
         async with self._lanes.lane(order.job.category):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
-            held = await self._why_not(order.job) if waited >= STALE else None
-            ending = (
-                await self._deliver(order)
-                if held is None
-                else storable(Ending(status=Status.SKIPPED, reason=reasons.held(held)))
-            )
-        self._closing |= {task for task, execution in self._runs.items() if execution is order.execution}
-        await self._close(order.execution, ending)
+            if waited >= STALE and (held := await self._why_not(order.job)) is not None:
+                return storable(Ending(status=Status.SKIPPED, reason=reasons.held(held)))
+            called = await call(lambda: self._deliver(order))
+        match called:
+            case Returned(value=Ending() as ending):
+                return ending
+            case Raised(error=CancelIgnored() as deaf):
+                self._deaf = deaf
+                self.doorbell.ring()
+                return storable(Ending(status=Status.TIMEOUT, error=reason_of_error(deaf)))
+            case Raised(error=error):
+                self._events.emit(ExecutionCrashed(order.job.name, error))
+                return storable(Ending(status=Status.ERROR, error=reasons.CRASHED(error=name_of(error))))
+            case Returned():
+                raise AssertionError("_deliver returns an ending")
 
     async def _why_not(self, job: Job) -> str | None:
         try:
@@ -203,18 +216,10 @@ class Runner:
             timeout=job.timeout,
             grace=order.grace,
             params=order.params,
-            # Whoever waits for the endpoint can wait for the switches too.
+            # A run that waits for its endpoint can wait for the switches as well.
             why_not=lambda: insist(lambda: self._gate(job), self._clock),
         )
-        try:
-            return storable(await job.target.deliver(run))
-        except CancelIgnored as deaf:
-            self._deaf = deaf
-            self.doorbell.ring()
-            return storable(Ending(status=Status.TIMEOUT, error=reason_of_error(deaf)))
-        except Exception as error:  # noqa: BLE001 - whatever a job meets is its own failure, told as one
-            self._events.emit(ExecutionCrashed(job.name, error))
-            return storable(Ending(status=Status.ERROR, error=reasons.CRASHED(error=name_of(error))))
+        return storable(await job.target.deliver(run))
 
     async def _close(self, execution: Execution, ending: Ending) -> None:
         try:

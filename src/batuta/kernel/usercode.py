@@ -39,10 +39,18 @@ DOES_NOT_END = define("does_not_end", "{what} does not end")
 STUBBORN = timedelta(seconds=1)
 
 
-async def attempt(call: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str) -> Called:
-    """A cancellation of our own task is the one thing that passes."""
+async def call(function: Callable[[], Awaitable[object]]) -> Returned | Raised:
+    """Call the application's code. Only a cancellation passes."""
     try:
-        return await with_deadline(deadline, _outcome(call), clock, what)
+        return Returned(await ordinary(function))
+    except Exception as error:  # noqa: BLE001 - every error of the code is a value for its caller
+        return Raised(error)
+
+
+async def attempt(function: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str) -> Called:
+    """Call the application's code until ``deadline``. Only a cancellation of the calling task passes."""
+    try:
+        return await with_deadline(deadline, call(function), clock, what)
     except DeadlineExceeded as late:  # ours alone: one that the code itself raised is a value by now
         return Late(reason_of_error(late))
     except asyncio.CancelledError as cancelled:
@@ -116,13 +124,6 @@ class Threads:
 def _tell(heard: "asyncio.Future[Returned | Raised]", outcome: Returned | Raised) -> None:
     if not heard.done():
         heard.set_result(outcome)
-
-
-async def _outcome(call: Callable[[], Awaitable[object]]) -> Returned | Raised:
-    try:
-        return Returned(await ordinary(call))
-    except Exception as error:  # noqa: BLE001 - whatever it raises is told to whoever called it, as a value
-        return Raised(error)
 
 
 async def ordinary(call: Callable[[], Awaitable[object]]) -> object:

@@ -12,7 +12,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import UnstorableValue, reason_of_error
 from batuta.kernel.reasons import ReasonCode
 from batuta.kernel.usercode import Called, Late, Raised, Returned, name_of
-from batuta.queue.outcome import HANDLER_CRASHED, Failed, RetryPolicy, Settlement, after_seconds
+from batuta.queue.outcome import HANDLER_CRASHED, Failed, RetryPolicy, Settlement, TimedOut, after_seconds
 from batuta.queue.running import Running
 from batuta.queue.storable import refuse_unstorable
 
@@ -48,7 +48,7 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
         case Raised(error=error):
             return _settle(running, Failed(crash(error=name_of(error))), policy.retry), error
         case Late(error=why):
-            return _settle(running, Failed(why), policy.retry if policy.retry_timeout else _NEVER), None
+            return _settle(running, TimedOut(why), policy.retry if policy.retry_timeout else _NEVER), None
         case _:
             assert_never(called)
 

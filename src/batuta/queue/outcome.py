@@ -1,4 +1,19 @@
-"""The outcome of a handler, the retry policy, and the settlement that follows from both: decided here, written by the store."""
+"""Outcomes, retry policies, and the settlement that follows from both: decided here, written by the store.
+
+Jobs, job endpoints, tasks, queue handlers and stages return the same outcomes. One pure function for each consumer gives them their
+meaning: ``settle`` here, ``Pipeline.settle`` for stages, ``ending_of`` for the row of a run, ``reply_body`` for HTTP.
+
+    outcome    item of a queue                 stage                  run of a job        HTTP
+    Done       done                            finished here          success             200 ok
+    Partial    done, with the reason           finished here          success, degraded   200 partial
+    Skipped    done, with the reason           dropped                skipped             200 skipped
+    Snooze     ready later, attempt uncounted  the same               skipped             200 skipped
+    Failed     ready after a wait, or dead     the same               error               500, or 400 if permanent
+    TimedOut   ready after a wait, or dead     the same               timeout             504
+    Cancelled  cancelled                       the same               skipped             200 skipped
+
+A stage may also move its item: ``Next``, ``Jump``, ``FanOut``.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,10 +86,31 @@ Effect: TypeAlias = Callable[[Any], Awaitable[None]] | Writes
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It worked. ``emit`` is enqueued, and ``effect`` done, in the transaction that settles it."""
+    """The work succeeded. ``emit`` is enqueued, and ``effect`` runs, in the transaction that settles the item.
+
+    ``items``: how many things a job worked on; None where counting makes no sense. The result of a job is a mapping.
+    """
 
     result: Json = None
     emit: tuple[NewItem, ...] = ()
+    effect: Effect | None = None
+    items: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """The work succeeded in part. A job that returns it shows as degraded."""
+
+    reason: str
+    items: int | None = None
+    result: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """There was a good reason to do nothing: a pause, a window, an item that needs no work."""
+
+    reason: str
     effect: Effect | None = None
 
 
@@ -95,20 +131,53 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It did not work. The retry policy decides, unless it can never work. ``error`` is for operators: no personal data."""
+    """The work failed. The retry policy decides, unless a retry cannot help. ``error`` is for operators: no personal data."""
 
     error: str
     permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The time limit or the deadline passed, and the work was stopped."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Somebody asked for it to stop, and it did."""
+    """A cancellation was requested, and the work was stopped."""
 
     reason: str = field(default_factory=CANCELLED)
 
 
-Outcome: TypeAlias = Done | Snooze | Failed | Cancelled
+Outcome: TypeAlias = Done | Partial | Skipped | Snooze | Failed | TimedOut | Cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """Move the item to the following stage; after the last one it is finished."""
+
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Move the item to a named stage."""
+
+    stage: str
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """Finish the item and make several at the following stage. Each needs a key: a repeat adds none."""
+
+    items: tuple[NewItem, ...]
+    effect: Effect | None = None
+
+
+StageOutcome: TypeAlias = Outcome | Next | Jump | FanOut
 
 
 LONGEST_ERROR = 500
@@ -169,9 +238,14 @@ def settle(attempt: int, outcome: Outcome, retry: RetryPolicy, chance: Callable[
             if isinstance(until, timedelta):
                 return back._replace(wait=until)
             return back._replace(available_at=clamp_instant(until))
-        case Failed(error=error, permanent=permanent):
+        case Partial(reason=reason, result=result):
+            return Settlement(state=ItemState.DONE, result=result, error=mask_text(reason, LONGEST_ERROR))
+        case Skipped(reason=reason, effect=effect):
+            return Settlement(state=ItemState.DONE, error=mask_text(reason, LONGEST_ERROR), effect=effect)
+        case Failed(error=error) | TimedOut(error=error):
+            is_permanent = isinstance(outcome, Failed) and outcome.permanent
             try:
-                wait = None if permanent else _check_wait(retry.wait_after(attempt, chance))
+                wait = None if is_permanent else _check_wait(retry.wait_after(attempt, chance))
             except (Exception, SystemExit) as broken:  # noqa: BLE001 - a policy is the application's code
                 why = f"{type(broken).__name__} in its retry policy, after: {error}"
                 return Settlement(state=ItemState.DEAD, error=mask_text(why, LONGEST_ERROR))

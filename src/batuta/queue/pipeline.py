@@ -4,20 +4,27 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from batuta.kernel.errors import InvalidName
-from batuta.kernel.writable import mask_text
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import (
-    LONGEST_ERROR,
     Cancelled,
+    Done,
     Effect,
     Failed,
+    FanOut,
+    Jump,
+    Next,
+    Outcome,
+    Partial,
     RetryPolicy,
     Settlement,
+    Skipped,
     Snooze,
+    StageOutcome,
+    TimedOut,
     Waits,
     settle,
 )
@@ -25,47 +32,6 @@ from batuta.queue.table import QueueTable
 
 # The first attempt, and three retries.
 DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15)))
-
-
-@dataclass(frozen=True, slots=True)
-class Next:
-    """On to the following stage; after the last, it is finished."""
-
-    effect: Effect | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Jump:
-    """On to another stage than the following."""
-
-    stage: str
-    effect: Effect | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FanOut:
-    """One item becomes several at the following stage, and is itself finished. Each needs a key: a repeat adds none."""
-
-    items: tuple[NewItem, ...]
-    effect: Effect | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Nothing here for us, and that is fine."""
-
-    reason: str
-    effect: Effect | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """Finished here, although stages follow: what it was for is done."""
-
-    effect: Effect | None = None
-
-
-StageOutcome: TypeAlias = Next | Jump | FanOut | Drop | Finish | Snooze | Failed | Cancelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +80,15 @@ class Pipeline:
                 following = self._after(stage) or self.table.done
                 made = tuple(self._item(item, following) for item in items)
                 return Settlement(state=ItemState.DONE, follow_ups=made, effect=effect)
-            case Drop(reason=reason, effect=effect):
-                return Settlement(
-                    state=ItemState.DONE, stage=self.dropped, error=mask_text(reason, LONGEST_ERROR), effect=effect
-                )
-            case Finish(effect=effect):
-                return Settlement(state=ItemState.DONE, effect=effect)
-            case Snooze() | Failed() | Cancelled():
-                return settle(lease.attempt, outcome, retry, random.random)
+            case Skipped():
+                return self._settle_here(lease, outcome, retry)._replace(stage=self.dropped)
+            case Done() | Partial() | Snooze() | Failed() | TimedOut() | Cancelled():
+                return self._settle_here(lease, outcome, retry)
             case _:
                 assert_never(outcome)
+
+    def _settle_here(self, lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
+        return settle(lease.attempt, outcome, retry, random.random)
 
     def _to(self, stage: str | None, effect: Effect | None) -> Settlement:
         if stage is None:

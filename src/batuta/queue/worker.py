@@ -326,7 +326,7 @@ class Worker:
         bind_progress(None)  # a handler's progress is not its worker's
         try:
             executed = await execute(running, self._clock, self._policy.max_result)
-            await self._settle(running, executed)
+            await self._close(running, executed)
         except asyncio.CancelledError:
             if running.stop is Stop.SHUTDOWN and self._owns(running):
                 untried = running.step is Step.CLAIMED
@@ -335,7 +335,7 @@ class Worker:
         finally:
             self._forget(running)
 
-    async def _settle(self, running: Running, executed: Executed) -> None:
+    async def _close(self, running: Running, executed: Executed) -> None:
         """Put the settlement with the others, or write it together with its effect."""
         settlement, error = executed.settlement, executed.error
         self._cancellations.confirm(running.task)

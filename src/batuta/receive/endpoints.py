@@ -1,10 +1,10 @@
-"""The registry of job endpoints and their answers. ``POST /jobs/<endpoint>`` runs a registered handler and nothing else; one
-function derives the HTTP status from the answer, so a failure never looks like a success.
+"""The registry of job endpoints and their replies. ``POST /jobs/<endpoint>`` runs a registered handler and nothing else; one
+function derives the HTTP status from the outcome, so a failure never looks like a success.
 """
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
@@ -13,74 +13,39 @@ from batuta.kernel.json import Json
 from batuta.kernel.nearest import nearest
 from batuta.kernel.reasons import Reason, described
 from batuta.kernel.writable import count, json_object, mask_text
-from batuta.queue.outcome import Failed
+from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
 from batuta.runlog.execution import LONGEST_ERROR
 
 LARGEST_DETAILS = 1024 * 1024
-Details: TypeAlias = Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
-class Ok:
-    """It worked. ``items`` is how many it worked on; None where counting makes no sense."""
-
-    items: int | None = None
-    details: Details = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """It worked for some. Kept as a success with a reason, and the job shows as degraded."""
-
-    reason: str
-    items: int | None = None
-    details: Details = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """It had good reason not to do anything: a pause, a window, pilot mode."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class TimedOut:
-    """Its deadline came first, and it was stopped."""
-
-    error: str
-
-
-JobAnswer: TypeAlias = Ok | Partial | Skipped | Failed | TimedOut
-
-
-def http_status(answer: JobAnswer) -> int:
-    match answer:
-        case Ok() | Partial() | Skipped():
+def reply_status(outcome: Outcome) -> int:
+    match outcome:
+        case Done() | Partial() | Skipped() | Snooze() | Cancelled():
             return 200
         case Failed(permanent=True):
-            return 400  # as it was asked for it can never work: nobody need ask again
+            return 400  # a repeat of the same request cannot succeed
         case Failed():
             return 500
         case TimedOut():
             return 504
         case _:
-            assert_never(answer)
+            assert_never(outcome)
 
 
-def body(answer: JobAnswer) -> dict[str, Json]:
-    """As it can be sent and kept: whatever the handler put into it, with texts in which nobody's data shows."""
-    match answer:
-        case Ok(items=items, details=details):
-            return {**_sent(details), "status": "ok", "items_processed": count(items)}
-        case Partial(reason=reason, items=items, details=details):
-            return {**_sent(details), "status": "partial", "items_processed": count(items), **_why("reason", reason)}
-        case Skipped(reason=reason):
+def reply_body(outcome: Outcome) -> dict[str, Json]:
+    """The outcome as it can be sent and stored, with texts that hold no personal data."""
+    match outcome:
+        case Done(items=items, result=result):
+            return {**_sent(result), "status": "ok", "items_processed": count(items)}
+        case Partial(reason=reason, items=items, result=result):
+            return {**_sent(result), "status": "partial", "items_processed": count(items), **_why("reason", reason)}
+        case Skipped(reason=reason) | Snooze(reason=reason) | Cancelled(reason=reason):
             return {"status": "skipped", "items_processed": 0, **_why("reason", reason)}
         case Failed(error=error) | TimedOut(error=error):
             return {"status": "error", "items_processed": None, **_why("error", error)}
         case _:
-            assert_never(answer)
+            assert_never(outcome)
 
 
 def _why(name: str, reason: object) -> dict[str, Json]:
@@ -89,16 +54,30 @@ def _why(name: str, reason: object) -> dict[str, Json]:
     return {name: str(said), **(described(said, name) if isinstance(said, Reason) else {})}
 
 
-def _sent(details: Details) -> dict[str, Json]:
-    if not isinstance(details, Mapping):
-        return {"details": mask_text(details, LONGEST_ERROR)}
-    sent = json_object(details, LARGEST_DETAILS)
+def _sent(result: Json) -> dict[str, Json]:
+    if result is None:
+        return {}
+    if not isinstance(result, Mapping):
+        return {"details": mask_text(result, LONGEST_ERROR)}
+    sent = json_object(result, LARGEST_DETAILS)
     return {"details": "left out: they are longer than 1 MB"} if sent is None else sent
 
 
-def outcome(answer: JobAnswer) -> str:
+def outcome_word(outcome: Outcome) -> str:
     """One word for logs and counters."""
-    return {Ok: "ok", Partial: "partial", Skipped: "skipped", Failed: "error", TimedOut: "timeout"}[type(answer)]
+    match outcome:
+        case Done():
+            return "ok"
+        case Partial():
+            return "partial"
+        case Skipped() | Snooze() | Cancelled():
+            return "skipped"
+        case Failed():
+            return "error"
+        case TimedOut():
+            return "timeout"
+        case _:
+            assert_never(outcome)
 
 
 _FORM = re.compile(r"^[a-z0-9]+(-[a-z0-9]+)*$")
@@ -116,7 +95,7 @@ class JobCall:
     by: str | None = None
 
 
-Handler: TypeAlias = Callable[[JobCall], Awaitable[JobAnswer]]
+Handler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

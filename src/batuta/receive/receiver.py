@@ -16,20 +16,9 @@ from batuta.kernel.leases import renew_until_cancelled
 from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.waiting import cancel_and_wait, insist
-from batuta.queue.outcome import HANDLER_CRASHED, Failed
+from batuta.queue.outcome import HANDLER_CRASHED, Failed, Outcome, TimedOut
 from batuta.receive.calls import Answered, Busy, JobCalls, KeyReused, NewCall, Opened
-from batuta.receive.endpoints import (
-    Endpoint,
-    JobAnswer,
-    JobCall,
-    Ok,
-    Partial,
-    Skipped,
-    TimedOut,
-    body,
-    http_status,
-    outcome,
-)
+from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body, reply_status
 
 # A call whose process shows no sign of life for this long may be run again by another.
 CALL_LEASE = timedelta(seconds=15)
@@ -90,10 +79,9 @@ class JobReceiver:
         renew = partial(self._calls.renew, call.key, opened_at=opened_at, lease=CALL_LEASE)
         renewing = asyncio.create_task(renew_until_cancelled(renew, CALL_LEASE, self._clock))
         try:
-            answer = await self._answer(endpoint, call)
-            reply = self._reply(endpoint, answer, call.started_at)
-            closing = partial(self._calls.close, call.key, reply.status, reply.body, opened_at=opened_at)
-            await insist(closing, self._clock)
+            outcome = await self._execute(endpoint, call)
+            reply = self._reply(endpoint, outcome, call.started_at)
+            await self._close(call, reply, opened_at)
         except BaseException:
             # Cancelled from outside, most likely by a shutdown: hand the work back now, not when the lease ends.
             await self._calls.forget(call.key, opened_at=opened_at)
@@ -102,32 +90,34 @@ class JobReceiver:
             await cancel_and_wait(renewing)
         return reply
 
-    async def _answer(self, endpoint: Endpoint, call: JobCall) -> JobAnswer:
+    async def _execute(self, endpoint: Endpoint, call: JobCall) -> Outcome:
         match await attempt(lambda: endpoint.handler(call), call.deadline, self._clock, f"job {endpoint.name}"):
-            case Returned(value=Ok() | Partial() | Skipped() | Failed() | TimedOut() as answer):
-                return answer
             case Returned(value=value):
-                return Failed(WRONG_ANSWER(type=type(value).__name__))
+                return value if isinstance(value, Outcome) else Failed(WRONG_ANSWER(type=type(value).__name__))
             case Late(error=error):
                 return TimedOut(error)
             case Raised(error=crash):
                 self._events.emit(JobCrashed(endpoint.name, crash))
                 return Failed(HANDLER_CRASHED(error=name_of(crash)))
 
-    def _reply(self, endpoint: Endpoint, answer: JobAnswer, started_at: datetime) -> Reply:
-        said = body(answer)
-        reason = said.get("reason") or said.get("error")
-        items = said["items_processed"]
+    async def _close(self, call: JobCall, reply: Reply, opened_at: datetime) -> None:
+        close = partial(self._calls.close, call.key, reply.status, reply.body, opened_at=opened_at)
+        await insist(close, self._clock)
+
+    def _reply(self, endpoint: Endpoint, outcome: Outcome, started_at: datetime) -> Reply:
+        body = reply_body(outcome)
+        reason = body.get("reason") or body.get("error")
+        items = body["items_processed"]
         self._events.emit(
             JobAnswered(
                 endpoint=endpoint.name,
-                outcome=outcome(answer),
+                outcome=outcome_word(outcome),
                 reason=str(reason) if reason else None,
                 items=items if isinstance(items, int) else None,
                 took=self._clock.now() - started_at,
             )
         )
-        return Reply(http_status(answer), said)
+        return Reply(reply_status(outcome), body)
 
 
 def _new_call(endpoint: Endpoint, call: JobCall) -> NewCall:

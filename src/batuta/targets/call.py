@@ -2,17 +2,17 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, assert_never
 
 from batuta.dispatch.job import Run
 from batuta.dispatch.runner import RUNS
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
+from batuta.kernel.json import Json
 from batuta.kernel.usercode import Called, Late, Raised, Returned, Threads, attempt
 from batuta.kernel.waiting import first_of
-from batuta.queue.outcome import Failed
-from batuta.receive.endpoints import JobAnswer, Ok, Partial, Skipped, TimedOut
+from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Status
 from batuta.supervise.running import MOST_CANCELS
@@ -47,7 +47,7 @@ class CallTarget:
             return Ending(status=Status.SKIPPED, reason=reasons.OVERLAP_THREADS(count=left))
         match await self._attempt(run):
             case Returned(value=value):
-                return ending_of(answer_of(value))
+                return ending_of(outcome_of(value))
             case Late(error=error):
                 return Ending(status=Status.TIMEOUT, error=error)
             case Raised(error=error):
@@ -81,32 +81,37 @@ class CallTarget:
         return await returned if inspect.isawaitable(returned) else returned
 
 
-def answer_of(returned: object) -> JobAnswer:
-    """Nothing means done; a number is how many; an answer is itself."""
+def outcome_of(returned: object) -> Outcome:
+    """Nothing means done; a number is how many items; an outcome is itself."""
     match returned:
-        case Ok() | Partial() | Skipped() | Failed() | TimedOut():
-            return returned
         case None:
-            return Ok()
+            return Done()
         case bool():
-            return Ok() if returned else Failed(reasons.RETURNED_FALSE())
+            return Done() if returned else Failed(reasons.RETURNED_FALSE())
         case int():
-            return Ok(items=returned)
+            return Done(items=returned)
         case _:
-            return Ok(details={"returned": type(returned).__name__})
+            return returned if isinstance(returned, Outcome) else Done(result={"returned": type(returned).__name__})
 
 
-def ending_of(answer: JobAnswer) -> Ending:
-    match answer:
-        case Ok(items=items, details=details):
-            return Ending(status=Status.SUCCESS, items=items, result=dict(details) or None)
-        case Partial(reason=reason, items=items, details=details):
-            return Ending(
-                status=Status.SUCCESS, reason=reasons.PARTIAL(why=reason), items=items, result=dict(details) or None
-            )
-        case Skipped(reason=reason):
+def ending_of(outcome: Outcome) -> Ending:
+    match outcome:
+        case Done(items=items, result=result):
+            return Ending(status=Status.SUCCESS, items=items, result=_mapping(result))
+        case Partial(reason=reason, items=items, result=result):
+            why = reasons.PARTIAL(why=reason)
+            return Ending(status=Status.SUCCESS, reason=why, items=items, result=_mapping(result))
+        case Skipped(reason=reason) | Snooze(reason=reason) | Cancelled(reason=reason):
             return Ending(status=Status.SKIPPED, reason=reason)
         case Failed(error=error):
             return Ending(status=Status.ERROR, error=error)
         case TimedOut(error=error):
             return Ending(status=Status.TIMEOUT, error=error)
+        case _:
+            assert_never(outcome)
+
+
+def _mapping(result: Json) -> Mapping[str, Json] | None:
+    if isinstance(result, Mapping):
+        return dict(result) or None
+    return None if result is None else {"result": result}

@@ -16,7 +16,7 @@ from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
-from batuta.queue.outcome import Cancelled, Done, Failed, FullJitter, Outcome, RetryPolicy, Snooze, after_seconds
+from batuta.queue.outcome import Done, FullJitter, Outcome, RetryPolicy, Snooze, after_seconds
 from batuta.queue.table import QueueTable
 
 TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "cancelled"]
@@ -162,11 +162,7 @@ def _carried(args: object) -> object:
 
 def outcome_of(returned: object) -> Outcome:
     """A plain value is done, and its result."""
-    match returned:
-        case Done() | Snooze() | Failed() | Cancelled():
-            return returned
-        case _:
-            return Done(result=returned)  # type: ignore[arg-type]
+    return returned if isinstance(returned, Outcome) else Done(result=returned)  # type: ignore[arg-type]
 
 
 class TaskRegistry:

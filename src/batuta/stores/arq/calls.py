@@ -31,7 +31,18 @@ from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import decode, define, encode
 from batuta.kernel.usercode import Late, Raised, Returned, name_of
 from batuta.queue.item import Lease
-from batuta.queue.outcome import HANDLER_CRASHED, TIMED_OUT, Cancelled, Done, Failed, Outcome, Snooze
+from batuta.queue.outcome import (
+    HANDLER_CRASHED,
+    TIMED_OUT,
+    Cancelled,
+    Done,
+    Failed,
+    Outcome,
+    Partial,
+    Skipped,
+    Snooze,
+    TimedOut,
+)
 from batuta.queue.storable import refuse_unstorable
 from batuta.tasks.registry import Task, outcome_of
 
@@ -122,7 +133,7 @@ async def outcomes(redis: ArqRedis, calls: Collection[CallId]) -> list[bytes | N
 
 
 def encode_result(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[str, Json]:
-    """Return the end of a call as it is stored; ``decoded`` reads it."""
+    """Return the end of a call as it is stored; ``decode_result`` reads it."""
     match ran:
         case Raised(error=error):
             return {"failed": encode(HANDLER_CRASHED(error=name_of(error)))}
@@ -131,16 +142,22 @@ def encode_result(ran: Returned | Raised | Late, task: Task, max_result: int) ->
     match outcome_of(ran.value):
         case Done(emit=emit, effect=effect) if emit or effect is not None:
             return {"failed": encode(NO_EFFECTS()), "permanent": True}
-        case Done(result=result):
+        case Skipped(effect=effect) if effect is not None:
+            return {"failed": encode(NO_EFFECTS()), "permanent": True}
+        case Done(result=result) | Partial(result=result) as ended:
             try:
                 refuse_unstorable(result, "task result", max_result)
             except UnstorableValue as unstorable:
                 return {"failed": encode(reason_of_error(unstorable)), "permanent": True}
-            return {"done": result}
+            return {"done": result, **({"partial": encode(ended.reason)} if isinstance(ended, Partial) else {})}
+        case Skipped(reason=reason):
+            return {"skipped": encode(reason)}
         case Snooze(until=until, reason=reason):
             if isinstance(until, timedelta):
                 return {"snooze_seconds": until.total_seconds(), "reason": encode(reason)}
             return {"snooze": until.isoformat(), "reason": encode(reason)}
+        case TimedOut(error=why):
+            return {"failed": encode(why), "permanent": False}
         case Failed(error=why, permanent=permanent):
             return {"failed": encode(why), "permanent": permanent}
         case Cancelled(reason=reason):
@@ -158,6 +175,10 @@ def decode_result(encoded: Any) -> Outcome:
         return Snooze(datetime.fromisoformat(encoded["snooze"]), decode(encoded["reason"]) or "")
     if "cancelled" in encoded:
         return Cancelled(decode(encoded["cancelled"]) or "")
+    if "skipped" in encoded:
+        return Skipped(decode(encoded["skipped"]) or "")
+    if "partial" in encoded:
+        return Partial(decode(encoded["partial"]) or "", result=encoded["done"])
     return Done(result=encoded["done"])
 
 
