@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from batuta.config import EngineSettings, Listed
+from batuta.config import EngineSettings, Listed, Zone
+from batuta.texts import Language
 
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -15,6 +16,10 @@ Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
 class Settings(EngineSettings):
     database_url: SecretStr = SecretStr("sqlite:///data/julia.db")
     """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
+    timezone: Zone = "America/Sao_Paulo"
+    """the zone of schedules and of times shown to people"""
+    batuta_lang: Language = "pt-BR"
+    """the language of commands and problems"""
     supabase_project_ref: str | None = None
     """in production the database must be marked with the same"""
 

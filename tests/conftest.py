@@ -25,6 +25,8 @@ from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_server
 
 pytest_plugins = ["tests.command"]
+# The system that the tests run on: programs without settings of their own take its zone and its language.
+os.environ.update({"TZ": "America/Sao_Paulo", "LANG": "pt_BR.UTF-8"})
 # The same examples for everybody, so that a change is judged by itself; `--hypothesis-profile explore` looks for new ones.
 settings.register_profile("steady", derandomize=True)
 settings.register_profile("explore", max_examples=2_000)

@@ -93,7 +93,7 @@ class Postgres:
 
     def _run(self, program: str, *arguments: object) -> None:
         command = [str(self._binaries / program), *map(str, arguments)]
-        environment = {**os.environ, "LC_ALL": "C"}
+        environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
         done = subprocess.run(
             command, cwd=self._base, env=environment, check=False, capture_output=program != "pg_ctl", **self._as_user
         )

@@ -21,6 +21,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from batuta.kernel.errors import InvalidSetting, MissingSetting, StrangeSetting, UnknownSetting
 from batuta.kernel.nearest import nearest
 from batuta.kernel.reasons import Reason, Reasons
+from batuta.texts import Language
 
 # Read by the tests and by dev.py, never by a running system.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
@@ -83,8 +84,8 @@ class EngineSettings(BaseSettings):
     """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     database_direct_url: SecretStr | None = None
     """PostgreSQL behind a transaction pooler: the address without the pooler, for LISTEN; unset: tables are polled each second"""
-    timezone: Zone = "America/Sao_Paulo"
-    """the zone of schedules and of times shown to people"""
+    timezone: Zone = Field(default_factory=lambda: system_zone(environment()))
+    """the zone of schedules and of times shown to people; unset: the system's"""
     host: str = "127.0.0.1"
     """where the api listens"""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
@@ -103,8 +104,8 @@ class EngineSettings(BaseSettings):
     """any value: colour also where the log does not go to a terminal"""
     run_mode: str | None = None
     """a role or all: read by the image's entry point"""
-    batuta_lang: Literal["pt-BR", "en"] = "pt-BR"
-    """the language of commands and problems"""
+    batuta_lang: Language = Field(default_factory=lambda: system_language(environment()))
+    """the language of commands and problems; unset: the system's, if it is one of these"""
     batuta_release: Annotated[str, Field(max_length=100)] | None = None
     """a name of this deployment; a new name makes its schedules the active ones, also after a roll-back to older code"""
     batuta_pool_size: Annotated[int, Field(ge=2, le=500)] = 5
@@ -287,6 +288,18 @@ def _setting_name(where: tuple[int | str, ...]) -> str:
 def environment() -> Mapping[str, str]:
     """The process's own. Everything else takes a mapping."""
     return dict(os.environ)
+
+
+def system_zone(env: Mapping[str, str], localtime: Path = Path("/etc/localtime")) -> str:
+    """The zone of this machine: TZ, else the target of ``localtime``, else UTC."""
+    linked = str(localtime.resolve()).rpartition("/zoneinfo/")[2]
+    return next((name for name in (env.get("TZ", "").removeprefix(":"), linked) if name in _zones()), "UTC")
+
+
+def system_language(env: Mapping[str, str]) -> Language:
+    """Portuguese if the locale of messages is Portuguese, English otherwise."""
+    locale = next((env[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if env.get(name)), "")
+    return "pt-BR" if locale.lower().startswith("pt") else "en"
 
 
 def known_zone(name: str) -> ZoneInfo:

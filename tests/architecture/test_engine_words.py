@@ -8,8 +8,8 @@ ENGINE = ROOT / "src" / "batuta"
 APPLICATION = re.compile(r"chip|critico|julia|medic|supabase|telegram|evolution|executando|hora.atual", re.IGNORECASE)
 # The engine masks credentials and names of people, whichever service or application they belong to.
 MASKING = {"kernel/masking/credentials.py", "kernel/masking/fields.py"}
-# Applications read these columns with SQL of their own: docs/decisions/0036 says why they keep their names.
-COLUMNS = {"stores/sql", "stores/backup", "web/panel"}
+# A column and an address of the panel keep their Portuguese name: docs/decisions/0036 says why.
+NAMES_KEPT = {"stores/sql", "stores/backup", "web/panel"}
 
 
 def lines_with(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
@@ -38,6 +38,6 @@ def test_the_category_of_a_job_has_one_name_in_python() -> None:
     found = [
         (file, line)
         for file, line in lines_with(re.compile("categoria"))
-        if file.endswith(".py") and not any(file.startswith(folder) for folder in COLUMNS)
+        if file.endswith(".py") and not any(file.startswith(folder) for folder in NAMES_KEPT)
     ]
     assert found == []

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings
-from batuta.config import EngineSettings, load, names, near_misses, unset
+from batuta.config import EngineSettings, load, names, near_misses, system_language, system_zone, unset
 from batuta.kernel.errors import InvalidSetting, MissingSetting, UnknownSetting
 
 LONG_TOKEN = "t" * 32
@@ -65,6 +65,50 @@ def test_a_value_that_cannot_be_is_refused_by_name_and_not_shown(name: str, valu
     assert name in str(refused.value)
     if name != "TIMEZONE":  # where the wrong name helps to find the right one
         assert value not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("env", "linked", "zone"),
+    [
+        ({"TZ": "Europe/Lisbon"}, "Asia/Tokyo", "Europe/Lisbon"),
+        ({"TZ": ":Europe/Lisbon"}, "Asia/Tokyo", "Europe/Lisbon"),
+        ({"TZ": "BRT3"}, "Asia/Tokyo", "Asia/Tokyo"),
+        ({}, "Asia/Tokyo", "Asia/Tokyo"),
+        ({}, "Nowhere", "UTC"),
+        ({}, None, "UTC"),
+    ],
+)
+def test_the_zone_of_the_system_is_that_of_tz_or_of_the_linked_file(
+    tmp_path: Path, env: dict[str, str], linked: str | None, zone: str
+) -> None:
+    localtime = tmp_path / "localtime"
+    if linked is not None:
+        localtime.symlink_to(tmp_path / "zoneinfo" / linked)
+    assert system_zone(env, localtime) == zone
+
+
+@pytest.mark.parametrize(
+    ("env", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({"LANG": "pt_BR.UTF-8"}, "pt-BR"),
+        ({"LANG": "pt_PT"}, "pt-BR"),
+        ({"LANG": "pt_BR.UTF-8", "LC_ALL": "de_DE.UTF-8"}, "en"),
+        ({"LANG": "de_DE.UTF-8", "LC_MESSAGES": "pt_BR"}, "pt-BR"),
+        ({"LANG": "pt_BR.UTF-8", "LC_ALL": ""}, "pt-BR"),
+    ],
+)
+def test_the_language_of_the_system_is_that_of_the_locale(env: dict[str, str], language: str) -> None:
+    assert system_language(env) == language
+
+
+def test_julia_has_her_own_zone_and_language_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    monkeypatch.setenv("LANG", "en_US.UTF-8")
+    julia, another = load(Settings, {}), load(EngineSettings, {})
+    assert (julia.timezone, julia.batuta_lang) == ("America/Sao_Paulo", "pt-BR")
+    assert (another.timezone, another.batuta_lang) == ("Asia/Tokyo", "en")
 
 
 def test_every_wrong_value_is_named_at_once() -> None:

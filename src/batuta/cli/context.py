@@ -17,11 +17,11 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 
-from batuta.config import EngineSettings, environment
+from batuta.config import EngineSettings, environment, system_language
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import BatutaError, UnknownApp
 from batuta.kernel.reasons import Reason
-from batuta.texts import Language, Texts
+from batuta.texts import LANGUAGES, Language, Texts
 
 # Exit codes, the same for every command; docs/reference.md has them too.
 DONE = 0
@@ -39,7 +39,9 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON d
 
 @dataclass(slots=True)
 class CliContext:
-    language: Language
+    """``lang``: the language that the operator asked for with ``--lang``, if any."""
+
+    lang: Language | None
     app_name: str | None
     env: Mapping[str, str]
     out: Console
@@ -52,6 +54,19 @@ class CliContext:
         if self._work is None:
             self._work = load_app(self.app_name or default_app(Path.cwd()))
         return self._work
+
+    def load(self) -> None:
+        """Load the application for its commands and its language. A command that needs it says why it cannot be loaded."""
+        try:
+            self.work()
+        except BatutaError as error:
+            self.unloaded = error
+
+    @property
+    def language(self) -> Language:
+        if self.lang is not None:
+            return self.lang
+        return language_here(self.env) if self._work is None else self._work.settings.batuta_lang
 
     def settings(self) -> EngineSettings:
         return self.work().settings
@@ -145,29 +160,47 @@ def load_app(name: str) -> Batuta:
 
 def default_app(start: Path) -> str:
     """What ``[tool.batuta] app`` says in the nearest pyproject.toml."""
+    if (app := _project_option(start, "app")) is None:
+        raise UnknownApp(app="", why=Reason("app_none", "no pyproject.toml here has [tool.batuta] app"))
+    return app
+
+
+def language_here(env: Mapping[str, str]) -> Language:
+    """The language before an application is loaded: BATUTA_LANG, ``[tool.batuta] language``, the system's."""
+    try:
+        own = env.get("BATUTA_LANG") or _project_option(Path.cwd(), "language")
+    except UnknownApp:
+        own = None
+    return known_language(own) or system_language(env)
+
+
+def known_language(word: str | None) -> Language | None:
+    return next((each for each in LANGUAGES if each == word), None)
+
+
+def _project_option(start: Path, name: str) -> str | None:
+    """An option of ``[tool.batuta]`` in the nearest pyproject.toml that has it."""
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
-        if file.is_file() and (app := _app_in(file)):
-            return app
-    raise UnknownApp(app="", why=Reason("app_none", "no pyproject.toml here has [tool.batuta] app"))
+        if file.is_file() and (found := _options_in(file).get(name)):
+            return str(found)
+    return None
 
 
-def _app_in(file: Path) -> str | None:
+def _options_in(file: Path) -> Mapping[str, Any]:
     try:
-        tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+        options: Mapping[str, Any] = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("batuta", {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise UnknownApp(app="", why=Reason("app_toml", "{file} is not TOML", file=file)) from None
-    app = tools.get("batuta", {}).get("app")
-    return None if app is None else str(app)
+    return options
 
 
 def make_cli_context(argv: list[str]) -> CliContext:
     env = environment()
-    wanted = option(argv, "--lang") or env.get("BATUTA_LANG", "")
-    language: Language = "en" if wanted == "en" else "pt-BR"
+    lang = known_language(option(argv, "--lang"))
     # What goes into a file or a pipe is not cut to the width of a terminal that is not there.
     width = None if sys.stdout.isatty() else WIDE
-    return CliContext(language, option(argv, "--app"), env, _console(width=width), _console(stderr=True))
+    return CliContext(lang, option(argv, "--app"), env, _console(width=width), _console(stderr=True))
 
 
 def _console(*, width: int | None = None, stderr: bool = False) -> Console:

@@ -88,7 +88,7 @@ def _settings(ctx: CliContext, settings: EngineSettings, work: Batuta, texts: Te
     for name, nearest in near_misses({**in_file(ENV_FILE), **ctx.env}, names(type(settings))):
         yield Finding("warning", texts("doctor.near_miss", name=name), texts("doctor.near_miss_step", nearest=nearest))
     local = work.clock.now().astimezone(work.zone)
-    yield Finding("ok", texts("doctor.time", time=f"{local:%d/%m/%Y %H:%M:%S}", zone=settings.timezone))
+    yield Finding("ok", texts("doctor.time", time=f"{local:%d/%m/%Y %H:%M:%S}", zone=work.zone.key))
     if settings.api_token is None:
         yield Finding("ok", texts("doctor.no_token"))
 

@@ -40,6 +40,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def tree(ctx: CliContext) -> typer.Typer:
+    ctx.load()
     texts = ctx.texts()
     cli = typer.Typer(
         name="batuta",

@@ -82,12 +82,10 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def add_roles_of_app(cli: typer.Typer, ctx: CliContext) -> None:
-    """The application's own roles and commands become words. If it cannot be loaded, the word that needs it will say why."""
-    try:
-        extension = ctx.work().extension
-    except BatutaError as error:
-        ctx.unloaded = error
+    """Add the roles and commands of the application, if it could be loaded."""
+    if ctx.unloaded is not None:
         return
+    extension = ctx.work().extension
     for role in extension.roles:
         cli.command(role.name, help=ctx.texts()(f"cli.{role.name}.help"))(_command(role.name))
     for name, command in extension.commands.items():

@@ -100,7 +100,7 @@ class Batuta:
         self,
         database_url: str,
         *,
-        timezone: str = "America/Sao_Paulo",
+        timezone: str | None = None,
         settings: EngineSettings | None = None,
         extension: Extension | None = None,
         clock: Clock | None = None,
@@ -108,7 +108,7 @@ class Batuta:
         lease: timedelta = RUN_LEASE,
         concurrency: int = 20,
     ) -> None:
-        """``settings``: None: those of the environment and of ``.env``.
+        """``settings``: None: those of the environment and of ``.env``. ``timezone``: None: that of the settings.
 
         ``migrate``: opening brings the schema up to date; False: opening refuses an old one; None: False in production.
         ``clock``: decides all times; None: the machine's, and PostgreSQL's own where there is one. ``lease``: how long a
@@ -116,7 +116,7 @@ class Batuta:
         """
         self.settings = settings = settings or load(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
-        self.zone = known_zone(timezone)
+        self.zone = known_zone(timezone or settings.timezone)
         self._migrates = not settings.in_production if migrate is None else migrate
         self._own_time = clock is not None
         self.clock = clock or SystemClock()
