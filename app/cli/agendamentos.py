@@ -162,12 +162,12 @@ def importacoes(
 
 
 async def _one(julia: Julia, id: str) -> Row:
-    whole = await id_of(julia, "appointments", id, AgendamentoInexistente(id=id))
+    whole = await id_of(julia, ["appointments"], id, AgendamentoInexistente(id=id))
     return await julia.appointments.agendamentos.um(whole)
 
 
 async def _one_import(julia: Julia, id: str) -> Row | None:
-    whole = await id_of(julia, "importacoes", id, ImportacaoInexistente(id=id))
+    whole = await id_of(julia, ["importacoes"], id, ImportacaoInexistente(id=id))
     return await julia.appointments.importacao.encontrada(whole)
 
 

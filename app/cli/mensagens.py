@@ -76,7 +76,7 @@ def decidir(context: typer.Context, id: str, o_que: Decision, as_json: JsonFlag 
 
 
 async def _decide(julia: Julia, id: str, sent: bool) -> None:
-    whole = await id_of(julia, FILA_MENSAGENS.name, id, NotInDoubt(id=id))
+    whole = await id_of(julia, [FILA_MENSAGENS.name], id, NotInDoubt(id=id))
     await julia.sending.reconciliador.decide(whole, sent=sent, by=who())
 
 

@@ -1,9 +1,12 @@
 """Shared by Julia's commands: the open application, ids, and the file that a command writes."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import Annotated, TypeVar
+from uuid import UUID
 
 import typer
 
@@ -30,12 +33,27 @@ async def _ask(julia: Julia, act: Callable[[Julia], Awaitable[T]]) -> T:
         return await act(julia)
 
 
-async def id_of(julia: Julia, table: str, written: str, error: BatutaError) -> str:
-    """The id in ``table`` that ``written`` is, or begins; raises ``error`` if there is none, and AmbiguousId."""
-    found = await full_id(julia.work.database, table, written)
-    if found is None:
-        raise error
-    return found
+async def id_of(julia: Julia, tables: Sequence[str], written: str, error: BatutaError) -> str:
+    """The id that ``written`` is, or that it begins in one of ``tables``; raises ``error`` if there is none, and AmbiguousId."""
+    with suppress(ValueError):
+        return str(UUID(written))  # a whole id: its service says whether it exists
+    for table in tables:
+        if (found := await full_id(julia.work.database, table, written)) is not None:
+            return found
+    raise error
+
+
+def cell(ctx: CliContext, column: str, value: object) -> str:
+    """A value of a list as people read it: prices, days and instants in the operator's format."""
+    match column, value:
+        case _, None:
+            return ""
+        case "valor", int() | float():
+            return ctx.texts().money(float(value))
+        case "data", str():
+            return ctx.texts().day(date.fromisoformat(value[:10]))
+        case _:
+            return str(value)
 
 
 def _in_a_folder(saida: Path) -> Path:

@@ -148,6 +148,34 @@ def test_one_module_reads_the_environment() -> None:
     assert set(places(ast.Attribute, is_environment)) == {"config.py"}
 
 
+# Names that hold a reason. A decision compares its code (``batuta.kernel.reasons``), never its sentence.
+REASONS = {"reason", "error", "erro", "why", "motivo", "last_error", "ultimo_erro", "detail", "outcome_reason_code"}
+_OF_TEXT = {"startswith", "endswith", "removeprefix", "removesuffix", "match", "fullmatch", "search"}
+
+
+def test_no_decision_reads_the_sentence_of_a_reason() -> None:
+    found = []
+    for file, tree in trees().items():
+        if short(file) == "kernel/reasons.py":  # it tells a stored reason from a plain text
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TEXT:
+                asked = [node.func.value, *node.args[:1]]
+                if any(_last_name(each) in REASONS for each in asked):
+                    found.append(f"{short(file)}:{node.lineno}")
+    assert found == []
+
+
+def _last_name(node: ast.expr) -> str | None:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name
+        case ast.BoolOp(values=[first, *_]):
+            return _last_name(first)
+        case _:
+            return None
+
+
 def test_no_pattern_has_a_possessive_group() -> None:
     """Debian 12's Python 3.11.2 matches them wrongly; possessive characters are fine."""
     possessive = re.compile(r"\)(?:\+\+|\*\+|\?\+)")

@@ -36,12 +36,12 @@ COMMANDS: dict[str, Callable[..., None]] = {"bloquear": bloquear, "liberar": lib
 
 
 async def _block(julia: Julia, vaga: str) -> Autor:
-    id = await id_of(julia, "vagas_grupo", vaga, VagaInexistente(id=vaga))
+    id = await id_of(julia, ("vagas_grupo", "vagas"), vaga, VagaInexistente(id=vaga))
     return await julia.groups.autores.bloquear(id, por=who())
 
 
 async def _lift(julia: Julia, autor: str) -> Autor:
-    id = await id_of(julia, "contatos_grupo", autor, AutorInexistente(id=autor))
+    id = await id_of(julia, ["contatos_grupo"], autor, AutorInexistente(id=autor))
     return await julia.groups.autores.liberar(id, por=who())
 
 

@@ -40,8 +40,8 @@ COMMANDS: dict[str, Callable[..., None]] = {"fechamentos": fechamentos, "fechar"
 
 
 async def _resolve(julia: Julia, id: str, vagas: Sequence[str]) -> Fechado:
-    notice = await id_of(julia, "fechamentos_grupo", id, FechamentoInexistente(id=id))
-    meant = [await id_of(julia, "vagas_grupo", each, VagaDeOutro(id=id, vaga=each)) for each in vagas]
+    notice = await id_of(julia, ["fechamentos_grupo"], id, FechamentoInexistente(id=id))
+    meant = [await id_of(julia, ("vagas_grupo", "vagas"), each, VagaDeOutro(id=id, vaga=each)) for each in vagas]
     return await julia.groups.fechamentos.resolver(notice, meant, por=who())
 
 

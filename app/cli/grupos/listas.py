@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from app.cli.shared import ask
+from app.cli.shared import ask, cell
 from app.contexts.grupos.recebidas import MotivoDoDescarte, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import aberta_em_palavras
 from batuta.cli.context import CliContext, JsonFlag, cli_context
@@ -60,9 +60,9 @@ def _tell_messages(ctx: CliContext, told: list[dict[str, Any]]) -> None:
     table = Table(*(texts(f"cli.grupos.message_{column}") for column in columns), box=None, pad_edge=False)
     for each in told:
         why = motivo_em_palavras(texts, each["motivo"]) or each["status"]
-        row = {**each, "enviada_em": each["enviada_em"][:16].replace("T", " "), "motivo": why, "texto": _short(each)}
+        row = {**each, "enviada_em": ctx.moment(each["enviada_em"]), "motivo": why, "texto": _short(each)}
         row["lida_como"] = motivo_em_palavras(texts, each["lida_como"])
-        table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
+        table.add_row(*(cell(ctx, column, row[column]) for column in columns))
     ctx.out.print(table)
 
 
@@ -74,7 +74,7 @@ def _tell_vacancies(ctx: CliContext, told: list[dict[str, Any]], nothing: str) -
     columns = ("data", "periodo", "hospital", "especialidade", "valor", "status", "vaga_id", "revisao_id")
     table = Table(*(texts(f"cli.grupos.open_{column}") for column in columns), box=None, pad_edge=False)
     for each in told:
-        table.add_row(*("" if each[column] is None else str(each[column]) for column in columns))
+        table.add_row(*(cell(ctx, column, each[column]) for column in columns))
     ctx.out.print(table)
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from app.cli.grupos.listas import Pular
-from app.cli.shared import ask, id_of
+from app.cli.shared import ask, cell, id_of
 from app.composition.julia import Julia
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
@@ -106,7 +106,7 @@ async def _page(review: Revisao, status: StatusDaVaga, limite: int, pular: int) 
 
 
 async def _id(julia: Julia, written: str) -> str:
-    return await id_of(julia, "vagas_grupo", written, VagaInexistente(id=written))
+    return await id_of(julia, ("vagas_grupo", "vagas"), written, VagaInexistente(id=written))
 
 
 async def _see(julia: Julia, id: str) -> Any:
@@ -137,7 +137,7 @@ def _tell_waiting(ctx: CliContext, told: list[dict[str, Any]], status: StatusDaV
     for each in told:
         fields = {name: each["campos"][name]["valor"] for name in columns if name in CAMPOS}
         row = {**fields, "id": each["id"], "motivo": motivo_em_palavras(texts, each["motivo"])}
-        table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
+        table.add_row(*(cell(ctx, column, row[column]) for column in columns))
     ctx.out.print(table)
 
 
@@ -146,7 +146,7 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
     ctx.say(f"{document['id']}  {document['status']}  {motivo_em_palavras(texts, document['motivo'])}".rstrip())
     if became is not None:
         key = "became" if became["fechada_em"] is None else "became_closed"
-        ctx.say(texts(f"cli.grupos.{key}", **{**became, "fechada_em": (became["fechada_em"] or "")[:16]}))
+        ctx.say(texts(f"cli.grupos.{key}", **{**became, "fechada_em": ctx.moment(became["fechada_em"])}))
     if (before := document["anterior"]) is not None:
         told = {name: "-" if said is None else said for name, said in before.items()}
         ctx.say(texts("cli.grupos.told_before", **told))
@@ -154,8 +154,8 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
         field = document["campos"][name]
         if field["valor"] is not None:
             where = "" if field["trecho"] is None else f"  [{field['trecho'][0]}–{field['trecho'][1]}]"
-            ctx.say(f"  {name}: {field['valor']}{where}")
+            ctx.say(f"  {name}: {cell(ctx, name, field['valor'])}{where}")
     if (asked := document["pergunta"]) is not None:
-        ctx.say(f"  pergunta: {asked['estado']}  {asked['em'][:16]}  {asked['mensagem'] or ''}")
+        ctx.say(f"  pergunta: {asked['estado']}  {ctx.moment(asked['em'])}  {asked['mensagem'] or ''}")
     ctx.say("")
     ctx.out.print(document["texto"], markup=False, highlight=False)

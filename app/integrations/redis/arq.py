@@ -41,9 +41,7 @@ def where_of(settings: Settings) -> str:
 async def require_redis(settings: Settings) -> None:
     found = await answers(settings.redis_url, settings.redis_password)
     if found.state is not State.OK:
-        raise RedisAway(
-            where=where_of(settings), why=(found.why or found.state).removeprefix(where_of(settings)).strip(": ")
-        )
+        raise RedisAway(where=where_of(settings), why=found.why or found.state.value)
 
 
 def add_arq(work: Batuta, settings: Settings) -> ArqRelay:

@@ -21,6 +21,7 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import Recycled, StoreReplaced
 from batuta.kernel.events import ProcessEnded, ProcessRecycled, StackFound
 from batuta.kernel.identity import make_owner
+from batuta.kernel.reasons import define
 from batuta.processes.heartbeat import BEATING, Heartbeat, Status
 from batuta.processes.loop_monitor import LoopMonitor, looking
 from batuta.processes.notify import Notifier
@@ -31,6 +32,9 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats, SqlRestarts
 from batuta.supervise.stacks import StackFolder
 from batuta.supervise.supervisor import Supervisor
+
+LEFT_STACKS = define("left_stacks", "it ended without a word, and left its stacks")
+EVENT_LOOP_BLOCKED = define("event_loop_blocked", "the event loop did not answer for {silent}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +163,7 @@ class _Guard:
             restart = NewRestart(
                 worker_name=left.role,
                 reason=reason_of_dump(left.stack),
-                detail="it ended without a word, and left its stacks",
+                detail=LEFT_STACKS(),
                 host=socket.gethostname(),
                 pid=left.pid,
                 stack=left.stack,
@@ -172,7 +176,7 @@ class _Guard:
         return Status.DRAINING if self._stop.is_set() else None
 
     async def _last_words(self, stack: str, silent: timedelta) -> None:
-        detail = f"the event loop did not answer for {silent.total_seconds():.1f} s"
+        detail = EVENT_LOOP_BLOCKED(silent=timedelta(seconds=round(silent.total_seconds(), 1)))
         await self.heartbeat.last_words(self.heartbeat.restart(Reason.BLOCKED, detail, stack=stack), Status.STALLED)
 
     def _recycle(self, why: str) -> None:

@@ -16,7 +16,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from batuta.kernel.reasons import Reason, define
 from batuta.supervise.stacks import NOT_WORTH_KEEPING, main_thread_first
+
+EXIT_CODE = define("exit_code", "exit code {status}")
+KILLED_BY = define("killed_by", "killed by {signal}")
 
 LONGEST_LINE = 64 * 1024
 MOST_WORDS = 400
@@ -160,13 +164,13 @@ class ChildProcess(asyncio.SubprocessProtocol):
             self._say(text)
 
 
-def how_it_ended(exit_code: int) -> str:
+def how_it_ended(exit_code: int) -> Reason:
     if exit_code >= 0:
-        return f"exit code {exit_code}"
+        return EXIT_CODE(status=exit_code)
     try:
-        return f"killed by {signal.Signals(-exit_code).name}"
+        return KILLED_BY(signal=signal.Signals(-exit_code).name)
     except ValueError:
-        return f"killed by signal {-exit_code}"
+        return KILLED_BY(signal=f"signal {-exit_code}")
 
 
 SCRIPT = """trap '' HUP INT TERM

@@ -14,9 +14,14 @@ from typing import Protocol, TypeAlias
 
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.events import Event, LoopAbandoned, LoopRestarted, TaskDeaf
+from batuta.kernel.reasons import define
 from batuta.processes.restarts import NewRestart, Reason, RestartStore
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 from batuta.supervise.running import Running
+
+NO_PROGRESS = define("no_progress", "no progress for {silent}")
+LOOP_FAILURES = define("loop_failures", "{count} failures in a row, the last {error}")
+IGNORES_CANCEL = define("ignores_cancel", "{what} goes on although it was cancelled")
 
 _PAGE = resource.getpagesize()
 _STATM = Path("/proc/self/statm")
@@ -119,13 +124,13 @@ class Heartbeat:
         """A subscriber: what the supervisor of the neighbours says."""
         match event:
             case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
-                detail = f"no progress for {brief(silent)}"
+                detail = NO_PROGRESS(silent=brief(silent))
                 self.record(Reason.STUCK, detail, loop=loop, stack=stack, restarts=restarts)
             case LoopAbandoned(loop=loop, error=error, failures=failures):
-                detail = f"{failures} failures in a row, the last {type(error).__name__}"
+                detail = LOOP_FAILURES(count=failures, error=type(error).__name__)
                 self.record(Reason.FAILED, detail, loop=loop)
             case TaskDeaf(loop=loop, what=what, stack=stack):
-                self.record(Reason.DEAF, f"{what} goes on although it was cancelled", loop=loop, stack=stack)
+                self.record(Reason.DEAF, IGNORES_CANCEL(what=what), loop=loop, stack=stack)
 
     def record(
         self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1

@@ -22,11 +22,17 @@ from math import ceil
 
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted, Events
+from batuta.kernel.reasons import define
 from batuta.processes.child import STOPPED, ChildProcess, OrphanReaper, how_it_ended
 from batuta.processes.notify import ALIVE, LIMIT, READY, SOCKET, SPOKEN_OF, NotifySocket
 from batuta.processes.restarts import EXIT_AGAIN, Budget, NewRestart, Reason, count_recent, decide_restart
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.supervise.stacks import main_thread_alone
+
+UNKILLABLE = define("unkillable", "silent for {silent} after it was killed, in state {state}")
+SILENT_FOR = define("silent_for", "silent for {silent}, {how}")
+SILENT_IN = define("silent_in", "silent for {silent} ({state}), {how}")
+NOT_STARTED_WHY = define("not_started", "it could not be started: {error}")
 
 PR_SET_PDEATHSIG = 1
 LOOK = timedelta(milliseconds=500)
@@ -203,7 +209,7 @@ class ProcessTree:
                 child.spec.argv, env, lambda line: self.say(name, line), self.doorbell.ring
             )
         except OSError as error:  # no room for another process, most likely: the others go on
-            self._decide(child, End(0, NOT_STARTED, f"it could not be started: {error.strerror}"))
+            self._decide(child, End(0, NOT_STARTED, NOT_STARTED_WHY(error=error.strerror)))
             return
         self._tell_undertaker()
         self.events.emit(ChildStarted(name, child.process.pid))
@@ -230,7 +236,7 @@ class ProcessTree:
             # In the kernel, waiting for a device that does not answer. It will end when that does; its place is another's.
             self._undead.append(process)
             child.process = None
-            how = f"silent for {brief(asked_ago)} after it was killed: {process.state or 'the kernel holds it'}"
+            how = UNKILLABLE(silent=brief(asked_ago), state=process.state or "D")
             self._decide(child, End(process.pid, -signal.SIGKILL, how))
 
     def _limit(self, child: Child) -> timedelta | None:
@@ -245,7 +251,7 @@ class ProcessTree:
         self._tell_undertaker()
         how = how_it_ended(exit_code)
         if child.silent_for is not None:
-            how = f"silent for {brief(child.silent_for)}{f' ({child.state})' if child.state else ''}, {how}"
+            how = (SILENT_IN if child.state else SILENT_FOR)(silent=brief(child.silent_for), state=child.state, how=how)
         stack = process.stack or self.recorder.found(child.spec.role, process.pid)
         self._decide(child, End(process.pid, exit_code, how, stack))
 

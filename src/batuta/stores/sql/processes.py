@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from batuta.health.workers import Beat, LoopSeen, Signs
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.reasons import decode, encode
 from batuta.processes.heartbeat import LoopStatuses
 from batuta.processes.restarts import NewRestart, Restart
 from batuta.stores.sql.database import AsJson, Database, Query, Row
@@ -148,7 +149,7 @@ class SqlRestarts:
             worker_name=restart.worker_name,
             loop=restart.loop,
             reason=restart.reason.value,
-            detail=_storable(restart.detail),
+            detail=_storable(encode(restart.detail) or ""),
             stack=None if restart.stack is None else _shorten(_storable(restart.stack)),
             exit_code=restart.exit_code,
             restarts_in_window=restart.restarts_in_window,
@@ -177,4 +178,4 @@ def _shorten(stack: str) -> str:
 
 
 def _restart(row: Row) -> Restart:
-    return Restart(**dict(row))
+    return Restart(**{**dict(row), "detail": decode(row["detail"]) or ""})
