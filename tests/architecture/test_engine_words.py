@@ -5,7 +5,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "src" / "batuta"
-APPLICATION = re.compile(r"chip|critico|julia|medic|supabase|telegram|evolution|executando|hora.atual", re.IGNORECASE)
+APPLICATION = re.compile(
+    r"chip|critico|julia|medic|supabase|telegram|evolution|executando|hora.atual|pilot|campan|whatsapp", re.IGNORECASE
+)
 # The engine masks credentials and names of people, whichever service or application they belong to.
 MASKING = {"kernel/masking/credentials.py", "kernel/masking/fields.py"}
 # A column and an address of the panel keep their Portuguese name: docs/decisions/0036 says why.

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from batuta.kernel.errors import InvalidCron, InvalidWindow
-from batuta.schedule.calendar import easter, holidays, is_holiday
+from batuta.schedule.calendar import easter, holiday_at, holidays, is_holiday
 from batuta.schedule.cron import first_instant, parse
 from batuta.schedule.due import CatchUp, default_sla, due, fires, last_fire, period
 from batuta.schedule.window import Window, decode_window
@@ -187,6 +187,8 @@ def test_the_national_holidays_of_a_year_are_these() -> None:
     assert sorted(f"{day:%d/%m}" for day in holidays(2026)) == sorted(
         ["01/01", "03/04", "21/04", "01/05", "07/09", "12/10", "02/11", "15/11", "20/11", "25/12"]
     )
+    assert holiday_at(date(2026, 4, 21), ZoneInfo("America/Sao_Paulo")) == "Tiradentes"
+    assert holiday_at(date(2026, 4, 21), ZoneInfo("Europe/Lisbon")) is None
     assert not is_holiday(date(2023, 11, 20))
     assert is_holiday(date(2024, 11, 20))
     assert not is_holiday(date(2026, 2, 17))  # carnival is optional

@@ -78,7 +78,7 @@ class Job:
     max_age: timedelta  # an older fire is not worth catching up
     timeout: timedelta = DEFAULT_TIMEOUT
     critical: bool = False
-    autonomous: bool = False  # acts on its own initiative: does nothing in pilot mode
+    autonomous: bool = False  # acts on its own initiative; shown to operators
     catch_up: CatchUp = CatchUp.LATEST
     overlap: Overlap = Overlap.SKIP
     holds: tuple[SwitchRule, ...] = ()
@@ -106,7 +106,7 @@ class JobRules(TypedDict, total=False):
     sla: timedelta | float | None  # a good run starts within it after each expected fire; None: from the schedule
     max_age: timedelta | float | None  # an older fire is not caught up; None: the time between two fires
     critical: bool
-    autonomous: bool  # acts on its own initiative: does nothing in pilot mode
+    autonomous: bool  # acts on its own initiative; shown to operators
     catch_up: CatchUp | Literal["skip", "latest", "all"]  # which fires run that were missed while no scheduler ran
     overlap: Overlap | Literal["skip", "allow"]  # of a fire that comes while the previous run goes on
     holds: tuple[SwitchRule, ...]  # switches that hold it

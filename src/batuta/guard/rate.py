@@ -26,7 +26,7 @@ RATES_AWAY = define("rates_away", "cannot reserve: the rates cannot be read")
 class Limit:
     """At most ``most`` in any ``per``. Limits with the same ``key`` count the same tokens. ``name`` is for people.
 
-    ``each``: a limit of every doctor, every phone: ``of`` makes the one that counts for somebody.
+    ``each``: a limit for every customer or every device: ``of`` makes the limit of one of them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Durable switches: pause, safe mode, pilot. One record, one meaning; whoever turns one is named.
+"""Durable switches: pauses, and those of the application. A switch has one record, which names the operator who set it.
 
 A switch that cannot be read holds the work: a guard must not disappear exactly when it matters.
 """

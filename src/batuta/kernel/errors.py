@@ -134,7 +134,7 @@ class InvalidLoop(ConfigError):
 
 
 class InvalidWindow(ConfigError):
-    sentence = "window '{window}' cannot be kept: {why}. Write it as in `batuta windows set manha 10:00 --minutes 120 --days 1-5`"
+    sentence = "window '{window}' cannot be kept: {why}. Write it as in `batuta windows set morning 10:00 --minutes 120 --days 1-5`"
 
 
 class UnknownWord(ConfigError):

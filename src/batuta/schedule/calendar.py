@@ -1,6 +1,7 @@
 """Brazil's national holidays, as arithmetic. Carnival and Corpus Christi are optional days, not holidays."""
 
 from datetime import date, timedelta
+from zoneinfo import ZoneInfo
 
 # (month, day): name, and the first year it was kept as a national holiday within living memory of a schedule.
 _FIXED: dict[tuple[int, int], tuple[str, int]] = {
@@ -20,6 +21,18 @@ def holidays(year: int) -> dict[date, str]:
     found = {date(year, month, day): name for (month, day), (name, since) in _FIXED.items() if year >= since}
     found[easter(year) - timedelta(days=2)] = "Sexta-feira Santa"
     return found
+
+
+_CITIES = (
+    "Araguaina Bahia Belem Boa_Vista Campo_Grande Cuiaba Eirunepe Fortaleza Maceio Manaus Noronha Porto_Velho Recife "
+    "Rio_Branco Santarem Sao_Paulo"
+)
+_ZONES = frozenset(f"America/{city}" for city in _CITIES.split())
+
+
+def holiday_at(day: date, zone: ZoneInfo) -> str | None:
+    """The holiday of a day in a zone of Brazil; the holidays of other countries are not known."""
+    return holidays(day.year).get(day) if zone.key in _ZONES else None
 
 
 def is_holiday(day: date) -> bool:

@@ -13,7 +13,7 @@ from batuta.health.jobs import JobsSeen
 from batuta.kernel.json import Json
 from batuta.runlog.history import Recorded
 from batuta.runlog.reasons import WINDOW_CLOSED
-from batuta.schedule.calendar import holidays
+from batuta.schedule.calendar import holiday_at
 from batuta.web.panel.words import Words
 
 FIRES = 10
@@ -57,7 +57,7 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[Fire]:
     for _ in range(FIRES):
         at = job.cron.next_after(at, job.zone)
         day = at.astimezone(job.zone).date()
-        found.append(Fire(at, _stopped(job, seen, at, words), holidays(day.year).get(day)))
+        found.append(Fire(at, _stopped(job, seen, at, words), holiday_at(day, job.zone)))
     return found
 
 
