@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "src" / "batuta"
 APPLICATION = re.compile(
-    r"chip|critico|julia|medic|supabase|telegram|evolution|executando|hora.atual|pilot|campan|whatsapp", re.IGNORECASE
+    r"chip|critico|julia|medic|supabase|telegram|evolution|executando|hora.atual|pilot|campan", re.IGNORECASE
 )
 # The engine masks credentials and names of people, whichever service or application they belong to.
 MASKING = {"kernel/masking/credentials.py", "kernel/masking/fields.py"}
